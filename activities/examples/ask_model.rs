@@ -11,16 +11,16 @@ use anyhow::{Context, Result, ensure};
 use chrono::DateTime;
 use serde_json::json;
 use std::time::Duration;
-use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OPENAI, RemoteClerk, RemoteClerkConfig};
-use steward_domain::clerk::{
+use steward_activities::steward::clerks::Clerk;
+use steward_activities::steward::clerks::remote::{ANTHROPIC, ClerkWire, OPENAI, RemoteClerk, RemoteClerkConfig};
+use steward_domain::gates::mode::Ceiling;
+use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, ExtractReply, TargetOffer};
+use steward_domain::steward::clerk::{
     ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence, Verdict,
 };
-use steward_domain::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, ExtractReply, TargetOffer};
-use steward_domain::guard::Reservation;
-use steward_domain::mode::Ceiling;
-use steward_domain::path::RecordPath;
-use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::steward::guard::Reservation;
 
 /// A slug, the task's name, and its signals as source and note.
 type TaskCase = (&'static str, &'static str, &'static [(&'static str, &'static str)]);

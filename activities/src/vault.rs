@@ -4,44 +4,42 @@
 //! it into a value. The policy (mode, thresholds, ceilings) and the stop enter here, so that
 //! workflow code sees no environment.
 
-mod answer;
 mod disk;
-mod memory;
-mod route;
 
-use crate::calibrate::{self, CallDeadline};
-use crate::clerk::Clerk;
-use crate::drill;
 use crate::failure::{non_retryable_failure, retryable_failure};
-use crate::judge::run_until_cancelled;
-use crate::purge;
+use crate::signals::purge;
+use crate::steward::clerks::Clerk;
+use crate::steward::judge::run_until_cancelled;
+use crate::trust::calibrate::{self, CallDeadline};
+use crate::trust::drill;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_domain::audit::{AuditDraft, WorkflowRef};
-use steward_domain::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
-use steward_domain::landing::DispositionLimits;
-use steward_domain::mode::{Ceiling, DecisionPolicy};
-use steward_domain::path::RecordPath;
-use steward_domain::plan::{Disposition, Plan};
-use steward_domain::tick::{Cadence, MatterObservation};
-use steward_vault::brake;
-use steward_vault::crash;
-use steward_vault::guard::{Ledger, LedgerError};
+use steward_domain::action::audit::{AuditDraft, WorkflowRef};
+use steward_domain::action::plan::{Disposition, Plan};
+use steward_domain::gates::landing::DispositionLimits;
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
+use steward_domain::steward::tick::{Cadence, MatterObservation};
+use steward_vault::action::writer::{ActionReceipt, ApplyError, VaultWriter};
+use steward_vault::files::crash;
+use steward_vault::gates::stop;
 use steward_vault::index::{CompletedCheck, Index, ObservationQuery as Look};
-use steward_vault::keeper::{ActionReceipt, ApplyError, VaultWriter};
+use steward_vault::steward::guard::{Ledger, LedgerError};
+use steward_workflows::CalibrateOutput;
+use steward_workflows::DrillOutput;
 use steward_workflows::activities::{
     ApplyInput, ApplyOutput, ObserveInput, PurgeInput, PurgeOutput, ResolveInput, ResolveOutput, RouteInput,
     RouteOutput, SettleCallInput,
 };
-use steward_workflows::{CalibrateOutput, DrillOutput};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
-pub use answer::FiledResolution;
-pub use steward_domain::tick::MAX_LOOKS;
+pub use crate::action::resolve::FiledResolution;
+pub use steward_domain::steward::tick::MAX_LOOKS;
 
 /// What the environment and the configuration say, fixed for the life of the process.
 #[derive(Clone, Debug)]
@@ -88,7 +86,7 @@ pub struct VaultContext {
 
 impl VaultContext {
     pub(crate) fn is_stopped(&self) -> bool {
-        brake::is_stopped(self.keeper.root())
+        stop::is_stopped(self.keeper.root())
     }
 
     async fn observe_matter(&self, ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
@@ -142,7 +140,7 @@ impl VaultContext {
         self.index.mark_matter_again(target, Utc::now()).await.map_err(retryable_failure)
     }
 
-    async fn settle_call(&self, ask: SettleCallInput) -> Result<(), ActivityError> {
+    pub(crate) async fn settle_call(&self, ask: SettleCallInput) -> Result<(), ActivityError> {
         if let Some((question, judged)) = &ask.answered {
             self.remember_verdict(question, judged).await;
         }
@@ -152,7 +150,7 @@ impl VaultContext {
         })
     }
 
-    async fn apply_decision(&self, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
+    pub(crate) async fn apply_decision(&self, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;

@@ -5,12 +5,12 @@
 //! record of its own ([`outcome`]), so that none is ever rewritten. Ids come from files that people
 //! write: one that is no UUID names nothing. Sending is not here.
 
-use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
-use crate::frontmatter::RecordFields;
-use crate::path::{RecordKind, RecordPath};
-use crate::plain;
-use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
-use crate::record::{self, RecordState};
+use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
+use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::entity::{self, RecordState};
+use crate::record::frontmatter::RecordFields;
+use crate::record::path::{RecordKind, RecordPath};
+use crate::record::plain_text;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -249,7 +249,7 @@ pub fn derive_owed_action(
 /// The issue that a task names, or why it is none that can be meant; `None` where it names none.
 #[must_use]
 pub fn read_issue(fields: &RecordFields, default_project: Option<&TrackerId>) -> Option<Result<TrackerIssue, String>> {
-    let written = |field| record::read_text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
+    let written = |field| entity::read_text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
     let issue = written("plane_issue_id")?;
     let read = |field: &str, text: &str| TrackerId::parse(text).map_err(|e| format!("`{field}` is {e}"));
     let project = match (written("plane_project_id"), default_project) {
@@ -338,7 +338,7 @@ pub fn render_comment(record: &AuditRecord) -> String {
 /// Text that shows as itself in HTML, on one line.
 fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in plain::to_one_line(text).chars() {
+    for c in plain_text::to_one_line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

@@ -7,18 +7,13 @@
 //! [`advice`] what a person may set, [`backtest`] what other settings would have done, and [`clearance`] whether that is
 //! reason enough to set them.
 
-pub mod advice;
 pub mod backtest;
 pub mod by_hand;
 pub mod case;
-pub mod clearance;
 pub mod confidence;
+pub mod demotion;
 pub mod mark;
-pub mod newest;
 pub mod outcome;
-pub mod reliability;
 pub mod report;
-pub mod risk;
-pub mod step_back;
 pub mod tally;
 pub mod wilson;

@@ -6,13 +6,13 @@
 //! one file each, so that every process of the vault knows them and taking one away is removing a file.
 
 pub(crate) mod admission;
+pub(crate) mod connection_limit;
 pub mod host;
 pub mod link;
 pub mod local;
 pub(crate) mod origin;
-pub(crate) mod pace;
 pub mod proxy;
-pub(crate) mod seats;
+pub(crate) mod rate_limit;
 pub mod session;
 mod store;
 pub mod token;

@@ -10,7 +10,7 @@ pub(crate) mod problem;
 
 use crate::access::AccessScope;
 use crate::access::admission::{self, require_scope};
-use crate::app::SharedAppState;
+use crate::http::app::SharedAppState;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use axum::routing::get;

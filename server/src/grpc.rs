@@ -6,7 +6,7 @@
 //! ([`refusal`]), also before a service is reached.
 
 mod actions;
-mod asked;
+mod enums;
 mod events;
 mod guard;
 mod matters;
@@ -14,6 +14,7 @@ mod modes;
 mod page;
 mod record;
 pub(crate) mod refusal;
+mod request;
 mod schedules;
 mod scope;
 mod signals;
@@ -21,14 +22,13 @@ mod status;
 mod streams;
 mod tasks;
 mod values;
-mod words;
 
-pub use asked::decode_change;
 pub use record::encode_change;
+pub use request::decode_change;
 
 use crate::access::AuthenticatedCaller;
 use crate::access::admission::RequestOrigin;
-use crate::app::{AppState, SharedAppState};
+use crate::http::app::{AppState, SharedAppState};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -39,7 +39,7 @@ use refusal::build_status;
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
-use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_proto::v1::actions_service_server::ActionsServiceServer;
 use steward_proto::v1::events_service_server::EventsServiceServer;
 use steward_proto::v1::guard_service_server::GuardServiceServer;

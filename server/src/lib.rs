@@ -1,22 +1,15 @@
-//! What listens: the control API and the dashboard.
+//! Interfaces: the control API, gRPC and the dashboard.
 //!
-//! Every face shows the same [`facts`], read from the vault's read side: the values that the gates used. What
-//! changes anything is asked of Temporal ([`answer`]) and done in the process that holds the vault; the brake
-//! alone is set here, as the command does. No activity is ever called. Who asks and what they may do is settled
-//! before a request is looked at ([`access`]).
+//! Every interface shows the same [`views`], read from the vault's read side: the values that the gates used. A change
+//! is requested from Temporal ([`temporal::resolve`]) and carried out by the process that holds the vault; only a stop
+//! is set here, as the command does. Activities are never called. [`access`] authenticates and authorises a request
+//! before anything else looks at it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
-mod acts;
-pub mod answer;
 mod api;
-pub mod app;
-mod beat;
-pub mod facts;
 pub mod grpc;
-pub mod holder;
-pub mod listen;
-mod outside;
+pub mod http;
 mod pages;
-pub mod serving;
-mod temporal;
+pub mod temporal;
+pub mod views;

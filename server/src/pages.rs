@@ -3,11 +3,12 @@
 //! A page gathers facts, gives them words, and fills a template; templates escape every value. What changes anything is a
 //! form with the key of its session. After an answer the page that was left comes again, and says what was done.
 
-mod act;
 mod action;
 mod assets;
+mod batch;
 mod card;
 pub(crate) mod charts;
+mod click;
 mod edit;
 mod fleet;
 mod form;
@@ -17,17 +18,16 @@ mod matters;
 mod record;
 mod search;
 mod today;
-mod together;
 mod undo;
-mod undo_together;
+mod undo_batch;
 
 pub(crate) use assets::serve_asset;
 
 use crate::access::admission::{limit_open_routes, require_scope};
 use crate::access::{AccessScope, AuthenticatedCaller, CallerProof};
 use crate::api::problem::ProblemDetails;
-use crate::app::SharedAppState;
-use crate::facts::FactsError;
+use crate::http::app::SharedAppState;
+use crate::views::FactsError;
 use askama::Template;
 use assets::AssetUrls;
 use axum::Router;
@@ -38,7 +38,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_vault::brake;
+use steward_vault::gates::stop;
 use steward_vault::index::{ActionFilter, IndexError};
 
 /// Every page with what guards it.
@@ -52,14 +52,14 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/search", get(search::show_search))
         .route("/fleet", get(fleet::show_fleet))
         .route("/charts", get(charts::show_charts))
-        .route("/together", get(together::show_batch))
-        .route("/together/undo", get(undo_together::show_batch_undo))
+        .route("/together", get(batch::show_batch))
+        .route("/together/undo", get(undo_batch::show_batch_undo))
         .route("/live", get(live::stream_live_updates));
     let answer = Router::new()
-        .route("/actions/{id}/answer", post(act::resolve_action))
-        .route("/stop", post(act::stop_fleet))
-        .route("/together", post(together::resolve_batch));
-    let operate = Router::new().route("/resume", post(act::resume_fleet));
+        .route("/actions/{id}/answer", post(click::resolve_action))
+        .route("/stop", post(click::stop_fleet))
+        .route("/together", post(batch::resolve_batch));
+    let operate = Router::new().route("/resume", post(click::resume_fleet));
     let door = Router::new()
         .route("/login", get(login::show_login).post(login::log_in))
         .route("/logout", post(login::log_out));
@@ -116,7 +116,7 @@ impl PageFrame {
             form_key,
             may_act: caller.scope >= AccessScope::Act,
             may_operate: caller.scope >= AccessScope::Operate,
-            stop: brake::read_stop(&app.root).map(StopNotice::from_stop),
+            stop: stop::read_stop(&app.root).map(StopNotice::from_stop),
             mode: app.read_policy().mode.as_str(),
             waiting: app.index.count_pending_actions().await?,
             vault: app.root.path().display().to_string(),
@@ -134,7 +134,7 @@ struct StopNotice {
 }
 
 impl StopNotice {
-    fn from_stop(stop: brake::FleetStop) -> Self {
+    fn from_stop(stop: stop::FleetStop) -> Self {
         Self { by: stop.by, at: format_written_moment(&stop.at), reason: stop.reason }
     }
 }

@@ -7,17 +7,17 @@
 use crate::vault::Vault;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
-use steward_domain::audit::{AuditDraft, AuditRecord, ChainLink, WorkflowRef};
-use steward_domain::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
-use steward_domain::decide::{DecisionCase, decide};
-use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::ContentHash;
-use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
-use steward_domain::tick::TaskCheck;
-use steward_vault::keeper::VaultWriter;
-use steward_vault::root::VaultRoot;
+use steward_domain::action::audit::{AuditDraft, AuditRecord, ChainLink, WorkflowRef};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
+use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::record::frontmatter;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::steward::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
+use steward_domain::steward::decide::{DecisionCase, decide};
+use steward_domain::steward::tick::TaskCheck;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
 
 /// A task of the matter `house` was found to be done then, and was changed; the action's id.
 #[must_use]

@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use steward_domain::audit::AuditRecord;
-use steward_domain::frontmatter;
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::record::frontmatter;
 use steward_domain::time::format_millis;
 
 /// A vault in a temporary folder.

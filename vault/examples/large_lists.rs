@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection, SqliteConnection};
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::plan::Disposition;
+use steward_domain::action::plan::Disposition;
 use steward_vault::index::{ActionFilter, ActionSubset, FILE, Index, MatterFilter, SearchFilter};
 
 /// A matter for each twenty actions, five tasks each. One in fifty proposals waits still; one action in fifty thousand

@@ -9,17 +9,17 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::audit::{
+use steward_domain::action::audit::{
     ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
 };
-use steward_domain::clerk::{ClerkMark, Judgement};
-use steward_domain::mode::Mode;
-use steward_domain::mutation::MutationClass;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, ContentHash, Disposition};
-use steward_domain::record::RecordState;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::{ActionId, ContentHash, Disposition};
+use steward_domain::gates::mode::Mode;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::{ClerkMark, Judgement};
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::root::VaultRoot;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

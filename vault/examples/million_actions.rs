@@ -9,12 +9,12 @@ use sqlx::{Connection, SqliteConnection};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::trust::backtest::BacktestPass;
 use steward_domain::trust::case::ReplayRules;
 use steward_domain::trust::report::TrustReportPass;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE, Index};
-use steward_vault::root::VaultRoot;
 
 /// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough. Two of five
 /// are proposed a second time.

@@ -4,94 +4,56 @@
 //! them and a rebuild fills them again. The state is ours alone: when a task was last looked at, how
 //! long a matter has been quiet, when a signal was first seen. [`Index::observe`] answers a tick from
 //! both in one transaction and opens no file. Nothing here writes into the vault: findings go to the
-//! workflows, and only [`crate::keeper`] changes a record.
+//! workflows, and only [`crate::action::writer`] changes a record.
 
-mod action;
 mod actions;
-mod answers;
-mod asks;
-mod budget;
-mod cases;
-mod chain;
-mod charts;
-mod check;
-mod clusters;
-mod codec;
-mod doubt;
-mod drills;
-mod extract;
-mod lease;
-mod look;
-mod matters;
-mod news;
-mod note_policy;
-mod observe;
-mod page;
-mod parse;
-mod progress;
-mod pulse;
+mod cursors;
+mod gates;
 mod read;
-mod route;
-mod schema;
-mod search;
 mod signals;
-mod stamp;
-mod standing;
-mod state;
-mod step_back;
 mod store;
-mod stream;
-mod sync;
-mod tasks;
-mod together;
 mod tracker;
 mod trust;
-mod turns;
-mod unfinished;
-mod view;
-mod wake;
-mod why;
-mod words;
 
-use crate::root::VaultRootError;
+use crate::files::root::VaultRootError;
 use chrono::{DateTime, Utc};
-use schema::StateDatabase;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::path::{RecordKind, RecordPath};
+use store::schema::StateDatabase;
 use tokio::sync::Mutex;
 
-pub use action::{ActionLookup, ActionRow};
-pub use actions::{ActionFilter, ActionSubset, ActionsSince};
-pub use charts::{ConfidenceBin, DailyActionCount};
-pub use check::{DifferenceKind, IndexDifference};
-pub use clusters::{ActionCluster, MAX_CLUSTER_IDS};
-pub use drills::DrillHistory;
-pub use matters::{MatterCard, MatterFilter, RecordLabel};
-pub use news::ScanChanges;
-pub use note_policy::SourceCeiling;
-pub use observe::{CheckDecision, ObservationQuery};
-pub use page::{ListPage, MAX_PAGE, PageCursor, PageCursorError};
-pub use pulse::{IndexRevision, IndexWatcher};
-pub use route::{RouteDeferral, RouteFacts, RouteFactsQuery};
-pub use schema::FILE;
-pub use search::{SearchFilter, SearchHit};
-pub use signals::{SignalFilter, SignalRow, TimelineRow};
-pub use stamp::DueTimestampWrite;
-pub use standing::{LastTick, MatterInterval, TaskCheckStatus, TickLag};
-pub use state::{CheckCount, CompletedCheck};
-pub use step_back::ComparisonRound;
-pub use stream::{StreamCount, StreamIngestion};
-pub use sync::SyncReport;
-pub use tasks::{TaskFilter, TaskRow};
+pub use actions::action::{ActionLookup, ActionRow};
+pub use actions::charts::{ConfidenceBin, DailyActionCount};
+pub use actions::clusters::{ActionCluster, MAX_CLUSTER_IDS};
+pub use actions::list::{ActionFilter, ActionSubset, ActionsSince};
+pub use cursors::news::ScanChanges;
+pub use cursors::observe::{CheckDecision, ObservationQuery};
+pub use cursors::state::{CheckCount, CompletedCheck};
+pub use cursors::timestamps::DueTimestampWrite;
+pub use cursors::wake::WakeMark;
+pub use gates::matter_policy::SourceCeiling;
+pub use read::matter_status::{LastTick, MatterInterval, TaskCheckStatus, TickLag};
+pub use read::matters::{MatterCard, MatterFilter, RecordLabel};
+pub use read::overview::{MatterRow, StateCounts, VaultCounts};
+pub use read::page::{ListPage, MAX_PAGE, PageCursor, PageCursorError};
+pub use read::revision::{IndexRevision, IndexWatcher};
+pub use read::search::{SearchFilter, SearchHit};
+pub use read::signals::{SignalFilter, SignalRow, TimelineRow};
+pub use read::tasks::{TaskFilter, TaskRow};
+pub use read::why::{SubjectRow, WeighedSignal};
+pub use signals::route::{RouteDeferral, RouteFacts, RouteFactsQuery};
+pub use signals::streams::{StreamCount, StreamIngestion};
+pub use store::check::{DifferenceKind, IndexDifference};
+pub use store::schema::FILE;
+pub use store::sync::SyncReport;
 pub use tracker::OwedDelivery;
-pub use trust::{SourceStatusChange, SourceTrust};
-pub use view::{MatterRow, StateCounts, VaultCounts};
-pub use wake::WakeMark;
-pub use why::{SubjectRow, WeighedSignal};
+pub use trust::demotions::ComparisonRound;
+pub use trust::drills::DrillHistory;
+pub use trust::sources::{SourceStatusChange, SourceTrust};
 
 /// How the way out of a file that cannot be used reads in messages.
 const MEND: &str = "run `steward index rebuild`: it sets the file aside, reads the vault anew and takes the cursors \
@@ -107,9 +69,9 @@ pub struct Index {
     filled: Arc<AtomicBool>,
     /// Counts what was written of tasks and matters.
     edition: Arc<AtomicU64>,
-    news: Arc<news::ScanChangeBoard>,
-    reading: Arc<progress::ScanProgress>,
-    unfinished: Arc<unfinished::UnfinishedWork>,
+    news: Arc<cursors::news::ScanChangeBoard>,
+    reading: Arc<store::progress::ScanProgress>,
+    unfinished: Arc<cursors::unfinished::UnfinishedWork>,
 }
 
 /// A record that cannot be used, with the mend.
@@ -183,7 +145,7 @@ impl Index {
         match Self::open(state_dir).await {
             Ok(index) => Ok((index, None)),
             Err(IndexError::Damaged { .. } | IndexError::Newer { .. } | IndexError::Value { .. }) => {
-                let aside = schema::quarantine_database(state_dir)?;
+                let aside = store::schema::quarantine_database(state_dir)?;
                 Ok((Self::open(state_dir).await?, aside))
             }
             Err(e) => Err(e),
@@ -221,7 +183,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn last_sync_at(&self) -> Result<Option<DateTime<Utc>>, IndexError> {
-        Ok(self.read_meta("synced_at").await?.and_then(codec::from_micros))
+        Ok(self.read_meta("synced_at").await?.and_then(store::codec::from_micros))
     }
 
     /// Closes every connection, so that the file is complete without its side files.
@@ -248,7 +210,7 @@ impl Index {
 
     /// A word of one of our enums, as it was stored.
     fn parse_enum<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, IndexError> {
-        codec::decode_enum(text).ok_or_else(|| self.unknown_value_error(text))
+        store::codec::decode_enum(text).ok_or_else(|| self.unknown_value_error(text))
     }
 
     fn unknown_value_error(&self, text: &str) -> IndexError {

@@ -1,22 +1,22 @@
 //! One file a command.
 //!
-//! A command reads what it needs, asks the server or the vault, and hands one value to [`crate::out`],
+//! A command reads what it needs, asks the server or the vault, and hands one value to [`crate::cli::output`],
 //! which shows it to a person or a program. Decisions are taken elsewhere; here are only words and
 //! exit codes. What several commands look up is below.
 
-pub(crate) mod answer;
 pub(crate) mod audit;
-pub(crate) mod brake;
 pub(crate) mod doctor;
 pub(crate) mod example;
 pub(crate) mod index;
 pub(crate) mod policy;
 pub(crate) mod replay;
+pub(crate) mod resolve;
 pub(crate) mod schedules;
 pub(crate) mod serve;
 pub(crate) mod signals;
 pub(crate) mod simulate;
 pub(crate) mod status;
+pub(crate) mod stop;
 pub(crate) mod streams;
 pub(crate) mod tick;
 pub(crate) mod token;
@@ -25,16 +25,16 @@ pub(crate) mod up;
 pub(crate) mod why;
 
 use crate::config::StewardConfig;
-use crate::reading::show_index_progress;
+use crate::runtime::reading_progress::show_index_progress;
 use anyhow::{Context, bail};
 use chrono::Utc;
 use rustix::fs::{Access, access};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use steward_domain::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, Index};
-use steward_vault::keeper::VaultWriter;
-use steward_vault::root::VaultRoot;
 use uuid::Uuid;
 
 /// A vault and its index, to look at.

@@ -13,17 +13,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steward_activities::purge::KEEP_EVENTS_DAYS;
-use steward_activities::streams::StreamConfig;
+use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
+use steward_activities::signals::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
-use steward_domain::budget::LIVE_PER_SOURCE_DAY;
-use steward_domain::guard::CallCaps;
-use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
-use steward_domain::tick::Cadence;
-use steward_domain::trust::step_back::REVERSAL_BUDGET;
+use steward_domain::gates::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
+use steward_domain::gates::source_budget::LIVE_PER_SOURCE_DAY;
+use steward_domain::steward::guard::CallCaps;
+use steward_domain::steward::tick::Cadence;
+use steward_domain::trust::demotion::REVERSAL_BUDGET;
 use steward_server::access::proxy::TrustedProxies;
-use steward_server::facts::schedules::registered::CHECK_SECONDS;
-use steward_server::listen::CertificateFiles;
+use steward_server::http::listen::CertificateFiles;
+use steward_server::views::schedules::registered::CHECK_SECONDS;
 use toml::Value;
 
 mod clerk;
@@ -286,7 +286,7 @@ impl StewardConfig {
     pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
         match &self.state_dir {
             Some(dir) => Ok(dir.clone()),
-            None => Ok(self.vault_folder()?.join(steward_vault::root::OWN_FOLDER)),
+            None => Ok(self.vault_folder()?.join(steward_vault::files::root::OWN_FOLDER)),
         }
     }
 }

@@ -4,32 +4,21 @@
 //! on the vault ask its stewards through Temporal; commands that only look read the index.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod clerks;
 mod cli;
 mod commands;
 mod config;
-#[cfg(test)]
-mod devserver;
-mod engine;
 mod example;
-mod fleet;
-mod out;
-mod reading;
 mod registrar;
 mod remote;
 mod replay;
-mod schedules;
+mod runtime;
 mod simulate;
-mod stamper;
-mod streams;
 mod telemetry;
 mod temporal;
-mod web;
-mod webhooks;
 
 use clap::Parser;
+use cli::output::{CommandExit, CommandOutput};
 use cli::{Cli, CliCommand};
-use out::{CommandExit, CommandOutput};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -57,7 +46,7 @@ fn report_usage_error(e: &clap::Error) -> ExitCode {
     // Nobody who reads it is no trouble.
     let _ = e.print();
     if e.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
-        out::print_json_error(&e.to_string());
+        cli::output::print_json_error(&e.to_string());
     }
     ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2))
 }
@@ -82,16 +71,16 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Signals(what) => commands::signals::run(&config, &what, out).await,
         CliCommand::Audit(what) => commands::audit::run(&config, &what, out).await,
         CliCommand::Why { record } => commands::why::run(&config, &record, out).await,
-        CliCommand::Undo(answer) => commands::answer::undo_actions(&config, answer, out).await,
-        CliCommand::Confirm(answer) => commands::answer::confirm_actions(&config, answer, out).await,
-        CliCommand::Dismiss(answer) => commands::answer::dismiss_actions(&config, answer, out).await,
+        CliCommand::Undo(answer) => commands::resolve::undo_actions(&config, answer, out).await,
+        CliCommand::Confirm(answer) => commands::resolve::confirm_actions(&config, answer, out).await,
+        CliCommand::Dismiss(answer) => commands::resolve::dismiss_actions(&config, answer, out).await,
         CliCommand::Trust(trust) => commands::trust::run(&config, trust, out).await,
         CliCommand::Backtest(backtest) => {
             commands::trust::run(&config, cli::TrustCommand::Backtest(backtest), out).await
         }
         CliCommand::Policy(what) => commands::policy::run(&config, &what, out).await,
-        CliCommand::Stop { reason } => commands::brake::stop_vault(&config, reason, out),
-        CliCommand::Resume => commands::brake::resume_vault(&config, out),
+        CliCommand::Stop { reason } => commands::stop::stop_vault(&config, reason, out),
+        CliCommand::Resume => commands::stop::resume_vault(&config, out),
         CliCommand::Streams(what) => commands::streams::run(&config, what, out).await,
         CliCommand::Status => commands::status::run(&config, out).await,
         CliCommand::Doctor(doctor) => commands::doctor::run(&config, doctor, out).await,
@@ -103,10 +92,10 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
 /// Errors are for the person who meets them, on one line with their causes; a program gets them as a value too.
 fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
     use std::io::Write;
-    let message = out::format_causes(e);
-    let _ = writeln!(std::io::stderr(), "steward: {}", out::escape_text(&message));
+    let message = cli::output::format_causes(e);
+    let _ = writeln!(std::io::stderr(), "steward: {}", cli::output::escape_text(&message));
     if json {
-        out::print_json_error(&message);
+        cli::output::print_json_error(&message);
     }
     // A namespace that is another vault's is a refusal; everything else that ends a command is a failure.
     let refused = e.chain().any(|cause| cause.is::<registrar::NamespaceConflict>());

@@ -9,13 +9,14 @@
 //! The SDK's own schedule handle is not used: it cannot set timeouts, a catch-up window or a
 //! summary, and its update sends no conflict token.
 
+pub(crate) mod desired;
 use futures_util::{StreamExt, stream};
 use plan::{KnownSchedule, ScheduleContents};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use steward_server::facts::schedules;
-use steward_vault::identity::{VaultId, VaultIdentity};
+use steward_server::views::schedules;
+use steward_vault::files::identity::{VaultId, VaultIdentity};
 use temporalio_client::Client;
 
 mod apply;

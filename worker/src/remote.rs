@@ -10,9 +10,9 @@ mod line;
 use crate::config::StewardConfig;
 use crate::temporal::note::ServerEndpoint;
 use anyhow::{Context, anyhow, bail};
-use steward_domain::mutation::Mutation;
-use steward_domain::path::RecordPath;
-use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::record::path::RecordPath;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::status_service_client::StatusServiceClient;
 use steward_proto::v1::streams_service_client::StreamsServiceClient;
@@ -20,9 +20,11 @@ use steward_proto::v1::{self, answer_result};
 use steward_proto::{REFUSAL_TRAILER, STATUS_TRAILER};
 use steward_server::access::{SecretStore, local};
 use steward_server::grpc::{decode_change, encode_change};
-use steward_vault::root::VaultRoot;
+use steward_vault::files::root::VaultRoot;
+use steward_workflows::ResolveBatchInput;
+use steward_workflows::ResolveBatchItem;
+use steward_workflows::ResolveBatchOutput;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
-use steward_workflows::{ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput};
 use tonic::metadata::{Ascii, Binary, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
@@ -212,7 +214,7 @@ impl RemoteStewardClient {
 
 /// The server of this vault, held against its note: its version, or why it does not answer.
 pub(crate) async fn fetch_server_version(door: &ServerEndpoint, config: &StewardConfig) -> Result<String, String> {
-    let told = |e: anyhow::Error| crate::out::format_causes(&e);
+    let told = |e: anyhow::Error| crate::cli::output::format_causes(&e);
     let store = SecretStore::new(&config.state_dir().map_err(told)?);
     let token = local::read_command_token(&store).map_err(|e| e.to_string())?.ok_or("it has made no key yet")?;
     let channel = line::open_local_channel(door).await.map_err(told)?;

@@ -11,10 +11,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use steward_workflows::{
-    AnswerTogetherWorkflow, AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow,
-    ReversibilityDrillWorkflow, RouterWorkflow, StewardWorkflow, TrackerWorkflow,
-};
+use steward_workflows::AnswerTogetherWorkflow;
+use steward_workflows::AnswerWorkflow;
+use steward_workflows::ExtractWorkflow;
+use steward_workflows::PurgeWorkflow;
+use steward_workflows::ReversalCalibrationWorkflow;
+use steward_workflows::ReversibilityDrillWorkflow;
+use steward_workflows::RouterWorkflow;
+use steward_workflows::StewardWorkflow;
+use steward_workflows::TrackerWorkflow;
 use temporalio_protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayFailure, WorkflowReplayer, WorkflowReplayerOptions,

@@ -6,7 +6,6 @@
 //! vault, where no steward looks ([`truth`]). It must not write into a folder that holds anything.
 
 mod calendar;
-mod house;
 mod household;
 mod month;
 mod principal;
@@ -14,6 +13,7 @@ mod proposal;
 #[cfg(test)]
 mod tests;
 mod truth;
+mod vault;
 
 use crate::example::find_first_entry;
 use anyhow::{Context, bail};

@@ -4,13 +4,15 @@
 //! Otherwise `steward up` starts the CLI's development server on loopback with its database in the
 //! state folder, and leaves a note beside it by which the other commands find it.
 
+#[cfg(test)]
+pub(crate) mod test_server;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use note::VaultHolder;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use steward_vault::root::VaultRoot;
+use steward_vault::files::root::VaultRoot;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, NamespacedClient};
 use temporalio_common::envconfig::{LoadClientConfigProfileOptions, load_client_config_profile};
 use temporalio_sdk::plugins::SimplePlugin;

@@ -6,18 +6,18 @@
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
-use crate::calibrate::CalibrateOutput;
-use crate::drill::DrillOutput;
+use crate::trust::calibrate::CalibrateOutput;
+use crate::trust::drill::DrillOutput;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use steward_domain::clerk::{AttributedVerdict, ClerkQuestion, ClerkReply};
-use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
-use steward_domain::mutation::Mutation;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Disposition, Plan};
-use steward_domain::tick::{MatterObservation, TaskClock};
-use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::plan::{ActionId, Disposition, Plan};
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion, ClerkReply};
+use steward_domain::steward::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::steward::tick::{MatterObservation, TaskClock};
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 

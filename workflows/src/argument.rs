@@ -25,7 +25,7 @@ impl<T> WorkflowArgument<T> {
     /// The value; `expected` reads after "expected".
     ///
     /// # Errors
-    /// The reason, for [`permanent_failure`](crate::steward::for_good), when the argument is missing or of another type.
+    /// The reason, for [`permanent_failure`](crate::steward::tick::for_good), when the argument is missing or of another type.
     pub(crate) fn into_value(self, expected: &str) -> Result<T, String> {
         self.0.map_err(|reason| format!("invalid argument ({reason}): expected {expected}"))
     }

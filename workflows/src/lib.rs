@@ -6,29 +6,26 @@
 //! moved or given other arguments without `patched` (S3-57): recorded histories hold that.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod action;
 pub mod activities;
-mod answer;
 mod argument;
-mod calibrate;
-mod drill;
-mod evaluate;
-mod extract;
-mod purge;
-mod router;
+mod signals;
 mod steward;
-mod together;
 mod tracker;
+mod trust;
 
-pub use answer::AnswerWorkflow;
+pub use action::resolve::AnswerWorkflow;
+pub use action::resolve_batch::{
+    AnswerTogetherWorkflow, MAX_TOGETHER, ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput,
+};
 pub use argument::WorkflowArgument;
-pub use calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
-pub use drill::{DrillOutput, ReversibilityDrillWorkflow};
-pub use extract::ExtractWorkflow;
-pub use purge::PurgeWorkflow;
-pub use router::RouterWorkflow;
-pub use steward::StewardWorkflow;
-pub use together::{AnswerTogetherWorkflow, MAX_TOGETHER, ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput};
+pub use signals::extract::ExtractWorkflow;
+pub use signals::purge::PurgeWorkflow;
+pub use signals::router::RouterWorkflow;
+pub use steward::tick::StewardWorkflow;
 pub use tracker::TrackerWorkflow;
+pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
+pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
 
 /// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";

@@ -6,10 +6,10 @@
 
 use crate::activities::{DeliverOutput, TrackActivities, TrackerReport};
 use crate::argument::WorkflowArgument;
-use crate::steward::local_activity_options;
-use crate::steward::permanent_failure;
+use crate::steward::tick::local_activity_options;
+use crate::steward::tick::permanent_failure;
 use std::time::{Duration, SystemTime};
-use steward_domain::plan::ActionId;
+use steward_domain::action::plan::ActionId;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult};
 

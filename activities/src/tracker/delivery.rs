@@ -6,15 +6,16 @@
 //! record says so. The way back looks at what is there in the same way. That an issue is not there is
 //! believed where its project is: a wrong address or a proxy answers 404 to everything.
 
+use super::DeliveryJob;
+use super::TrackerDispatcher;
 use super::plane::{CommentSearch, PlaneError};
-use super::{DeliveryJob, TrackerDispatcher};
 use chrono::{DateTime, TimeDelta, Utc};
-use steward_domain::audit::ActionKind;
-use steward_domain::frontmatter;
-use steward_domain::plan::ActionId;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::ActionId;
+use steward_domain::record::frontmatter;
 use steward_domain::tracker::{self, PlaneAction, TrackerId, TrackerIssue, TrackerStateGroup, render_comment};
-use steward_vault::crash;
-use steward_vault::outbox::{self, DeliveryProgress};
+use steward_vault::files::crash;
+use steward_vault::tracker::outbox::{self, DeliveryProgress};
 use temporalio_common::ActivityError;
 
 const NO_SUCH_ISSUE: &str = "the issue is not there any more";

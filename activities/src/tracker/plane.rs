@@ -11,7 +11,7 @@ pub(super) use self::wire::ProjectStates;
 
 use self::wire::{CreatedComment, PlaneComment, PlanePage, PlaneState, WorkItem};
 use super::settings::TrackerConfig;
-use crate::clerk::remote::Secret;
+use crate::steward::clerks::remote::Secret;
 use chrono::Utc;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use steward_domain::guard::parse_retry_after;
-use steward_domain::plan::ActionId;
+use steward_domain::action::plan::ActionId;
+use steward_domain::steward::guard::parse_retry_after;
 use steward_domain::tracker::{EXTERNAL_SOURCE, TrackerId, TrackerIssue};
 
 /// From connecting to the last byte: 10 s, so that a delivery of some requests ends within its time.

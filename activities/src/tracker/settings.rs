@@ -3,13 +3,13 @@
 //! Reading is strict, as for streams: a key that nobody knows is an error that names it. The API key itself
 //! stands in a variable or in a file that only its owner may read, and is read when the tracker is opened.
 
-use crate::clerk::remote::Secret;
-use crate::streams::read_secret;
+use crate::signals::streams::read_secret;
+use crate::steward::clerks::remote::Secret;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use steward_domain::path::is_slug;
+use steward_domain::record::path::is_slug;
 use steward_domain::tracker::TrackerId;
 
 /// Where Plane's own service answers.

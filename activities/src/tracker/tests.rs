@@ -9,10 +9,11 @@ use serde_json::{Map, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::slice::from_ref;
-use steward_domain::mode::Mode;
-use steward_domain::plan::Disposition;
+use steward_domain::action::plan::Disposition;
+use steward_domain::gates::mode::Mode;
 use steward_tests::plane::{Fault, ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane as Server, WORKSPACE, minutes_later, state};
-use steward_vault::{brake, chain};
+use steward_vault::action::chain;
+use steward_vault::gates::stop;
 use steward_workflows::activities::ResolveOutput;
 
 fn config(folder: &Path, url: &str) -> TrackerConfig {
@@ -369,16 +370,16 @@ async fn a_stopped_fleet_tells_nothing_but_takes_back() {
     let (other, waiting) = Desk::owing().await;
     for desk in [&desk, &other] {
         let root = desk.bench.host.keeper.root();
-        let stop = brake::FleetStop { by: "ann".into(), at: "now".into(), reason: None };
-        brake::stop_fleet(root, &stop).unwrap();
+        let stop = stop::FleetStop { by: "ann".into(), at: "now".into(), reason: None };
+        stop::stop_fleet(root, &stop).unwrap();
     }
     assert_eq!(other.due().await, []);
     assert!(matches!(other.settle(&waiting).await, DeliverOutput::Later { held: true, .. }), "listed before the stop");
     let undo = desk.undo(&action).await;
     assert_eq!(desk.due().await, [undo]);
-    brake::resume_fleet(
+    stop::resume_fleet(
         other.bench.host.keeper.root(),
-        &brake::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
+        &stop::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
     )
     .unwrap();
     assert_eq!(other.due().await, [waiting]);

@@ -3,11 +3,12 @@
 //! What was filed is reported as done even where the index cannot be told. What failed is due again as soon as the disk
 //! can be written. Nothing here decides anything.
 
-use super::{VaultContext, run_blocking};
+use super::VaultContext;
+use super::run_blocking;
 use crate::failure::retryable_failure;
 use chrono::Utc;
-use steward_domain::path::RecordPath;
-use steward_vault::disk;
+use steward_domain::record::path::RecordPath;
+use steward_vault::files::disk;
 use temporalio_common::ActivityError;
 
 impl VaultContext {

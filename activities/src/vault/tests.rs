@@ -6,16 +6,16 @@ mod strangers;
 use super::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use steward_domain::clerk::{Judgement, TokenUsage, Verdict};
-use steward_domain::decide::{DecisionCase, decide};
-use steward_domain::guard::{CallId, Settlement, SettlementOutcome};
-use steward_domain::mode::Mode;
-use steward_domain::plan::{ActionId, Disposition, Plan};
-use steward_domain::tick::TaskClock;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::keeper::LockError;
-use steward_vault::outbox::TrackerSite;
-use steward_vault::root::VaultRoot;
+use steward_domain::action::plan::{ActionId, Disposition, Plan};
+use steward_domain::action::undo::ResolutionKind;
+use steward_domain::gates::mode::Mode;
+use steward_domain::steward::clerk::{Judgement, TokenUsage, Verdict};
+use steward_domain::steward::decide::{DecisionCase, decide};
+use steward_domain::steward::guard::{CallId, Settlement, SettlementOutcome};
+use steward_domain::steward::tick::TaskClock;
+use steward_vault::action::writer::LockError;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::tracker::outbox::TrackerSite;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub(crate) struct Bench {
@@ -43,7 +43,7 @@ pub(crate) async fn open(
     let keeper = Arc::new(free.expect("the vault is still held").with_tracker(tracker));
     let index = Arc::new(Index::open(&own).await.unwrap());
     index.sync_all(&root, Utc::now()).await.unwrap();
-    let caps = steward_domain::guard::CallCaps::default();
+    let caps = steward_domain::steward::guard::CallCaps::default();
     let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
     let (send, intervals) = unbounded_channel();
     let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };
@@ -55,7 +55,7 @@ pub(crate) async fn open(
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::RulesClerk));
+    let clerk = Arc::new(Clerk::Rules(crate::steward::clerks::rules::RulesClerk));
     let ledger = Arc::new(ledger);
     let host = VaultContext {
         keeper,
@@ -129,7 +129,7 @@ impl Bench {
     }
 
     /// Every file of the vault's record folders, by path.
-    pub(super) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         for folder in ["matter", "task", "signal", "event"] {
             let Ok(entries) = std::fs::read_dir(self.dir.path().join(folder)) else { continue };
@@ -167,7 +167,7 @@ pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
         policy: &seen.policy,
         note: seen.note.as_ref(),
         verdict: &verdict,
-        clerk: &steward_domain::clerk::ClerkMark::default(),
+        clerk: &steward_domain::steward::clerk::ClerkMark::default(),
         caller_says_shadow: false,
         workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
         at: seen.observed_at,
@@ -256,8 +256,8 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
 #[tokio::test]
 async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let bench = Bench::new(Mode::Live).await;
-    let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
+    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.host.reserve_call(request.clone()).await.unwrap();
@@ -273,15 +273,15 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let bench = Bench::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let before = bench.task();
-    let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
+    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let files = bench.files();
     assert_eq!(bench.host.apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
     assert!(seen.stopped && seen.looks.is_empty(), "{seen:?}");
-    brake::resume_fleet(bench.host.keeper.root(), &stop).unwrap();
+    stop::resume_fleet(bench.host.keeper.root(), &stop).unwrap();
     bench.host.index.release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.looks[0].question.evidence.len(), 1, "the evidence was used up");
@@ -421,7 +421,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
 
 #[tokio::test]
 async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once() {
-    use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
+    use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
     let bench = Bench::new(Mode::Live).await;
     let now = Utc::now();
     for (id, status, age) in [

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::num::NonZeroU32;
 use std::time::Duration;
-use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ClerkWire, RemoteClerk, RemoteClerkConfig};
-use steward_domain::clerk::{ClerkCallOutcome, Judgement, TokenUsage};
+use steward_activities::steward::clerks::Clerk;
+use steward_activities::steward::clerks::remote::{ClerkWire, RemoteClerk, RemoteClerkConfig};
+use steward_domain::steward::clerk::{ClerkCallOutcome, Judgement, TokenUsage};
 
 /// Asks the server once and sees that it was asked once.
 pub(crate) async fn outcome(wire: &'static ClerkWire, server: &Server) -> ClerkCallOutcome {

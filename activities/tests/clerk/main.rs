@@ -9,13 +9,15 @@ mod vendors;
 
 use chrono::DateTime;
 use serde_json::{Value, json};
-use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret};
-use steward_domain::clerk::{ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence};
-use steward_domain::guard::Reservation;
-use steward_domain::mode::Ceiling;
-use steward_domain::path::RecordPath;
-use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
+use steward_activities::steward::clerks::Clerk;
+use steward_activities::steward::clerks::remote::{
+    ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
+};
+use steward_domain::gates::mode::Ceiling;
+use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::{ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence};
+use steward_domain::steward::guard::Reservation;
 
 const KEY: &str = "sk-very-secret-0123456789";
 

@@ -2,9 +2,9 @@
 
 use crate::{good_answer, question, reservation};
 use serde_json::{Value, json};
-use steward_activities::clerk::Clerk;
-use steward_activities::clerk::rules::RulesClerk;
-use steward_domain::clerk::{ClerkCallOutcome, ClerkQuestion, Verdict, answer_schema};
+use steward_activities::steward::clerks::Clerk;
+use steward_activities::steward::clerks::rules::RulesClerk;
+use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkQuestion, Verdict, answer_schema};
 
 fn questions() -> Vec<ClerkQuestion> {
     vec![

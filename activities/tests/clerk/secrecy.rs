@@ -6,7 +6,7 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steward_activities::clerk::remote::RemoteClerkConfig;
+use steward_activities::steward::clerks::remote::RemoteClerkConfig;
 use tracing_subscriber::fmt::MakeWriter;
 
 #[derive(Clone, Default)]

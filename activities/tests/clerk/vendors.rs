@@ -4,11 +4,11 @@ use crate::ask::{complaint, outcome, reason};
 use crate::server::{Behaviour, Server};
 use crate::{WIRES, ask, config, error, good_answer, reservation, response};
 use serde_json::{Value, json};
-use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk};
-use steward_domain::clerk::ClerkCallOutcome;
-use steward_domain::extract::{ExtractOutcome, ExtractQuestion, TargetOffer};
-use steward_domain::path::RecordPath;
+use steward_activities::steward::clerks::Clerk;
+use steward_activities::steward::clerks::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk};
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, TargetOffer};
+use steward_domain::steward::clerk::ClerkCallOutcome;
 
 /// A good response, spoiled.
 fn spoiled(wire: &ClerkWire, spoil: impl FnOnce(&mut Value)) -> Value {

@@ -1,10 +1,10 @@
 //! What is owed, what is recorded of it, and that words from outside stay words.
 
 use super::*;
-use crate::audit::{ChainLink, CitedSignal};
-use crate::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
-use crate::decide::{DecisionCase, decide};
-use crate::plan::ContentHash;
+use crate::action::audit::{ChainLink, CitedSignal};
+use crate::action::plan::ContentHash;
+use crate::steward::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
+use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn fields(value: Value) -> RecordFields {
 
 fn record() -> AuditRecord {
     let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
-    let verdict = verdict(crate::clerk::Judgement::LikelyDone, 0.9, &look);
+    let verdict = verdict(crate::steward::clerk::Judgement::LikelyDone, 0.9, &look);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
         look: &look,

@@ -3,12 +3,12 @@
 //! No clerk is asked: what it answered, and what the gates found, stand in the records ([`super::case`]). Ceilings that
 //! humans set on sources and matters hold as they are now, but for those of sources that are asked about. The fields of [`BacktestReport`] are what scripts read.
 
-use crate::decide::GateName;
-use crate::mutation::MutationClass;
-use crate::plan::Disposition;
+use crate::action::mutation::MutationClass;
+use crate::action::plan::Disposition;
+use crate::steward::decide::GateName;
 use crate::trust::case::{ReplayRules, TrustCase};
 use crate::trust::report::RecordSpan;
-use crate::trust::risk::{RiskCurve, RiskTally};
+use crate::trust::report::risk::{RiskCurve, RiskTally};
 use crate::trust::tally::CaseTally;
 use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};

@@ -6,12 +6,12 @@
 //! a record of its own, so that it is found once and kept. A change that was made is opposed by whoever writes back
 //! what was there before; whatever else is written later is life going on.
 
-use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, WorkflowRef};
-use crate::frontmatter::{RecordFields, has_member, list_members};
-use crate::mutation::Mutation;
-use crate::path::{RecordKind, parse_link};
-use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
-use crate::record::RecordState;
+use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, WorkflowRef};
+use crate::action::mutation::Mutation;
+use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::entity::RecordState;
+use crate::record::frontmatter::{RecordFields, has_member, list_members};
+use crate::record::path::{RecordKind, parse_link};
 use crate::time;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -118,8 +118,8 @@ pub fn plan_manual_edit(proposed: &AuditRecord, did: ActionKind, workflow: Workf
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutation::{ContextField, RelatedField};
-    use crate::path::RecordPath;
+    use crate::action::mutation::{ContextField, RelatedField};
+    use crate::record::path::RecordPath;
     use serde_json::json;
 
     fn now(fields: &Value) -> (RecordFields, DateTime<Utc>) {

@@ -1,17 +1,17 @@
 //! One recorded proposal with what became of it: what the report and the backtest are told from.
 //!
 //! A case holds what the gates found, as far as other settings can be held against it, and nothing of what was
-//! said: no quote, no reasons. [`ReplayRules::replay`] lands it again by the very rule of [`crate::decide`]. What no
+//! said: no quote, no reasons. [`ReplayRules::replay`] lands it again by the very rule of [`crate::steward::decide`]. What no
 //! setting moves stays as it was: a caller who asked for shadow, discretion with what was known of the source then,
 //! and what was held for a human by the steward, a source's budget or the lines of a matter's note. A brake and a step back were of that day, and
 //! are left out. Ceilings that humans set on sources and matters are taken as they are now, but for those of sources that
 //! somebody asks about.
 
-use crate::audit::AuditDraft;
-use crate::decide::{ClosedGates, GateName, can_act, needed_confidence};
-use crate::mode::{Ceiling, DecisionPolicy};
-use crate::mutation::MutationClass;
-use crate::plan::Disposition;
+use crate::action::audit::AuditDraft;
+use crate::action::mutation::MutationClass;
+use crate::action::plan::Disposition;
+use crate::gates::mode::{Ceiling, DecisionPolicy};
+use crate::steward::decide::{ClosedGates, GateName, can_act, needed_confidence};
 use crate::trust::outcome::ProposalFeedback;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// A source that spoke for a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseSupporter {
-    /// The name by which trust goes ([`crate::signal::source_key`]).
+    /// The name by which trust goes ([`crate::signals::signal::source_key`]).
     pub key: String,
     /// As the record names it. Untrusted.
     pub name: String,

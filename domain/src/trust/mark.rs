@@ -5,13 +5,13 @@
 //! people are told the name beside it, which is untrusted. All sources that were never right before are one subject,
 //! because a name costs its sender nothing.
 
-use crate::audit::{ActionKind, AuditDraft, WorkflowRef};
-use crate::clerk::Judgement;
-use crate::mode::Mode;
-use crate::mutation::MutationClass;
-use crate::path::{PathError, RecordKind, RecordPath};
-use crate::plain;
-use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::action::audit::{ActionKind, AuditDraft, WorkflowRef};
+use crate::action::mutation::MutationClass;
+use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::gates::mode::Mode;
+use crate::record::path::{PathError, RecordKind, RecordPath};
+use crate::record::plain_text;
+use crate::steward::clerk::Judgement;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const STRANGERS: &str = "strangers";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustSubject {
-    /// A source, by its key ([`crate::signal::source_key`]).
+    /// A source, by its key ([`crate::signals::signal::source_key`]).
     Source(String),
     Class(MutationClass),
     /// All sources together that were never right before.
@@ -41,7 +41,7 @@ impl TrustSubject {
             return Self::Strangers;
         }
         let class = MutationClass::ALL.into_iter().find(|class| class.as_str() == text.trim());
-        class.map_or_else(|| Self::Source(crate::signal::source_key(text)), Self::Class)
+        class.map_or_else(|| Self::Source(crate::signals::signal::source_key(text)), Self::Class)
     }
 
     /// Whom it is about, for people: a source by the name that a record has, if that says more, with its key.
@@ -83,7 +83,7 @@ impl fmt::Display for TrustSubject {
 /// A source's name on one line, and not too long; `None` where it says no more than the key.
 #[must_use]
 pub fn short_source_name(key: &str, name: &str) -> Option<String> {
-    let name = plain::to_one_line(name);
+    let name = plain_text::to_one_line(name);
     let name = name.trim();
     if name.is_empty() || name.to_lowercase() == key {
         return None;
@@ -218,8 +218,8 @@ impl fmt::Display for TrustMark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{AuditRecord, ChainLink};
-    use crate::plan::ContentHash;
+    use crate::action::audit::{AuditRecord, ChainLink};
+    use crate::action::plan::ContentHash;
     use crate::time;
 
     fn lowered(subject: TrustSubject) -> TrustMark {
@@ -256,7 +256,7 @@ mod tests {
             "instinct/class.related.md"
         );
         for name in ["class.related", "class.state_change", "CLASS.related"] {
-            let key = crate::signal::source_key(name);
+            let key = crate::signals::signal::source_key(name);
             assert!(!key.contains('.'), "{key}");
         }
         assert!(TrustSubject::Source("../task/x".into()).instinct_path().is_err());
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn strangers_are_one_subject_and_no_source_of_that_name() {
-        let source = TrustSubject::Source(crate::signal::source_key("strangers"));
+        let source = TrustSubject::Source(crate::signals::signal::source_key("strangers"));
         assert_eq!(
             (TrustSubject::parse(" strangers "), TrustSubject::parse("Strangers")),
             (TrustSubject::Strangers, source.clone())
@@ -283,10 +283,10 @@ mod tests {
 
     #[test]
     fn a_source_is_told_by_its_name_with_the_key_that_raises_it() {
-        let key = crate::signal::source_key("mail:Ann@b.example");
+        let key = crate::signals::signal::source_key("mail:Ann@b.example");
         let told = |name: &str| TrustSubject::Source(key.clone()).describe(Some(name));
         assert_eq!(told("mail:Ann@b.example"), format!("mail:Ann@b.example ({key})"));
-        assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain::to_one_line("a\n\u{1b}[2Jb")));
+        assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain_text::to_one_line("a\n\u{1b}[2Jb")));
         assert_eq!((told(" "), told(&key)), (key.clone(), key.clone()), "nothing is said twice");
         assert_eq!(told(&"x".repeat(200)).chars().count(), 61 + key.len() + 3);
         let TrustMark::Lowered { subject, from, to, undone, of, at_least, budget, .. } =

@@ -5,8 +5,8 @@
 //! counts: a proposal that was confirmed and then undone was wrong. An observation is a lesson that agrees; those
 //! of one source within an hour count once.
 
-use crate::audit::UNDO_WINDOW_DAYS;
-use crate::plan::Disposition;
+use crate::action::audit::UNDO_WINDOW_DAYS;
+use crate::action::plan::Disposition;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 

@@ -3,14 +3,19 @@
 //! Every rate comes with its 95 % interval and with how many are open, because only what a human answered, or left
 //! alone for its window, tells anything. The fields of [`TrustReport`] are what scripts read and stay as they are named.
 
-use crate::decide::GateName;
-use crate::mode::{DecisionPolicy, Mode};
-use crate::mutation::MutationClass;
-use crate::plan::Disposition;
-use crate::trust::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
+pub mod advice;
+pub mod clearance;
+pub mod newest;
+pub mod reliability;
+pub mod risk;
+use crate::action::mutation::MutationClass;
+use crate::action::plan::Disposition;
+use crate::gates::mode::{DecisionPolicy, Mode};
+use crate::steward::decide::GateName;
 use crate::trust::case::TrustCase;
-use crate::trust::newest::NewestTally;
-use crate::trust::reliability::{ReliabilityBins, ReliabilitySummary};
+use crate::trust::report::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
+use crate::trust::report::newest::NewestTally;
+use crate::trust::report::reliability::{ReliabilityBins, ReliabilitySummary};
 use crate::trust::tally::{ActedTally, CaseTally, STEPS, SourceTally, TallyCell, TallyTable};
 use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, NaiveDate, Utc};

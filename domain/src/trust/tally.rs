@@ -1,14 +1,14 @@
 //! What was counted of cases: how many agreed, were wrong, are open, and how many each mode would act upon.
 //!
 //! Counts only, so that they come out the same in whatever order cases come, and a million of them need no more
-//! room than ten; of the newest a few are kept ([`super::newest`]). The number of sources is bounded too: whoever can make up names cannot fill the memory.
+//! room than ten; of the newest a few are kept ([`crate::trust::report::newest`]). The number of sources is bounded too: whoever can make up names cannot fill the memory.
 
-use crate::mode::{Ceiling, DecisionPolicy, Mode};
-use crate::mutation::MutationClass;
+use crate::action::mutation::MutationClass;
+use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::trust::by_hand::WATCHED;
 use crate::trust::case::{ReplayRules, TrustCase};
-use crate::trust::newest::NewestCases;
 use crate::trust::outcome::ProposalFeedback;
+use crate::trust::report::newest::NewestCases;
 use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
@@ -198,7 +198,8 @@ impl TallyTable {
 
     /// Counts one case; says which of [`STEPS`] would act upon it.
     pub fn add_case(&mut self, case: &TrustCase) -> [bool; 2] {
-        let acts = [0, 1].map(|step: usize| self.steps[step].replay_case(case) == crate::plan::Disposition::Live);
+        let acts =
+            [0, 1].map(|step: usize| self.steps[step].replay_case(case) == crate::action::plan::Disposition::Live);
         let class = case.class as usize;
         if !case.again {
             self.classes[class].add_case(case, acts, self.now);

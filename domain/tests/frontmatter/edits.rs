@@ -1,7 +1,7 @@
 //! What an edit changes, and what it leaves alone.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{
+use steward_domain::record::frontmatter::{
     FieldEdit, FrontmatterError, edit_fields, edit_fields_with_undo, read_document, undo_fields,
 };
 

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use steward_domain::frontmatter::FieldEdit;
+use steward_domain::record::frontmatter::FieldEdit;
 
 /// One field: its name and its own lines (LF), and what stands above them.
 #[derive(Debug, Clone)]
@@ -251,7 +251,7 @@ pub(crate) fn wish() -> BoxedStrategy<Wish> {
 
 impl Wish {
     /// The edit that this wish is in a record with these fields.
-    pub(crate) fn edit(&self, fields: &steward_domain::frontmatter::RecordFields) -> FieldEdit {
+    pub(crate) fn edit(&self, fields: &steward_domain::record::frontmatter::RecordFields) -> FieldEdit {
         let name = |n: &usize| {
             let names: Vec<_> = fields.keys().collect();
             names.get(n % names.len().max(1)).map_or("lonely".to_owned(), |name| (*name).clone())

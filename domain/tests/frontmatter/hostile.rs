@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use steward_domain::frontmatter::{FieldEdit, MAX_FRONTMATTER_BYTES, edit_fields, read_document};
+use steward_domain::record::frontmatter::{FieldEdit, MAX_FRONTMATTER_BYTES, edit_fields, read_document};
 
 /// The promise is 50 ms in a release build; unoptimised builds are some ten
 /// times slower.

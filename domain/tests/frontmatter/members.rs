@@ -1,6 +1,6 @@
 //! Sets of links: one member comes or goes, every other line stays.
 
-use steward_domain::frontmatter::{FieldUndo, FrontmatterError, edit_member, read_document, undo_member};
+use steward_domain::record::frontmatter::{FieldUndo, FrontmatterError, edit_member, read_document, undo_member};
 
 fn record(field: &str) -> String {
     format!("---\ntype: task\n{field}owner: ann # me\n---\nbody\n")

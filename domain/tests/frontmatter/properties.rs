@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use steward_domain::frontmatter::{
+use steward_domain::record::frontmatter::{
     Document, FieldEdit, FrontmatterError, RecordFields, edit_fields, edit_fields_with_undo, read_document,
     read_document_fast, render_document, undo_fields,
 };

@@ -1,7 +1,7 @@
 //! What is read, and what is refused with which words.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{MAX_RECORD_BYTES, RecordFields, read_document, render_document};
+use steward_domain::record::frontmatter::{MAX_RECORD_BYTES, RecordFields, read_document, render_document};
 
 fn fields_of(yaml: &str) -> Value {
     let text = format!("---\n{yaml}---\n");

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{
+use steward_domain::record::frontmatter::{
     Document, FieldEdit, FrontmatterError, edit_fields_with_undo, read_document, undo_fields,
 };
 

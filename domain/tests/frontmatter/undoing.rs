@@ -1,7 +1,7 @@
 //! Undo restores the very bytes, and leaves alone what people edited since.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{FieldEdit, FieldUndo, FrontmatterError, edit_fields_with_undo, undo_fields};
+use steward_domain::record::frontmatter::{FieldEdit, FieldUndo, FrontmatterError, edit_fields_with_undo, undo_fields};
 
 const RECORD: &str = "---\n# top\ntype: task\n\n# state of things\nstate: open  # set by hand\nowner: 'ann'\n---\nx";
 

@@ -4,13 +4,20 @@
 //! A check whose input is missing refuses: a route that was put together without a layer answers 500 and lets nobody
 //! through.
 
+use super::AccessError;
+use super::AccessScope;
+use super::AuthenticatedCaller;
+use super::CallerProof;
+use super::SecretStore;
 use super::host::AllowedHosts;
-use super::pace::RequestRateLimiter;
+use super::local;
+use super::origin;
 use super::proxy::TrustedProxies;
 use super::session::{BrowserSessions, read_cookies};
-use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, local, origin, token};
+use super::token;
+use crate::access::rate_limit::RequestRateLimiter;
 use crate::api::problem::ProblemDetails;
-use crate::app::{SharedAppState, respond_with_problem};
+use crate::http::app::{SharedAppState, respond_with_problem};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};

@@ -3,7 +3,10 @@
 //! A link is kept as a hash with the name and scope of whom it lets in. Looking whether it holds changes nothing; using it
 //! up has one winner. What becomes of it is a session ([`super::session`]).
 
-use super::{AccessError, AccessScope, SecretStore, generate_secret};
+use super::AccessError;
+use super::AccessScope;
+use super::SecretStore;
+use super::generate_secret;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 

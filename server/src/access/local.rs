@@ -4,7 +4,11 @@
 //! first process that listens and kept, as the key of sessions is; removing the file ends it until the next start. The
 //! command says in whose name it asks, since it goes by the name that is set where it is typed.
 
-use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore};
+use super::AccessError;
+use super::AccessScope;
+use super::AuthenticatedCaller;
+use super::CallerProof;
+use super::SecretStore;
 use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};

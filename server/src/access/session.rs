@@ -5,7 +5,12 @@
 //! itself, a file in the state folder says so to every process. From it follow a key for the forms of its pages, which no other site
 //! can know, and the name of the cookie, since browsers send those of one vault to another on the same machine.
 
-use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, generate_secret};
+use super::AccessError;
+use super::AccessScope;
+use super::AuthenticatedCaller;
+use super::CallerProof;
+use super::SecretStore;
+use super::generate_secret;
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;

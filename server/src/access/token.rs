@@ -1,11 +1,15 @@
 //! Tokens for scripts: `Authorization: Bearer steward_…`, shown once and kept as a hash.
 //!
-//! Who may do what is told here and not decided: [`crate::app`] holds it against what is asked. A token that is revoked
+//! Who may do what is told here and not decided: [`crate::http::app`] holds it against what is asked. A token that is revoked
 //! is nobody's with the very next request, in every process of the vault.
 
-use super::{
-    AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, generate_secret, parse_caller_name,
-};
+use super::AccessError;
+use super::AccessScope;
+use super::AuthenticatedCaller;
+use super::CallerProof;
+use super::SecretStore;
+use super::generate_secret;
+use super::parse_caller_name;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fs;

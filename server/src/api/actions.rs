@@ -4,15 +4,15 @@
 //! passed over; what comes out are the facts that every face shows.
 
 use super::problem::ProblemDetails;
-use crate::app::SharedAppState;
-use crate::facts::action::{self, Action, ActionDetail};
+use crate::http::app::SharedAppState;
+use crate::views::action::{self, Action, ActionDetail};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use steward_domain::path::RecordPath;
+use steward_domain::record::path::RecordPath;
 use utoipa::{IntoParams, ToSchema};
 
 /// How far back is looked where nobody says so: 24 h.
@@ -80,7 +80,7 @@ pub(crate) async fn recent_actions(
         .index
         .list_actions(Some(since), target.as_ref(), limit + 1)
         .await
-        .map_err(crate::facts::FactsError::from)?;
+        .map_err(crate::views::FactsError::from)?;
     let truncated = rows.len() > limit as usize;
     let rows = rows.into_iter().take(limit as usize).collect();
     let actions = action::read_actions(&app.root, &app.index, rows, Utc::now()).await?;

@@ -6,14 +6,14 @@
 use super::actions::bad_request;
 use super::problem::ProblemDetails;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
+use crate::http::app::SharedAppState;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use steward_domain::undo::ResolutionKind;
+use steward_domain::action::undo::ResolutionKind;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use utoipa::ToSchema;
 
@@ -93,8 +93,8 @@ async fn resolve_action(
     let body = body.map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // Two beginnings of one id are one answer.
-    let record = crate::facts::action::find_record_path(&app.index, &action).await?;
-    let row = app.index.action_by_path(&record).await.map_err(crate::facts::FactsError::from)?;
+    let record = crate::views::action::find_record_path(&app.index, &action).await?;
+    let row = app.index.action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
     match app
         .answers

@@ -4,15 +4,15 @@
 //! says that the process lives, the second that what is shown is true and what is clicked is done.
 
 use super::problem::ProblemDetails;
-use crate::app::{AppState, SharedAppState};
-use crate::holder::VaultHolder;
+use crate::http::app::{AppState, SharedAppState};
+use crate::http::holder::VaultHolder;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
-use steward_vault::disk;
+use steward_vault::files::disk;
 use steward_vault::index::FILE;
 
 /// How long the index and the server may take to answer: 3 s.

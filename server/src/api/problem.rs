@@ -3,13 +3,13 @@
 //! Made of what the rules, the facts and Temporal say, each in one place, so that every face has the same status for the
 //! same reason. Pages show its words ([`crate::pages`]).
 
-use crate::answer::ResolutionRequestError;
-use crate::facts::FactsError;
+use crate::temporal::resolve::ResolutionRequestError;
+use crate::views::FactsError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use steward_domain::undo::{ResolutionRefusal, ResolutionRefusalDetails};
+use steward_domain::action::undo::{ResolutionRefusal, ResolutionRefusalDetails};
 use utoipa::ToSchema;
 
 /// Why a request was not followed.

@@ -3,22 +3,28 @@
 //! Lists come from the index, one record from its file. An answer is asked of the process that holds the vault by way of
 //! Temporal and waited for; nothing is written here. What is refused is told by [`refusal`].
 
+use super::GrpcService;
+use super::invalid_argument;
+use super::page;
+use super::record;
 use super::refusal::{self, internal_error};
+use super::require_caller;
 use super::values::{decode_moment, encode_moment, encode_value};
-use super::{GrpcService, asked, invalid_argument, page, record, require_caller};
-use crate::facts::{FactsError, action};
+use crate::grpc::request;
+use crate::views::{FactsError, action};
 use chrono::Utc;
-use steward_domain::mutation::Mutation;
-use steward_domain::path::RecordPath;
-use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::record::path::RecordPath;
 use steward_proto::v1::actions_service_server::ActionsService;
 use steward_proto::v1::{self, answer_result};
-use steward_vault::answer::ResolutionError;
+use steward_vault::action::preview::{self, FieldUndoOutcome, UndoPreview};
+use steward_vault::action::resolve::ResolutionError;
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
-use steward_vault::outbox;
-use steward_vault::preview::{self, FieldUndoOutcome, UndoPreview};
+use steward_vault::tracker::outbox;
+use steward_workflows::ResolveBatchInput;
+use steward_workflows::ResolveBatchItem;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
-use steward_workflows::{ResolveBatchInput, ResolveBatchItem};
 use tonic::{Request, Response, Status};
 
 const LIST: &str = "actions";
@@ -132,7 +138,7 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::EditAndConfirmActionResponse>, Status> {
         let by = require_caller(&request)?.name;
         let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
-        let edited = Some(asked::require_mutation(change)?);
+        let edited = Some(request::require_mutation(change)?);
         let asked = ResolutionParams { kind: ResolutionKind::Confirm, edited, by, reason };
         let answered = Some(self.resolve_action(&id, asked).await?);
         Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
@@ -144,7 +150,7 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::AnswerTogetherResponse>, Status> {
         let by = require_caller(&request)?.name;
         let asked = request.into_inner();
-        let kind = asked::decode_resolution_kind(asked.kind)?;
+        let kind = request::decode_resolution_kind(asked.kind)?;
         let actions = self.read_action_ids(&asked.ids).await?;
         let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
         let all = self.answers.request_batch_resolution(ResolveBatchInput::new(kind, actions, (by, reason))).await;

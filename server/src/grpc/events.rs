@@ -4,21 +4,23 @@
 //! read when they have room for it. Who is so slow that it would be more than a page is told that something was missed,
 //! and goes on from now.
 
+use super::GrpcService;
+use super::invalid_argument;
 use super::refusal::{self, build_status};
+use super::require_caller;
 use super::values::encode_moment;
-use super::{GrpcService, invalid_argument, require_caller};
-use crate::access::seats::ConnectionPermit;
-use crate::app::KNOWN_AGAIN;
-use crate::beat::LiveRevision;
+use crate::access::connection_limit::ConnectionPermit;
+use crate::http::app::KNOWN_AGAIN;
+use crate::views::revision::LiveRevision;
 use axum::http::HeaderMap;
 use chrono::Utc;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use std::collections::{BTreeMap, VecDeque};
-use steward_domain::path::RecordKind;
+use steward_domain::record::path::RecordKind;
 use steward_proto::v1::events_service_server::EventsService;
 use steward_proto::v1::{Area, EventKind, WatchEventsRequest, WatchEventsResponse};
-use steward_vault::brake;
+use steward_vault::gates::stop;
 use steward_vault::index::IndexError;
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status};
@@ -73,12 +75,7 @@ impl GrpcService {
     async fn read_event_cursor(&self) -> Result<EventCursor, IndexError> {
         let pulse = self.index.open_watcher().await?.current_revision().await?;
         let (seq, files) = (pulse.newest_action_seq, pulse.files_revision);
-        Ok(EventCursor {
-            stopped: brake::is_stopped(&self.root),
-            seq,
-            files,
-            paused: self.read_paused_streams().await?,
-        })
+        Ok(EventCursor { stopped: stop::is_stopped(&self.root), seq, files, paused: self.read_paused_streams().await? })
     }
 
     async fn read_paused_streams(&self) -> Result<BTreeMap<String, bool>, IndexError> {
@@ -144,7 +141,7 @@ impl EventWatcher {
 
     /// Everything since the last time.
     async fn collect_events(&mut self) -> Result<(), IndexError> {
-        let stopped = brake::is_stopped(&self.face.root);
+        let stopped = stop::is_stopped(&self.face.root);
         if stopped != self.place.stopped {
             let kind = if stopped { EventKind::BrakePulled } else { EventKind::BrakeReleased };
             self.push_event(Area::Modes, kind, (String::new(), String::new()));

@@ -3,10 +3,11 @@
 //! Read from the ledger that the gates use, and never written: nothing is reserved for who only looks. A ledger that
 //! cannot be read is an answer, not an error.
 
+use super::GrpcService;
 use super::values::encode_moment;
-use super::{GrpcService, words};
+use crate::grpc::enums;
 use chrono::Utc;
-use steward_domain::guard::{
+use steward_domain::steward::guard::{
     BackOff, ExhaustedPath, GuardCap, GuardRefusal, GuardStatus, LedgerStatus, Probe, WindowFill,
 };
 use steward_proto::v1;
@@ -34,7 +35,7 @@ fn build_unreadable_status() -> GuardStatus {
 }
 
 fn encode_guard_refusal(GuardRefusal { cap, clears_at, reason }: GuardRefusal) -> v1::GuardRefusal {
-    v1::GuardRefusal { cap: words::cap(cap), clears_at: clears_at.map(encode_moment), reason }
+    v1::GuardRefusal { cap: enums::cap(cap), clears_at: clears_at.map(encode_moment), reason }
 }
 
 fn encode_ledger(ledger: LedgerStatus) -> v1::Ledger {

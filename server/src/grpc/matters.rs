@@ -3,9 +3,14 @@
 //! From the index alone. A matter whose file cannot be read is there too, without a state, because its schedule stays as
 //! it is. Names are a person's words.
 
-use super::{GrpcService, not_found, page, parse_record_path, refusal, words};
-use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::RecordState;
+use super::GrpcService;
+use super::not_found;
+use super::page;
+use super::parse_record_path;
+use super::refusal;
+use crate::grpc::enums;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_proto::v1;
 use steward_proto::v1::matters_service_server::MattersService;
 use steward_vault::index::MatterFilter;
@@ -20,7 +25,7 @@ impl MattersService for GrpcService {
         request: Request<v1::ListMattersRequest>,
     ) -> Result<Response<v1::ListMattersResponse>, Status> {
         let asked = request.into_inner();
-        let filter = MatterFilter { state: words::decode_state_filter(asked.state)?, ..MatterFilter::default() };
+        let filter = MatterFilter { state: enums::decode_state_filter(asked.state)?, ..MatterFilter::default() };
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
         let page = self.index.matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
@@ -55,7 +60,7 @@ fn encode_matter(path: &RecordPath, name: String, state: Option<RecordState>, in
     v1::Matter {
         path: path.to_string(),
         name,
-        state: state.map(words::state).unwrap_or_default(),
+        state: state.map(enums::state).unwrap_or_default(),
         interval_seconds,
         schedule_id: steward_workflows::schedule_id(path.slug()),
     }

@@ -2,30 +2,33 @@
 //!
 //! The brake is set here and not by way of Temporal, as by the command and the page: it must work when nothing else does.
 
+use super::GrpcService;
+use super::refusal;
+use super::require_caller;
 use super::values::encode_moment;
-use super::{GrpcService, refusal, require_caller, words};
+use crate::grpc::enums;
 use chrono::Utc;
-use steward_domain::mode::Mode;
-use steward_domain::mutation::MutationClass;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::gates::mode::Mode;
 use steward_domain::time;
 use steward_domain::trust::mark::{TrustSubject, short_source_name};
 use steward_proto::v1;
 use steward_proto::v1::modes_service_server::ModesService;
-use steward_vault::brake::{self, FleetStop};
+use steward_vault::gates::stop::{self, FleetStop};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
 impl ModesService for GrpcService {
     async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
-        let (policy, stop) = (self.read_policy(), brake::read_stop(&self.root));
+        let (policy, stop) = (self.read_policy(), stop::read_stop(&self.root));
         let ceiling = |class| v1::ClassCeiling {
-            change_class: words::class(class),
-            ceiling: words::ceiling(policy.class_ceiling(class)),
+            change_class: enums::class(class),
+            ceiling: enums::ceiling(policy.class_ceiling(class)),
         };
         let in_force = if stop.is_some() { Mode::Shadow } else { policy.mode };
         Ok(Response::new(v1::GetModesResponse {
-            configured: words::mode(policy.mode),
-            in_force: words::mode(in_force),
+            configured: enums::mode(policy.mode),
+            in_force: enums::mode(in_force),
             brake: stop.map(encode_stop),
             confidence_threshold: policy.confidence_threshold,
             high_confidence_threshold: policy.high_confidence_threshold,
@@ -44,8 +47,7 @@ impl ModesService for GrpcService {
         let reason = (!reason.trim().is_empty()).then_some(reason);
         let stop = FleetStop { at: time::format_millis(Utc::now()), by, reason };
         let root = self.root.clone();
-        let held =
-            tokio::task::spawn_blocking(move || brake::stop_fleet(&root, &stop).map(|()| brake::read_stop(&root)));
+        let held = tokio::task::spawn_blocking(move || stop::stop_fleet(&root, &stop).map(|()| stop::read_stop(&root)));
         let held = held.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
         let held = held.map_err(|e| refusal::stop_error(&e))?;
         Ok(Response::new(v1::PullBrakeResponse { brake: held.map(encode_stop) }))
@@ -58,7 +60,7 @@ impl ModesService for GrpcService {
         let by = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
         tracing::warn!("released by {}", by.by.escape_debug());
         let root = self.root.clone();
-        let was = tokio::task::spawn_blocking(move || brake::resume_fleet(&root, &by));
+        let was = tokio::task::spawn_blocking(move || stop::resume_fleet(&root, &by));
         let was = was.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
         let was_pulled = was.map_err(|e| refusal::stop_error(&e))?;
         Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))
@@ -80,7 +82,7 @@ impl GrpcService {
             lowered.push(v1::Lowered {
                 subject: subject.to_string(),
                 name: name.unwrap_or_default(),
-                mode: words::mode(mode),
+                mode: enums::mode(mode),
                 since: Some(encode_moment(cap.since)),
             });
         }

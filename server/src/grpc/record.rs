@@ -4,33 +4,33 @@
 //! and no text is made safer than it is: the contract says which fields are words of others.
 
 use super::values::{encode_moment, encode_value};
-use super::words;
-use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
-use steward_domain::mutation::Mutation;
+use crate::grpc::enums;
+use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::action::mutation::Mutation;
 use steward_domain::tracker::PlaneAction;
 use steward_proto::v1::{self, change, tracker_standing};
 use steward_vault::index::ActionRow;
-use steward_vault::outbox::DeliveryStatus;
+use steward_vault::tracker::outbox::DeliveryStatus;
 
 /// A row of a list, with what its record says where it can be read.
 pub(super) fn encode_summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::ActionSummary {
     v1::ActionSummary {
         id: row.id.to_string(),
         record: row.path.to_string(),
-        kind: words::kind(row.kind),
+        kind: enums::kind(row.kind),
         target: row.target.to_string(),
         time: Some(encode_moment(row.at)),
-        decision: words::judgement(row.decision),
+        decision: enums::judgement(row.decision),
         confidence: row.confidence,
-        landing: words::landing(row.landing),
-        mode: words::mode(row.mode),
-        change_class: row.class.map(words::class).unwrap_or_default(),
+        landing: enums::landing(row.landing),
+        mode: enums::mode(row.mode),
+        change_class: row.class.map(enums::class).unwrap_or_default(),
         proposed: record.and_then(encode_proposal),
         pending: row.pending,
         settled: row.settled,
         confirmable: record.is_some_and(|record| record.draft.confirmable),
         answers: row.answers.as_ref().map(ToString::to_string).unwrap_or_default(),
-        answered: row.answered.map(words::kind).unwrap_or_default(),
+        answered: row.answered.map(enums::kind).unwrap_or_default(),
         answer_id: row.answered_by.as_ref().map(ToString::to_string).unwrap_or_default(),
         together_id: row.together.as_ref().map(ToString::to_string).unwrap_or_default(),
         seq: row.seq,
@@ -49,13 +49,13 @@ fn encode_proposal(record: &AuditRecord) -> Option<v1::Change> {
 #[must_use]
 pub fn encode_change(mutation: &Mutation) -> v1::Change {
     let change = match mutation {
-        Mutation::StateChange { to } => change::Change::StateChange(v1::StateChange { to: words::state(*to) }),
+        Mutation::StateChange { to } => change::Change::StateChange(v1::StateChange { to: enums::state(*to) }),
         Mutation::ContextEdit { field, to } => {
-            change::Change::ContextEdit(v1::ContextEdit { field: words::context(*field), to: to.clone() })
+            change::Change::ContextEdit(v1::ContextEdit { field: enums::context(*field), to: to.clone() })
         }
         Mutation::ParentMatter { to } => change::Change::ParentMatter(v1::ParentMatter { to: to.to_string() }),
         Mutation::Related { field, member, present } => change::Change::Related(v1::Related {
-            field: words::related(*field),
+            field: enums::related(*field),
             member: member.clone(),
             present: *present,
         }),
@@ -71,7 +71,7 @@ pub(super) fn encode_action(
 ) -> v1::Action {
     let draft = &record.draft;
     let recipe = record.undo_recipe.as_ref();
-    let undone = summary.answered == words::kind(ActionKind::Reversed);
+    let undone = summary.answered == enums::kind(ActionKind::Reversed);
     v1::Action {
         summary: Some(summary),
         gates: draft.gates.iter().map(encode_gate).collect(),
@@ -95,11 +95,11 @@ pub(super) fn encode_action(
     }
 }
 
-fn encode_gate(gate: &steward_domain::decide::GateResult) -> v1::Gate {
-    v1::Gate { name: words::gate(gate.gate), open: gate.open, found: gate.found.clone(), needed: gate.needed.clone() }
+fn encode_gate(gate: &steward_domain::steward::decide::GateResult) -> v1::Gate {
+    v1::Gate { name: enums::gate(gate.gate), open: gate.open, found: gate.found.clone(), needed: gate.needed.clone() }
 }
 
-fn encode_evidence(cited: &steward_domain::audit::CitedSignal) -> v1::Evidence {
+fn encode_evidence(cited: &steward_domain::action::audit::CitedSignal) -> v1::Evidence {
     v1::Evidence {
         signal: cited.reference.to_string(),
         source: cited.source.clone(),
@@ -110,7 +110,7 @@ fn encode_evidence(cited: &steward_domain::audit::CitedSignal) -> v1::Evidence {
     }
 }
 
-fn encode_clerk(mark: &steward_domain::clerk::ClerkMark) -> v1::ClerkMark {
+fn encode_clerk(mark: &steward_domain::steward::clerk::ClerkMark) -> v1::ClerkMark {
     v1::ClerkMark {
         provider: mark.provider.clone(),
         model: mark.model.clone(),

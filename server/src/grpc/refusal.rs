@@ -3,14 +3,14 @@
 //! The table at the head of `refusals.proto` says which code goes with which status; every refusal of the rules is
 //! here with its own.
 
-use crate::answer::ResolutionRequestError;
 use crate::api::problem::ProblemDetails;
-use crate::facts::FactsError;
+use crate::temporal::resolve::ResolutionRequestError;
+use crate::views::FactsError;
 use axum::response::Response;
-use steward_domain::undo::{ResolutionRefusal, ResolutionRefusalDetails};
+use steward_domain::action::undo::{ResolutionRefusal, ResolutionRefusalDetails};
 use steward_proto::v1::{self, RefusalReason};
 use steward_proto::{FIELDS_TRAILER, NEWER_TRAILER, REASON_TRAILER, RECORD_TRAILER, REFUSAL_TRAILER, STATUS_TRAILER};
-use steward_vault::brake::StopFileError;
+use steward_vault::gates::stop::StopFileError;
 use steward_vault::index::IndexError;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};

@@ -3,16 +3,18 @@
 //! Every page lists anew and is cut by the id after which it begins, so that a schedule which came meanwhile is in its
 //! place. Nothing is changed: that is the registrar's.
 
+use super::GrpcService;
+use super::page;
+use super::parse_record_path;
 use super::values::encode_moment;
-use super::{GrpcService, page, parse_record_path};
-use crate::facts::schedules::{self, EVERY_PREFIX, RecentScheduleRun, ScheduleRow};
 use crate::grpc::refusal::build_status;
+use crate::views::schedules::{self, EVERY_PREFIX, RecentScheduleRun, ScheduleRow};
 use chrono::Utc;
 use std::time::Duration;
-use steward_domain::path::RecordKind;
+use steward_domain::record::path::RecordKind;
 use steward_proto::v1;
 use steward_proto::v1::schedules_service_server::SchedulesService;
-use steward_vault::identity::VaultIdentity;
+use steward_vault::files::identity::VaultIdentity;
 use tonic::{Code, Request, Response, Status};
 
 const LIST: &str = "schedules";

@@ -3,12 +3,19 @@
 //! Lists come from the index, one signal from its file and that of its event, whose text is not given. It is passed on as
 //! it stands, in the fields that the contract calls untrusted.
 
+use super::GrpcService;
+use super::invalid_argument;
+use super::not_found;
+use super::page;
+use super::parse_record_path;
+use super::record;
+use super::refusal;
 use super::refusal::{build_status, internal_error};
 use super::values::encode_moment;
-use super::{GrpcService, invalid_argument, not_found, page, parse_record_path, record, refusal, words};
-use crate::facts::signal::{self, SignalExplanation, SignalFile, SignalHistory};
-use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::signal::Signal;
+use crate::grpc::enums;
+use crate::views::signal::{self, SignalExplanation, SignalFile, SignalHistory};
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::signals::signal::Signal;
 use steward_domain::time;
 use steward_proto::v1;
 use steward_proto::v1::signals_service_server::SignalsService;
@@ -25,7 +32,7 @@ impl SignalsService for GrpcService {
     ) -> Result<Response<v1::ListSignalsResponse>, Status> {
         let asked = request.into_inner();
         let mut filter =
-            SignalFilter { status: words::decode_signal_status_filter(asked.status)?, ..SignalFilter::default() };
+            SignalFilter { status: enums::decode_signal_status_filter(asked.status)?, ..SignalFilter::default() };
         if let Some(about) = parse_about(&asked.about)? {
             let with_tasks = asked.with_tasks && about.kind() == RecordKind::Matter;
             *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
@@ -75,10 +82,10 @@ fn encode_signal_row(SignalRow { signal, target }: SignalRow) -> v1::SignalSumma
         note: signal.note,
         target: target.map(String::from).unwrap_or_default(),
         target_confidence: signal.target_confidence,
-        effect: words::effect(signal.effect),
-        change_class: signal.class.map(words::class).unwrap_or_default(),
+        effect: enums::effect(signal.effect),
+        change_class: signal.class.map(enums::class).unwrap_or_default(),
         effect_confidence: signal.effect_confidence,
-        status: words::signal(signal.status),
+        status: enums::signal(signal.status),
         reason: signal.reason.unwrap_or_default(),
     }
 }
@@ -91,18 +98,20 @@ fn encode_signal_summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummar
         note: signal.clerk_note(),
         target: signal.target.as_ref().map(ToString::to_string).unwrap_or_default(),
         target_confidence: signal.target_confidence,
-        effect: words::effect(signal.effect),
-        change_class: signal.proposal.as_ref().map(|it| words::class(it.class())).unwrap_or_default(),
+        effect: enums::effect(signal.effect),
+        change_class: signal.proposal.as_ref().map(|it| enums::class(it.class())).unwrap_or_default(),
         effect_confidence: signal.effect_confidence,
-        status: words::signal(signal.status),
+        status: enums::signal(signal.status),
         reason: signal.reason.clone().unwrap_or_default(),
     }
 }
 
 fn encode_explanation(explained: SignalExplanation) -> v1::GetSignalResponse {
     let SignalExplanation { filed: SignalFile { path, signal, .. }, event, why, what_would_change_it } = explained;
-    let candidate =
-        |one: &steward_domain::signal::TargetCandidate| v1::Candidate { path: one.path.to_string(), score: one.score };
+    let candidate = |one: &steward_domain::signals::signal::TargetCandidate| v1::Candidate {
+        path: one.path.to_string(),
+        score: one.score,
+    };
     let event = event.map(|event| v1::SourceEvent {
         path: event.path.to_string(),
         source: event.source,

@@ -3,11 +3,12 @@
 //! The same values as `steward status`, from the index, the holder's note and the outbox. What modes, guard and streams
 //! have to tell is with their services.
 
+use super::GrpcService;
+use super::refusal;
 use super::values::encode_moment;
-use super::{GrpcService, refusal};
-use crate::facts::drilled::NightlyDrillStatus;
-use crate::facts::tracker::{self, TrackerDebt};
-use crate::holder::{HolderRecord, VaultHolder};
+use crate::http::holder::{HolderRecord, VaultHolder};
+use crate::views::drill::NightlyDrillStatus;
+use crate::views::tracker::{self, TrackerDebt};
 use chrono::Utc;
 use steward_proto::v1;
 use steward_proto::v1::status_service_server::StatusService;

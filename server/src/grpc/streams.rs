@@ -3,14 +3,19 @@
 //! A pause is a mark in the state database, which a worker sees within seconds, and the one thing besides the brake that
 //! is written here. No source is asked.
 
+use super::GrpcService;
+use super::not_found;
+use super::page;
+use super::refusal;
+use super::require_caller;
+use super::require_origin;
 use super::values::encode_moment;
-use super::{GrpcService, not_found, page, refusal, require_caller, require_origin};
 use crate::access::admission::RequestOrigin;
-use crate::acts;
-use crate::facts::streams::{self, StreamRow};
+use crate::http::operator_log;
+use crate::views::streams::{self, StreamRow};
 use steward_proto::v1;
 use steward_proto::v1::streams_service_server::StreamsService;
-use steward_vault::operator::OperatorEventKind;
+use steward_vault::files::operator_log::OperatorEventKind;
 use tonic::{Request, Response, Status};
 
 const LIST: &str = "streams";
@@ -69,7 +74,7 @@ impl GrpcService {
         let (by, met) = asker;
         tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
         let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
-        let written = acts::record_operator_event(self, &by, &met, deed, name.to_owned()).await;
+        let written = operator_log::record_operator_event(self, &by, &met, deed, name.to_owned()).await;
         written.map_err(|e| refusal::internal_error(&e.to_string()))?;
         self.index.update_stream_pause(name, paused).await.map_err(refusal::index_error)?;
         find(self.list_stream_rows().await?).map(encode_stream).ok_or_else(gone)

@@ -3,9 +3,14 @@
 //! From the index alone; a task that cannot be read is not among them, but among the problems of the status. Names are a
 //! person's words.
 
+use super::GrpcService;
+use super::not_found;
+use super::page;
+use super::parse_record_path;
+use super::refusal;
 use super::values::encode_moment;
-use super::{GrpcService, not_found, page, parse_record_path, refusal, words};
-use steward_domain::path::RecordKind;
+use crate::grpc::enums;
+use steward_domain::record::path::RecordKind;
 use steward_proto::v1;
 use steward_proto::v1::tasks_service_server::TasksService;
 use steward_vault::index::{TaskFilter, TaskRow};
@@ -21,7 +26,7 @@ impl TasksService for GrpcService {
     ) -> Result<Response<v1::ListTasksResponse>, Status> {
         let asked = request.into_inner();
         let matter = (!asked.matter.is_empty()).then(|| parse_record_path(RecordKind::Matter, "matter", &asked.matter));
-        let filter = TaskFilter { matter: matter.transpose()?, state: words::decode_state_filter(asked.state)? };
+        let filter = TaskFilter { matter: matter.transpose()?, state: enums::decode_state_filter(asked.state)? };
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
         let page = self.index.tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
@@ -42,8 +47,8 @@ fn encode_task(row: TaskRow) -> v1::Task {
         path: row.path.to_string(),
         name: row.name,
         matter: row.matter.to_string(),
-        state: words::state(row.state),
-        surface_class: words::surface(row.surface_class),
+        state: enums::state(row.state),
+        surface_class: enums::surface(row.surface_class),
         due: row.due.map(encode_moment),
         snoozed_until: row.snoozed_until.map(encode_moment),
         last_check_at: row.last_check_at.map(encode_moment),

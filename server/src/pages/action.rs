@@ -2,14 +2,17 @@
 //!
 //! Reads only; all of it stands in the audit record as it was decided, and nothing is weighed again.
 
+use super::PageError;
+use super::PageFrame;
 use super::card::{self, ActionCard, read_cards};
 use super::edit::{self, ProposalEditForm};
-use super::{PageError, PageFrame, render_page, today};
+use super::render_page;
+use super::today;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
-use crate::app::SharedAppState;
-use crate::facts::action::{self, ActionDetail};
-use crate::facts::{quote, why};
+use crate::http::app::SharedAppState;
+use crate::views::action::{self, ActionDetail};
+use crate::views::{quote, why};
 use askama::Template;
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -74,7 +77,7 @@ pub(crate) async fn show_action(
             .iter()
             .map(|(field, value)| (field.clone(), format_field_value(Some(value))))
             .collect(),
-        run: run.map(|(workflow, ui)| crate::facts::build_run_url(ui, &workflow.id, &workflow.run_id)),
+        run: run.map(|(workflow, ui)| crate::views::build_run_url(ui, &workflow.id, &workflow.run_id)),
         followed: read_cards(&app.root, &app.index, followers).await?,
         edit: edit::offer_edit(&detail.action),
         page: PageFrame::load(&app, &caller, "", &uri).await?,

@@ -3,15 +3,16 @@
 //! Facts in, words out: what came to what, in one word or two, and how sure it was against what stood in the way. Text
 //! from outside stays text; the templates escape it.
 
-use super::{build_url, format_age};
-use crate::facts::FactsError;
-use crate::facts::action::{self, Action, ActionEvidence};
-use crate::facts::quote;
+use super::build_url;
+use super::format_age;
+use crate::views::FactsError;
+use crate::views::action::{self, Action, ActionEvidence};
+use crate::views::quote;
 use chrono::{DateTime, Utc};
-use steward_domain::path::RecordPath;
+use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionRow, Index};
-use steward_vault::root::VaultRoot;
 
 /// Quotes that a card shows; the page of its action shows all.
 const QUOTES: usize = 2;

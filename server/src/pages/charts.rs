@@ -3,9 +3,11 @@
 //! Drawn as SVG from counts, with the same in words for who does not see it and in numbers for who wants them. The second
 //! folds over all cases of a month, so other pages load this one apart.
 
-use super::{PageError, PageFrame, render_page};
+use super::PageError;
+use super::PageFrame;
+use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
+use crate::http::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;

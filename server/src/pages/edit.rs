@@ -5,11 +5,11 @@
 
 use super::PageError;
 use crate::api::problem::ProblemDetails;
-use crate::app::SharedAppState;
-use crate::facts::action::{self, Action};
+use crate::http::app::SharedAppState;
+use crate::views::action::{self, Action};
 use axum::http::StatusCode;
-use steward_domain::audit::AuditRecord;
-use steward_domain::mutation::Mutation;
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::mutation::Mutation;
 
 /// The states that a record may be in, as they are written.
 const STATES: [&str; 3] = ["open", "done", "archived"];

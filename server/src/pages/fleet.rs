@@ -3,22 +3,27 @@
 //! Of the policy that of the process that holds the vault; of the guard what the next call would hear. A server that gives
 //! no answer is told in its place and keeps nothing else from being shown.
 
-use super::{PageError, PageFrame, format_age, format_moment, format_written_moment, render_page};
+use super::PageError;
+use super::PageFrame;
+use super::format_age;
+use super::format_moment;
+use super::format_written_moment;
+use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
-use crate::facts::deeds::{self, OperatorEventRow};
-use crate::facts::trouble::{self, AttentionItem};
-use crate::temporal::{QueueWorker, TemporalQueryError};
+use crate::http::app::SharedAppState;
+use crate::temporal::client::{QueueWorker, TemporalQueryError};
+use crate::views::operator_events::{self, OperatorEventRow};
+use crate::views::problems::{self, AttentionItem};
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use steward_domain::guard::{GuardStatus, LedgerStatus, WindowFill};
-use steward_domain::mutation::MutationClass;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::steward::guard::{GuardStatus, LedgerStatus, WindowFill};
 use steward_domain::time;
-use steward_vault::brake;
+use steward_vault::gates::stop;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
@@ -77,7 +82,7 @@ pub(crate) async fn show_fleet(
     };
     let streams = app.index.list_stream_counts().await?;
     let fleet = FleetPage {
-        troubles: trouble::list_attention_items(&app).await?,
+        troubles: problems::list_attention_items(&app).await?,
         modes: describe_modes(&app),
         refuses: describe_guard_refusal(status.as_ref()),
         windows: status
@@ -88,7 +93,7 @@ pub(crate) async fn show_fleet(
         guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| describe_guard(l, now)).collect(),
         workers: describe_workers(&app, now).await?,
         index: describe_index(&app, now).await?,
-        deeds: deeds::read_newest_events(&app.root, DEEDS)
+        deeds: operator_events::read_newest_events(&app.root, DEEDS)
             .into_iter()
             .map(|deed| OperatorEventRow { at: format_written_moment(&deed.at), ..deed })
             .collect(),
@@ -158,7 +163,7 @@ fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<LabeledValue
     if ledger.probe.is_some() {
         told.push(("probe", "one call is out to see whether the clerk answers again".into()));
     }
-    let full = |paths: &[steward_domain::guard::ExhaustedPath]| {
+    let full = |paths: &[steward_domain::steward::guard::ExhaustedPath]| {
         let names: Vec<&str> = paths.iter().take(5).map(|one| one.path.as_str()).collect();
         let more = paths.len().saturating_sub(5);
         if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
@@ -190,11 +195,11 @@ async fn describe_workers(app: &SharedAppState, now: DateTime<Utc>) -> Result<Ve
             some.iter().map(|one| format!("{}{}", one.name, seen(one))).collect::<Vec<_>>().join(", ")
         }
     };
-    let released = brake::list_stop_events(&app.root, 1).pop().filter(|turn| !turn.stopped);
+    let released = stop::list_stop_events(&app.root, 1).pop().filter(|turn| !turn.stopped);
     let released = released.and_then(|turn| time::parse(&turn.stop.at));
     let lag = app.index.measure_tick_lag(&app.house.cadence, (released, now)).await?;
     let late = match (&lag.worst, lag.late) {
-        _ if brake::is_stopped(&app.root) => "stopped: nobody is looked at until it is resumed".into(),
+        _ if stop::is_stopped(&app.root) => "stopped: nobody is looked at until it is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
             format!("{late} matters are late, {matter} the most: by {} min", seconds / 60)
         }

@@ -3,12 +3,14 @@
 //! Nothing on the page moves by itself: what is being read or typed stays. Server-sent events, one line of HTML each. Whoever
 //! logged out, or whose key was taken away, is told nothing more: the stream ends, and a browser that asks again is refused.
 
+use super::PageError;
+use super::PageFrame;
+use super::build_url;
 use super::form::keep_local_url;
-use super::{PageError, PageFrame, build_url};
 use crate::access::AuthenticatedCaller;
-use crate::access::seats::ConnectionPermit;
-use crate::app::{KNOWN_AGAIN, SharedAppState};
-use crate::beat::LiveRevision;
+use crate::access::connection_limit::ConnectionPermit;
+use crate::http::app::{KNOWN_AGAIN, SharedAppState};
+use crate::views::revision::LiveRevision;
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -18,7 +20,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::time::Duration;
-use steward_vault::brake;
+use steward_vault::gates::stop;
 use tokio::sync::watch;
 
 /// Takes back what was said: an event without data would not arrive.
@@ -82,7 +84,7 @@ impl LivePageWatcher {
             }
             // The beat may be half a second old: a page that was drawn after a stop knows better.
             let seq = self.beat.borrow_and_update().seq;
-            let text = render_update_line(&self.asked, seq, brake::is_stopped(&self.app.root));
+            let text = render_update_line(&self.asked, seq, stop::is_stopped(&self.app.root));
             if text != self.last {
                 self.last.clone_from(&text);
                 return Some(text);

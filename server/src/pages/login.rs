@@ -2,13 +2,17 @@
 //!
 //! Opening the link changes nothing: what looks at addresses before people do would use it up. The button does.
 
-use super::{BarePage, PageError, assets, render_page, render_refusal};
+use super::BarePage;
+use super::PageError;
+use super::assets;
+use super::render_page;
+use super::render_refusal;
 use crate::access::admission::RequestOrigin;
 use crate::access::session::{SESSION_LASTS, read_cookies};
 use crate::access::{AccessError, link};
-use crate::acts;
 use crate::api::problem::ProblemDetails;
-use crate::app::SharedAppState;
+use crate::http::app::SharedAppState;
+use crate::http::operator_log;
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
@@ -16,7 +20,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use serde::Deserialize;
-use steward_vault::operator::{OperatorEventKind, OperatorLogError};
+use steward_vault::files::operator_log::{OperatorEventKind, OperatorLogError};
 
 /// Shown where a session goes on although its end was asked for.
 const NOT_LEFT: &str = "You are still logged in: the end of this session could not be written into the state folder, and \
@@ -92,7 +96,8 @@ pub(crate) async fn log_in(
     let Some(found) = link::consume_link(&app.access.store, &asked.link, now)? else {
         return Ok(render_closed_link(&asked.link));
     };
-    acts::record_operator_event(&app, &found.name, &met, OperatorEventKind::Login, found.scope.to_string()).await?;
+    operator_log::record_operator_event(&app, &found.name, &met, OperatorEventKind::Login, found.scope.to_string())
+        .await?;
     let (name, value) = app.access.sessions.begin_session(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
     Ok(redirect_with_cookie(&met, (&name, &value), SESSION_LASTS.num_seconds()))
@@ -112,9 +117,14 @@ pub(crate) async fn log_out(
     // A token has nothing to leave.
     if let Some(caller) = ended {
         // Nobody is kept in because the disk is full; the log has it.
-        let _ =
-            acts::record_operator_event(&app, &caller.name, &met, OperatorEventKind::Logout, caller.scope.to_string())
-                .await;
+        let _ = operator_log::record_operator_event(
+            &app,
+            &caller.name,
+            &met,
+            OperatorEventKind::Logout,
+            caller.scope.to_string(),
+        )
+        .await;
     }
     Ok(redirect_with_cookie(&met, (&app.access.sessions.read_cookie_name()?, ""), 0))
 }

@@ -3,9 +3,13 @@
 //! One that cannot be read is listed with what is wrong. What was asked for stands in the address, so that a page can be
 //! kept and sent.
 
-use super::{PageError, PageFrame, build_url, format_age, render_page};
+use super::PageError;
+use super::PageFrame;
+use super::build_url;
+use super::format_age;
+use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
+use crate::http::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State as Of};
@@ -13,7 +17,7 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
-use steward_domain::record::RecordState;
+use steward_domain::record::entity::RecordState;
 use steward_vault::index::{MatterCard, MatterFilter};
 
 /// Matters of a page.

@@ -3,12 +3,17 @@
 //! What the next look would do is told by the very rules of a tick ([`steward_vault::index::Index::preview_task_checks`]); the next
 //! time and the last runs are Temporal's, and where it gives no answer the rest is shown without.
 
+use super::PageError;
+use super::PageFrame;
+use super::build_url;
 use super::card::{ActionCard, read_cards};
-use super::{PageError, PageFrame, build_url, format_age, format_moment, render_page};
+use super::format_age;
+use super::format_moment;
+use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
-use crate::app::SharedAppState;
-use crate::facts::{build_run_url, build_schedule_url, quote};
+use crate::http::app::SharedAppState;
+use crate::views::{build_run_url, build_schedule_url, quote};
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -17,11 +22,11 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::ActionId;
-use steward_domain::tick::MAX_LOOKS;
+use steward_domain::action::plan::ActionId;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::steward::tick::MAX_LOOKS;
 use steward_domain::time::format_millis;
-use steward_vault::brake;
+use steward_vault::gates::stop;
 use steward_vault::index::{
     ActionRow, CheckDecision, LastTick, ObservationQuery, PageCursor, SignalRow, SubjectRow, TaskFilter, TimelineRow,
 };
@@ -264,7 +269,7 @@ async fn read_task_table(
         now,
         cadence: app.house.cadence,
         policy: app.read_policy(),
-        stopped: brake::is_stopped(&app.root),
+        stopped: stop::is_stopped(&app.root),
         max_looks: MAX_LOOKS,
         default_ceiling: app.house.default_ceiling,
     };

@@ -4,10 +4,14 @@
 //! holds in both; of kinds of which it says nothing none is shown, and what cannot be understood shows nothing. The page
 //! says so each time.
 
+use super::PageError;
+use super::PageFrame;
+use super::build_url;
 use super::card::{ActionCard, read_cards};
-use super::{PageError, PageFrame, build_url, format_age, render_page};
+use super::format_age;
+use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
+use crate::http::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -16,10 +20,10 @@ use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
 use std::str::FromStr;
-use steward_domain::mutation::MutationClass;
-use steward_domain::path::RecordKind;
-use steward_domain::plan::Disposition;
-use steward_domain::signal::source_key;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::Disposition;
+use steward_domain::record::path::RecordKind;
+use steward_domain::signals::signal::source_key;
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor, SearchFilter, SearchHit};
 
 /// What a page lists.

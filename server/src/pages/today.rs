@@ -4,13 +4,17 @@
 //! rows of the index tell that, so one large together keeps no other card away. Each part has its newest, and a link
 //! to all of them.
 
+use super::PageError;
+use super::PageFrame;
+use super::build_url;
 use super::card::{ActionCard, merge_repeated_cards, read_cards};
-use super::together::format_class;
-use super::{PageError, PageFrame, build_url, render_page, undo_together};
+use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
-use crate::facts::action::find_record_path;
-use crate::facts::trouble::{self, AttentionItem};
+use crate::http::app::SharedAppState;
+use crate::pages::batch::format_class;
+use crate::pages::undo_batch;
+use crate::views::action::find_record_path;
+use crate::views::problems::{self, AttentionItem};
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -19,9 +23,9 @@ use axum::response::Response;
 use chrono::{TimeDelta, Utc};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use steward_domain::audit::ActionKind;
-use steward_domain::mutation::MutationClass;
-use steward_domain::plan::Disposition;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::Disposition;
 use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset};
 
 /// How far back is looked.
@@ -109,11 +113,11 @@ pub(crate) async fn show_today(
     Ok(render_page(&TodayPage {
         done: describe_result(app, &asked.done).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
-        troubles: trouble::list_attention_items(app).await?,
+        troubles: problems::list_attention_items(app).await?,
         clusters: build_batch_offers("/together", app.index.list_pending_clusters(CLUSTER).await?),
         undoable: build_batch_offers(
             "/together/undo",
-            app.index.list_undoable_clusters(undo_together::compute_undo_cutoff(), CLUSTER).await?,
+            app.index.list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
         ),
         waits,
         asks,

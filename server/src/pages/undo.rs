@@ -3,12 +3,15 @@
 //! Reads only. The preview is made by the code of the undo itself, so what it says is what the button does, unless somebody
 //! writes in between.
 
+use super::PageError;
+use super::PageFrame;
 use super::action::{ActionIdPath, format_field_value, read_card, require_action_id};
 use super::card::ActionCard;
-use super::{PageError, PageFrame, format_moment, render_page};
+use super::format_moment;
+use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::app::SharedAppState;
-use crate::facts::action::{self, ActionChange, find_record_path};
+use crate::http::app::SharedAppState;
+use crate::views::action::{self, ActionChange, find_record_path};
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -16,9 +19,9 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::Utc;
 use serde_json::Value;
-use steward_domain::path::RecordPath;
-use steward_vault::preview::{self, FieldPreview, FieldUndoOutcome, UndoPreview};
-use steward_vault::root::VaultRoot;
+use steward_domain::record::path::RecordPath;
+use steward_vault::action::preview::{self, FieldPreview, FieldUndoOutcome, UndoPreview};
+use steward_vault::files::root::VaultRoot;
 
 /// What an undo would do, in words.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What waits is let happen or turned down, with a reason.
 
 use crate::house::{House, clear};
-use steward_domain::audit::ActionKind;
+use steward_domain::action::audit::ActionKind;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 

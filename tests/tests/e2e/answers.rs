@@ -1,9 +1,9 @@
 //! A change, and what a human makes of it: undo, confirm, dismiss, one by one and together.
 
 use serde_json::json;
-use steward_domain::audit::ActionKind;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::{TaskCheckOutcome, TickReport};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::Disposition;
+use steward_domain::steward::tick::{TaskCheckOutcome, TickReport};
 use steward_tests::steward::Said;
 use steward_tests::vault::Signal;
 use steward_tests::wait;

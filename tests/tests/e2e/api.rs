@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use steward_domain::plan::Disposition;
+use steward_domain::action::plan::Disposition;
 use steward_tests::api::{self, Api};
 use steward_tests::vault::Signal;
 use steward_tests::world::World;

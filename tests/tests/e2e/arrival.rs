@@ -15,7 +15,7 @@ use steward_tests::clerk::{Clerk, Says};
 use steward_tests::steward::Running;
 use steward_tests::wait;
 use steward_tests::world::World;
-use steward_vault::crash::{AFTERWARDS, INTAKE, POINTS, READING};
+use steward_vault::files::crash::{AFTERWARDS, INTAKE, POINTS, READING};
 
 /// Worlds at once: most of their time is spent waiting for somebody to notice a death.
 const AT_ONCE: usize = 8;

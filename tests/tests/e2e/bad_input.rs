@@ -1,8 +1,8 @@
 //! Records that cannot be used: each is named with its mend, and everything else goes on.
 
 use serde_json::Value;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::action::plan::Disposition;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
 

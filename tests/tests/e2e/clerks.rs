@@ -1,9 +1,9 @@
 //! A clerk that is a server: good, bad, slow, refusing, lying.
 
 use serde_json::{Value, json};
-use steward_domain::clerk::Judgement;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::action::plan::Disposition;
+use steward_domain::steward::clerk::Judgement;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate, verdict};
 use steward_tests::vault::Signal;
 use steward_tests::wait;

@@ -9,15 +9,15 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
-use steward_domain::audit::ActionKind;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::Disposition;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::{Started, World};
-use steward_vault::crash::{AFTERWARDS, POINTS};
-use steward_vault::keeper::SETTLE_AFTER;
+use steward_vault::action::writer::SETTLE_AFTER;
+use steward_vault::files::crash::{AFTERWARDS, POINTS};
 
 /// Worlds at once: enough to fill two cores while each waits for time-outs.
 const AT_ONCE: usize = 6;

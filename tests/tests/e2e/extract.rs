@@ -3,10 +3,10 @@
 use chrono::Utc;
 use rustix::process::Signal as Sent;
 use serde_json::{Value, json};
-use steward_domain::frontmatter;
-use steward_domain::path::RecordPath;
-use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
+use steward_domain::record::frontmatter;
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::signal::{Signal, SignalStatus};
+use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::clerk::{Asked, Clerk, Says, gate};
 use steward_tests::wait;
 use steward_tests::world::World;

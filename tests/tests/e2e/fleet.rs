@@ -4,7 +4,7 @@ use futures::future::join_all;
 use rustix::process::Signal as Sent;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::history::{local_activities, timeouts};
 use steward_tests::steward::Running;

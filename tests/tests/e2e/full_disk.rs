@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::api::{self, Api};
 use steward_tests::steward::{Running, Said, Steward};
 use steward_tests::vault::Signal;

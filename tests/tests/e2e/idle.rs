@@ -1,7 +1,7 @@
 //! The tick that finds nothing new: what most ticks are.
 
 use serde_json::Value;
-use steward_domain::tick::TickReport;
+use steward_domain::steward::tick::TickReport;
 use steward_tests::history::{count, local_activities};
 use steward_tests::world::World;
 use temporalio_client::UntypedWorkflow;

@@ -1,10 +1,10 @@
 //! What holds when a plan lands: the process that lands it, a stop, the matter that is there by then.
 
 use serde_json::{Value, json};
-use steward_domain::audit::AuditRecord;
-use steward_domain::mode::Mode;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::plan::Disposition;
+use steward_domain::gates::mode::Mode;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::vault::Signal;
 use steward_tests::wait;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::process::Command;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::run;
 use steward_tests::steward::Said;

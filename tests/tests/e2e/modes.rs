@@ -1,10 +1,10 @@
 //! How far a steward may go: the environment's ceiling, the thresholds, the brake.
 
 use serde_json::json;
-use steward_domain::audit::AuditRecord;
-use steward_domain::mode::Mode;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::TaskCheckOutcome;
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::plan::Disposition;
+use steward_domain::gates::mode::Mode;
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::vault::Signal;
 use steward_tests::wait;

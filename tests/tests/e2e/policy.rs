@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
-use steward_domain::audit::AuditRecord;
-use steward_domain::decide::GateName;
-use steward_domain::plan::Disposition;
-use steward_domain::tick::TaskSkipReason;
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::plan::Disposition;
+use steward_domain::steward::decide::GateName;
+use steward_domain::steward::tick::TaskSkipReason;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;

@@ -2,8 +2,8 @@
 
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
-use steward_domain::path::RecordPath;
-use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::world::World;
 
 /// More than one step of the workflow drops.

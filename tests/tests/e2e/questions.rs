@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use steward_domain::audit::AuditRecord;
-use steward_domain::plan::Disposition;
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::plan::Disposition;
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::past;
 use steward_tests::steward::Steward;

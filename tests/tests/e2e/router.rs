@@ -3,8 +3,8 @@
 use crate::extract::{arrives, is_about_an_event, until_status};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use steward_domain::mutation::MutationClass;
-use steward_domain::stream::EventStatus;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::signals::stream::EventStatus;
 use steward_tests::clerk::{Asked, Clerk, Says};
 use steward_tests::wait;
 use steward_tests::world::World;

@@ -2,7 +2,7 @@
 
 use crate::extract::{arrives, done, is_about_an_event, until_status};
 use serde_json::{Value, json};
-use steward_domain::stream::EventStatus;
+use steward_domain::signals::stream::EventStatus;
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::world::World;
 

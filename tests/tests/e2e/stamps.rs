@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::time::Duration;
-use steward_domain::frontmatter;
+use steward_domain::record::frontmatter;
 use steward_domain::time;
 use steward_tests::vault::Signal;
 use steward_tests::wait;

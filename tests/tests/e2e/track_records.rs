@@ -1,8 +1,8 @@
 //! What a person wrote of their sources before Steward came: kept by every calibration, and worth what it was.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter;
-use steward_domain::plan::Disposition;
+use steward_domain::action::plan::Disposition;
+use steward_domain::record::frontmatter;
 use steward_tests::wait;
 use steward_tests::world::World;
 
@@ -58,7 +58,7 @@ async fn a_track_record_written_by_hand_survives_calibration_a_lost_index_and_a_
 
     // 62 observations need 0.75, none 0.95: the contract's signal has 0.78.
     let contract = world.tick("apprentice").await;
-    let landing = |record: &steward_domain::audit::AuditRecord| {
+    let landing = |record: &steward_domain::action::audit::AuditRecord| {
         (record.draft.target.as_str() == "task/apprentice-contract.md").then_some(record.draft.landing)
     };
     assert_eq!(world.vault.records().iter().find_map(landing), Some(Disposition::Live), "{contract:?}");

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use steward_domain::audit::ActionKind;
+use steward_domain::action::audit::ActionKind;
 use steward_domain::tracker::PlaneAction;
 use steward_tests::plane::{ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane, WORKSPACE, minutes_later};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
-use steward_vault::crash::TRACKING;
+use steward_vault::files::crash::TRACKING;
 
 /// A live world with a tracker, and the task `rent` that is an issue there.
 async fn world(plane: &Plane) -> World {

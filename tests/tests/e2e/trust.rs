@@ -7,16 +7,16 @@ use futures::future::join_all;
 use rustix::process::Signal as Sent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use steward_domain::audit::{ActionKind, AuditRecord};
-use steward_domain::frontmatter;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::Disposition;
+use steward_domain::action::audit::{ActionKind, AuditRecord};
+use steward_domain::action::plan::Disposition;
+use steward_domain::record::frontmatter;
+use steward_domain::record::path::RecordPath;
 use steward_tests::clerk::{Clerk, Says, verdict};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::root::VaultRoot;
 
 fn instinct(world: &World, name: &str) -> Value {
     let bytes = world.vault.read(&format!("instinct/{name}.md"));

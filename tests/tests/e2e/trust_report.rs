@@ -2,15 +2,15 @@
 
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
-use steward_domain::audit::{
+use steward_domain::action::audit::{
     ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
 };
-use steward_domain::clerk::{ClerkMark, Judgement};
-use steward_domain::mode::Mode;
-use steward_domain::mutation::MutationClass;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, ContentHash, Disposition};
-use steward_domain::record::RecordState;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::{ActionId, ContentHash, Disposition};
+use steward_domain::gates::mode::Mode;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::{ClerkMark, Judgement};
 use steward_tests::run;
 use steward_tests::steward::{Said, Steward};
 use steward_tests::vault::Vault;

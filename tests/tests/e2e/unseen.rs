@@ -1,7 +1,7 @@
 //! Characters that do not show, or turn what is read: never raw on a terminal, never raw in JSON, and the same in both.
 
 use serde_json::Value;
-use steward_domain::plain::is_unseen;
+use steward_domain::record::plain_text::is_unseen;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
 

@@ -2,7 +2,7 @@
 
 use chrono::{TimeDelta, Utc};
 use std::time::Duration;
-use steward_domain::audit::AuditRecord;
+use steward_domain::action::audit::AuditRecord;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
@@ -91,7 +91,7 @@ async fn a_snoozed_task_is_not_woken() {
     assert_eq!(records[0].draft.target.slug(), "awake");
     wait::stays(Duration::from_secs(2), "one record", async || world.vault.records().len() == 1).await;
     let report = world.tick("house").await;
-    assert_eq!(report.skipped.get(&steward_domain::tick::TaskSkipReason::Snoozed), Some(&1), "{report:?}");
+    assert_eq!(report.skipped.get(&steward_domain::steward::tick::TaskSkipReason::Snoozed), Some(&1), "{report:?}");
 }
 
 #[tokio::test]

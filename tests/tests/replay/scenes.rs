@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
+use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::plane::{ISSUE, KEY, PROJECT, Plane, WORKSPACE};
 use steward_tests::run;

@@ -1,18 +1,18 @@
 use super::*;
-use crate::root::VaultRoot;
+use crate::files::root::VaultRoot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
-use steward_domain::audit::{
+use steward_domain::action::audit::{
     ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
 };
-use steward_domain::clerk::{ClerkMark, Judgement};
-use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::mutation::MutationClass;
-use steward_domain::path::RecordKind;
-use steward_domain::plan::{ActionId, ContentHash, Disposition};
-use steward_domain::record::RecordState;
-use steward_domain::tick::{Cadence, MatterObservation, TaskClock};
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::{ActionId, ContentHash, Disposition};
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordKind;
+use steward_domain::steward::clerk::{ClerkMark, Judgement};
+use steward_domain::steward::tick::{Cadence, MatterObservation, TaskClock};
 use steward_domain::time;
 use steward_domain::tracker::PlaneAction;
 
@@ -360,7 +360,7 @@ impl Index {
 
 #[test]
 fn a_source_goes_by_its_whole_name() {
-    use steward_domain::signal::source_key;
+    use steward_domain::signals::signal::source_key;
     assert_eq!((source_key(" WhatsApp ").as_str(), source_key("my-bank").as_str()), ("whatsapp", "my-bank"));
     let names = ["mail:a@b-c.example", "mail:a.b@c.example", "mail-a-b-c-example", "é", "e", "", "my bank", "my-bank"];
     let keys: std::collections::BTreeSet<String> = names.iter().map(|name| source_key(name)).collect();

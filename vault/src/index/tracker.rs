@@ -1,14 +1,15 @@
 //! What is owed to the tracker, as the audit records tell it.
 //!
 //! A change owes until its outcome is recorded or it is undone; an undo of such a change owes in its turn.
-//! Derived, so that a lost `state.db` loses no delivery. How far each has come is [`crate::outbox`]'s.
+//! Derived, so that a lost `state.db` loses no delivery. How far each has come is [`crate::tracker::outbox`]'s.
 
-use super::{Index, IndexError};
+use super::Index;
+use super::IndexError;
 use serde::Serialize;
 use sqlx::FromRow;
-use steward_domain::audit::ActionKind;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::ActionId;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::ActionId;
+use steward_domain::record::path::RecordPath;
 
 /// One record that owes something to the tracker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -3,15 +3,15 @@
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, live, noon, settle};
 use chrono::TimeDelta;
 use std::sync::Barrier;
-use steward_domain::audit::ActionKind;
-use steward_domain::mode::{Ceiling, DecisionPolicy};
-use steward_domain::mutation::Mutation;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::Disposition;
-use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::ResolutionError;
-use steward_vault::brake::{self, FleetStop};
-use steward_vault::keeper::VaultWriter;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::plan::Disposition;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::record::path::RecordPath;
+use steward_vault::action::resolve::ResolutionError;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::gates::stop::{self, FleetStop};
 
 fn applied(keeper: &VaultWriter) -> RecordPath {
     keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap().record
@@ -224,11 +224,11 @@ fn in_shadow_mode_or_after_a_stop_a_confirmation_is_refused_and_can_be_made_late
     click.policy = DecisionPolicy::default();
     assert_eq!(click.refused(&keeper), 409);
     // The stop came after the policy was read.
-    brake::stop_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::stop_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.policy = live();
     assert_eq!(refusal(click.ask(&keeper)), ResolutionRefusal::Stopped);
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
-    brake::resume_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::resume_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.ask(&keeper).unwrap();
     assert!(desk.read("task/pay.md").contains("state: done"));
 }
@@ -241,7 +241,7 @@ fn a_stop_does_not_hold_back_an_undo_or_a_dismissal() {
     desk.write("task/other.md", TASK.as_bytes());
     let other = Wish::done("other", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
     let other = keeper.apply_plan(other.plan()).unwrap().record;
-    brake::stop_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::stop_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     let undone = Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
     assert_eq!((undone.landing, desk.read("task/pay.md").as_str()), (Disposition::Live, TASK));
     Click::new(ResolutionKind::Dismiss, &other, "run-2").ask(&keeper).unwrap();

@@ -3,10 +3,10 @@
 use crate::desk::{Click, Desk, TASK, Wish, count, noon, settle};
 use chrono::TimeDelta;
 use std::sync::Barrier;
-use steward_domain::audit::{ActionKind, WorkflowRef};
-use steward_domain::path::RecordPath;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::keeper::{ActionReceipt, VaultWriter};
+use steward_domain::action::audit::{ActionKind, WorkflowRef};
+use steward_domain::action::undo::ResolutionKind;
+use steward_domain::record::path::RecordPath;
+use steward_vault::action::writer::{ActionReceipt, VaultWriter};
 
 fn pending(keeper: &VaultWriter) -> RecordPath {
     let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);

@@ -3,13 +3,13 @@
 use crate::desk::{Click, Desk, TASK, Wish, faults, names, noon, settle, try_lock};
 use chrono::TimeDelta;
 use std::sync::atomic::{AtomicBool, Ordering};
-use steward_domain::mode::DecisionPolicy;
-use steward_domain::path::RecordPath;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::chain::{ChainVerification, verify_chain};
+use steward_domain::action::undo::ResolutionKind;
+use steward_domain::gates::mode::DecisionPolicy;
+use steward_domain::record::path::RecordPath;
+use steward_vault::action::chain::{ChainVerification, verify_chain};
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::keeper::VaultWriter;
-use steward_vault::root::VaultRoot;
 
 /// Five records: three in shadow, a change and its undo; their paths in the order of the chain.
 fn five(desk: &Desk, keeper: &VaultWriter) -> Vec<RecordPath> {

@@ -6,13 +6,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use steward_domain::audit::ActionKind;
-use steward_domain::clerk::Judgement;
-use steward_domain::mode::DecisionPolicy;
-use steward_domain::plan::Disposition;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::brake::{self, FleetStop};
-use steward_vault::keeper::ApplyError;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::Disposition;
+use steward_domain::action::undo::ResolutionKind;
+use steward_domain::gates::mode::DecisionPolicy;
+use steward_domain::steward::clerk::Judgement;
+use steward_vault::action::writer::ApplyError;
+use steward_vault::gates::stop::{self, FleetStop};
 
 /// Tasks as people write them: what stands before, and the same with the state changed.
 fn documents() -> Vec<(&'static str, String, String)> {
@@ -129,7 +129,7 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
     let keeper = desk.keeper();
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
     let stop = FleetStop { at: "now".into(), by: "ops".into(), reason: None };
-    brake::stop_fleet(keeper.root(), &stop).unwrap();
+    stop::stop_fleet(keeper.root(), &stop).unwrap();
     for landing in [Disposition::Live, Disposition::Pending, Disposition::Recorded] {
         let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match landing {
             Disposition::Pending => w.confidence = 0.1,
@@ -141,10 +141,10 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
         assert!(matches!(refused, ApplyError::Stopped), "{refused}");
     }
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 0));
-    brake::resume_fleet(keeper.root(), &stop).unwrap();
+    stop::resume_fleet(keeper.root(), &stop).unwrap();
     let receipt = keeper.apply_plan(plan.clone()).unwrap();
     assert_eq!((receipt.landing, receipt.repeated), (Disposition::Live, false));
-    brake::stop_fleet(keeper.root(), &stop).unwrap();
+    stop::stop_fleet(keeper.root(), &stop).unwrap();
     let again = keeper.apply_plan(plan).unwrap();
     assert_eq!((again.landing, again.repeated), (Disposition::Live, true), "it was filed before the stop");
 }

@@ -4,21 +4,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
-use steward_domain::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
-use steward_domain::decide::{DecisionCase, decide};
-use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::mutation::Mutation;
-use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ContentHash, Plan};
-use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
-use steward_domain::stamp::CheckTimestamps;
-use steward_domain::tick::TaskCheck;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::answer::{IncomingResolution, ResolutionError};
-use steward_vault::chain;
-use steward_vault::keeper::{ActionReceipt, LockError, VaultWriter};
-use steward_vault::root::VaultRoot;
+use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::plan::{ContentHash, Plan};
+use steward_domain::action::undo::ResolutionKind;
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
+use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::steward::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
+use steward_domain::steward::decide::{DecisionCase, decide};
+use steward_domain::steward::tick::TaskCheck;
+use steward_domain::steward::timestamps::CheckTimestamps;
+use steward_vault::action::chain;
+use steward_vault::action::resolve::{IncomingResolution, ResolutionError};
+use steward_vault::action::writer::{ActionReceipt, LockError, VaultWriter};
+use steward_vault::files::root::VaultRoot;
 
 pub(crate) const TASK: &str = "---\ntype: task\nname: Pay the invoice\nstate: open  # since May\nowner: ann\nparent_matter: \
                                \"[[matter/house]]\"\n---\n\nBody, word for word.\n";
@@ -199,7 +199,8 @@ impl Wish {
     }
 
     pub(crate) fn plan(&self) -> Plan {
-        let written = steward_domain::frontmatter::read_document(&self.bytes).unwrap().fields().get("state").cloned();
+        let written =
+            steward_domain::record::frontmatter::read_document(&self.bytes).unwrap().fields().get("state").cloned();
         let written = written.and_then(|s| s.as_str().map(str::to_owned));
         let look = TaskCheck {
             question: self.question(RecordState::parse(written.as_deref().unwrap_or("open")).unwrap()),

@@ -7,12 +7,12 @@
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, records, settle, try_lock};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use steward_domain::audit::ActionKind;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::brake::{self, FleetStop};
-use steward_vault::chain::verify_chain;
-use steward_vault::keeper::{LockError, VaultWriter};
-use steward_vault::root::VaultRoot;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::undo::ResolutionKind;
+use steward_vault::action::chain::verify_chain;
+use steward_vault::action::writer::{LockError, VaultWriter};
+use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop::{self, FleetStop};
 
 const SCENE: &str = "STEWARD_TEST_DISK";
 const VAULT: &str = "STEWARD_TEST_VAULT";
@@ -160,21 +160,21 @@ fn the_stop_needs_no_space(vault: &Path) {
             std::fs::create_dir(&names_taken).unwrap();
             (0..).take_while(|n| std::fs::write(names_taken.join(n.to_string()), "").is_ok()).count();
         }
-        brake::stop_fleet(keeper.root(), &stop(reason)).unwrap();
-        assert!(brake::is_stopped(keeper.root()));
-        assert_eq!(brake::read_stop(keeper.root()), Some(stop(reason)));
-        assert!(brake::resume_fleet(keeper.root(), &stop("")).unwrap());
-        brake::stop_fleet(keeper.root(), &stop("")).unwrap();
-        assert_eq!(brake::read_stop(keeper.root()), Some(stop("")), "the second stop has the space of the first");
+        stop::stop_fleet(keeper.root(), &stop(reason)).unwrap();
+        assert!(stop::is_stopped(keeper.root()));
+        assert_eq!(stop::read_stop(keeper.root()), Some(stop(reason)));
+        assert!(stop::resume_fleet(keeper.root(), &stop("")).unwrap());
+        stop::stop_fleet(keeper.root(), &stop("")).unwrap();
+        assert_eq!(stop::read_stop(keeper.root()), Some(stop("")), "the second stop has the space of the first");
         let _ = std::fs::remove_file(&ballast);
         let _ = std::fs::remove_dir_all(&names_taken);
-        assert!(brake::resume_fleet(keeper.root(), &stop("")).unwrap());
+        assert!(stop::resume_fleet(keeper.root(), &stop("")).unwrap());
     }
     // Without the space that was set aside the stop holds all the same, only nobody is named.
     std::fs::remove_file(vault.join(".steward/STOP.spare")).unwrap();
     fill(&vault.join("ballast"));
-    brake::stop_fleet(keeper.root(), &stop("odd")).unwrap();
-    assert_eq!(brake::read_stop(keeper.root()).unwrap().by, "unknown");
+    stop::stop_fleet(keeper.root(), &stop("odd")).unwrap();
+    assert_eq!(stop::read_stop(keeper.root()).unwrap().by, "unknown");
 }
 
 /// Takes all space there is.

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use steward_domain::audit::ActionKind;
-use steward_domain::mode::DecisionPolicy;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Disposition};
-use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::ResolutionError;
-use steward_vault::keeper::{ApplyError, VaultWriter};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::{ActionId, Disposition};
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::gates::mode::DecisionPolicy;
+use steward_domain::record::path::RecordPath;
+use steward_vault::action::resolve::ResolutionError;
+use steward_vault::action::writer::{ApplyError, VaultWriter};
 
 const TASKS: usize = 24;
 const PEOPLE: usize = 3;
@@ -222,7 +222,7 @@ fn keep(hands: &Hands<'_>, dice: &mut Dice) {
 
 fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, bytes: &[u8]) -> Option<Done> {
     // A file that is just being saved: the next look will find it whole.
-    let document = steward_domain::frontmatter::read_document(bytes).ok()?;
+    let document = steward_domain::record::frontmatter::read_document(bytes).ok()?;
     let state = document.fields().get("state").and_then(|s| s.as_str())?;
     let shadow = state != "open" || only_shadow;
     let wish = Wish::done(&slug(n), bytes, &format!("run-{number}"))
@@ -361,7 +361,7 @@ fn every_change_has_its_record(desk: &Desk, log: &Log) {
     for n in 0..TASKS {
         let path = format!("task/{}.md", slug(n));
         let text = desk.read(&path);
-        steward_domain::frontmatter::read_document(text.as_bytes()).unwrap();
+        steward_domain::record::frontmatter::read_document(text.as_bytes()).unwrap();
         let ours = records.values().any(|r| r.draft.target.as_str() == path && r.draft.landing == Disposition::Live);
         assert!(!text.contains("state: done") || ours, "{path}: done, and nobody says why");
     }

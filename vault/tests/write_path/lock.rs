@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, TASK, Wish, names, try_lock};
 use std::os::unix::fs::symlink;
-use steward_vault::keeper::{LockError, VaultWriter};
+use steward_vault::action::writer::{LockError, VaultWriter};
 
 #[test]
 fn the_second_keeper_is_told_who_holds_the_vault() {

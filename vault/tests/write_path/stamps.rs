@@ -2,10 +2,10 @@
 
 use crate::desk::{Click, Desk, TASK, Wish, noon, settle, stamp, stamped, task};
 use chrono::TimeDelta;
-use steward_domain::stamp::CheckTimestamps;
-use steward_domain::undo::ResolutionKind;
-use steward_vault::brake::{self, FleetStop};
-use steward_vault::stamp::{TimestampWriteError, TimestampWriteOutcome};
+use steward_domain::action::undo::ResolutionKind;
+use steward_domain::steward::timestamps::CheckTimestamps;
+use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 
 /// A text with the stamp of a task that is done, which has no next look.
 fn closed(text: &str) -> String {
@@ -113,10 +113,10 @@ fn a_file_that_is_gone_or_cannot_be_read_is_left_alone() {
 fn a_stopped_vault_is_not_stamped() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    brake::stop_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
+    stop::stop_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
     assert_eq!(keeper.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Braked);
     assert_eq!(desk.read("task/pay.md"), TASK);
-    brake::resume_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::resume_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     assert_eq!(keeper.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Written);
 }
 

@@ -4,17 +4,17 @@
 //! chain is told with an exit code of its own and never mended.
 
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::Context;
 use serde_json::json;
-use steward_domain::audit::{ActionKind, AuditRecord};
-use steward_domain::path::RecordPath;
+use steward_domain::action::audit::{ActionKind, AuditRecord};
+use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
-use steward_vault::chain::{self, ChainVerification};
+use steward_vault::action::chain::{self, ChainVerification};
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::ActionRow;
-use steward_vault::outbox::{self, DeliveryStatus};
-use steward_vault::root::VaultRoot;
+use steward_vault::tracker::outbox::{self, DeliveryStatus};
 
 pub(crate) async fn run(
     config: &StewardConfig,

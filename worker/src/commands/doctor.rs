@@ -7,9 +7,9 @@
 mod server;
 
 use crate::cli::DoctorArgs;
+use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::config::StewardConfig;
-use crate::engine;
-use crate::out::{CommandExit, CommandOutput, escape_text, format_causes};
+use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{HolderRecord, VaultHolder};
 use crate::temporal::server::find_cli;
@@ -19,15 +19,15 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
 use steward_domain::time::format_millis;
-use steward_server::facts::drilled::NightlyDrillStatus;
-use steward_server::facts::schedules::registered::{compare_schedules, list_expected_ids};
-use steward_vault::brake;
-use steward_vault::guard::Ledger;
-use steward_vault::identity::VaultIdentity;
+use steward_server::views::drill::NightlyDrillStatus;
+use steward_server::views::schedules::registered::{compare_schedules, list_expected_ids};
+use steward_vault::action::writer::{LockError, VaultWriter};
+use steward_vault::files::identity::VaultIdentity;
+use steward_vault::files::operator_log::OperatorEventKind;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop;
 use steward_vault::index::Index;
-use steward_vault::keeper::{LockError, VaultWriter};
-use steward_vault::operator::OperatorEventKind;
-use steward_vault::root::VaultRoot;
+use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 
 /// How long a worker may take to read a file that was just written: 3 s.
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     if config.warnings.is_empty() {
         findings.add_ok("configuration", format!("mode {}", config.policy.mode.as_str()));
     }
-    match crate::clerks::describe_configured_clerk(&config.clerk) {
+    match crate::runtime::clerks::describe_configured_clerk(&config.clerk) {
         Ok(clerk) => findings.add_ok("clerk", clerk),
         Err(e) => findings.add_fault("clerk", format_causes(&e)),
     }
@@ -169,7 +169,7 @@ async fn check_vault(
         },
         Err(e) => findings.add_fault("lock", e.to_string()),
     }
-    if let Some(stop) = brake::read_stop(&root) {
+    if let Some(stop) = stop::read_stop(&root) {
         let reason = stop.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         findings.add_fault("brake", format!("stopped by {} at {}{reason}: `steward resume`", stop.by, stop.at));
     } else {
@@ -186,7 +186,7 @@ async fn check_vault(
             self::check_drill(&drill, findings);
         }
     }
-    match steward_vault::chain::verify_chain(&root) {
+    match steward_vault::action::chain::verify_chain(&root) {
         Ok(v) if v.faults.is_empty() => findings.add_ok("audit", super::audit::describe_intact_chain(&v)),
         Ok(v) => findings.add_fault("audit", format!("{}; `steward audit verify` lists all", v.faults.join("; "))),
         Err(e) => findings.add_fault("audit", e.to_string()),
@@ -199,7 +199,7 @@ fn check_disk(check: &'static str, folder: &Path, findings: &mut DoctorFindings)
     if !folder.exists() {
         return findings.add_ok(check, format!("{}: not made yet", folder.display()));
     }
-    match steward_vault::disk::check_writable(folder) {
+    match steward_vault::files::disk::check_writable(folder) {
         Ok(free) => findings.add_ok(check, format!("{}: can be written, {free} bytes free", folder.display())),
         Err(e) => findings.add_fault(check, e.to_string()),
     }

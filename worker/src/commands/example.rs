@@ -3,8 +3,8 @@
 //! The clock is read here, once; [`crate::example`] derives every date in the vault from it and refuses
 //! a folder that holds something.
 
+use crate::cli::output::{CommandExit, CommandOutput};
 use crate::example;
-use crate::out::{CommandExit, CommandOutput};
 use chrono::Utc;
 use std::path::Path;
 

@@ -4,12 +4,12 @@
 //! touches the journal or the rate guard's ledger, which cannot be derived.
 
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, escape_text};
-use crate::reading::show_index_progress;
+use crate::runtime::reading_progress::show_index_progress;
 use chrono::Utc;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::root::VaultRoot;
 
 pub(crate) async fn run(
     config: &StewardConfig,

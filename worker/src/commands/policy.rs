@@ -7,20 +7,20 @@
 mod lines;
 
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, escape_text};
 use crate::temporal::note::VaultHolder;
 use anyhow::bail;
 use chrono::{DateTime, Utc};
 use lines::{MatterPolicyContext, PolicyContext, PolicyLine};
 use serde::Serialize;
-use steward_domain::frontmatter::{self, Document};
-use steward_domain::note_policy::read::{self, MatterPolicyFault};
-use steward_domain::path::RecordPath;
-use steward_domain::record::Matter;
-use steward_vault::brake;
+use steward_domain::gates::matter_policy::read::{self, MatterPolicyFault};
+use steward_domain::record::entity::Matter;
+use steward_domain::record::frontmatter::{self, Document};
+use steward_domain::record::path::RecordPath;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop;
 use steward_vault::index::SourceCeiling;
-use steward_vault::root::VaultRoot;
 
 /// Most sources whose ceilings are told.
 const SOURCES: usize = 50;
@@ -70,7 +70,7 @@ pub(crate) async fn run(
             VaultHolder::Runs(note) => Some(note),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         },
-        stop: brake::read_stop(root),
+        stop: stop::read_stop(root),
         caps: index.read_mode_caps().await?,
         sources: index.list_source_ceilings(u32::MAX).await?.into_iter().map(|one| locate_ceiling(root, one)).collect(),
         now: Utc::now(),

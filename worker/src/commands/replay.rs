@@ -3,7 +3,7 @@
 //! It needs neither a server nor a vault and changes no history; each file's verdict comes from
 //! [`crate::replay`], and one that no longer fits makes the exit code say so.
 
-use crate::out::{CommandExit, CommandOutput, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::replay::replay_histories;
 use std::path::PathBuf;
 

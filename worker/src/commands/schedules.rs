@@ -6,16 +6,17 @@
 mod adopt;
 
 use crate::cli;
+use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{self, CommandExit, CommandOutput, create_table, escape_text};
+use crate::registrar::desired;
 use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleStepVerb};
-use crate::{schedules, temporal};
+use crate::temporal;
 use chrono::Utc;
 use serde_json::json;
 use std::collections::BTreeMap;
 use steward_domain::time::format_millis;
-use steward_server::facts::schedules::ScheduleRow;
-use steward_vault::identity::VaultIdentity;
+use steward_server::views::schedules::ScheduleRow;
+use steward_vault::files::identity::VaultIdentity;
 
 /// Rows of a plan that a person is shown.
 const MOST_ROWS: usize = 20;
@@ -33,25 +34,25 @@ pub(crate) async fn run(
     match what {
         cli::SchedulesCommand::Plan { deep } => {
             let owner = VaultIdentity::read(&root)?;
-            let registrar = schedules::build_registrar(client, config, owner, |s| s.describe_all = *deep)
-                .with_progress(out::print_progress);
-            let plan = schedules::plan_schedules(&registrar, &index, config).await?;
+            let registrar = desired::build_registrar(client, config, owner, |s| s.describe_all = *deep)
+                .with_progress(output::print_progress);
+            let plan = desired::plan_schedules(&registrar, &index, config).await?;
             out.print_value(&plan, || describe_plan(&plan))?;
             Ok(if plan.refused.is_some() || plan.conflict.is_some() { CommandExit::Refused } else { CommandExit::Ok })
         }
         cli::SchedulesCommand::Apply { confirm_deletions, deep } => {
             let owner = adopt::acquire_identity(&root)?.identity;
-            let registrar = schedules::build_registrar(client, config, Some(owner), |s| {
+            let registrar = desired::build_registrar(client, config, Some(owner), |s| {
                 s.describe_all = *deep;
                 s.operator_confirmed = *confirm_deletions;
             })
-            .with_progress(out::print_progress);
-            let plan = schedules::plan_schedules(&registrar, &index, config).await?;
+            .with_progress(output::print_progress);
+            let plan = desired::plan_schedules(&registrar, &index, config).await?;
             out.print_text(&describe_plan(&plan))?;
             apply_plan(&registrar, plan, out).await
         }
         cli::SchedulesCommand::List => {
-            let registrar = schedules::build_registrar(client, config, VaultIdentity::read(&root)?, |_| ());
+            let registrar = desired::build_registrar(client, config, VaultIdentity::read(&root)?, |_| ());
             let rows = registrar.list_schedules(Utc::now()).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
             out.print_value(&rows, || render_schedule_table(&rows))?;
             Ok(CommandExit::Ok)
@@ -66,7 +67,7 @@ async fn apply_plan(
     plan: SchedulePlan,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let outcome = schedules::apply_schedules(registrar, plan.clone()).await;
+    let outcome = desired::apply_schedules(registrar, plan.clone()).await;
     out.print_value(&json!({"plan": plan, "outcome": outcome}), || {
         format!(
             "created {}, updated {}, paused {}, resumed {}, deleted {}, unchanged {}, kept {}, failed {}",
@@ -154,7 +155,7 @@ fn render_schedule_table(rows: &[ScheduleRow]) -> String {
 mod tests {
     use super::*;
     use crate::registrar::ScheduleStep;
-    use steward_domain::path::RecordPath;
+    use steward_domain::record::path::RecordPath;
 
     #[test]
     fn a_plan_of_thousands_is_told_in_a_few_rows_and_its_counts() {

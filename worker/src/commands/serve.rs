@@ -4,11 +4,11 @@
 //! stands in a note of its own, by which the commands find it.
 
 use super::ReadOnlyVault;
+use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput};
-use crate::schedules;
+use crate::registrar::desired;
+use crate::runtime::web::{self, RouterReloader};
 use crate::temporal::{self, note};
-use crate::web::{self, RouterReloader};
 use tokio::sync::watch;
 
 pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
@@ -28,7 +28,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let Some(begun) = begun else { return Ok(CommandExit::Ok) };
     let (client, look) = begun?;
     let server = temporal::find_server_address(config)?;
-    let checked = schedules::check_owner_patiently(config, &client, &server);
+    let checked = desired::check_owner_patiently(config, &client, &server);
     let Some(checked) = super::up::run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
     checked?;
     let ReadOnlyVault { root, index, .. } = &look;

@@ -4,18 +4,18 @@
 //! or a model's, so whatever is printed goes through [`shown`].
 
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use steward_domain::path::{RecordKind, RecordPath, parse_link};
-use steward_domain::record::SignalEffect;
-use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::record::entity::SignalEffect;
+use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_domain::time::format_millis;
-use steward_server::facts::signal::{self, SignalExplanation, SignalFile, SignalHistory};
+use steward_server::views::signal::{self, SignalExplanation, SignalFile, SignalHistory};
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::root::VaultRoot;
 
 pub(crate) async fn run(
     config: &StewardConfig,

@@ -4,7 +4,7 @@
 //! words for who asked.
 
 use crate::cli;
-use crate::out::{CommandExit, CommandOutput};
+use crate::cli::output::{CommandExit, CommandOutput};
 use crate::simulate::{self, SimulationOptions};
 use chrono::Utc;
 

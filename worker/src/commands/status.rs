@@ -5,10 +5,10 @@
 //! whether it answers, and Temporal whether it has the schedules.
 
 use super::streams::format_duration;
+use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::config::{ClerkChoice, StewardConfig};
-use crate::engine;
-use crate::out::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::remote;
+use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{
     EffectiveHolderSettings, HolderRecord, ListenerRecord, ServerEndpoint, VaultHolder, read_holder_settings,
@@ -16,16 +16,16 @@ use crate::temporal::note::{
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
-use steward_domain::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
-use steward_domain::mode::{DecisionPolicy, Mode};
+use steward_domain::gates::mode::{DecisionPolicy, Mode};
+use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_domain::trust::mark::TrustSubject;
-use steward_server::facts::drilled::NightlyDrillStatus;
-use steward_server::facts::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
-use steward_server::facts::tracker::{self, TrackerDebt};
-use steward_vault::brake::{self, FleetStop};
-use steward_vault::identity::VaultIdentity;
+use steward_server::views::drill::NightlyDrillStatus;
+use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
+use steward_server::views::tracker::{self, TrackerDebt};
+use steward_vault::files::identity::VaultIdentity;
+use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
+use steward_vault::gates::stop::{self, FleetStop};
 use steward_vault::index::{CheckCount, Index, StreamCount, VaultCounts, VaultProblem};
-use steward_vault::root::{OWN_FOLDER, VaultRoot};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -149,7 +149,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let status = StatusReport {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
-        stop: brake::read_stop(root),
+        stop: stop::read_stop(root),
         clerk: held.clerk,
         server: match &door {
             Some(door) => Some(ServerVersionReport::query_server(door, config).await),

@@ -5,8 +5,8 @@
 //! and stores nothing.
 
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::{self, StewardConfig};
-use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::remote;
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,13 +14,13 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_activities::streams::{Intake, StreamConfig, StreamSource};
-use steward_domain::stream::StreamEvent;
+use steward_activities::signals::streams::{Intake, StreamConfig, StreamSource};
+use steward_domain::signals::stream::StreamEvent;
 use steward_domain::time::format_millis;
-use steward_server::facts::streams::{self, StreamRow};
+use steward_server::views::streams::{self, StreamRow};
+use steward_vault::files::operator_log::OperatorEventKind;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::operator::OperatorEventKind;
-use steward_vault::root::VaultRoot;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// How long a source may take to be read once: 2 min.

@@ -3,17 +3,19 @@
 //! It starts the workflow that the matter's schedule starts and shows the report it ends with, or only
 //! its id. With `--shadow` the tick decides and changes nothing.
 
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
-use crate::schedules;
+use crate::registrar::desired;
 use crate::temporal;
 use anyhow::bail;
 use serde_json::json;
 use std::time::Duration;
-use steward_domain::path::RecordPath;
-use steward_domain::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
-use steward_vault::root::{VaultRoot, VaultRootError};
-use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
+use steward_vault::files::root::{VaultRoot, VaultRootError};
+use steward_workflows::CALLER_MEMO;
+use steward_workflows::StewardWorkflow;
+use steward_workflows::schedule_id;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::MemoValues;
 
@@ -32,7 +34,7 @@ pub(crate) async fn run(
         bail!("{path} is not in the vault {}: name a matter that is", vault.display());
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
-    schedules::check_owner(config, &client).await?;
+    desired::check_owner(config, &client).await?;
     let id = workflow_id(&matter, tick.shadow);
     if !tick.wait {
         client

@@ -4,16 +4,16 @@
 //! made or revoked a token is written down in the vault; a token that cannot be is taken back before anybody has it.
 
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::temporal::note::{self, ServerEndpoint};
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::{format_millis, format_seconds};
 use steward_server::access::{self, AccessScope, SecretStore, token};
-use steward_vault::operator::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
-use steward_vault::root::VaultRoot;
+use steward_vault::files::operator_log::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
+use steward_vault::files::root::VaultRoot;
 
 pub(crate) fn run(config: &StewardConfig, what: &cli::TokenCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let store = SecretStore::new(&config.state_dir()?);
@@ -76,7 +76,7 @@ pub(super) fn record_operator_event(
     root: &VaultRoot,
     (act, on): (OperatorEventKind, String),
 ) -> Result<(), OperatorLogError> {
-    operator::append_event(
+    operator_log::append_event(
         root,
         &OperatorEvent { at: format_millis(Utc::now()), by: config.operator.clone(), act, on, from: None },
     )
@@ -89,13 +89,13 @@ pub(crate) fn print_login_link(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let listens = config.listen.unwrap_or(steward_server::listen::DEFAULT);
+    let listens = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
     // Who listens knows by which name and key they are reached; this shell may have other settings.
     let door = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
         .unwrap_or_else(|| note::describe_this_listener(config, listens).door);
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
-    let link = crate::web::create_login_link(config, &door, (&name, scope))?;
+    let link = crate::runtime::web::create_login_link(config, &door, (&name, scope))?;
     out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
         format!("{link}\nIt lets one person in, within an hour, as {} ({scope}).", escape_text(&name))
     })?;

@@ -13,8 +13,8 @@ mod text;
 
 use super::ReadOnlyVault;
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, escape_text, print_progress};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, escape_text, print_progress};
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -22,14 +22,14 @@ use serde_json::json;
 use settings::RecommendedSettings;
 use std::fmt::Display;
 use std::path::Path;
-use steward_domain::mode::Mode;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::ActionId;
+use steward_domain::action::plan::ActionId;
+use steward_domain::gates::mode::Mode;
+use steward_domain::record::path::RecordPath;
 use steward_domain::trust::mark::TrustSubject;
 use steward_domain::trust::report::{TrustReport, TrustReportPass};
-use steward_vault::chain::{self, ChainVerification};
+use steward_vault::action::chain::{self, ChainVerification};
+use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, Index};
-use steward_vault::root::VaultRoot;
 
 /// From so many records on it is said that they are walked.
 const MANY: u64 = 20_000;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     match what {
-        cli::TrustCommand::Raise(raise) => super::answer::restore_subject(config, raise, out).await,
+        cli::TrustCommand::Raise(raise) => crate::commands::resolve::restore_subject(config, raise, out).await,
         cli::TrustCommand::Backtest(ask) => backtest::run(config, &ask, out).await,
         cli::TrustCommand::Report { html } => run_report(config, html.as_deref(), out).await,
     }

@@ -1,29 +1,29 @@
 //! `steward up` and `steward worker`: everything a vault needs, until told to end.
 //!
 //! `up` also starts a server when none is named and ends it with itself; `worker` joins a fleet. Both
-//! listen to Ctrl-C from their first moment, wire [`crate::engine`] and wait; whoever holds the vault
+//! listen to Ctrl-C from their first moment, wire [`crate::runtime::engine`] and wait; whoever holds the vault
 //! leaves a note of itself. What a tick decides is no business of theirs.
 
 mod round;
 
+use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
-use crate::engine::{self, Engine, OpenedVault, wait_for_stop};
-use crate::fleet::{self, TemporalConnection, WorkerContext};
-use crate::out::{CommandExit, CommandOutput};
-use crate::schedules;
+use crate::registrar::desired;
+use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
+use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
+use crate::runtime::web::{self, WebInterface};
 use crate::telemetry::Telemetry;
 use crate::temporal;
 use crate::temporal::note::{self, HolderRecord};
 use crate::temporal::server::LocalTemporalServer;
-use crate::web::{self, WebInterface};
 use anyhow::Context;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use steward_server::listen::RunningServer;
-use steward_vault::keeper::VaultWriter;
+use steward_server::http::listen::RunningServer;
+use steward_vault::action::writer::VaultWriter;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -132,9 +132,9 @@ async fn start_services(
         }
     };
     let TemporalConnection { client, address } = &connected;
-    schedules::claim_namespace(config, client, address, &parts.keeper, house.server.is_some()).await?;
+    desired::claim_namespace(config, client, address, &parts.keeper, house.server.is_some()).await?;
     let (crew, failures) =
-        fleet::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
+        sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk_worker(config, &crew)?;
     let ui = house.server.as_ref().and_then(|server| server.ui.clone());
     Ok(StartedServices { raise: raise.clone(), ui, parts, crew, failures, clerk, serving })
@@ -230,11 +230,11 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
     };
     let connected = TemporalConnection { client: client?, address: address.clone() };
     // Its clerk would answer the calls of the other vault.
-    let checked = schedules::check_owner_patiently(config, &connected.client, &address);
+    let checked = desired::check_owner_patiently(config, &connected.client, &address);
     let Some(checked) = run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
     checked?;
     let (crew, mut failures) =
-        fleet::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
+        sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
     let clerk = engine::start_clerk_worker(config, &crew)?;
     out.print_text("serving clerk calls")?;
     let mut house = ProcessCleanup::default();
@@ -284,7 +284,7 @@ async fn acquire_vault(
     let Some(parts) = OpenedVault::open_when_unlocked(config, &mut waiting).await? else { return Ok(None) };
     house.keeper = Some(Arc::clone(&parts.keeper));
     tokio::select! {
-        claimed = schedules::claim_namespace(config, &crew.client, address, &parts.keeper, false) => claimed?,
+        claimed = desired::claim_namespace(config, &crew.client, address, &parts.keeper, false) => claimed?,
         () = wait_for_stop(&mut waiting) => return Ok(None),
     }
     note::describe_this_process(config, "worker", address).write(&config.state_dir()?)?;

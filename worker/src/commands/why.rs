@@ -4,24 +4,24 @@
 //! Reads the index and the newest audit record; asks nobody and changes nothing. The gate values are the
 //! ones that decided, as the record keeps them.
 
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{CommandExit, CommandOutput, escape_text};
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use steward_domain::audit::{ActionKind, AuditRecord};
-use steward_domain::mutation::Mutation;
-use steward_domain::path::{RecordKind, RecordPath, parse_link};
-use steward_domain::plan::{ActionId, Disposition};
-use steward_domain::record::RecordState;
-use steward_domain::signal::SignalStatus;
+use steward_domain::action::audit::{ActionKind, AuditRecord};
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::plan::{ActionId, Disposition};
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::signals::signal::SignalStatus;
 use steward_domain::time::format_millis;
-use steward_server::facts::why::describe_opening_condition;
-use steward_vault::brake;
+use steward_server::views::why::describe_opening_condition;
+use steward_vault::action::writer::ApplyError;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop;
 use steward_vault::index::{SubjectRow, WeighedSignal};
-use steward_vault::keeper::ApplyError;
-use steward_vault::outbox::{self, DeliveryStatus};
-use steward_vault::root::VaultRoot;
+use steward_vault::tracker::outbox::{self, DeliveryStatus};
 
 /// Most signals that are told; the newest.
 const SIGNALS: u32 = 10;
@@ -68,7 +68,7 @@ pub(crate) async fn run(config: &StewardConfig, what: &str, out: CommandOutput) 
         }),
         None => None,
     };
-    let stopped = brake::is_stopped(root);
+    let stopped = stop::is_stopped(root);
     let notes = index.list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
     let mut would_change_it =

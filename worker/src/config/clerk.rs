@@ -2,10 +2,14 @@
 //!
 //! The key is no setting: it comes from the environment alone.
 
-use super::{ClerkChoice, ClerkServer, RawConfig};
+use super::ClerkChoice;
+use super::ClerkServer;
+use super::RawConfig;
 use anyhow::{Context, bail};
 use std::num::NonZeroU32;
-use steward_activities::clerk::remote::{ANTHROPIC, CALLS_PER_SECOND, ClerkWire, MAX_RESPONSE_BYTES, OLLAMA, OPENAI};
+use steward_activities::steward::clerks::remote::{
+    ANTHROPIC, CALLS_PER_SECOND, ClerkWire, MAX_RESPONSE_BYTES, OLLAMA, OPENAI,
+};
 
 /// A tick gives a call up after 85 s, with its way to a worker and back.
 fn read_clerk_timeout(raw: &RawConfig) -> anyhow::Result<u64> {

@@ -6,17 +6,18 @@
 
 mod written;
 
-use super::{RawConfig, StewardConfig};
-use crate::out::escape_text;
+use super::RawConfig;
+use super::StewardConfig;
+use crate::cli::output::escape_text;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
-use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::mutation::MutationClass;
-use steward_domain::signal::source_key;
-use steward_domain::trust::advice::SettingsChoice;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
+use steward_domain::signals::signal::source_key;
 use steward_domain::trust::case::ReplayRules;
-use steward_domain::trust::step_back::REVERSAL_BUDGET;
+use steward_domain::trust::demotion::REVERSAL_BUDGET;
+use steward_domain::trust::report::advice::SettingsChoice;
 use toml::{Table, Value};
 
 pub(crate) use written::set_toml_values;

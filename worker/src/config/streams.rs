@@ -6,8 +6,8 @@ use super::StewardConfig;
 use anyhow::bail;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use steward_activities::streams::StreamConfig;
-use steward_server::facts::streams::ConfiguredStream;
+use steward_activities::signals::streams::StreamConfig;
+use steward_server::views::streams::ConfiguredStream;
 
 impl StewardConfig {
     /// The streams that are set, in their order.

@@ -1,7 +1,7 @@
 //! What is set, by whom, and what holds where it is not usable.
 
 use super::*;
-use steward_domain::mutation::MutationClass;
+use steward_domain::action::mutation::MutationClass;
 
 fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<StewardConfig> {
     let table = toml.parse()?;

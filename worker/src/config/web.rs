@@ -1,13 +1,13 @@
 //! What is set of the dashboard and the control API: names, proxies, a certificate, an address to link to.
 //!
-//! Only read and checked here, with an error that names the setting and an example; [`crate::web`] uses it.
+//! Only read and checked here, with an error that names the setting and an example; [`crate::runtime::web`] uses it.
 
 use anyhow::bail;
 use axum::http::Uri;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use steward_server::access::proxy::TrustedProxies;
-use steward_server::listen::CertificateFiles;
+use steward_server::http::listen::CertificateFiles;
 
 /// `name` or `name:port`, with commas between several.
 pub(super) fn parse_hosts(text: &str) -> anyhow::Result<Vec<String>> {

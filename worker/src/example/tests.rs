@@ -6,12 +6,17 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use serde_json::Value;
-use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::{Matter, Task};
-use steward_domain::signal::Signal;
+use steward_domain::record::entity::{Matter, Task};
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::signals::signal::Signal;
 
+use super::ExampleError;
+use super::ExampleSummary;
+use super::build_file_name;
+use super::fill_times;
+use super::shift_time;
 use super::templates::{TEMPLATES, Template};
-use super::{ExampleError, ExampleSummary, build_file_name, fill_times, shift_time, write_example_vault};
+use super::write_example_vault;
 
 /// Two values of one field, as two devices leave them behind.
 const BROKEN: &str = "task/desk-order-oak.md";

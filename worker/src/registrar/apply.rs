@@ -14,7 +14,7 @@ use super::plan::{
 use super::server::RegistrarError;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use steward_domain::path::RecordPath;
+use steward_domain::record::path::RecordPath;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 /// Schedules that are worked on at once; more only queue up in the server.

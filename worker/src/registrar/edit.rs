@@ -5,11 +5,12 @@
 //! again, and repeated when it is not there. [`super::apply`] and the back-off of a matter use it.
 //! A schedule of another vault is neither changed nor triggered.
 
+use super::ScheduleRegistrar;
+use super::ScheduleStep;
 use super::facts::{self, ScheduleFacts};
 use super::server::{RegistrarError, none_if_missing};
-use super::{ScheduleRegistrar, ScheduleStep};
 use serde::Serialize;
-use steward_domain::path::RecordPath;
+use steward_domain::record::path::RecordPath;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_common::protos::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;

@@ -13,9 +13,9 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
-use steward_server::facts::schedules::is_steward_schedule;
-use steward_server::facts::schedules::mark::ScheduleMark;
-use steward_vault::identity::{VaultId, VaultIdentity, VaultPlace};
+use steward_server::views::schedules::is_steward_schedule;
+use steward_server::views::schedules::mark::ScheduleMark;
+use steward_vault::files::identity::{VaultId, VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 
 /// A schedule of Steward's, of whatever vault, as a listing shows it.

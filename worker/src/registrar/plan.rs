@@ -14,9 +14,9 @@ use super::facts::{self, ScheduleFacts};
 use super::owner::NamespaceConflict;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use steward_domain::path::{RecordKind, RecordPath};
-pub(crate) use steward_server::facts::schedules::is_our_pause;
-use steward_server::facts::schedules::mark::ScheduleMark;
+use steward_domain::record::path::{RecordKind, RecordPath};
+pub(crate) use steward_server::views::schedules::is_our_pause;
+use steward_server::views::schedules::mark::ScheduleMark;
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The note of a pause that we made.

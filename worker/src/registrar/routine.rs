@@ -4,16 +4,20 @@
 //! ever lists or deletes them. They are created where they are missing and updated where what is ours in
 //! them differs; a person's pause is kept, as is whatever else people set.
 
+use super::ScheduleRegistrar;
+use super::ScheduleSettings;
 use super::edit::ScheduleEditOutcome;
 use super::facts::{self, ScheduleFacts};
 use super::plan::ScheduleStepVerb;
 use super::server::RegistrarError;
-use super::{ScheduleRegistrar, ScheduleSettings};
 use serde::Serialize;
 use std::time::Duration;
-use steward_workflows::{
-    CALIBRATION_SCHEDULE, DRILL_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE,
-};
+use steward_workflows::CALIBRATION_SCHEDULE;
+use steward_workflows::DRILL_SCHEDULE;
+use steward_workflows::EXTRACT_SCHEDULE;
+use steward_workflows::PURGE_SCHEDULE;
+use steward_workflows::ROUTER_SCHEDULE;
+use steward_workflows::TRACKER_SCHEDULE;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 /// One schedule of the vault as a whole.
@@ -175,7 +179,7 @@ pub(super) fn build_routine_schedule(routine: &RoutineSchedule, settings: &Sched
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steward_server::facts::schedules::HOUSE;
+    use steward_server::views::schedules::HOUSE;
 
     #[test]
     fn every_routine_is_listed_and_nothing_else_is() {

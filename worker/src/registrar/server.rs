@@ -10,7 +10,7 @@ use super::owner::NamespaceConflict;
 use super::plan::{KnownSchedule, ScheduleContents};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
-use steward_server::facts::schedules::{self, ScheduleListingError, ScheduleRow};
+use steward_server::views::schedules::{self, ScheduleListingError, ScheduleRow};
 use temporalio_client::tonic::{Code, IntoRequest, Status};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;

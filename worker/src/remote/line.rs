@@ -22,7 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Polled, Poll};
 use std::time::Duration;
-use steward_server::serving::ServerEndpoint;
+use steward_server::http::serving::ServerEndpoint;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;

@@ -3,7 +3,7 @@
 #![allow(unreachable_pub)]
 
 use super::*;
-use crate::devserver::DevServer;
+use crate::temporal::test_server::DevServer;
 use std::time::Duration;
 use temporalio_client::{ClientOptions, WorkflowStartOptions};
 use temporalio_common::WorkflowDefinition;

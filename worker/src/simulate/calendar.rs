@@ -9,7 +9,7 @@ use super::household::{RELATED_BY, RELATED_IN_30_DAYS, SOURCES, SimulatedSource}
 use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use std::collections::BTreeMap;
-use steward_domain::mutation::MutationClass;
+use steward_domain::action::mutation::MutationClass;
 
 /// No message comes in the last three hours but those that stay undecided.
 const QUIET_AT_THE_END: TimeDelta = TimeDelta::hours(3);

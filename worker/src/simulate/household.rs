@@ -120,7 +120,7 @@ pub(super) const SOURCES: [SimulatedSource; 8] = [
 ];
 
 /// Clear signals of the first source on the last day. Two undos of so few changes are a step back
-/// ([`steward_domain::trust::step_back`] takes it for up to 8).
+/// ([`steward_domain::trust::demotion`] takes it for up to 8).
 pub(super) const FRESH: usize = 7;
 /// Proposals of the class `related` in 30 days, too few to say anything of.
 pub(super) const RELATED_IN_30_DAYS: u32 = 12;

@@ -6,22 +6,22 @@
 
 use super::SimulationOptions;
 use super::calendar::{self, SimulatedMessage};
-use super::house::{self, SimulatedVault};
 use super::household::{FRESH, MATTERS, PEOPLE, SOURCES};
 use super::principal::{PRINCIPAL, PrincipalReaction};
 use super::proposal::{SimulatedSignal, SimulatedSignalContext};
 use super::truth::GroundTruth;
+use crate::simulate::vault::{self, SimulatedVault};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use steward_domain::frontmatter::{self, FieldEdit};
-use steward_domain::mode::Mode;
-use steward_domain::mutation::{ContextField, Mutation, MutationClass, RelatedField, format_link};
-use steward_domain::path::{PathError, RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, Disposition};
-use steward_domain::record::RecordState;
+use steward_domain::action::mutation::{ContextField, Mutation, MutationClass, RelatedField, format_link};
+use steward_domain::action::plan::{ActionId, Disposition};
+use steward_domain::gates::mode::Mode;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::frontmatter::{self, FieldEdit};
+use steward_domain::record::path::{PathError, RecordKind, RecordPath};
 use steward_domain::trust::by_hand::WATCHED;
 
 /// One proposal in so many is to archive a task, not to close it.
@@ -100,9 +100,9 @@ fn write_initial_records(dir: &Path, start: DateTime<Utc>) -> anyhow::Result<()>
             "---\ntype: matter\nname: {name}\nstate: open\nowner: {}\nsummary: As it was.\ndescription: What belongs to it.\nrelated_orgs: []\n---\n",
             PEOPLE[0]
         );
-        house::write_dated_file(dir, &RecordPath::new(RecordKind::Matter, slug)?, matter.as_bytes(), start)?;
+        vault::write_dated_file(dir, &RecordPath::new(RecordKind::Matter, slug)?, matter.as_bytes(), start)?;
         let task = render_task(&format!("Look after: {name}"), &RecordPath::new(RecordKind::Matter, slug)?);
-        house::write_dated_file(
+        vault::write_dated_file(
             dir,
             &RecordPath::new(RecordKind::Task, &format!("{slug}-upkeep"))?,
             task.as_bytes(),

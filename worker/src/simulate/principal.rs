@@ -4,7 +4,7 @@
 //! they come to it at all. Pure: the lots were drawn with the message ([`super::calendar`]).
 
 use serde::Serialize;
-use steward_domain::plan::Disposition;
+use steward_domain::action::plan::Disposition;
 
 /// How likely the principal does what, each 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -2,24 +2,24 @@
 //!
 //! What a clerk would answer is simulated: it repeats what the signal says, as sure as the signal is. Everything after
 //! that is real: [`decide`](decide()) opens the gates for what the steward judges, [`route`](route()) for the other
-//! classes. Pure; the plans go to [`super::house`], which lands them.
+//! classes. Pure; the plans go to [`crate::simulate::vault`], which lands them.
 
 use super::calendar::SimulatedMessage;
 use anyhow::bail;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
-use steward_domain::audit::WorkflowRef;
-use steward_domain::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
-use steward_domain::decide::{DecisionCase as Judging, decide};
-use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, DecisionPolicy};
-use steward_domain::mutation::Mutation;
-use steward_domain::path::{PathError, RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, ContentHash, Plan};
-use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
-use steward_domain::route::{RouteCase, RouteDecision, RouteTarget, StewardWeighing, plan_signal_route};
-use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::tick::TaskCheck;
+use steward_domain::action::audit::WorkflowRef;
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::plan::{ActionId, ContentHash, Plan};
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::record::frontmatter;
+use steward_domain::record::path::{PathError, RecordKind, RecordPath};
+use steward_domain::signals::route::{RouteCase, RouteDecision, RouteTarget, StewardWeighing, plan_signal_route};
+use steward_domain::signals::signal::{Signal, SignalStatus};
+use steward_domain::steward::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
+use steward_domain::steward::decide::{DecisionCase as Judging, decide};
+use steward_domain::steward::tick::TaskCheck;
 
 /// The router's record of a message lies so long behind the steward's: 2 ms.
 const ROUTED_AFTER: TimeDelta = TimeDelta::milliseconds(2);

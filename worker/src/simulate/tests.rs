@@ -1,19 +1,22 @@
 //! A simulated month is the same for the same seed, keeps its truth to itself, and labels only what is so.
 
+use super::SimulationOptions;
+use super::SimulationSummary;
+use super::calendar;
 use super::household::{RELATED_BY, SOURCES};
-use super::{SimulationOptions, SimulationSummary, calendar, write_simulation};
+use super::write_simulation;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use steward_domain::audit::{ActionKind, AuditRecord};
-use steward_domain::mutation::MutationClass;
-use steward_domain::plan::Disposition;
+use steward_domain::action::audit::{ActionKind, AuditRecord};
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::Disposition;
 use steward_domain::time;
 use steward_domain::trust::outcome::ProposalHistory;
-use steward_vault::chain;
-use steward_vault::root::VaultRoot;
+use steward_vault::action::chain;
+use steward_vault::files::root::VaultRoot;
 
 fn ask(days: u32, seed: u64) -> SimulationOptions {
     SimulationOptions { days, seed, now: time::parse("2026-11-22T18:00:00.987Z").unwrap() }

@@ -10,9 +10,9 @@ use super::household::SOURCES;
 use super::principal::{PRINCIPAL, PrincipalReaction, SimulatedPrincipal};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use steward_domain::mutation::MutationClass;
-use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::{ActionId, Disposition};
+use steward_domain::record::path::RecordPath;
 use steward_domain::time;
 
 /// All that is known of a simulated month.

@@ -9,7 +9,7 @@ use super::metrics::ActivityMetrics;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, KeyValue};
 use std::time::Instant;
-use steward_domain::guard::ReserveRequest;
+use steward_domain::steward::guard::ReserveRequest;
 use steward_workflows::activities::{ApplyInput, JudgeInput, ObserveInput, ResolveInput};
 use temporalio_common::ActivityError;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};

@@ -5,12 +5,12 @@
 //! may be in any value: control characters and what reorders text are escaped, so that a value can
 //! neither forge a line nor drive a terminal.
 
-use crate::out;
+use crate::cli::output;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write as _};
-use steward_domain::plain::is_unseen;
+use steward_domain::record::plain_text::is_unseen;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -158,7 +158,7 @@ fn format_line(from: &Metadata<'_>, fields: &LogFields, at: DateTime<Local>, col
         let crate_name = from.target().split("::").next().unwrap_or_default();
         line += &format!("{dim}{crate_name}:{plain} ");
     }
-    line += &out::escape_text(&fields.message);
+    line += &output::escape_text(&fields.message);
     for (name, value) in &fields.rest {
         let _ = write!(line, " {dim}{name}={plain}{}", format_value(value));
     }
@@ -183,7 +183,7 @@ fn format_value(value: &Value) -> String {
         return text.clone();
     }
     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", out::escape_text(&quoted))
+    format!("\"{}\"", output::escape_text(&quoted))
 }
 
 fn format_json(from: &Metadata<'_>, fields: LogFields, at: DateTime<Utc>) -> String {
@@ -195,7 +195,7 @@ fn format_json(from: &Metadata<'_>, fields: LogFields, at: DateTime<Utc>) -> Str
     for (name, value) in fields.rest {
         line.entry(name).or_insert(value);
     }
-    out::escape_json(&Value::Object(line).to_string())
+    output::escape_json(&Value::Object(line).to_string())
 }
 
 #[cfg(test)]

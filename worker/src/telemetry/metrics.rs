@@ -7,9 +7,9 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use std::time::Duration;
-use steward_domain::clerk::{ClerkCallOutcome, ClerkReply};
-use steward_domain::guard::ReserveOutcome;
-use steward_domain::tick::MatterObservation;
+use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkReply};
+use steward_domain::steward::guard::ReserveOutcome;
+use steward_domain::steward::tick::MatterObservation;
 use steward_workflows::activities::ApplyOutput;
 use temporalio_sdk::interceptors::ExecuteActivityResult;
 

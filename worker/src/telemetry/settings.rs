@@ -182,7 +182,7 @@ mod tests {
     fn a_level_is_for_our_crates_and_a_list_for_any() {
         use tracing::Level;
         let enabled = |text: &str, target: &str, level| parse_levels(text).unwrap().would_enable(target, &level);
-        assert!(enabled("debug", "steward_vault::keeper", Level::DEBUG));
+        assert!(enabled("debug", "steward_vault::action::writer", Level::DEBUG));
         assert!(!enabled("debug", "temporalio_sdk_core::worker", Level::INFO));
         assert!(enabled("info", "temporalio_sdk_core::worker", Level::WARN));
         assert!(!enabled("debug", "opentelemetry_sdk", Level::ERROR));

@@ -7,13 +7,14 @@ mod collector;
 mod fakes;
 
 use super::*;
-use crate::devserver::{DevServer, connect};
+use crate::temporal::test_server::{DevServer, connect};
 use collector::{Collector, text_of};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Instant;
-use steward_workflows::{StewardWorkflow, clerk_queue};
+use steward_workflows::StewardWorkflow;
+use steward_workflows::clerk_queue;
 use temporalio_client::{ClientOptions, WorkflowStartOptions};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 

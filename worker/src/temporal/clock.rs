@@ -82,7 +82,7 @@ pub(super) fn build_task_queue(queue: &str) -> TaskQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devserver::DevServer;
+    use crate::temporal::test_server::DevServer;
     use temporalio_client::ClientOptions;
 
     #[tokio::test(flavor = "multi_thread")]

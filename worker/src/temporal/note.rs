@@ -1,16 +1,16 @@
 //! The note that a process of this configuration leaves as the holder of a vault.
 //!
-//! What it is, how it is held against the lock, and who reads it is in [`steward_server::holder`]; here is only what this
+//! What it is, how it is held against the lock, and who reads it is in [`steward_server::http::holder`]; here is only what this
 //! process says of itself.
 
-use crate::clerks::strip_url_secrets;
 use crate::config::{ClerkChoice, StewardConfig};
+use crate::runtime::clerks::strip_url_secrets;
 use std::net::SocketAddr;
 use std::path::absolute;
-use steward_domain::guard::CallCaps;
-use steward_server::holder::HolderServiceSettings;
-pub(crate) use steward_server::holder::{HolderRecord, VaultHolder};
-pub(crate) use steward_server::serving::{ListenerRecord, ServerEndpoint};
+use steward_domain::steward::guard::CallCaps;
+use steward_server::http::holder::HolderServiceSettings;
+pub(crate) use steward_server::http::holder::{HolderRecord, VaultHolder};
+pub(crate) use steward_server::http::serving::{ListenerRecord, ServerEndpoint};
 
 /// A note of this process, which uses the Temporal server at this address.
 pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, address: &str) -> HolderRecord {

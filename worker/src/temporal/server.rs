@@ -6,11 +6,12 @@
 
 mod environment;
 
+use super::build_options;
+use super::configured_namespace;
 use super::ports::{ServerPorts, find_any_free_port};
 use super::start_retry::retry_unanswered;
-use super::{build_options, configured_namespace};
+use crate::cli::output::escape_text;
 use crate::config::StewardConfig;
-use crate::out::escape_text;
 use anyhow::{Context, bail};
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -18,7 +19,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use steward_vault::private;
+use steward_vault::files::private;
 use temporalio_client::{Client, Connection};
 use temporalio_sdk::plugins::SimplePlugin;
 use tokio::process::{Child, Command};

@@ -4,13 +4,13 @@
 //! is waited for. An error that a repeat cannot change (a namespace that is not there, a refused key, a server that does
 //! not know the call) is returned at once. Whoever calls it ends the wait by dropping it.
 
-use crate::out::format_causes;
+use crate::cli::output::format_causes;
 use crate::registrar::RegistrarError;
 use chrono::{DateTime, Utc};
 use std::error::Error as _;
 use std::time::Duration;
 use steward_domain::time::format_seconds;
-use steward_server::facts::schedules::ScheduleListingError;
+use steward_server::views::schedules::ScheduleListingError;
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::tonic::{Code, Status};
 use tokio::time::error::Elapsed;

@@ -7,8 +7,8 @@ use super::*;
 use futures_util::{StreamExt, stream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
-use steward_vault::crash::TRACKING;
-use steward_vault::outbox::TrackerSite;
+use steward_vault::files::crash::TRACKING;
+use steward_vault::tracker::outbox::TrackerSite;
 
 const FOLDER: &str = "STEWARD_TEST_TRACKER_FOLDER";
 const URL: &str = "STEWARD_TEST_TRACKER_URL";
@@ -82,7 +82,7 @@ impl Down {
     fn holds(&self, what: &str, (state, comments, outcomes): (&str, usize, usize)) {
         assert_eq!(self.server.state_of(ISSUE), state, "{what}");
         assert_eq!((self.server.comments(ISSUE).len(), self.server.made() <= 1), (comments, true), "{what}");
-        let root = steward_vault::root::VaultRoot::open(self.dir.path()).unwrap();
+        let root = steward_vault::files::root::VaultRoot::open(self.dir.path()).unwrap();
         assert_eq!(chain::verify_chain(&root).unwrap().faults, Vec::<String>::new(), "{what}");
         let names = std::fs::read_dir(self.dir.path().join("event")).unwrap().map(|e| e.unwrap().file_name());
         let tracked = names.filter(|name| name.to_string_lossy().starts_with("steward-action-track"));
@@ -140,7 +140,7 @@ async fn an_undo_after_a_delivery_was_cut_short_takes_back_whatever_was_made() {
         let desk = desk.undo().await;
         minutes_later(desk.dir.path());
         child(&desk, None).await;
-        let root = steward_vault::root::VaultRoot::open(desk.dir.path()).unwrap();
+        let root = steward_vault::files::root::VaultRoot::open(desk.dir.path()).unwrap();
         assert_eq!(chain::verify_chain(&root).unwrap().faults, Vec::<String>::new(), "{point:?}");
         assert_eq!(desk.server.state_of(ISSUE), "In Progress", "{point:?}");
         assert_eq!(desk.server.comments(ISSUE), [], "{point:?}");

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::vault::tests::apply_ask;
-use steward_domain::path::RecordPath;
+use steward_domain::record::path::RecordPath;
 use steward_domain::tracker::TrackerId;
 
 const ELSEWHERE: &str = "aaaaaaaa-0000-4000-8000-000000000009";

@@ -4,8 +4,8 @@ use super::*;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use steward_domain::plan::Disposition;
-use steward_domain::route::action_id;
+use steward_domain::action::plan::Disposition;
+use steward_domain::signals::route::action_id;
 
 const BUDGET: u32 = 3;
 
@@ -63,7 +63,7 @@ impl Bench {
                 policy: &seen.policy,
                 note: None,
                 verdict: &verdict,
-                clerk: &steward_domain::clerk::ClerkMark::default(),
+                clerk: &steward_domain::steward::clerk::ClerkMark::default(),
                 caller_says_shadow: false,
                 workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
                 at: seen.observed_at,
@@ -150,7 +150,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
             policy: &seen.policy,
             note: None,
             verdict: &verdict,
-            clerk: &steward_domain::clerk::ClerkMark::default(),
+            clerk: &steward_domain::steward::clerk::ClerkMark::default(),
             caller_says_shadow: false,
             workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
             at: seen.observed_at,

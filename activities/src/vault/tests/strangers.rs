@@ -1,7 +1,7 @@
 //! Throw-away addresses with one undone change each hold back strangers, and nobody who was right before.
 
 use super::*;
-use steward_domain::mutation::MutationClass;
+use steward_domain::action::mutation::MutationClass;
 use steward_domain::trust::mark::TrustSubject;
 
 impl Bench {

@@ -1,9 +1,9 @@
 use super::*;
-use crate::clerk::Judgement;
-use crate::decide::tests::{at, clerk, evidence, look, run, verdict};
-use crate::decide::{DecisionCase as Decided, decide};
-use crate::mode::Mode;
-use crate::trust::step_back::{ChangeSupporter, ModeCap, ModeCaps};
+use crate::gates::mode::Mode;
+use crate::steward::clerk::Judgement;
+use crate::steward::decide::tests::{at, clerk, evidence, look, run, verdict};
+use crate::steward::decide::{DecisionCase as Decided, decide};
+use crate::trust::demotion::{ChangeSupporter, ModeCap, ModeCaps};
 use proptest::prelude::*;
 
 fn ceiling() -> impl Strategy<Value = Ceiling> {
@@ -162,7 +162,7 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
         ModeCap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
     let gmail = ChangeSupporter { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
-    let lowered = crate::decide::tests::live_plan().cap_by_trust(&[gmail], &caps, &rules.policy);
+    let lowered = crate::steward::decide::tests::live_plan().cap_by_trust(&[gmail], &caps, &rules.policy);
     let recorded = TrustCase::from_draft(lowered.draft(), Ceiling::Act).unwrap();
     assert_eq!((recorded.landing, rules.replay_case(&recorded)), (Disposition::Shadow, Disposition::Live));
 }

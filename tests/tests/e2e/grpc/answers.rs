@@ -1,7 +1,7 @@
 //! A human's answers by gRPC, and by the command that asks so.
 
 use serde_json::json;
-use steward_domain::plan::Disposition;
+use steward_domain::action::plan::Disposition;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::{self, ActionKind, RefusalReason};
 use steward_tests::api;

@@ -1,7 +1,7 @@
 //! What clerks answered.
 
 use super::*;
-use crate::index::answers::MAX_ANSWERS;
+use crate::index::cursors::clerk_answers::MAX_ANSWERS;
 use chrono::TimeDelta;
 
 #[tokio::test]

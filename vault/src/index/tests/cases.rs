@@ -1,13 +1,13 @@
 //! One act is one case, for those who spoke for it, and each has its turn to be compared.
 
 use super::*;
-use crate::index::codec;
+use crate::index::store::codec;
 use chrono::TimeDelta;
 use std::collections::HashSet;
 use steward_domain::trust::case::TrustCase;
+use steward_domain::trust::demotion::ChangeSupporter;
 use steward_domain::trust::mark::TrustSubject;
 use steward_domain::trust::outcome::ProposalFeedback;
-use steward_domain::trust::step_back::ChangeSupporter;
 
 /// A proposal to end `task/t.md` after so many hours, for which these sources speak.
 fn said(bench: &Bench, slug: &str, (hours, landing): (i64, Disposition), sources: &[&str]) -> ActionId {
@@ -21,7 +21,7 @@ fn said(bench: &Bench, slug: &str, (hours, landing): (i64, Disposition), sources
 }
 
 fn speak(draft: &mut AuditDraft, source: &str, (contribution, speaks): (f64, bool)) {
-    cite(draft, &format!("signal/{}.md", steward_domain::signal::source_key(source)));
+    cite(draft, &format!("signal/{}.md", steward_domain::signals::signal::source_key(source)));
     let cited = draft.evidence.last_mut().unwrap();
     (cited.source, cited.speaks) = (source.into(), speaks);
     draft.source_contributions.insert(source.into(), contribution);

@@ -1,5 +1,5 @@
 use super::*;
-use steward_domain::tick::TaskSkipReason;
+use steward_domain::steward::tick::TaskSkipReason;
 
 async fn bench() -> Bench {
     let bench = Bench::scanned().await;

@@ -1,10 +1,10 @@
 //! Notes as the tables hold them: who is under which, what is quiet, what a day has cost.
 
 use super::*;
-use steward_domain::audit::MutationProposal;
-use steward_domain::mutation::Mutation;
-use steward_domain::note_policy::MatterPolicy;
-use steward_domain::tick::TaskSkipReason;
+use steward_domain::action::audit::MutationProposal;
+use steward_domain::action::mutation::Mutation;
+use steward_domain::gates::matter_policy::MatterPolicy;
+use steward_domain::steward::tick::TaskSkipReason;
 
 fn matter(bench: &Bench, slug: &str, more: &str) {
     bench.put(&format!("matter/{slug}.md"), format!("---\ntype: matter\nname: M\nstate: open\n{more}---\n"));

@@ -1,6 +1,6 @@
 use super::*;
-use steward_domain::record::{SignalEffect, SurfaceClass};
-use steward_domain::tick::TaskSkipReason;
+use steward_domain::record::entity::{SignalEffect, SurfaceClass};
+use steward_domain::steward::tick::TaskSkipReason;
 
 /// A matter `m` with one task `t`, scanned at 01:00.
 async fn one_task(more: &str) -> Bench {
@@ -615,7 +615,7 @@ async fn a_look_opens_no_file() {
 #[tokio::test]
 async fn a_look_asks_the_indexes_and_scans_no_table() {
     let bench = one_task("").await;
-    for sql in [crate::index::look::TASKS, crate::index::look::EVIDENCE] {
+    for sql in [crate::index::cursors::look::TASKS, crate::index::cursors::look::EVIDENCE] {
         let plan: Vec<String> = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
             .bind("matter/m.md")
             .bind(true)

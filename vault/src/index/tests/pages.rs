@@ -2,7 +2,7 @@
 
 use super::*;
 use chrono::TimeDelta;
-use steward_domain::signal::SignalStatus;
+use steward_domain::signals::signal::SignalStatus;
 
 /// Two matters; an action each hour, of three sources, two classes and four landings in turn. Two share each moment.
 async fn month() -> (Bench, Vec<ActionId>) {

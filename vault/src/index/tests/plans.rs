@@ -4,14 +4,17 @@
 //! looks at more rows than it may.
 
 use super::*;
-use crate::index::cases::CASES_SINCE;
-use crate::index::charts::PER_DAY;
-use crate::index::pulse::PULSE;
-use crate::index::words::{self, place};
-use crate::index::{actions, asks, clusters, doubt, look, matters, search, signals, tasks, view};
+use crate::index::actions::charts::PER_DAY;
+use crate::index::actions::{clusters, list as actions};
+use crate::index::cursors::look;
+use crate::index::read::revision::PULSE;
+use crate::index::read::{matters, overview, questions, search, signals, tasks};
+use crate::index::signals::doubt;
+use crate::index::store::words::{self, place};
+use crate::index::trust::cases::CASES_SINCE;
 use sqlx::AssertSqlSafe;
 use std::time::Instant;
-use steward_domain::signal::SignalStatus;
+use steward_domain::signals::signal::SignalStatus;
 
 /// The index says of a made-up vault what a scan of it would.
 const FILL: &str = concat!("
@@ -220,7 +223,7 @@ async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
             "files_by_kind",
         ),
         (search::PLACES.to_owned(), "VIRTUAL TABLE"),
-        (view::first_problems_sql(), "files_with_problems"),
+        (overview::first_problems_sql(), "files_with_problems"),
     ];
     for (sql, by) in queries {
         let plan = plan(&bench.index, &sql).await;
@@ -252,8 +255,8 @@ async fn no_other_page_scans_a_large_table() {
         search::HITS.to_owned(),
         search::PLACES.to_owned(),
         actions::WAITING.to_owned(),
-        asks::ASKING.to_owned(),
-        asks::WITHHELD.to_owned(),
+        questions::ASKING.to_owned(),
+        questions::WITHHELD.to_owned(),
         doubt::NEWER.to_owned(),
         doubt::OPEN.to_owned(),
         actions::AT.to_owned(),

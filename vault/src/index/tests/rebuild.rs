@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use steward_domain::stream::{IncomingEvent, StreamEvent};
+use steward_domain::signals::stream::{IncomingEvent, StreamEvent};
 
 /// One thing that happens to a vault. Names are few so that things happen to the same files.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use super::*;
-use steward_domain::route::action_id;
-use steward_domain::signal::source_key;
+use steward_domain::signals::route::action_id;
+use steward_domain::signals::signal::source_key;
 
 /// A bench with a task under a matter, scanned at 01:00.
 async fn bench() -> Bench {

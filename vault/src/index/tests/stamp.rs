@@ -1,7 +1,7 @@
 use super::*;
-use crate::keeper::VaultWriter;
-use crate::stamp::{TimestampWriteError, TimestampWriteOutcome};
-use steward_domain::tick::TaskSkipReason;
+use crate::action::writer::VaultWriter;
+use crate::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
+use steward_domain::steward::tick::TaskSkipReason;
 
 /// A bench whose task was looked at, quiet, at 02:00; the next look is due at 06:00.
 async fn looked_at(more: &str) -> Bench {

@@ -1,7 +1,7 @@
 //! Where a matter stands is told by the rules of its tick.
 
 use super::*;
-use steward_domain::tick::TaskSkipReason;
+use steward_domain::steward::tick::TaskSkipReason;
 
 async fn turns(bench: &Bench, ask: &ObservationQuery) -> Vec<(String, CheckDecision)> {
     let standings = bench.index.preview_task_checks(ask, None).await.unwrap();

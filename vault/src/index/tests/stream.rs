@@ -1,7 +1,7 @@
 use super::*;
 use chrono::TimeDelta;
-use steward_domain::guard::ExhaustedShares;
-use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
+use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
+use steward_domain::steward::guard::ExhaustedShares;
 
 impl Bench {
     fn event(&self, path: &str, pattern: &str, clock: &str, change: impl FnOnce(&mut StreamEvent)) {
@@ -55,7 +55,7 @@ async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() 
     let all = left(ExhaustedShares::default()).await;
     assert_eq!(all.len(), 92);
     let quiet = left(ExhaustedShares {
-        senders: one(&steward_domain::signal::source_key("mail:loud@b.example")),
+        senders: one(&steward_domain::signals::signal::source_key("mail:loud@b.example")),
         ..ExhaustedShares::default()
     })
     .await;

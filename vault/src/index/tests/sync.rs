@@ -1,8 +1,8 @@
 use super::*;
-use crate::index::check::{DifferenceKind, IndexDifference};
-use crate::index::read::FileToRead;
-use crate::index::sync::{BATCH, split_into_batches};
-use crate::root::FolderEntry;
+use crate::files::root::FolderEntry;
+use crate::index::store::check::{DifferenceKind, IndexDifference};
+use crate::index::store::files::FileToRead;
+use crate::index::store::sync::{BATCH, split_into_batches};
 
 #[tokio::test]
 async fn an_empty_vault_is_no_error() {

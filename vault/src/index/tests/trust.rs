@@ -2,15 +2,15 @@
 
 use super::*;
 use chrono::TimeDelta;
-use steward_domain::audit::MutationProposal;
-use steward_domain::decide::{ClosedGates, GateName, GateResult};
-use steward_domain::mutation::{Mutation, RelatedField};
-use steward_domain::signal::source_key;
+use steward_domain::action::audit::MutationProposal;
+use steward_domain::action::mutation::{Mutation, RelatedField};
+use steward_domain::signals::signal::source_key;
+use steward_domain::steward::decide::{ClosedGates, GateName, GateResult};
 use steward_domain::trust::case::{CaseSupporter, TrustCase};
 use steward_domain::trust::confidence::ConfidenceStatus;
+use steward_domain::trust::demotion::{ChangeSupporter, LiveChangeUndo, ModeCap, ModeCaps};
 use steward_domain::trust::mark::{TrustMark, TrustSubject};
 use steward_domain::trust::outcome::ProposalFeedback;
-use steward_domain::trust::step_back::{ChangeSupporter, LiveChangeUndo, ModeCap, ModeCaps};
 
 /// A decision in that hour of the day to which these sources contributed.
 fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Disposition), sources: &[(&str, f64)]) -> ActionId {
@@ -42,7 +42,7 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
     answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
     let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
-    let key = steward_domain::signal::source_key("mail:ann@b.example");
+    let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
     let ann = &trust[&key];
     assert!((ann.confidence.value - (0.9 * 0.55 + 0.1 * 0.5 - 0.1)).abs() < 1e-9, "{ann:?}");
     assert_eq!((ann.confidence.judged, ann.confidence.undone, ann.name.as_str()), (2, 1, "mail:Ann@b.example"));
@@ -94,7 +94,7 @@ async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
 async fn only_lessons_that_agree_are_observations() {
     let bench = Bench::scanned().await;
     let ann = [("mail:ann@b.example", 0.9)];
-    let key = steward_domain::signal::source_key("mail:ann@b.example");
+    let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
     judged(&bench, "left", (1, Disposition::Live), &ann);
     let waits = judged(&bench, "waits", (2, Disposition::Pending), &ann);
     let undone = judged(&bench, "undone", (3, Disposition::Live), &ann);
@@ -152,7 +152,7 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     let undo = answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
     let made = bench.index.list_recent_live_changes(noon("13:00:00")).await.unwrap();
-    let key = steward_domain::signal::source_key("mail:ann@b.example");
+    let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
     let ann = ChangeSupporter { key, name: "mail:ann@b.example".into(), is_stranger: true };
     assert!(made.iter().all(|m| m.sources == [ann.clone()] && m.class == MutationClass::StateChange), "{made:?}");
     let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();

@@ -3,10 +3,10 @@
 //! Every check adds its finding and changes nothing. A server that cannot be used ends the checks that need it.
 
 use super::DoctorFindings;
+use crate::cli::output::format_causes;
 use crate::config::StewardConfig;
-use crate::out::format_causes;
 use crate::registrar::NamespaceConflict;
-use crate::schedules;
+use crate::registrar::desired;
 use crate::temporal::note::{HolderRecord, VaultHolder};
 use crate::temporal::ports::PortSetting;
 use crate::temporal::{self, pollers};
@@ -45,7 +45,7 @@ pub(super) async fn check_server(
         Ok(client) if temporal::is_namespace_ready(&client).await => {
             findings.add_ok("temporal", "answers");
             // What else keeps the vault from being read is said where the vault is checked.
-            if let Err(e) = schedules::check_owner(config, &client).await
+            if let Err(e) = desired::check_owner(config, &client).await
                 && e.is::<NamespaceConflict>()
             {
                 findings.add_fault("namespace", format_causes(&e));

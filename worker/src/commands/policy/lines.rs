@@ -5,20 +5,21 @@
 
 mod comes_to;
 
-use super::{SOURCES, format_time};
+use super::SOURCES;
+use super::format_time;
 use crate::config::StewardConfig;
 use crate::temporal::note::HolderRecord;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use steward_domain::frontmatter::Document;
-use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::mutation::MutationClass;
-use steward_domain::note_policy::MatterPolicy;
-use steward_domain::note_policy::read::{BLOCK, CEILING};
-use steward_domain::path::RecordPath;
-use steward_domain::record::RecordState;
-use steward_domain::trust::step_back::ModeCaps;
-use steward_vault::brake::FleetStop;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::gates::matter_policy::MatterPolicy;
+use steward_domain::gates::matter_policy::read::{BLOCK, CEILING};
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::frontmatter::Document;
+use steward_domain::record::path::RecordPath;
+use steward_domain::trust::demotion::ModeCaps;
+use steward_vault::gates::stop::FleetStop;
 use steward_vault::index::SourceCeiling;
 
 /// One line.

@@ -4,17 +4,17 @@
 //! `schedules apply`. Where no server runs for this vault it starts the one of `up` and ends it again.
 
 use super::MOST_ROWS;
+use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::out::{self, CommandExit, CommandOutput, create_table, escape_text};
+use crate::registrar::desired;
 use crate::registrar::{OwnedSchedule, ScheduleRegistrar, describe_place};
-use crate::schedules;
 use crate::temporal::{self, server::LocalTemporalServer};
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
-use steward_vault::identity::VaultIdentity;
-use steward_vault::keeper::{LockError, VaultWriter};
-use steward_vault::root::VaultRoot;
+use steward_vault::action::writer::{LockError, VaultWriter};
+use steward_vault::files::identity::VaultIdentity;
+use steward_vault::files::root::VaultRoot;
 use temporalio_client::Client;
 
 /// What came of it.
@@ -81,7 +81,7 @@ async fn take_over_schedules(
 ) -> anyhow::Result<CommandExit> {
     let namespace = client.options().namespace.clone();
     let registrar =
-        schedules::build_registrar(client, config, Some(identity.clone()), |_| ()).with_progress(out::print_progress);
+        desired::build_registrar(client, config, Some(identity.clone()), |_| ()).with_progress(output::print_progress);
     let found = registrar.list_adoptable().await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
     if found.is_empty() {
         let nothing = AdoptionReport { schedules: found, adopted: 0, refused: None, errors: Vec::new() };

@@ -2,31 +2,33 @@
 //!
 //! Reads the index and the chain of records and asks no clerk. With `--write` what was asked for goes into `steward.toml`
 //! with what it rests on ([`written`]), unless it is bolder than what the file says and the cases are no reason for it
-//! ([`steward_domain::trust::clearance`]). Ceilings of sources are told as lines for a human to set.
+//! ([`steward_domain::trust::report::clearance`]). Ceilings of sources are told as lines for a human to set.
 
-mod told;
+mod text;
 mod written;
 
+use super::describe_broken_chain;
+use super::read_known_chain;
 use super::settings::instinct_path;
-use super::{describe_broken_chain, read_known_chain, verify_chain};
+use super::verify_chain;
 use crate::cli;
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::rules::{
     PolicyOverrides, check_threshold, check_threshold_order, parse_mode, read_reversal_budget, read_rules_file,
 };
 use crate::config::{self, StewardConfig};
-use crate::out::{CommandExit, CommandOutput, escape_text};
 use anyhow::bail;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
-use steward_domain::mode::Ceiling;
-use steward_domain::trust::advice::EvidenceBar;
+use steward_domain::gates::mode::Ceiling;
 use steward_domain::trust::backtest::{BacktestPass, BacktestReport};
 use steward_domain::trust::case::ReplayRules;
-use steward_domain::trust::clearance::SettingsClearance;
 use steward_domain::trust::report::TrustReportPass;
-use steward_vault::chain::{self, ChainVerification};
+use steward_domain::trust::report::advice::EvidenceBar;
+use steward_domain::trust::report::clearance::SettingsClearance;
+use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::index::Index;
 
 /// The backtest, and what was done with it.
@@ -125,7 +127,7 @@ pub(super) async fn run(
         told.overruled = written::find_overridden_settings(&wishes, &rules);
     }
     told.refused = ask.write && !told.lacking.is_empty();
-    out.print_value(&told, || told::describe_backtest(&told))?;
+    out.print_value(&told, || text::describe_backtest(&told))?;
     Ok(match (told.refused, told.chain.faults.is_empty()) {
         (true, _) => CommandExit::Refused,
         (false, false) => CommandExit::Faults,

@@ -3,14 +3,16 @@
 //! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
 //! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
 
+use super::TrustReportDocument;
+use super::describe_broken_chain;
+use super::plot;
 use super::text::{
     describe_let_through, describe_unanswered, format_chain_warning, format_interval, list_reader_notes,
     sort_supported_first,
 };
-use super::{TrustReportDocument, describe_broken_chain, plot};
 use std::fmt::Write;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::format_precision;
+use steward_domain::trust::report::advice::format_precision;
 use steward_domain::trust::report::{GateReportRow, TrustReport, TrustReportRow};
 
 /// Rows that one table holds; the JSON has them all.

@@ -6,8 +6,8 @@
 
 use super::page::escape_html;
 use std::fmt::Write;
-use steward_domain::trust::reliability::ReliabilitySummary;
 use steward_domain::trust::report::DayTally;
+use steward_domain::trust::report::reliability::ReliabilitySummary;
 use steward_domain::trust::wilson::RateEstimate;
 
 /// Days that are drawn, the newest: narrower bars could not be told apart on a phone.

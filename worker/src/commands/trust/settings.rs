@@ -8,10 +8,10 @@ use crate::config::StewardConfig;
 use crate::config::rules::PolicyOverrides;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use steward_domain::mode::Ceiling;
-use steward_domain::mutation::MutationClass;
-use steward_domain::path::RecordPath;
-use steward_domain::trust::advice::SettingsChoice;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::gates::mode::Ceiling;
+use steward_domain::record::path::RecordPath;
+use steward_domain::trust::report::advice::SettingsChoice;
 
 /// What a choice asks to be set.
 #[derive(Debug, PartialEq, Serialize)]

@@ -1,16 +1,16 @@
 //! The report for a terminal: 100 columns, the advice first and the tables behind it.
 //!
-//! Names of sources came from outside; every line that may hold one goes through [`crate::out::shown`].
+//! Names of sources came from outside; every line that may hold one goes through [`crate::cli::output::shown`].
 
 use super::TrustReportDocument;
 use super::settings::RecommendedSettings;
-use crate::out::escape_text;
+use crate::cli::output::escape_text;
 use std::fmt::Write;
-use steward_domain::mode::Mode;
+use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::format_precision;
-use steward_domain::trust::newest::NEWEST;
-use steward_domain::trust::reliability::ReliabilitySummary;
+use steward_domain::trust::report::advice::format_precision;
+use steward_domain::trust::report::newest::NEWEST;
+use steward_domain::trust::report::reliability::ReliabilitySummary;
 use steward_domain::trust::report::{TrustReport, TrustReportRow};
 use steward_domain::trust::tally::{CaseTally, STEPS};
 use steward_domain::trust::wilson::RateEstimate;

@@ -4,19 +4,19 @@
 //! become one table and one exit code. What cannot be read is told among the errors, and the rest stays.
 
 use super::UpRuntime;
+use crate::cli::output::{CommandExit, create_table, escape_text, format_causes};
 use crate::commands;
-use crate::engine::Engine;
-use crate::out::{CommandExit, create_table, escape_text, format_causes};
+use crate::runtime::engine::Engine;
 use chrono::Utc;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use steward_domain::audit::AuditRecord;
-use steward_domain::decide::{GateName, GateResult};
-use steward_domain::path::RecordPath;
-use steward_domain::plan::Disposition;
-use steward_domain::record::RecordState;
-use steward_domain::tick::{TaskCheckOutcome, TaskCheckReport, TickReport};
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::plan::Disposition;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::decide::{GateName, GateResult};
+use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TickReport};
 
 /// Matters ticked at once: enough to keep two cores busy.
 const TICKS_AT_ONCE: usize = 16;
@@ -253,8 +253,8 @@ pub(super) fn describe_round(round: &TickRound) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steward_domain::clerk::Judgement;
-    use steward_domain::plan::ActionId;
+    use steward_domain::action::plan::ActionId;
+    use steward_domain::steward::clerk::Judgement;
 
     fn round() -> TickRound {
         TickRound {

@@ -4,7 +4,7 @@ use super::super::apply;
 use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use steward_vault::identity::{VaultIdentity, VaultPlace};
+use steward_vault::files::identity::{VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 fn path(slug: &str) -> RecordPath {

@@ -1,7 +1,7 @@
 //! Two vaults at one namespace, against a real server.
 
 use super::*;
-use steward_vault::identity::{VaultIdentity, VaultPlace};
+use steward_vault::files::identity::{VaultIdentity, VaultPlace};
 
 async fn vault(namespace: &str, last: u8) -> ScheduleRegistrar {
     let id = format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap();

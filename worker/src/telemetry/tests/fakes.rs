@@ -5,15 +5,15 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steward_domain::clerk::{
+use steward_domain::action::plan::ContentHash;
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::record::entity::{RecordState, SurfaceClass};
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::{
     ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Judgement, QuestionSubject, Verdict,
 };
-use steward_domain::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
-use steward_domain::mode::{Ceiling, DecisionPolicy};
-use steward_domain::path::RecordPath;
-use steward_domain::plan::ContentHash;
-use steward_domain::record::{RecordState, SurfaceClass};
-use steward_domain::tick::{MatterObservation, TaskCheck};
+use steward_domain::steward::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
+use steward_domain::steward::tick::{MatterObservation, TaskCheck};
 use steward_workflows::activities::{ApplyInput, ApplyOutput, JudgeInput, ObserveInput, SettleCallInput};
 use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;

@@ -5,12 +5,15 @@
 //! tells the farthest that any change of the class may come, so a change may still stop earlier, at its confidence say.
 
 use super::super::format_time;
-use super::{MatterPolicyContext, PolicyContext, PolicyLine, build_line};
-use steward_domain::mode::{Ceiling, Mode};
-use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
-use steward_domain::note_policy::read::BLOCK;
-use steward_domain::record::RecordState;
-use steward_domain::signal::source_key;
+use super::MatterPolicyContext;
+use super::PolicyContext;
+use super::PolicyLine;
+use super::build_line;
+use steward_domain::action::mutation::{ContextField, MutationClass, RelatedField};
+use steward_domain::gates::matter_policy::read::BLOCK;
+use steward_domain::gates::mode::{Ceiling, Mode};
+use steward_domain::record::entity::RecordState;
+use steward_domain::signals::signal::source_key;
 use steward_domain::trust::mark::TrustSubject;
 
 /// What is said, and the line or setting that says so.

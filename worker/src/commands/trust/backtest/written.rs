@@ -3,15 +3,16 @@
 //! What the environment sets counts more than that file and is named, so that nobody believes a switch was turned that
 //! was not; what it sets just now is not written, because it may be gone tomorrow.
 
-use super::{BacktestRunReport, OverriddenSetting};
+use super::BacktestRunReport;
+use super::OverriddenSetting;
 use crate::config::rules::{PolicyOverrides, list_overridden_entries, set_toml_values};
 use crate::config::{self, StewardConfig};
 use anyhow::Context;
 use std::path::PathBuf;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::format_precision;
 use steward_domain::trust::case::ReplayRules;
-use steward_vault::chain::ChainHead;
+use steward_domain::trust::report::advice::format_precision;
+use steward_vault::action::chain::ChainHead;
 
 /// Writes what was asked for; `None` where nothing of it stands in that file.
 pub(super) fn write_settings(

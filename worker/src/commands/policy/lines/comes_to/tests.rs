@@ -1,11 +1,11 @@
 use super::*;
 use crate::config::StewardConfig;
-use steward_domain::frontmatter;
-use steward_domain::note_policy::read;
-use steward_domain::path::RecordPath;
-use steward_domain::record::Matter;
+use steward_domain::gates::matter_policy::read;
+use steward_domain::record::entity::Matter;
+use steward_domain::record::frontmatter;
+use steward_domain::record::path::RecordPath;
 use steward_domain::time;
-use steward_domain::trust::step_back::{ModeCap, ModeCaps};
+use steward_domain::trust::demotion::{ModeCap, ModeCaps};
 use steward_vault::index::SourceCeiling;
 
 /// 3 live changes of the day are spent, and it is noon.

@@ -1,0 +1,156 @@
+//! A file of one JSON object a line, read some lines at a time.
+//!
+//! A line that is no such object is told by its number, and the others go on. A line without end is
+//! passed over, not held. The objects become what an adapter found; the file itself is moved by others.
+
+use super::super::BATCH;
+use super::super::BATCH_BYTES;
+use super::super::FoundMessage;
+use super::super::hash_id;
+use super::super::source_pattern;
+use serde::Deserialize;
+use serde_json::Value;
+use std::io::{self, BufRead};
+use steward_domain::time;
+
+/// Bad lines that are told one by one; the rest are counted.
+const MAX_TOLD: usize = 50;
+
+/// One line. Keys that are not ours are let be: exports have many.
+#[derive(Deserialize)]
+struct InboxLine {
+    id: Option<Value>,
+    at: Option<String>,
+    from: Option<String>,
+    subject: Option<String>,
+    text: String,
+}
+
+/// Reads the lines of a file.
+pub(super) struct LineReader<R> {
+    reader: R,
+    max_bytes: u64,
+    number: u64,
+}
+
+/// Some lines.
+#[derive(Default)]
+pub(super) struct LineChunk {
+    pub(super) found: Vec<FoundMessage>,
+    /// What could not be read, by the number of its line.
+    pub(super) bad: Vec<(u64, String)>,
+    /// There are no more.
+    pub(super) last: bool,
+}
+
+/// What was wrong with a file's lines.
+#[derive(Default)]
+pub(super) struct LineComplaints {
+    told: Vec<(u64, String)>,
+    more: u64,
+}
+
+impl<R: BufRead> LineReader<R> {
+    pub(super) fn new(reader: R, max_bytes: u64) -> Self {
+        Self { reader, max_bytes, number: 0 }
+    }
+
+    /// The next lines, as many as fit into memory.
+    pub(super) fn read_chunk(&mut self) -> io::Result<LineChunk> {
+        let (mut chunk, mut size) = (LineChunk::default(), 0);
+        while chunk.found.len() + chunk.bad.len() < BATCH && size < BATCH_BYTES {
+            let Some(line) = self.read_line()? else {
+                chunk.last = true;
+                break;
+            };
+            let read =
+                line.and_then(|line| if line.trim_ascii().is_empty() { Ok(None) } else { parse_line(&line).map(Some) });
+            match read {
+                Ok(Some(found)) => {
+                    size += found.memory_size();
+                    chunk.found.push(found);
+                }
+                Ok(None) => {}
+                Err(why) => chunk.bad.push((self.number, why)),
+            }
+        }
+        Ok(chunk)
+    }
+
+    /// The next line, or why it is not held.
+    fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, String>>> {
+        let (mut line, mut length) = (Vec::new(), 0_u64);
+        loop {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() && length == 0 {
+                return Ok(None);
+            }
+            let end = buffer.iter().position(|b| *b == b'\n');
+            let part = &buffer[..end.unwrap_or(buffer.len())];
+            length += part.len() as u64 + u64::from(end.is_some());
+            if length <= self.max_bytes {
+                line.extend_from_slice(part);
+            }
+            let used = part.len() + usize::from(end.is_some());
+            let ended = end.is_some() || buffer.is_empty();
+            self.reader.consume(used);
+            if ended {
+                break;
+            }
+        }
+        self.number += 1;
+        let too_long = || format!("{length} bytes, more than the {} that a message may have", self.max_bytes);
+        Ok(Some(if length > self.max_bytes { Err(too_long()) } else { Ok(line) }))
+    }
+}
+
+impl LineComplaints {
+    pub(super) fn add(&mut self, bad: Vec<(u64, String)>) {
+        for one in bad {
+            if self.told.len() < MAX_TOLD {
+                self.told.push(one);
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+
+    /// All of it, for the note beside the file; `None` when every line was good.
+    pub(super) fn into_report(self, file: &str) -> Option<String> {
+        if self.told.is_empty() {
+            return None;
+        }
+        let mut lines: Vec<String> = self.told.iter().map(|(n, why)| format!("{file}, line {n}: {why}")).collect();
+        if self.more > 0 {
+            lines.push(format!("and {} more", self.more));
+        }
+        Some(lines.join("\n"))
+    }
+}
+
+fn parse_line(line: &[u8]) -> Result<FoundMessage, String> {
+    let read: InboxLine =
+        serde_json::from_slice(line).map_err(|e| format!("no such object as {{\"text\": …}}: {e}"))?;
+    let at =
+        read.at.as_deref().map(|at| time::parse(at).ok_or_else(|| format!("`at` is `{}`, no time", shorten_value(at))));
+    let id = match &read.id {
+        Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        Some(_) | None => hash_id(line),
+    };
+    Ok(FoundMessage {
+        source_id: id,
+        pattern: source_pattern("drop", read.from.as_deref()),
+        origin_at: at.transpose()?,
+        author: read.from,
+        subject: read.subject,
+        text: read.text,
+    })
+}
+
+fn shorten_value(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests;

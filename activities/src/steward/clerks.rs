@@ -1,0 +1,152 @@
+//! The clerks: who judges what the signals of a task mean.
+//!
+//! A clerk is asked one [`ClerkQuestion`] and gives one [`ClerkReply`]; every way a call can end is a value
+//! of it. No clerk can be asked without a [`Reservation`] of the rate guard, the offline one
+//! included, and one reservation is one attempt: nothing here tries again. A clerk never sees
+//! the vault and changes nothing; its reply goes back to the workflow, which decides, and to the
+//! guard's ledger, which learns of a 429.
+
+pub mod pace;
+pub mod remote;
+pub mod rules;
+
+use sha2::{Digest, Sha256};
+use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
+use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply};
+use steward_domain::steward::guard::Reservation;
+
+/// A clerk that can be asked.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a process has one, and it stays where it is")]
+pub enum Clerk {
+    /// Offline and deterministic: counts the proposals that the signals carry.
+    Rules(rules::RulesClerk),
+    /// A model behind a server.
+    Remote(remote::RemoteClerk),
+}
+
+impl Clerk {
+    /// Asks once. Spends the reservation: ask the guard for another one before asking again.
+    pub async fn ask(&self, reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
+        let reply = match self {
+            Self::Rules(rules) => rules.ask(reservation, question),
+            Self::Remote(remote) => remote.ask(reservation, question).await,
+        };
+        tracing::info!(
+            call_id = %reservation.call_id(),
+            task = %question.subject.task,
+            matter = %question.subject.matter,
+            provider = %reply.clerk.provider,
+            model = %reply.clerk.model,
+            outcome = outcome_name(&reply.outcome),
+            prompt_tokens = reply.clerk.tokens.prompt_tokens,
+            completion_tokens = reply.clerk.tokens.completion_tokens,
+            "clerk asked"
+        );
+        reply
+    }
+
+    /// Asks once what an event says. Spends the reservation like [`ActionClerk::ask`].
+    pub async fn extract_signals(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let reply = match self {
+            Self::Rules(rules) => rules.extract_signals(reservation, question),
+            Self::Remote(remote) => remote.extract_signals(reservation, question).await,
+        };
+        let outcome = match &reply.outcome {
+            ExtractOutcome::Answered { .. } => "answered",
+            ExtractOutcome::BadAnswer { .. } => "bad_answer",
+            ExtractOutcome::RateLimited { .. } => "rate_limited",
+            ExtractOutcome::Failed { .. } => "failed",
+            ExtractOutcome::NotSent { .. } => "not_sent",
+        };
+        tracing::info!(
+            call_id = %reservation.call_id(),
+            provider = %reply.clerk.provider,
+            model = %reply.clerk.model,
+            outcome,
+            prompt_tokens = reply.clerk.tokens.prompt_tokens,
+            completion_tokens = reply.clerk.tokens.completion_tokens,
+            "clerk asked about an event"
+        );
+        reply
+    }
+
+    /// Names the question as it would be asked: SHA-256 of provider, model, server and exact prompt, in hex.
+    ///
+    /// Two questions of one name get the same answer, so the second need not be asked.
+    #[must_use]
+    pub fn extract_key(&self, question: &ExtractQuestion) -> String {
+        let (by, prompt) = match self {
+            Self::Rules(rules) => {
+                let prompt = rules.render_extract_prompt(question);
+                (rules::build_mark(rules::PATTERNS, &prompt), prompt)
+            }
+            Self::Remote(remote) => {
+                let prompt = remote.render_extract_prompt(question);
+                (remote.build_mark(&prompt), prompt)
+            }
+        };
+        hash_key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes()], &prompt)
+    }
+
+    /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, server, exact
+    /// prompt and everything that the question holds, in hex; only not of the moment, nor of an earlier answer's faults.
+    #[must_use]
+    pub fn evidence_key(&self, question: &ClerkQuestion) -> String {
+        let first = ClerkQuestion { complaint: None, ..question.clone() };
+        let (by, prompt) = self.judge_prompt(&first);
+        hash_key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes(), &prompt], &first.evidence_bytes())
+    }
+
+    /// Whether an answer was given to exactly what this clerk would send about a task: another process of
+    /// the fleet may have another clerk.
+    #[must_use]
+    pub fn would_ask_the_same(&self, question: &ClerkQuestion, answered: &ClerkMark) -> bool {
+        let (ours, _) = self.judge_prompt(question);
+        let same =
+            |mark: &ClerkMark| [&mark.provider, &mark.model, &mark.server, &mark.prompt_sha256].map(String::clone);
+        same(&ours) == same(answered)
+    }
+
+    /// What would be sent about a task, and the mark that its answer would bear.
+    fn judge_prompt(&self, question: &ClerkQuestion) -> (ClerkMark, Vec<u8>) {
+        match self {
+            Self::Rules(rules) => {
+                let prompt = rules.render_prompt(question);
+                (rules::build_mark(rules::MODEL, &prompt), prompt)
+            }
+            Self::Remote(remote) => {
+                let prompt = remote.render_prompt(question);
+                (remote.build_mark(&prompt), prompt)
+            }
+        }
+    }
+}
+
+/// Each part of the head with its length, so that no two heads read alike.
+fn hash_key(head: &[&[u8]], rest: &[u8]) -> String {
+    let mut bytes = Vec::new();
+    for part in head {
+        bytes.extend(format!("{}:", part.len()).bytes());
+        bytes.extend(*part);
+    }
+    bytes.extend(rest);
+    sha256_hex(&bytes)
+}
+
+fn outcome_name(outcome: &ClerkCallOutcome) -> &'static str {
+    match outcome {
+        ClerkCallOutcome::Answered { .. } => "answered",
+        ClerkCallOutcome::BadAnswer { .. } => "bad_answer",
+        ClerkCallOutcome::RateLimited { .. } => "rate_limited",
+        ClerkCallOutcome::Failed { .. } => "failed",
+        ClerkCallOutcome::NotSent { .. } => "not_sent",
+    }
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

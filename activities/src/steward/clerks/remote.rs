@@ -1,0 +1,339 @@
+//! A clerk behind a server: a model that is asked over HTTP, in the words of one [`ClerkWire`].
+//!
+//! One reservation is one HTTP request: no retry, no redirect, no proxy from the environment, no
+//! connection kept over (a kept one that went stale would be tried again underneath us). What
+//! comes back is untrusted and bounded: the body by [`RemoteClerkConfig::max_response_bytes`], texts by
+//! `text`, the answer by [`Verdict::check`](steward_domain::steward::clerk::Verdict::check). The key is
+//! never printed: not by `Debug`, not in a reason, not in a log.
+
+mod answer;
+mod prompt;
+mod refusal;
+pub mod secret;
+mod text;
+mod wire;
+
+pub use secret::Secret;
+use wire::ModelTarget;
+pub use wire::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI};
+
+use super::pace::{ClerkRateLimiter, MAX_WAIT_SECONDS};
+use super::sha256_hex;
+use chrono::Utc;
+use prompt::ClerkPrompt;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url};
+use std::num::NonZeroU32;
+use std::time::Duration;
+use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
+use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
+use steward_domain::steward::guard::{Reservation, parse_retry_after};
+
+/// Longest a call may take, in seconds; a run has 300 for all its tasks.
+pub const TIMEOUT_SECONDS: u64 = 60;
+/// Largest response that is read, in bytes; a verdict has about one thousand.
+pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+/// Calls that one process begins in a second, unless set otherwise: within what small accounts allow.
+pub const CALLS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
+/// Digits of its address's hash that name a server.
+const SERVER_DIGITS: usize = 16;
+/// An error response larger than this, in bytes, is a page and not a message: it is left out.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
+/// The status by which a server says that it is overloaded; Anthropic's.
+const OVERLOADED: u16 = 529;
+
+/// Where the model is and how far it is trusted with time and space.
+#[derive(Clone, Debug)]
+pub struct RemoteClerkConfig {
+    pub wire: &'static ClerkWire,
+    /// What stands before the wire's path, such as `https://api.openai.com/v1` before `/chat/completions`.
+    pub base_url: String,
+    pub model: String,
+    /// `None` for servers that want none.
+    pub api_key: Option<Secret>,
+    /// The environment variable the key comes from, so that a reason can name it.
+    pub api_key_variable: String,
+    /// From connecting to the last byte of the answer.
+    pub timeout: Duration,
+    pub max_response_bytes: usize,
+    /// Of a verdict; an answer about an event may have twice as many.
+    pub max_tokens: u32,
+    pub calls_per_second: NonZeroU32,
+    /// Longest wait for a turn at that pace.
+    pub longest_turn: Duration,
+}
+
+impl RemoteClerkConfig {
+    /// A server and a model, everything else by default and without a key.
+    #[must_use]
+    pub fn new(wire: &'static ClerkWire, base_url: &str, model: &str) -> Self {
+        Self {
+            wire,
+            base_url: base_url.to_owned(),
+            model: model.to_owned(),
+            api_key: None,
+            api_key_variable: "STEWARD_CLERK_API_KEY".to_owned(),
+            timeout: Duration::from_secs(TIMEOUT_SECONDS),
+            max_response_bytes: MAX_RESPONSE_BYTES,
+            max_tokens: wire.max_tokens,
+            calls_per_second: CALLS_PER_SECOND,
+            longest_turn: Duration::from_secs(MAX_WAIT_SECONDS),
+        }
+    }
+}
+
+/// Why a clerk cannot be set up; no message holds the key.
+#[derive(Debug, thiserror::Error)]
+pub enum ClerkSetupError {
+    #[error(
+        "read the clerk's base URL: it must look like `https://host` or `https://host/v1`, without user, password, `?` or `#`"
+    )]
+    BaseUrl,
+    #[error("use the key in {variable}: it has characters that cannot be sent, such as a line break; set it again")]
+    Key { variable: String },
+    #[error("name the clerk's model: set one that the server offers")]
+    Model,
+    #[error("set up the HTTP client: {0}")]
+    Client(String),
+}
+
+/// What a server said to one request.
+enum ServerReply<T> {
+    Answered(T),
+    /// The complaint about an answer that cannot be used.
+    Bad(String),
+    /// 429 or 529, with the seconds to wait if it said so.
+    Wait(Option<u64>),
+}
+
+/// Why there is no answer.
+struct ClerkCallFailure {
+    reason: String,
+    kind: ClerkCallFailureKind,
+}
+
+enum ClerkCallFailureKind {
+    /// No request left this process.
+    NotSent,
+    /// It took too long, which other calls may have caused.
+    Slow,
+    Other,
+}
+
+impl From<String> for ClerkCallFailure {
+    fn from(reason: String) -> Self {
+        Self { reason, kind: ClerkCallFailureKind::Other }
+    }
+}
+
+/// A clerk behind a server.
+#[derive(Debug)]
+pub struct RemoteClerk {
+    config: RemoteClerkConfig,
+    endpoint: Url,
+    client: Client,
+    pace: ClerkRateLimiter,
+}
+
+impl RemoteClerk {
+    /// Checks the configuration and builds the HTTP client. Sends nothing.
+    ///
+    /// # Errors
+    /// [`ClerkSetupError`] when the base URL, the key or the model cannot be used.
+    pub fn new(config: RemoteClerkConfig) -> Result<Self, ClerkSetupError> {
+        let endpoint = build_endpoint(&config)?;
+        if config.model.trim().is_empty() {
+            return Err(ClerkSetupError::Model);
+        }
+        // Fails when one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .default_headers(build_headers(&config)?)
+            .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
+            .timeout(config.timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .pool_max_idle_per_host(0)
+            .no_proxy()
+            .build()
+            .map_err(|e| ClerkSetupError::Client(e.without_url().to_string()))?;
+        let pace = ClerkRateLimiter::new(config.calls_per_second, config.longest_turn);
+        Ok(Self { config, endpoint, client, pace })
+    }
+
+    /// Asks once, with at most one HTTP request.
+    pub async fn ask(&self, _reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
+        let body = self.render_prompt(question);
+        let mut clerk = self.build_mark(&body);
+        let outcome =
+            match self.post_prompt(body, |content| answer::read_verdict(content, question, self.api_key())).await {
+                Ok((said, usage)) => {
+                    clerk.tokens = usage;
+                    match said {
+                        ServerReply::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
+                        ServerReply::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
+                        ServerReply::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
+                    }
+                }
+                Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => {
+                    ClerkCallOutcome::NotSent { reason }
+                }
+                Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::Slow | ClerkCallFailureKind::Other }) => {
+                    ClerkCallOutcome::Failed { reason }
+                }
+            };
+        ClerkReply { outcome, clerk }
+    }
+
+    /// Asks once what an event says, with at most one HTTP request.
+    pub async fn extract_signals(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let body = self.render_extract_prompt(question);
+        let mut clerk = self.build_mark(&body);
+        let outcome = match self
+            .post_prompt(body, |content| answer::read_findings(content, question, self.api_key()))
+            .await
+        {
+            Ok((said, usage)) => {
+                clerk.tokens = usage;
+                match said {
+                    ServerReply::Answered(text) => ExtractOutcome::Answered { text },
+                    ServerReply::Bad(complaint) => ExtractOutcome::BadAnswer { complaint },
+                    ServerReply::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
+                }
+            }
+            Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => ExtractOutcome::NotSent { reason },
+            Err(ClerkCallFailure { reason, kind }) => {
+                ExtractOutcome::Failed { reason, slow: matches!(kind, ClerkCallFailureKind::Slow) }
+            }
+        };
+        ExtractReply { outcome, clerk }
+    }
+
+    /// What [`RemoteClerk::ask`] would send.
+    pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
+        self.render_body(&prompt::build_verdict_prompt(question))
+    }
+
+    /// What [`RemoteClerk::extract`] would send.
+    pub(super) fn render_extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
+        self.render_body(&prompt::extract::build_extract_prompt(question))
+    }
+
+    fn render_body(&self, asking: &ClerkPrompt) -> Vec<u8> {
+        let max_tokens = self.config.max_tokens.saturating_mul(asking.verdicts);
+        let to =
+            ModelTarget { model: &self.config.model, host: self.endpoint.host_str().unwrap_or_default(), max_tokens };
+        (self.config.wire.body)(asking, &to).to_string().into_bytes()
+    }
+
+    fn api_key(&self) -> Option<&Secret> {
+        self.config.api_key.as_ref()
+    }
+
+    /// The mark of an answer to these bytes.
+    pub(super) fn build_mark(&self, body: &[u8]) -> ClerkMark {
+        ClerkMark {
+            provider: self.config.wire.name.to_owned(),
+            model: self.config.model.clone(),
+            server: sha256_hex(self.endpoint.as_str().as_bytes())[..SERVER_DIGITS].to_owned(),
+            prompt_sha256: sha256_hex(body),
+            ..ClerkMark::default()
+        }
+    }
+
+    async fn post_prompt<T>(
+        &self,
+        body: Vec<u8>,
+        judge: impl FnOnce(&str) -> answer::ContentResult<T>,
+    ) -> Result<(ServerReply<T>, TokenUsage), ClerkCallFailure> {
+        if !self.pace.wait_for_turn().await {
+            let reason = format!(
+                "too many calls at once: this one could not begin within {} s and was not sent; raise \
+                 STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
+                self.config.longest_turn.as_secs()
+            );
+            return Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent });
+        }
+        let request = self.client.post(self.endpoint.clone()).body(body);
+        let response = request.send().await.map_err(|e| self.transport_failure(&e))?;
+        match response.status() {
+            StatusCode::OK => {
+                let body = self.read_body(response).await?;
+                let read = answer::read_response(&body, self.config.wire, self.api_key(), judge);
+                let (read, usage) = read.map_err(|what| refusal::explain_missing_completion(&what, &self.config))?;
+                Ok((read.map_or_else(ServerReply::Bad, ServerReply::Answered), usage))
+            }
+            status if status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() == OVERLOADED => {
+                let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
+                let seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
+                Ok((ServerReply::Wait(seconds), TokenUsage::default()))
+            }
+            status => {
+                let said = read_error_body(response).await;
+                Err(refusal::explain_status(status, &said, &self.config).into())
+            }
+        }
+    }
+
+    fn transport_failure(&self, error: &reqwest::Error) -> ClerkCallFailure {
+        let kind = if error.is_timeout() { ClerkCallFailureKind::Slow } else { ClerkCallFailureKind::Other };
+        ClerkCallFailure { reason: refusal::explain_transport_error(error, &self.config), kind }
+    }
+
+    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, ClerkCallFailure> {
+        let limit = self.config.max_response_bytes;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.transport_failure(&e))? {
+            if body.len() + chunk.len() > limit {
+                return Err(refusal::explain_oversize(&self.config).into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+}
+
+/// Rounded up: a little late is polite, a little early is another 429.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0))
+}
+
+/// The body of an error response. Nothing rather than a part: a cut could run through the key.
+async fn read_error_body(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ERROR_BYTES => body.extend_from_slice(&chunk),
+            Ok(None) => return body,
+            Ok(Some(_)) | Err(_) => return Vec::new(),
+        }
+    }
+}
+
+fn build_endpoint(config: &RemoteClerkConfig) -> Result<Url, ClerkSetupError> {
+    let base = Url::parse(config.base_url.trim()).map_err(|_| ClerkSetupError::BaseUrl)?;
+    let plain = base.username().is_empty() && base.password().is_none();
+    let bare = base.query().is_none() && base.fragment().is_none();
+    if !matches!(base.scheme(), "http" | "https") || !plain || !bare {
+        return Err(ClerkSetupError::BaseUrl);
+    }
+    let (base, path) = (base.as_str().trim_end_matches('/'), config.wire.path);
+    Url::parse(&format!("{base}{path}")).map_err(|_| ClerkSetupError::BaseUrl)
+}
+
+fn build_headers(config: &RemoteClerkConfig) -> Result<HeaderMap, ClerkSetupError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in config.wire.headers {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if let Some(key) = &config.api_key {
+        let refused = |_| ClerkSetupError::Key { variable: config.api_key_variable.clone() };
+        let (name, value) = config.wire.key_header(key.expose()).map_err(refused)?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Chat completions, as OpenAI publishes them and many servers speak them.
+//!
+//! `POST <base>/chat/completions` with a `response_format` of a strict JSON schema; the answer is
+//! `choices[0].message.content`. OpenAI's own models of today refuse `max_tokens` and any `temperature` but
+//! their own, where others know nothing else; so to its own server goes `max_completion_tokens`, with room for
+//! the thinking that is counted there, too.
+
+use super::CUT_OFF;
+use super::ClerkWire;
+use super::ModelCompletion;
+use super::ModelTarget;
+use super::WireWording;
+use super::keep_unchanged;
+use super::require_text;
+use super::sum_tokens;
+use crate::steward::clerks::remote::prompt::ClerkPrompt;
+use serde_json::{Value, json};
+use steward_domain::steward::clerk::TokenUsage;
+
+/// OpenAI's own server.
+const ITS_OWN: &str = "api.openai.com";
+/// So many times the tokens of an answer may be spent where thinking is counted, too.
+const THINKING: u32 = 4;
+
+/// Any server that speaks the OpenAI chat completions API.
+pub const OPENAI: ClerkWire = ClerkWire {
+    name: "openai",
+    base_url: None,
+    max_tokens: 1_024,
+    path: "/chat/completions",
+    headers: &[],
+    key: ("authorization", "Bearer "),
+    body,
+    read,
+    as_asked: keep_unchanged,
+    words: WireWording {
+        offers: "chat completions",
+        response: "a chat completion",
+        base_url: "ends in `/v1`",
+        form: "a `response_format` of type `json_schema`",
+        unknown_model: "check base URL and model",
+    },
+};
+
+fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
+    let mut body = json!({
+        "model": to.model,
+        "messages": asking.chat_messages(),
+        "stream": false,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": asking.name, "strict": true, "schema": asking.schema},
+        },
+    });
+    if to.host == ITS_OWN {
+        body["max_completion_tokens"] = json!(to.max_tokens.saturating_mul(THINKING));
+    } else {
+        body["max_tokens"] = json!(to.max_tokens);
+        body["temperature"] = json!(0);
+    }
+    body
+}
+
+fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
+    let choices = response["choices"].as_array().ok_or("choices")?;
+    let usage = &response["usage"];
+    let usage = TokenUsage {
+        prompt_tokens: sum_tokens(usage, &["prompt_tokens"]),
+        completion_tokens: sum_tokens(usage, &["completion_tokens"]),
+    };
+    Ok(ModelCompletion { content: read_content(choices.first().unwrap_or(&Value::Null)), usage })
+}
+
+fn read_content(choice: &Value) -> Result<String, String> {
+    let message = &choice["message"];
+    if let Some(refusal) = message["refusal"].as_str() {
+        return Err(format!("the model refused to answer: {refusal}"));
+    }
+    match choice["finish_reason"].as_str() {
+        Some("length") => Err(CUT_OFF.to_owned()),
+        Some("content_filter") => Err("the answer was withheld by the server's content filter".to_owned()),
+        Some(_) | None => require_text(message["content"].as_str()),
+    }
+}

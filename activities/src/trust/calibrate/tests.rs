@@ -1,0 +1,110 @@
+use super::*;
+use crate::vault::tests::Bench;
+use proptest::prelude::*;
+use steward_domain::gates::mode::Mode;
+use steward_domain::trust::confidence::SourceConfidence;
+
+fn run() -> (WorkflowRef, DateTime<Utc>) {
+    (WorkflowRef { id: "calibrate".into(), run_id: "run".into() }, Utc::now())
+}
+
+/// An instinct of `bank`, before anything is known of its records.
+fn write_instinct(bench: &Bench, lines: &str) -> std::path::PathBuf {
+    let file = bench.dir.path().join("instinct/bank.md");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, format!("---\ntype: instinct\nsource: bank\n{lines}---\nDry and right.\n")).unwrap();
+    file
+}
+
+fn read_fields(file: &std::path::Path) -> RecordFields {
+    frontmatter::read_document(&std::fs::read(file).unwrap()).unwrap().fields().clone()
+}
+
+#[tokio::test]
+async fn what_a_human_wrote_of_a_source_survives_the_first_calibration_and_every_later_one() {
+    let bench = Bench::new(Mode::Live).await;
+    let file = write_instinct(&bench, "observations: 62\nconfidence: 0.82\n");
+    bench.changed("").await;
+    run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap();
+    let first = read_fields(&file);
+    assert_eq!((&first["observations"], &first["counted"]), (&json!(62), &json!(0)));
+    let confidence = first["confidence"].as_f64().unwrap();
+    assert!((confidence - (0.9 * 0.82 + 0.1 * 0.99)).abs() < 0.001, "one judgement from 0.82: {confidence}");
+    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    assert_eq!(read_fields(&file), first, "the start is not taken a second time");
+    // Left alone for a week, the change was right: ours are added.
+    let in_a_week = (run().0, Utc::now() + chrono::TimeDelta::days(8));
+    run_calibration(&bench.host, CallDeadline::from_now, in_a_week).await.unwrap();
+    let later = read_fields(&file);
+    assert_eq!((&later["observations"], &later["counted"]), (&json!(63), &json!(1)));
+    assert_eq!(later["confidence"], first["confidence"], "nobody judged since");
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_human_wrote_first_is_kept_beside_what_was_counted_since(
+        given in prop::option::of(0_u32..1_000),
+        start in prop::option::of(0.0..=1.0_f64),
+        counts in prop::collection::vec((0_u32..50, 0.0..=1.0_f64), 1..6),
+    ) {
+        let mut fields = RecordFields::new();
+        if let Some(given) = given {
+            fields.insert("observations".into(), json!(given));
+        }
+        if let Some(start) = start {
+            fields.insert("confidence".into(), json!(start));
+        }
+        for (observations, value) in counts {
+            let confidence = SourceConfidence::from_value(value);
+            let trust = SourceTrust { observations, confidence, ..SourceTrust::default() };
+            for edit in plan_instinct_edits(&fields, &trust) {
+                fields.insert(edit.field, edit.value.unwrap());
+            }
+            prop_assert!(plan_instinct_edits(&fields, &trust).is_empty(), "twice is once");
+            prop_assert_eq!(&fields["observations"], &json!(given.unwrap_or(0) + observations));
+            prop_assert_eq!(&fields["counted"], &json!(observations));
+            prop_assert_eq!(Instinct::read(&fields).start, start);
+        }
+    }
+}
+
+fn out_of_time() -> CallDeadline {
+    CallDeadline(Instant::now())
+}
+
+#[tokio::test]
+async fn what_there_was_no_time_for_is_done_by_the_next_call_and_nothing_twice() {
+    let bench = Bench::new(Mode::Live).await;
+    bench.changed("").await;
+    let instinct = bench.dir.path().join("instinct/bank.md");
+    let cut = run_calibration(&bench.host, out_of_time, run()).await.unwrap();
+    assert_eq!((cut.written, cut.more, instinct.exists()), (0, true, false));
+    let whole = run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap();
+    assert_eq!((whole.written, whole.more, instinct.exists()), (1, false, true));
+    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    assert_eq!(run_calibration(&bench.host, out_of_time, run()).await.unwrap().written, 0);
+}
+
+#[tokio::test]
+async fn a_call_that_was_let_go_keeps_nobody_back() {
+    let bench = Bench::new(Mode::Live).await;
+    bench.changed("").await;
+    for pauses in 0..40 {
+        let mut left = pauses;
+        let given_up = std::future::poll_fn(|context| {
+            left -= i32::from(left >= 0);
+            context.waker().wake_by_ref();
+            if left < 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        });
+        tokio::select! {
+            _ = run_calibration(&bench.host, CallDeadline::from_now, run()) => {}
+            () = given_up => {}
+        }
+    }
+    let last = run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap();
+    assert_eq!((last.failed, last.more), (0, false));
+    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    assert!(bench.dir.path().join("instinct/bank.md").exists());
+}

@@ -1,0 +1,127 @@
+//! Has every class of change drilled on canaries, and lowers what its undo does not restore.
+//!
+//! The drill itself is [`steward_vault::trust::drill`]'s. A class that is at shadow already is not lowered again; one that a
+//! human has raised is, on the next night that finds it broken.
+
+use crate::failure::retryable_failure;
+use crate::vault::{VaultContext, run_blocking};
+use chrono::{DateTime, Utc};
+use std::sync::Arc;
+use steward_domain::action::audit::WorkflowRef;
+use steward_domain::gates::mode::Mode;
+use steward_domain::trust::mark::{TrustMark, TrustSubject};
+use steward_vault::trust::drill::{ClassDrillResult, run_drill};
+use steward_workflows::DrillOutput;
+use temporalio_common::ActivityError;
+
+pub(crate) async fn drill_all(
+    host: &VaultContext,
+    (workflow, now): (WorkflowRef, DateTime<Utc>),
+) -> Result<DrillOutput, ActivityError> {
+    let (index, moment) = (Arc::clone(&host.index), now);
+    let found = run_blocking(move || run_drill(index.state_dir(), moment)).await?.map_err(retryable_failure)?;
+    let report = record_drill_results(host, found, (workflow, now)).await?;
+    // Last, so that a drill whose conclusions were not drawn counts as none.
+    host.index.record_drill(now).await.map_err(retryable_failure)?;
+    Ok(report)
+}
+
+async fn record_drill_results(
+    host: &VaultContext,
+    found: Vec<ClassDrillResult>,
+    (workflow, now): (WorkflowRef, DateTime<Utc>),
+) -> Result<DrillOutput, ActivityError> {
+    let mut report = DrillOutput::default();
+    // No change lands meanwhile that would not know of it.
+    let _turn = host.landing.lock().await;
+    let caps = host.index.read_mode_caps().await.map_err(retryable_failure)?;
+    for ClassDrillResult { class, broken } in found {
+        let Some(why) = broken else {
+            report.restored.push(class);
+            continue;
+        };
+        let subject = TrustSubject::Class(class);
+        if caps.get(&subject).and_then(|cap| cap.mode) != Some(Mode::Shadow) {
+            let mark = TrustMark::Unrestored { subject, why: why.clone() };
+            tracing::error!(class = class.as_str(), "{mark}");
+            let plan = mark.into_plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
+            host.file_record(plan.map_err(retryable_failure)?).await?;
+            report.lowered += 1;
+        }
+        report.broken.push((class, why));
+    }
+    tracing::info!(restored = report.restored.len(), broken = report.broken.len(), "reversibility drilled");
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::tests::Bench;
+    use steward_domain::action::mutation::MutationClass;
+    use steward_domain::action::undo::ResolutionKind;
+    use steward_domain::time;
+    use steward_workflows::activities::{ResolveInput, ResolveOutput};
+
+    fn run(id: &str) -> (WorkflowRef, DateTime<Utc>) {
+        let at = time::parse(&format!("2026-11-22T02:00:0{id}Z")).unwrap();
+        (WorkflowRef { id: "drill".into(), run_id: id.into() }, at)
+    }
+
+    fn found(broken: Option<&str>) -> Vec<ClassDrillResult> {
+        let found = |class| ClassDrillResult {
+            class,
+            broken: broken.filter(|_| class == MutationClass::Related).map(Into::into),
+        };
+        MutationClass::ALL.map(found).to_vec()
+    }
+
+    #[tokio::test]
+    async fn a_class_that_is_not_restored_goes_to_shadow_once_until_a_human_raises_it() {
+        let bench = Bench::new(Mode::Live).await;
+        let whole = record_drill_results(&bench.host, found(None), run("1")).await.unwrap();
+        assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
+        assert!(bench.host.index.read_mode_caps().await.unwrap().is_empty());
+        for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
+            let report = record_drill_results(&bench.host, found(Some("other bytes")), run(night)).await.unwrap();
+            assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
+            assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
+        }
+        let caps = bench.host.index.read_mode_caps().await.unwrap();
+        let related = TrustSubject::Class(MutationClass::Related);
+        assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
+        let action = bench.host.index.find_last_demotion(&related).await.unwrap().unwrap().to_string();
+        let ask = ResolveInput {
+            kind: ResolutionKind::Raise,
+            action,
+            by: "ann".into(),
+            reason: None,
+            edited: None,
+            together: None,
+        };
+        let raised = bench.host.handle_resolution(ask, run("4").0).await.unwrap();
+        assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");
+        assert_eq!(bench.host.index.read_mode_caps().await.unwrap()[&related].mode, None);
+        let report = record_drill_results(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
+        assert_eq!(report.lowered, 1, "it is still broken");
+    }
+
+    #[tokio::test]
+    async fn a_real_drill_restores_every_class_and_leaves_nothing_in_the_vault() {
+        let bench = Bench::new(Mode::Shadow).await;
+        let report = drill_all(&bench.host, run("1")).await.unwrap();
+        assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
+        assert!(!bench.dir.path().join("matter/canary.md").exists());
+        assert!(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER).exists());
+        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, Some(run("1").1));
+    }
+
+    #[tokio::test]
+    async fn a_drill_that_cannot_run_is_not_noted() {
+        let bench = Bench::new(Mode::Shadow).await;
+        std::fs::write(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER), "no folder")
+            .unwrap();
+        assert!(drill_all(&bench.host, run("1")).await.is_err());
+        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, None);
+    }
+}

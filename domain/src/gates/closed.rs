@@ -1,0 +1,103 @@
+//! Which gates stand closed, and how a change lands behind them.
+//!
+//! The one rule of landing for a decision as it is taken and for one that is replayed under other settings. A set
+//! of gates is kept in the index as the gates' words, so that a million decisions can be held against any policy
+//! without their records being read again. What the gates found is not kept here: see [`crate::steward::decide::Gate`].
+
+use crate::action::plan::Disposition;
+use crate::steward::decide::GateName;
+use crate::steward::decide::GateResult;
+
+/// A set of gates that stand closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClosedGates(u16);
+
+impl ClosedGates {
+    /// Those of these gates that are closed.
+    #[must_use]
+    pub fn from_gates(gates: &[GateResult]) -> Self {
+        gates.iter().filter(|g| !g.open).fold(Self::default(), |closed, g| closed.with_gate(g.gate))
+    }
+
+    /// The same set with one gate more.
+    #[must_use]
+    pub fn with_gate(self, gate: GateName) -> Self {
+        Self(self.0 | gate_bit(gate))
+    }
+
+    /// The same set with this gate in it or not.
+    #[must_use]
+    pub fn set_gate(self, gate: GateName, closed: bool) -> Self {
+        if closed { self.with_gate(gate) } else { Self(self.0 & !gate_bit(gate)) }
+    }
+
+    /// Whether a gate is closed.
+    #[must_use]
+    pub fn has_gate(self, gate: GateName) -> bool {
+        self.0 & gate_bit(gate) != 0
+    }
+
+    /// The gates, in the order in which they are listed.
+    pub fn iter(self) -> impl Iterator<Item = GateName> {
+        GateName::ALL.into_iter().filter(move |gate| self.has_gate(*gate))
+    }
+
+    /// The gates' words with spaces between them.
+    #[must_use]
+    pub fn join_names(self) -> String {
+        self.iter().map(GateName::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads [`ClosedGates::words`]; `None` where a word names no gate.
+    #[must_use]
+    pub fn parse_names(words: &str) -> Option<Self> {
+        words.split_whitespace().try_fold(Self::default(), |closed, word| {
+            let gate = GateName::ALL.into_iter().find(|gate| gate.as_str() == word)?;
+            Some(closed.with_gate(gate))
+        })
+    }
+
+    /// How a decision lands behind these gates. The gate `trust` lowers a landing by itself.
+    #[must_use]
+    pub fn decide_disposition(self, changes_something: bool) -> Disposition {
+        let any = |names: &[GateName]| names.iter().any(|gate| self.has_gate(*gate));
+        if !changes_something {
+            return Disposition::Recorded;
+        }
+        if any(&[GateName::Caller, GateName::Mode, GateName::Brake]) {
+            return Disposition::Shadow;
+        }
+        let waits = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];
+        if any(&waits) || any(&[GateName::Steward, GateName::SourceBudget, GateName::Policy]) {
+            return Disposition::Pending;
+        }
+        Disposition::Live
+    }
+}
+
+fn gate_bit(gate: GateName) -> u16 {
+    1 << gate as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_gates_reads_back_from_its_words() {
+        for gate in GateName::ALL {
+            let one = ClosedGates::default().with_gate(gate);
+            assert_eq!(
+                (ClosedGates::parse_names(&one.join_names()), one.iter().collect::<Vec<_>>()),
+                (Some(one), vec![gate])
+            );
+            assert_eq!(one.set_gate(gate, false), ClosedGates::default());
+        }
+        let all = GateName::ALL.into_iter().fold(ClosedGates::default(), ClosedGates::with_gate);
+        assert_eq!(
+            (ClosedGates::parse_names(&all.join_names()), ClosedGates::parse_names("")),
+            (Some(all), Some(ClosedGates::default()))
+        );
+        assert_eq!(ClosedGates::parse_names("mode moon"), None);
+    }
+}

@@ -1,0 +1,346 @@
+//! Matters, tasks and instincts, as the steward understands them.
+//!
+//! Each is read from a record's frontmatter. What the steward does not know is ignored and kept;
+//! what it knows but cannot understand is an error that names the field, never a guess. The
+//! caller adds the file's path to the message.
+
+use crate::gates::mode::Ceiling;
+use crate::record::path::{PathError, RecordKind, RecordPath, parse_link};
+use crate::time;
+use crate::trust::confidence::ConfidenceStatus;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+type Fields = Map<String, Value>;
+
+/// Why a record's frontmatter cannot be understood.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RecordError {
+    #[error("`type` is `{found}` but the record lies in {folder}/: set `type: {folder}` or move the file")]
+    WrongType { found: String, folder: &'static str },
+    #[error("`{field}` is missing: add it")]
+    Missing { field: &'static str },
+    #[error("`{field}` is `{found}`, expected {expected}")]
+    Value { field: &'static str, found: String, expected: &'static str },
+    #[error("`{field}`: {source}")]
+    Link { field: &'static str, source: PathError },
+}
+
+/// Where a task stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordState {
+    Open,
+    Done,
+    Archived,
+}
+
+impl RecordState {
+    /// Reads a state in any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "open" => Some(Self::Open),
+            "done" => Some(Self::Done),
+            "archived" => Some(Self::Archived),
+            _ => None,
+        }
+    }
+
+    /// The word written into a record.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Done => "done",
+            Self::Archived => "archived",
+        }
+    }
+}
+
+/// How prominently a task is shown, and so how often it is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SurfaceClass {
+    Low,
+    #[default]
+    Normal,
+    High,
+}
+
+impl SurfaceClass {
+    /// The word written into a record.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Something the principal cares about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Matter {
+    pub name: String,
+    pub state: RecordState,
+    /// Set by a human in `steward_ceiling`; narrows what its steward may do.
+    pub ceiling: Ceiling,
+}
+
+/// A piece of work under a matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub name: String,
+    /// `id`, when people number their tasks; two tasks must not share one.
+    pub id: Option<String>,
+    pub state: RecordState,
+    pub parent_matter: RecordPath,
+    pub surface_class: SurfaceClass,
+    pub due: Option<DateTime<Utc>>,
+    pub snoozed_until: Option<DateTime<Utc>>,
+    /// As it stands in the file; a malformed time counts as none, which means due.
+    pub next_check_after: Option<DateTime<Utc>>,
+    pub plane_issue_id: Option<String>,
+}
+
+/// What the sender's fact would do to its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalEffect {
+    /// It would change the record.
+    Mutation,
+    /// It asks something of the principal.
+    Action,
+    /// It changes nothing.
+    None,
+}
+
+/// What is known about a source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Instinct {
+    /// Whose it is; `None` where the file's name says so.
+    pub source: Option<String>,
+    /// How often the source was right, confirmed by an outcome; none of that counts while it is pruned.
+    pub observations: u32,
+    /// Set by a human; `None` where none is written.
+    pub ceiling: Option<Ceiling>,
+    /// The confidence from which the source's average starts, 0 to 1; `None` where no human wrote one.
+    pub start: Option<f64>,
+}
+
+impl Matter {
+    /// Understands a matter's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Matter)?;
+        Ok(Self {
+            name: read_text(fields, "name")?.unwrap_or_default(),
+            state: read_state(fields)?,
+            ceiling: read_ceiling(fields, "steward_ceiling").unwrap_or_default(),
+        })
+    }
+}
+
+impl Task {
+    /// Understands a task's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Task)?;
+        let parent = read_text(fields, "parent_matter")?.ok_or(RecordError::Missing { field: "parent_matter" })?;
+        Ok(Self {
+            name: read_text(fields, "name")?.unwrap_or_default(),
+            id: read_text(fields, "id")?,
+            state: read_state(fields)?,
+            parent_matter: parse_link(RecordKind::Matter, &parent)
+                .map_err(|source| RecordError::Link { field: "parent_matter", source })?,
+            surface_class: read_surface_class(fields)?,
+            due: read_instant(fields, "due")?,
+            snoozed_until: read_instant(fields, "snoozed_until")?,
+            next_check_after: read_text(fields, "next_check_after").ok().flatten().and_then(|t| time::parse(&t)),
+            plane_issue_id: read_text(fields, "plane_issue_id")?,
+        })
+    }
+}
+
+impl Instinct {
+    /// How many of the observations are ours; where it is missing or no count, every number of the instinct is the human's.
+    pub const COUNTED: &str = "counted";
+    /// The human's confidence, kept when `confidence` becomes ours.
+    pub const START: &str = "initial_confidence";
+
+    /// Understands an instinct's frontmatter; a count that cannot be read is 0.
+    #[must_use]
+    pub fn read(fields: &Fields) -> Self {
+        let pruned = read_text(fields, "status")
+            .ok()
+            .flatten()
+            .is_some_and(|status| status == ConfidenceStatus::Pruned.as_str());
+        let seen = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
+        let source = read_text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
+        let share = |field| fields.get(field).and_then(Value::as_f64).filter(|share| (0.0..=1.0).contains(share));
+        let is_counted = fields.get(Self::COUNTED).and_then(Value::as_u64).is_some();
+        let by_hand = if is_counted { None } else { share("confidence") };
+        Self {
+            source,
+            observations: u32::try_from(seen).unwrap_or(u32::MAX),
+            ceiling: read_ceiling(fields, "ceiling"),
+            start: by_hand.or_else(|| share(Self::START)),
+        }
+    }
+}
+
+pub(crate) fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), RecordError> {
+    let folder = kind.folder();
+    match read_text(fields, "type")? {
+        None => Err(RecordError::Missing { field: "type" }),
+        Some(found) if found == folder => Ok(()),
+        Some(found) => Err(RecordError::WrongType { found: escape_value(&found), folder }),
+    }
+}
+
+fn read_state(fields: &Fields) -> Result<RecordState, RecordError> {
+    let Some(found) = read_text(fields, "state")? else {
+        return Ok(RecordState::Open);
+    };
+    RecordState::parse(&found).ok_or_else(|| invalid_value("state", &found, "`open`, `done` or `archived`"))
+}
+
+fn read_surface_class(fields: &Fields) -> Result<SurfaceClass, RecordError> {
+    match read_text(fields, "surface_class")?.as_deref().map(str::trim) {
+        None | Some("normal") => Ok(SurfaceClass::Normal),
+        Some("low") => Ok(SurfaceClass::Low),
+        Some("high") => Ok(SurfaceClass::High),
+        Some(other) => Err(invalid_value("surface_class", other, "`low`, `normal` or `high`")),
+    }
+}
+
+pub(crate) fn read_effect(fields: &Fields) -> Result<SignalEffect, RecordError> {
+    match require_text(fields, "effect")?.as_str() {
+        "mutation" => Ok(SignalEffect::Mutation),
+        "action" => Ok(SignalEffect::Action),
+        "none" => Ok(SignalEffect::None),
+        other => Err(invalid_value("effect", other, "`mutation`, `action` or `none`")),
+    }
+}
+
+/// A ceiling a human set: one that is there but is no text is as unreadable as any other.
+fn read_ceiling(fields: &Fields, field: &str) -> Option<Ceiling> {
+    let value = fields.get(field)?;
+    Some(value.as_str().map_or(Ceiling::Ask, Ceiling::parse_or_ask))
+}
+
+pub(crate) fn require_text(fields: &Fields, field: &'static str) -> Result<String, RecordError> {
+    read_text(fields, field)?.ok_or(RecordError::Missing { field })
+}
+
+pub(crate) fn read_text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordError> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(t)) => Ok(Some(t.clone())),
+        Some(Value::Number(n)) => Ok(Some(n.to_string())),
+        Some(other @ (Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
+            Err(invalid_value(field, &other.to_string(), "text"))
+        }
+    }
+}
+
+pub(crate) fn read_instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>, RecordError> {
+    let Some(found) = read_text(fields, field)? else {
+        return Ok(None);
+    };
+    match time::parse(&found) {
+        Some(at) => Ok(Some(at)),
+        None => Err(invalid_value(field, &found, "a time such as 2026-11-21T09:30:00Z")),
+    }
+}
+
+pub(crate) fn read_confidence(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
+    let found = fields.get(field).ok_or(RecordError::Missing { field })?;
+    found
+        .as_f64()
+        .filter(|x| (0.0..=1.0).contains(x))
+        .ok_or_else(|| invalid_value(field, &found.to_string(), "a number from 0 to 1"))
+}
+
+pub(crate) fn invalid_value(field: &'static str, found: &str, expected: &'static str) -> RecordError {
+    RecordError::Value { field, found: escape_value(found), expected }
+}
+
+/// A value for a message: short, on one line, without control characters.
+pub(crate) fn escape_value(text: &str) -> String {
+    text.chars().take(60).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fields(value: Value) -> Fields {
+        value.as_object().unwrap().clone()
+    }
+
+    fn task(extra: Value) -> Result<Task, RecordError> {
+        let mut all = fields(json!({"type": "task", "name": "T", "parent_matter": "[[matter/m]]"}));
+        all.extend(fields(extra));
+        Task::read(&all)
+    }
+
+    #[test]
+    fn a_state_is_read_in_any_case_and_an_unknown_one_is_named() {
+        assert_eq!(task(json!({"state": "DONE"})).unwrap().state, RecordState::Done);
+        let message = task(json!({"state": "opne"})).unwrap_err().to_string();
+        assert_eq!(message, "`state` is `opne`, expected `open`, `done` or `archived`");
+    }
+
+    #[test]
+    fn a_malformed_next_check_counts_as_none() {
+        assert_eq!(task(json!({"next_check_after": "soon"})).unwrap().next_check_after, None);
+        assert_eq!(task(json!({"next_check_after": ["x"]})).unwrap().next_check_after, None);
+    }
+
+    #[test]
+    fn a_malformed_snooze_is_an_error_because_a_guess_would_act_against_a_human() {
+        assert!(task(json!({"snoozed_until": "after the holidays"})).is_err());
+    }
+
+    #[test]
+    fn a_message_holds_no_control_characters() {
+        let message = task(json!({"state": "a\nERROR forged \u{1b}[31m"})).unwrap_err().to_string();
+        assert!(!message.contains('\n') && !message.contains('\u{1b}'), "{message}");
+    }
+
+    #[test]
+    fn a_confidence_out_of_range_is_refused() {
+        let mut all = fields(json!({
+            "type": "signal", "created": "2026-11-01", "source_type": "gmail", "raw_quote": "q", "target_kind": "task",
+            "target_path": "task/t.md", "target_confidence": 0.9, "effect": "mutation", "effect_confidence": 0.9,
+            "mutation_proposal": {"class": "state_change", "set": {"state": "done"}}
+        }));
+        assert_eq!(crate::signals::signal::Signal::read(&all).unwrap().proposed_state(), Some(RecordState::Done));
+        all.insert("effect_confidence".into(), json!(1.5));
+        assert!(crate::signals::signal::Signal::read(&all).is_err());
+    }
+
+    #[test]
+    fn a_ceiling_that_is_there_but_unreadable_means_ask() {
+        assert_eq!(Instinct::read(&fields(json!({"ceiling": 3}))).ceiling, Some(Ceiling::Ask));
+        assert_eq!(Instinct::read(&fields(json!({}))).ceiling, None);
+        let start = |fields_| Instinct::read(&fields(fields_)).start;
+        assert_eq!(start(json!({"confidence": 0.82})), Some(0.82));
+        assert_eq!(start(json!({"confidence": 0.9, "initial_confidence": 0.82, "counted": 3})), Some(0.82));
+        assert_eq!(start(json!({"confidence": 0.9, "counted": 0})), None, "that one is ours");
+        for none in [json!(82), json!(-0.1), json!("0.82"), json!(null)] {
+            assert_eq!(start(json!({"confidence": none})), None);
+        }
+        let seen = |status| Instinct::read(&fields(json!({"observations": 60, "status": status}))).observations;
+        assert_eq!((seen("live"), seen("pruned")), (60, 0), "a pruned source is a stranger");
+    }
+}

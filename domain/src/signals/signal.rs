@@ -1,0 +1,309 @@
+//! A signal: one distilled fact that points at a task or a matter, with its source word for word.
+//!
+//! People and other tools may write signals too, so reading is strict where a decision leans on a
+//! field and forgiving where it does not. What [`Signal::render`] writes reads back equal. The
+//! steward and the router read signals; nobody follows what a signal's text says.
+
+use crate::action::mutation::{Mutation, format_link};
+use crate::action::plan::ContentHash;
+use crate::record::entity::{
+    RecordError, RecordState, SignalEffect, check_type, invalid_value, read_confidence, read_effect, read_instant,
+    read_text, require_text,
+};
+use crate::record::frontmatter::{self, RecordFields};
+use crate::record::path::{PathError, RecordKind, RecordPath, parse_link};
+use crate::record::plain_text;
+use crate::time;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Longest quote that is kept, in characters (S3-30).
+pub const MAX_QUOTE_CHARS: usize = 200;
+/// Longest note that the clerk sees, in characters (S3-22).
+pub const MAX_NOTE_CHARS: usize = 50;
+/// Longest name of a source, in characters: it stands in every record that cites it.
+pub const MAX_SOURCE_CHARS: usize = 200;
+/// Longest part of a source's name that stands in the name of its instinct.
+const KEY_CHARS: usize = 80;
+/// Most candidates that a signal keeps (S3-30).
+pub const MAX_CANDIDATES: usize = 5;
+
+/// A source's name as trust and budgets go by it, which is also the name of its instinct's file.
+///
+/// `Bank` is `bank`. Where letters, digits and hyphens do not tell the whole name, as in `mail:ann@b.example`,
+/// the first 16 digits of its SHA-256 stand behind what they tell, so that no two names share a file.
+#[must_use]
+pub fn source_key(name: &str) -> String {
+    let name = name.trim().to_lowercase();
+    let told: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(KEY_CHARS).collect();
+    if told == name && !told.is_empty() && !told.starts_with('-') {
+        return told;
+    }
+    let (told, hash) = (told.trim_matches('-'), ContentHash::hash_bytes(name.as_bytes()));
+    format!("{}-{}", if told.is_empty() { "source" } else { told }, &hash.as_str()[..16])
+}
+
+/// Where a signal stands on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalStatus {
+    /// Nobody has acted upon it.
+    Unrouted,
+    /// Acted upon, by us or by hand.
+    Applied,
+    /// It will not be acted upon; the reason says why.
+    Skipped,
+    /// It waits for a human, or for a mode in which it may act.
+    Pending,
+    /// It asks something of the principal.
+    ActionPending,
+}
+
+impl SignalStatus {
+    const ALL: [Self; 5] = [Self::Unrouted, Self::Applied, Self::Skipped, Self::Pending, Self::ActionPending];
+
+    /// The word written into a record.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unrouted => "unrouted",
+            Self::Applied => "applied",
+            Self::Skipped => "skipped",
+            Self::Pending => "pending",
+            Self::ActionPending => "action_pending",
+        }
+    }
+
+    /// Reads a status in any case; one that is unknown says nothing and so counts as unrouted.
+    #[must_use]
+    pub fn parse_or_unrouted(text: &str) -> Self {
+        let word = text.trim().to_ascii_lowercase();
+        Self::ALL.into_iter().find(|s| s.as_str() == word).unwrap_or(Self::Unrouted)
+    }
+}
+
+/// A record that a signal may be about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetCandidate {
+    pub path: RecordPath,
+    /// 0 to 1.
+    pub score: f64,
+}
+
+/// One distilled fact that points at a task or matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    pub created: DateTime<Utc>,
+    /// The stream event it was read from; `None` where a human or another tool wrote it.
+    pub source_event: Option<RecordPath>,
+    /// When it happened, as its source says.
+    pub origin_at: Option<DateTime<Utc>>,
+    /// The pattern of its source, as in `mail:billing@vendor.example`; at most 200 characters.
+    pub source_type: String,
+    /// Word for word; at most 200 characters are kept.
+    pub raw_quote: String,
+    /// `None` where no one record could be told: nothing acts upon it until a human names one.
+    pub target: Option<RecordPath>,
+    /// 0 to 1.
+    pub target_confidence: f64,
+    /// What else it may be about, the likeliest first; at most 5.
+    pub candidates: Vec<TargetCandidate>,
+    pub effect: SignalEffect,
+    /// `None` when nothing usable is proposed.
+    pub proposal: Option<Mutation>,
+    /// 0 to 1.
+    pub effect_confidence: f64,
+    /// In the words of whoever extracted it. Untrusted.
+    pub reasoning: String,
+    pub status: SignalStatus,
+    /// Why the status is what it is.
+    pub reason: Option<String>,
+}
+
+impl Signal {
+    /// Understands a signal's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &RecordFields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Signal)?;
+        let kind = match require_text(fields, "target_kind")?.as_str() {
+            "task" => RecordKind::Task,
+            "matter" => RecordKind::Matter,
+            other => return Err(invalid_value("target_kind", other, "`task` or `matter`")),
+        };
+        let candidates = read_candidates(fields);
+        let target = match read_text(fields, "target_path")? {
+            Some(target) => Some(read_target_link(kind, "target_path", &target)?),
+            None if candidates.is_empty() => return Err(RecordError::Missing { field: "target_path" }),
+            None => None,
+        };
+        let source_type = require_text(fields, "source_type")?;
+        if source_type.trim().is_empty() || source_type.chars().count() > MAX_SOURCE_CHARS {
+            return Err(invalid_value("source_type", &source_type, "1 to 200 characters"));
+        }
+        Ok(Self {
+            created: read_instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
+            source_event: read_text(fields, "source_event_path")?.and_then(|t| RecordPath::parse(t.trim()).ok()),
+            origin_at: read_text(fields, "origin_at")?.and_then(|t| time::parse(&t)),
+            source_type,
+            raw_quote: require_text(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
+            target,
+            target_confidence: read_confidence(fields, "target_confidence")?,
+            candidates,
+            effect: read_effect(fields)?,
+            proposal: fields.get("mutation_proposal").and_then(|p| Mutation::from_proposal(p).ok()),
+            effect_confidence: read_confidence(fields, "effect_confidence")?,
+            reasoning: read_text(fields, "reasoning").ok().flatten().unwrap_or_default(),
+            status: SignalStatus::parse_or_unrouted(&read_text(fields, "status")?.unwrap_or_default()),
+            reason: read_text(fields, "reason").ok().flatten(),
+        })
+    }
+
+    /// The signal's file.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let kind = self.target.as_ref().or(self.candidates.first().map(|c| &c.path));
+        let kind = if kind.is_some_and(|p| p.kind() == RecordKind::Matter) { "matter" } else { "task" };
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+        put("type", json!("signal"));
+        put("created", json!(time::format_millis(self.created)));
+        put("source_event_path", json!(self.source_event));
+        put("origin_at", json!(self.origin_at.map(time::format_millis)));
+        put("source_type", json!(self.source_type));
+        put("raw_quote", json!(self.raw_quote));
+        put("target_kind", json!(kind));
+        put("target_path", json!(self.target.as_ref().map(format_link)));
+        put("target_confidence", json!(self.target_confidence));
+        put("target_candidates", json!(self.candidates));
+        put("effect", json!(self.effect));
+        put("mutation_proposal", self.proposal.as_ref().map_or(Value::Null, Mutation::to_proposal));
+        put("effect_confidence", json!(self.effect_confidence));
+        put("reasoning", json!(self.reasoning));
+        put("status", json!(self.status.as_str()));
+        put("reason", json!(self.reason));
+        frontmatter::render_document(&fields, &format!("> {}\n", plain_text::escape_one_line(&self.raw_quote)))
+    }
+
+    /// Where a signal of this quote of this event is filed: `signal/<ts>-<hash8>.md`.
+    ///
+    /// The same event and quote give the same name however often the event is read (S3-28), so
+    /// `created` must be the event's own instant.
+    ///
+    /// # Errors
+    /// [`PathError`]; cannot happen for a checked path.
+    pub fn record_path(event: &RecordPath, quote: &str, created: DateTime<Utc>) -> Result<RecordPath, PathError> {
+        let hash = ContentHash::hash_bytes(format!("{event}\n{quote}").as_bytes());
+        RecordPath::new(RecordKind::Signal, &format!("{}-{}", time::format_compact(created), &hash.as_str()[..8]))
+    }
+
+    /// The state that a `state_change` proposal asks for.
+    #[must_use]
+    pub fn proposed_state(&self) -> Option<RecordState> {
+        match self.proposal {
+            Some(Mutation::StateChange { to }) => Some(to),
+            Some(Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } | Mutation::Related { .. }) | None => {
+                None
+            }
+        }
+    }
+
+    /// Already acted upon, by us or by hand.
+    #[must_use]
+    pub fn is_applied(&self) -> bool {
+        self.status == SignalStatus::Applied
+    }
+
+    /// What the clerk sees of the quote: at most 50 characters, word for word.
+    #[must_use]
+    pub fn clerk_note(&self) -> String {
+        self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
+    }
+}
+
+fn read_target_link(kind: RecordKind, field: &'static str, link: &str) -> Result<RecordPath, RecordError> {
+    parse_link(kind, link).map_err(|source| RecordError::Link { field, source })
+}
+
+/// Those candidates that can be read; a list by hand need not be perfect.
+fn read_candidates(fields: &RecordFields) -> Vec<TargetCandidate> {
+    let list = fields.get("target_candidates").and_then(Value::as_array);
+    let read = |one: &Value| serde_json::from_value(one.clone()).ok();
+    list.into_iter().flatten().filter_map(read).take(MAX_CANDIDATES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signal() -> Signal {
+        Signal {
+            created: time::parse("2026-11-20T08:00:00.120Z").unwrap(),
+            source_event: Some(RecordPath::parse("stream/mail/20261120T080000Z-abc.md").unwrap()),
+            origin_at: time::parse("2026-11-20T07:59:00Z"),
+            source_type: "mail:billing@vendor.example".into(),
+            raw_quote: "Your invoice 4711 was *paid*: thank you! [[task/x]] \"ok\"".into(),
+            target: Some(RecordPath::parse("task/pay.md").unwrap()),
+            target_confidence: 0.9,
+            candidates: vec![TargetCandidate { path: RecordPath::parse("task/pay.md").unwrap(), score: 0.9 }],
+            effect: SignalEffect::Mutation,
+            proposal: Some(Mutation::StateChange { to: RecordState::Done }),
+            effect_confidence: 0.97,
+            reasoning: "it says: paid # really".into(),
+            status: SignalStatus::Unrouted,
+            reason: None,
+        }
+    }
+
+    fn read_back(signal: &Signal) -> Signal {
+        let text = signal.render();
+        Signal::read(frontmatter::read_document(text.as_bytes()).unwrap().fields()).unwrap()
+    }
+
+    #[test]
+    fn a_signal_reads_back_as_it_was_written() {
+        let matter = Some(RecordPath::parse("matter/farm.md").unwrap());
+        let all = [
+            signal(),
+            Signal { target: None, status: SignalStatus::Skipped, reason: Some("ambiguous".into()), ..signal() },
+            Signal { target: matter, proposal: None, origin_at: None, source_event: None, ..signal() },
+        ];
+        for signal in all {
+            assert_eq!(read_back(&signal), signal);
+        }
+    }
+
+    #[test]
+    fn the_same_quote_of_the_same_event_has_one_name_and_another_quote_another() {
+        let event = RecordPath::parse("stream/mail/a.md").unwrap();
+        let at = time::parse("2026-11-20T08:00:00Z").unwrap();
+        let name = |quote| Signal::record_path(&event, quote, at).unwrap().to_string();
+        assert_eq!(name("paid"), name("paid"));
+        assert_ne!(name("paid"), name("paid "));
+        assert!(name("paid").starts_with("signal/20261120T080000000Z-"), "{}", name("paid"));
+    }
+
+    #[test]
+    fn a_signal_without_target_and_candidates_is_refused_and_one_with_candidates_waits() {
+        let mut fields = frontmatter::read_document(signal().render().as_bytes()).unwrap().fields().clone();
+        fields.insert("target_path".into(), Value::Null);
+        assert_eq!(Signal::read(&fields).unwrap().target, None);
+        fields.insert("target_candidates".into(), json!([]));
+        assert_eq!(Signal::read(&fields), Err(RecordError::Missing { field: "target_path" }));
+    }
+
+    #[test]
+    fn a_source_without_end_is_refused() {
+        let mut fields = frontmatter::read_document(signal().render().as_bytes()).unwrap().fields().clone();
+        fields.insert("source_type".into(), json!("x".repeat(MAX_SOURCE_CHARS + 1)));
+        assert!(Signal::read(&fields).unwrap_err().to_string().contains("`source_type`"));
+    }
+
+    #[test]
+    fn an_unknown_status_counts_as_unrouted() {
+        assert_eq!(SignalStatus::parse_or_unrouted(" Applied "), SignalStatus::Applied);
+        assert_eq!(SignalStatus::parse_or_unrouted("later"), SignalStatus::Unrouted);
+    }
+}

@@ -1,0 +1,311 @@
+//! What a clerk is asked and what it may answer.
+//!
+//! A clerk sees `{source, ref, note}` of each signal and nothing source-specific. Its answer is
+//! a closed form; [`Verdict::check`] holds it against the question before anything believes it:
+//! text from a model never names a file, a field or a value that code did not offer.
+
+use crate::gates::mode::Ceiling;
+use crate::record::entity::{RecordState, SignalEffect, SurfaceClass};
+use crate::record::path::RecordPath;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Longest reasoning that is kept, in characters; an answer with a longer one is refused.
+pub const MAX_REASONING_CHARS: usize = 2_000;
+/// Most signals that one question carries (S3-22).
+pub const MAX_EVIDENCE: usize = 50;
+
+/// One signal, as the question carries it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SignalEvidence {
+    pub source: String,
+    #[serde(rename = "ref")]
+    pub reference: RecordPath,
+    /// At most 50 characters, verbatim from the source. Untrusted.
+    pub note: String,
+    pub created: DateTime<Utc>,
+    pub effect: SignalEffect,
+    pub proposed_state: Option<RecordState>,
+    /// 0 to 1.
+    pub target_confidence: f64,
+    /// 0 to 1.
+    pub effect_confidence: f64,
+    /// How often this source was right before.
+    pub observations: u32,
+    /// The ceiling a human set for this source.
+    pub ceiling: Ceiling,
+}
+
+/// The task a question is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuestionSubject {
+    pub task: RecordPath,
+    pub task_name: String,
+    pub matter: RecordPath,
+    pub matter_name: String,
+    pub state: RecordState,
+    pub surface_class: SurfaceClass,
+    pub due: Option<DateTime<Utc>>,
+}
+
+/// One question to a clerk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClerkQuestion {
+    pub subject: QuestionSubject,
+    pub evidence: Vec<SignalEvidence>,
+    /// What was wrong with the first answer; set on the stricter second try.
+    pub complaint: Option<String>,
+    /// The moment of the look, so that a clerk needs no clock.
+    pub asked_at: DateTime<Utc>,
+}
+
+impl ClerkQuestion {
+    /// All that an answer depends on, as JSON: the question without the moment at which it is asked.
+    #[must_use]
+    pub fn evidence_bytes(&self) -> Vec<u8> {
+        let timeless = Self { asked_at: DateTime::UNIX_EPOCH, ..self.clone() };
+        // Texts, numbers and lists, written to memory: there is nothing that could fail.
+        serde_json::to_vec(&timeless).unwrap_or_default()
+    }
+}
+
+/// What a clerk makes of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
+    StillActive,
+    LikelyDone,
+    NeedsInput,
+    StaleArchiveCandidate,
+}
+
+impl Judgement {
+    /// Every judgement, in the order of the schema.
+    pub const ALL: [Self; 4] = [Self::StillActive, Self::LikelyDone, Self::NeedsInput, Self::StaleArchiveCandidate];
+
+    /// The word used in records, schemas and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StillActive => "still_active",
+            Self::LikelyDone => "likely_done",
+            Self::NeedsInput => "needs_input",
+            Self::StaleArchiveCandidate => "stale_archive_candidate",
+        }
+    }
+
+    /// The state the task would take; `None` where nothing would change.
+    #[must_use]
+    pub fn proposed_state(self) -> Option<RecordState> {
+        match self {
+            Self::StillActive | Self::NeedsInput => None,
+            Self::LikelyDone => Some(RecordState::Done),
+            Self::StaleArchiveCandidate => Some(RecordState::Archived),
+        }
+    }
+}
+
+/// A clerk's answer, checked against its question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    pub decision: Judgement,
+    /// 0 to 1.
+    pub confidence: f64,
+    pub reasoning: String,
+    /// Refs of the signals the answer rests on, each one that was given.
+    pub evidence: Vec<RecordPath>,
+    /// What each source contributed, 0 to 1, by source name.
+    pub source_contributions: BTreeMap<String, f64>,
+}
+
+/// What is wrong with an answer; the text goes back to the clerk on the stricter try.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum VerdictError {
+    #[error("the answer is not the JSON object asked for: {0}")]
+    Form(String),
+    #[error("`{field}` is {value}, which is not a number from 0 to 1")]
+    Range { field: String, value: f64 },
+    #[error("`evidence` names a signal that was not given")]
+    InventedEvidence,
+    #[error("`evidence` names a signal twice")]
+    RepeatedEvidence,
+    #[error("`source_contributions` names a source that was not given")]
+    InventedSource,
+    #[error("`source_contributions` misses `{0}`: name every source, with 0 where it contributed nothing")]
+    MissingSource(String),
+    #[error("`{0}` proposes a change without naming any evidence")]
+    NoEvidence(&'static str),
+    #[error("`reasoning` is empty or longer than {MAX_REASONING_CHARS} characters")]
+    Reasoning,
+}
+
+impl Verdict {
+    /// Reads an answer and holds it against the question.
+    ///
+    /// # Errors
+    /// [`VerdictError`] for anything outside the closed form: unknown fields, numbers out of
+    /// range, evidence or sources that were not given, a change without evidence.
+    pub fn parse_answer(answer: &str, question: &ClerkQuestion) -> Result<Self, VerdictError> {
+        let form = |e: serde_json::Error| VerdictError::Form(e.to_string());
+        let verdict: Self = serde_json::from_str(answer.trim()).map_err(form)?;
+        // Serde also reads a struct from a list and a word from `{"word": null}`; the schema does not.
+        let shape: Value = serde_json::from_str(answer.trim()).map_err(form)?;
+        if !shape.get("decision").is_some_and(Value::is_string) {
+            return Err(VerdictError::Form("`decision` is not a word of an object".to_owned()));
+        }
+        verdict.check_ranges()?;
+        verdict.check_references(question)?;
+        let length = verdict.reasoning.chars().count();
+        if verdict.reasoning.trim().is_empty() || length > MAX_REASONING_CHARS {
+            return Err(VerdictError::Reasoning);
+        }
+        if verdict.decision.proposed_state().is_some() && verdict.evidence.is_empty() {
+            return Err(VerdictError::NoEvidence(verdict.decision.as_str()));
+        }
+        Ok(verdict)
+    }
+
+    fn check_ranges(&self) -> Result<(), VerdictError> {
+        let contributions = self.source_contributions.iter().map(|(k, v)| (k.as_str(), *v));
+        for (field, value) in contributions.chain([("confidence", self.confidence)]) {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(VerdictError::Range { field: field.to_owned(), value });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_references(&self, question: &ClerkQuestion) -> Result<(), VerdictError> {
+        for (i, reference) in self.evidence.iter().enumerate() {
+            if !question.evidence.iter().any(|e| &e.reference == reference) {
+                return Err(VerdictError::InventedEvidence);
+            }
+            if self.evidence[..i].contains(reference) {
+                return Err(VerdictError::RepeatedEvidence);
+            }
+        }
+        for source in self.source_contributions.keys() {
+            if !question.evidence.iter().any(|e| &e.source == source) {
+                return Err(VerdictError::InventedSource);
+            }
+        }
+        // A source left out is not a source that contributed nothing: learning would lower it for a slip of form.
+        let missing = question.evidence.iter().find(|e| !self.source_contributions.contains_key(&e.source));
+        missing.map_or(Ok(()), |e| Err(VerdictError::MissingSource(e.source.clone())))
+    }
+
+    /// The stand-in when no usable answer came: nothing changes, confidence 0.3 (S3-25).
+    #[must_use]
+    pub fn fallback(reason: &str) -> Self {
+        Self {
+            decision: Judgement::StillActive,
+            confidence: 0.3,
+            reasoning: format!("fallback: {}", reason.chars().take(300).collect::<String>()),
+            evidence: Vec::new(),
+            source_contributions: BTreeMap::new(),
+        }
+    }
+}
+
+/// The JSON schema of an answer to this question: closed, with the refs that were given.
+///
+/// It uses only what strict mode of the common servers takes: lengths of texts are left to
+/// [`Verdict::check`], since some servers refuse a whole schema for them.
+#[must_use]
+pub fn answer_schema(question: &ClerkQuestion) -> Value {
+    let mut refs: Vec<&str> = question.evidence.iter().map(|e| e.reference.as_str()).collect();
+    refs.sort_unstable();
+    refs.dedup();
+    let mut sources: Vec<&str> = question.evidence.iter().map(|e| e.source.as_str()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let contributions: serde_json::Map<String, Value> =
+        sources.iter().map(|s| ((*s).to_owned(), json!({"type": "number", "minimum": 0, "maximum": 1}))).collect();
+    let item = if refs.is_empty() { json!({"type": "string"}) } else { json!({"type": "string", "enum": refs}) };
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["decision", "confidence", "reasoning", "evidence", "source_contributions"],
+        "properties": {
+            "decision": {"type": "string", "enum": Judgement::ALL.map(Judgement::as_str)},
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+            "reasoning": {"type": "string"},
+            "evidence": {"type": "array", "items": item, "maxItems": refs.len()},
+            "source_contributions": {
+                "type": "object", "additionalProperties": false, "properties": contributions, "required": sources,
+            },
+        },
+    })
+}
+
+/// Tokens a provider says it used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenUsage {
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+}
+
+/// Who answered, for the audit record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClerkMark {
+    pub provider: String,
+    pub model: String,
+    /// The first 16 digits of the SHA-256 of the address that was asked, in hex, since an address may name an
+    /// account; empty where no server was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server: String,
+    /// SHA-256 of the prompt that was sent, in hex.
+    pub prompt_sha256: String,
+    pub tokens: TokenUsage,
+    /// The answer is a stand-in because the clerk gave none that could be used.
+    pub fallback: bool,
+    /// The answer was given to the same evidence before: nobody was asked, and no token was used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+}
+
+/// A verdict, and who gave it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttributedVerdict {
+    pub verdict: Verdict,
+    pub clerk: ClerkMark,
+}
+
+impl AttributedVerdict {
+    /// The same judgement for evidence that is met again; `None` where it does not hold against the question.
+    #[must_use]
+    pub fn recall_for(self, question: &ClerkQuestion) -> Option<Self> {
+        let answer = serde_json::to_string(&self.verdict).ok()?;
+        let verdict = Verdict::parse_answer(&answer, question).ok()?;
+        Some(Self { verdict, clerk: ClerkMark { tokens: TokenUsage::default(), cached: true, ..self.clerk } })
+    }
+}
+
+/// What came of one call. Every way it can end is a value, not an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ClerkCallOutcome {
+    /// An answer that holds against its question.
+    Answered { verdict: Verdict },
+    /// An answer outside the closed form; one stricter try is left.
+    BadAnswer { complaint: String },
+    /// The provider said 429; seconds until it may be asked again, if it said.
+    RateLimited { retry_after_seconds: Option<u64> },
+    /// No answer: time-out, connection, status 5xx, over the size limit, refused key.
+    Failed { reason: String },
+    /// No request left the process, so the call costs nothing.
+    NotSent { reason: String },
+}
+
+/// One call's outcome and its marks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClerkReply {
+    pub outcome: ClerkCallOutcome,
+    pub clerk: ClerkMark,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The notes of processes that listen for a vault which another may hold, as `steward serve` does.
+//!
+//! Each lies in the state folder as a file of its own, locked for as long as its process lives: one that nobody locks was
+//! left by a process that died, and counts no more. Commands find the address by them. Who holds the vault is told by
+//! another note ([`crate::http::holder`]).
+
+use crate::http::holder::{ProcessRecordError, VaultHolder};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use steward_vault::files::private;
+use steward_vault::files::root::VaultRoot;
+
+const PREFIX: &str = "serve-";
+const SUFFIX: &str = ".json";
+
+/// Where the dashboard and the control API of a vault are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerEndpoint {
+    pub listen: SocketAddr,
+    /// It is spoken to by TLS there.
+    #[serde(default)]
+    pub encrypted: bool,
+    /// The certificate that is shown there, in PEM, its own first.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// The first name by which others reach it, perhaps with a port.
+    #[serde(default)]
+    pub host: Option<String>,
+}
+
+impl ServerEndpoint {
+    /// As it is written: `https://127.0.0.1:8420`.
+    #[must_use]
+    pub fn to_url(&self) -> String {
+        format!("{}://{}", if self.encrypted { "https" } else { "http" }, self.listen)
+    }
+
+    /// The door of a vault: of the process that holds it, else of one that listens beside.
+    #[must_use]
+    pub fn find_for_vault(root: &VaultRoot, state_dir: &Path) -> Option<Self> {
+        let held = match VaultHolder::read(root, state_dir) {
+            VaultHolder::Runs(note) => note.server_endpoint(),
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
+        };
+        held.or_else(|| ListenerRecord::read_all(state_dir).into_iter().next().map(|serving| serving.door))
+    }
+}
+
+/// What a process says of itself that listens and holds no vault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerRecord {
+    pub pid: u32,
+    #[serde(flatten)]
+    pub door: ServerEndpoint,
+}
+
+/// A note that was left. It goes with this value, and counts no more once the process is gone.
+#[derive(Debug)]
+pub struct ListenerRecordGuard {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for ListenerRecordGuard {
+    fn drop(&mut self) {
+        // Left behind it is a note that nobody locks.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl ListenerRecord {
+    /// Leaves the note, and sweeps out those of the dead.
+    ///
+    /// # Errors
+    /// [`ProcessRecordError`] when the state folder cannot be written.
+    pub fn write_locked(&self, state_dir: &Path) -> Result<ListenerRecordGuard, ProcessRecordError> {
+        for (path, note) in list_records(state_dir) {
+            if note.is_none() {
+                // Whoever looks next passes over it again.
+                let _ = fs::remove_file(path);
+            }
+        }
+        // A number of a process is given again, also beside it, in a container of its own.
+        let name = format!("{PREFIX}{}-{}", self.pid, self.door.listen.port());
+        let (path, fresh) = (state_dir.join(format!("{name}{SUFFIX}")), state_dir.join(format!("{name}.new")));
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(private::FILE);
+        let written = options.open(&fresh).and_then(|lock| {
+            lock.lock()?;
+            io::Write::write_all(&mut &lock, text.as_bytes())?;
+            // Locked before it is seen, so that nobody takes it for that of a process that died.
+            fs::rename(&fresh, &path)?;
+            Ok(ListenerRecordGuard { path: path.clone(), _lock: lock })
+        });
+        written.map_err(|source| ProcessRecordError { path, source })
+    }
+
+    /// Everyone who listens beside the holder, in the order of their numbers.
+    #[must_use]
+    pub fn read_all(state_dir: &Path) -> Vec<Self> {
+        let mut all: Vec<Self> = list_records(state_dir).into_iter().filter_map(|(_, note)| note).collect();
+        all.sort_by_key(|serving| (serving.pid, serving.door.listen.port()));
+        all
+    }
+}
+
+/// Every note, with nothing for one that does not count.
+fn list_records(state_dir: &Path) -> Vec<(PathBuf, Option<ListenerRecord>)> {
+    let Ok(entries) = fs::read_dir(state_dir) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let ours = paths.filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+    });
+    ours.map(|path| (read_live_record(&path), path)).map(|(note, path)| (path, note)).collect()
+}
+
+fn read_live_record(path: &Path) -> Option<ListenerRecord> {
+    let file = File::open(path).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => serde_json::from_str(&fs::read_to_string(path).ok()?).ok(),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serving(pid: u32, port: u16) -> ListenerRecord {
+        let listen = SocketAddr::from(([127, 0, 0, 1], port));
+        ListenerRecord { pid, door: ServerEndpoint { listen, encrypted: false, certificate: None, host: None } }
+    }
+
+    #[test]
+    fn a_note_counts_as_long_as_its_process_lives_and_goes_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(ListenerRecord::read_all(dir.path()), []);
+        let (one, other) = (serving(7, 2), serving(7, 1));
+        let (left, beside) = (one.write_locked(dir.path()).unwrap(), other.write_locked(dir.path()).unwrap());
+        assert_eq!(ListenerRecord::read_all(dir.path()), [other.clone(), one]);
+        drop(left);
+        assert_eq!(ListenerRecord::read_all(dir.path()), [other], "its own note alone went");
+        drop(beside);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_note_of_a_process_that_died_counts_no_more_and_is_swept_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let died = dir.path().join("serve-9-9.json");
+        fs::write(&died, serde_json::to_string(&serving(9, 9)).unwrap()).unwrap();
+        assert_eq!(ListenerRecord::read_all(dir.path()), []);
+        let root = VaultRoot::open(dir.path()).unwrap();
+        assert_eq!(ServerEndpoint::find_for_vault(&root, dir.path()), None);
+        let _left = serving(8, 8).write_locked(dir.path()).unwrap();
+        assert!(!died.exists());
+        assert_eq!(
+            ServerEndpoint::find_for_vault(&root, dir.path()).map(|door| door.to_url()).as_deref(),
+            Some("http://127.0.0.1:8")
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! What Temporal knows of our schedules and workers; asked, never told.
+//!
+//! Every question has a short patience: a page says that the server gave no answer rather than wait for one.
+
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use steward_domain::time::format_seconds;
+use temporalio_client::tonic::{Code, IntoRequest};
+use temporalio_client::{Client, NamespacedClient};
+use temporalio_common::protos::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType, WorkflowExecutionStatus};
+use temporalio_common::protos::temporal::api::schedule::v1::ScheduleActionResult;
+use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
+use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
+
+/// How long the server may take to answer: 2 s.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Most runs that failed of which is read.
+const FAILED: i32 = 200;
+/// By which a run says what schedule started it.
+const SCHEDULED_BY: &str = "TemporalScheduledById";
+
+/// The server gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the Temporal server gave no answer ({0})")]
+pub(crate) struct TemporalQueryError(String);
+
+/// Asks the server.
+#[derive(Clone)]
+pub(crate) struct TemporalQueryClient {
+    client: Client,
+}
+
+/// One schedule.
+pub(crate) struct ScheduleDescription {
+    pub(crate) paused: bool,
+    /// What was noted at the pause. Untrusted.
+    pub(crate) note: String,
+    pub(crate) next: Option<DateTime<Utc>>,
+    /// The newest first.
+    pub(crate) recent: Vec<ScheduledRun>,
+}
+
+/// One run that it started.
+pub(crate) struct ScheduledRun {
+    pub(crate) at: Option<DateTime<Utc>>,
+    /// How long after its time it was started, in seconds.
+    pub(crate) late_seconds: i64,
+    pub(crate) workflow: String,
+    pub(crate) run: String,
+    /// `running`, `completed`, `failed`, …, as the schedule last saw it.
+    pub(crate) status: String,
+}
+
+/// A schedule whose run failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FailedSchedule {
+    pub(crate) schedule: String,
+    pub(crate) at: DateTime<Utc>,
+    /// `failed` or `timed out`.
+    pub(crate) status: String,
+}
+
+/// A process that takes work from a queue.
+pub(crate) struct QueueWorker {
+    /// As it calls itself, `<process>@<host>`.
+    pub(crate) name: String,
+    pub(crate) seen_at: Option<DateTime<Utc>>,
+}
+
+impl TemporalQueryClient {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// To ask for all schedules.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// A schedule; `None` when there is none of that id.
+    pub(crate) async fn describe_schedule(&self, id: &str) -> Result<Option<ScheduleDescription>, TemporalQueryError> {
+        let request =
+            svc::DescribeScheduleRequest { namespace: self.client.namespace().to_owned(), schedule_id: id.to_owned() };
+        let mut service = self.client.connection().workflow_service();
+        let asked = tokio::time::timeout(PATIENCE, service.describe_schedule(request.into_request())).await;
+        match asked {
+            Err(_) => Err(timeout_error()),
+            Ok(Err(status)) if status.code() == Code::NotFound => Ok(None),
+            Ok(Err(status)) => Err(TemporalQueryError(status.message().to_owned())),
+            Ok(Ok(answer)) => Ok(Some(parse_schedule(answer.into_inner()))),
+        }
+    }
+
+    /// The schedules whose ids begin so of which a run failed since then, each with its newest such run, the newest first;
+    /// and whether there may be more.
+    pub(crate) async fn list_failed_schedules(
+        &self,
+        prefix: &str,
+        since: DateTime<Utc>,
+    ) -> Result<(Vec<FailedSchedule>, bool), TemporalQueryError> {
+        let query = format!(
+            "{SCHEDULED_BY} STARTS_WITH '{prefix}' AND ExecutionStatus IN ('Failed', 'TimedOut') AND CloseTime > '{}'",
+            format_seconds(since)
+        );
+        let request = svc::ListWorkflowExecutionsRequest {
+            namespace: self.client.namespace().to_owned(),
+            page_size: FAILED,
+            query,
+            ..svc::ListWorkflowExecutionsRequest::default()
+        };
+        let mut service = self.client.connection().workflow_service();
+        let asked = tokio::time::timeout(PATIENCE, service.list_workflow_executions(request.into_request())).await;
+        let answer = asked
+            .map_err(|_| timeout_error())?
+            .map_err(|status| TemporalQueryError(status.message().to_owned()))?
+            .into_inner();
+        let mut newest: BTreeMap<String, FailedSchedule> = BTreeMap::new();
+        for run in answer.executions.into_iter().filter_map(parse_failed_run) {
+            let known = newest.entry(run.schedule.clone()).or_insert_with(|| run.clone());
+            if known.at < run.at {
+                *known = run;
+            }
+        }
+        let mut newest: Vec<FailedSchedule> = newest.into_values().collect();
+        newest.sort_by_key(|run| std::cmp::Reverse(run.at));
+        Ok((newest, !answer.next_page_token.is_empty()))
+    }
+
+    /// Whether a run of this schedule went well after that.
+    pub(crate) async fn has_succeeded_since(
+        &self,
+        schedule: &str,
+        after: DateTime<Utc>,
+    ) -> Result<bool, TemporalQueryError> {
+        // Its id is quoted in the question; one of ours has no quotes.
+        if schedule.contains(['\'', '\\']) {
+            return Ok(false);
+        }
+        let query = format!(
+            "{SCHEDULED_BY} = '{schedule}' AND ExecutionStatus = 'Completed' AND CloseTime > '{}'",
+            after.to_rfc3339()
+        );
+        let request = svc::CountWorkflowExecutionsRequest { namespace: self.client.namespace().to_owned(), query };
+        let mut service = self.client.connection().workflow_service();
+        let asked = tokio::time::timeout(PATIENCE, service.count_workflow_executions(request.into_request())).await;
+        let answer =
+            asked.map_err(|_| timeout_error())?.map_err(|status| TemporalQueryError(status.message().to_owned()))?;
+        Ok(answer.into_inner().count > 0)
+    }
+
+    /// Who took workflow or activity tasks from a queue in the last five minutes.
+    pub(crate) async fn list_queue_workers(
+        &self,
+        queue: &str,
+        kind: TaskQueueType,
+    ) -> Result<Vec<QueueWorker>, TemporalQueryError> {
+        let named =
+            TaskQueue { name: queue.to_owned(), kind: TaskQueueKind::Normal.into(), normal_name: String::new() };
+        let request = svc::DescribeTaskQueueRequest {
+            namespace: self.client.namespace().to_owned(),
+            task_queue: Some(named),
+            task_queue_type: kind.into(),
+            ..svc::DescribeTaskQueueRequest::default()
+        };
+        let mut service = self.client.connection().workflow_service();
+        let asked = tokio::time::timeout(PATIENCE, service.describe_task_queue(request.into_request())).await;
+        let answer =
+            asked.map_err(|_| timeout_error())?.map_err(|status| TemporalQueryError(status.message().to_owned()))?;
+        let pollers = answer.into_inner().pollers.into_iter();
+        Ok(pollers
+            .map(|one| QueueWorker {
+                name: one.identity,
+                seen_at: one.last_access_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
+            })
+            .collect())
+    }
+}
+
+fn parse_failed_run(info: WorkflowExecutionInfo) -> Option<FailedSchedule> {
+    let by = info.search_attributes.and_then(|mut all| all.indexed_fields.remove(SCHEDULED_BY))?;
+    let at = info.close_time.and_then(|at| parse_timestamp(at.seconds, at.nanos))?;
+    Some(FailedSchedule {
+        schedule: serde_json::from_slice(&by.data).ok()?,
+        at,
+        status: describe_run_status(info.status),
+    })
+}
+
+/// A status in words.
+fn describe_run_status(status: i32) -> String {
+    let status = WorkflowExecutionStatus::try_from(status).map_or("", |status| status.as_str_name());
+    status.trim_start_matches("WORKFLOW_EXECUTION_STATUS_").to_ascii_lowercase().replace('_', " ")
+}
+
+fn timeout_error() -> TemporalQueryError {
+    TemporalQueryError(format!("within {} s", PATIENCE.as_secs()))
+}
+
+fn parse_timestamp(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
+}
+
+fn parse_schedule(answer: svc::DescribeScheduleResponse) -> ScheduleDescription {
+    let state = answer.schedule.and_then(|schedule| schedule.state).unwrap_or_default();
+    let info = answer.info.unwrap_or_default();
+    let mut recent: Vec<ScheduledRun> = info.recent_actions.into_iter().map(parse_run).collect();
+    recent.sort_by_key(|run| std::cmp::Reverse(run.at));
+    let next = info
+        .future_action_times
+        .into_iter()
+        .filter_map(|at| parse_timestamp(at.seconds, at.nanos))
+        .min()
+        .filter(|_| !state.paused);
+    ScheduleDescription { paused: state.paused, note: state.notes, next, recent }
+}
+
+fn parse_run(result: ScheduleActionResult) -> ScheduledRun {
+    let (due, begun) = (
+        result.schedule_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
+        result.actual_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
+    );
+    let started = result.start_workflow_result.unwrap_or_default();
+    ScheduledRun {
+        at: begun.or(due),
+        late_seconds: due.zip(begun).map_or(0, |(due, begun)| (begun - due).num_seconds().max(0)),
+        workflow: started.workflow_id,
+        run: started.run_id,
+        status: describe_run_status(result.start_workflow_status),
+    }
+}

@@ -1,0 +1,65 @@
+//! The words that an action rests on, as whole as they can be told.
+//!
+//! An audit record keeps the first 50 characters of a quote; the signal's own record has up to 200. That one a human may
+//! have edited since, so it is believed only where it still begins with what was kept. All of it is a stranger's.
+
+use super::FactsError;
+use super::action::Action;
+use super::signal;
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::signal::MAX_NOTE_CHARS;
+use steward_vault::files::root::VaultRoot;
+
+/// Gives what is cited its whole words. Reads one file for each quote that was cut.
+///
+/// # Errors
+/// None for a signal that is gone or cannot be read: what was kept of it stays.
+pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
+    let root = root.clone();
+    let read = move || {
+        for cited in
+            actions.iter_mut().flat_map(|action| &mut action.evidence).filter(|cited| is_cut_quote(&cited.quote))
+        {
+            let path = RecordPath::parse(&cited.signal).ok();
+            if let Some(filed) = path.and_then(|path| signal::read_signal(&root, path).ok()) {
+                cited.words = choose_quote(&cited.quote, filed.signal.raw_quote);
+            }
+        }
+        actions
+    };
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
+}
+
+/// What a record kept, and whether that may be less than was said.
+pub(crate) fn mark_cut_quote(note: &str) -> String {
+    if is_cut_quote(note) { format!("{}…", note.trim_end()) } else { note.to_owned() }
+}
+
+fn is_cut_quote(note: &str) -> bool {
+    note.chars().count() >= MAX_NOTE_CHARS
+}
+
+fn choose_quote(note: &str, whole: String) -> String {
+    if whole.starts_with(note) { whole } else { mark_cut_quote(note) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quote_that_was_cut_says_so_and_one_that_was_edited_since_is_not_believed() {
+        let note = "So sorry about the bank. Could you wait until the ";
+        assert_eq!(note.chars().count(), MAX_NOTE_CHARS);
+        assert_eq!(mark_cut_quote(note), "So sorry about the bank. Could you wait until the…");
+        assert_eq!(mark_cut_quote("it is paid"), "it is paid");
+        let whole = format!("{note}first, or shall I pay half now?");
+        assert_eq!(choose_quote(note, whole.clone()), whole);
+        assert_eq!(
+            choose_quote(note, "The bank confirms that all is paid, at last, and says thanks".into()),
+            mark_cut_quote(note)
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! The schedules of ours at Temporal: the listing, page by page.
+//!
+//! A listing costs one call for a thousand schedules and may lag behind by moments; it counts only when every page of
+//! it came. Nothing is changed here.
+
+use chrono::{DateTime, Utc};
+use mark::ScheduleMark;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_vault::files::identity::VaultId;
+use steward_workflows::CALIBRATION_SCHEDULE;
+use steward_workflows::DRILL_SCHEDULE;
+use steward_workflows::EXTRACT_SCHEDULE;
+use steward_workflows::PURGE_SCHEDULE;
+use steward_workflows::ROUTER_SCHEDULE;
+use steward_workflows::SCHEDULE_PREFIX;
+use steward_workflows::TRACKER_SCHEDULE;
+use temporalio_client::Client;
+use temporalio_client::tonic::{Request, Status};
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleActionResult, ScheduleListEntry};
+use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
+
+pub mod mark;
+pub mod registered;
+
+/// The workflow that ticks a matter; a schedule that starts anything else is not ours.
+pub const STEWARD: &str = "StewardWorkflow";
+/// What the ids of all schedules of ours begin with, those of no matter included.
+pub const EVERY_PREFIX: &str = "al-";
+/// The schedules that belong to no matter, with the workflow that each starts.
+pub const HOUSE: [(&str, &str); 6] = [
+    (EXTRACT_SCHEDULE, "ExtractWorkflow"),
+    (ROUTER_SCHEDULE, "RouterWorkflow"),
+    (TRACKER_SCHEDULE, "TrackerWorkflow"),
+    (CALIBRATION_SCHEDULE, "ReversalCalibrationWorkflow"),
+    (DRILL_SCHEDULE, "ReversibilityDrillWorkflow"),
+    (PURGE_SCHEDULE, "PurgeWorkflow"),
+];
+/// Schedules in one page of a listing; the server gives no more at once.
+const PAGE: i32 = 1000;
+/// Most pages of one listing: 100,000 schedules.
+const PAGES: usize = 100;
+/// How long the server may take for one page: 10 s.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why schedules could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleListingError {
+    /// It failed before its last page; nothing was done.
+    #[error("list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again", source.message(), source.code())]
+    Broken {
+        /// Counted from 1.
+        page: usize,
+        source: Box<Status>,
+    },
+    /// The server answered with a page it had given before; nothing was done.
+    #[error("list the schedules: the server repeats page {page}; nothing was changed, the next round tries again")]
+    Repeats {
+        /// Counted from 1.
+        page: usize,
+    },
+    /// The server took too long for a page; nothing was done.
+    #[error("list the schedules (page {page}): no answer within {} s; nothing was changed, the next round tries again", PATIENCE.as_secs())]
+    Late {
+        /// Counted from 1.
+        page: usize,
+    },
+    /// There are more than 100,000; nothing was done.
+    #[error("list the schedules: more than {PAGES} pages of {PAGE}; nothing was changed: are all of them Steward's?")]
+    Endless,
+}
+
+/// Whether a pause with this note was made by us, because the matter is done; any other is a person's.
+///
+/// The words are those of the notes that the worker leaves.
+#[must_use]
+pub fn is_our_pause(note: &str) -> bool {
+    note.starts_with("Paused by Steward:")
+}
+
+/// Those of ours that a person paused, by id, of so many pages of paused ones at most; and whether there are more pages.
+///
+/// # Errors
+/// [`ScheduleListingError`].
+pub(crate) async fn list_paused_by_hand(
+    client: &Client,
+    (pages, now): (usize, DateTime<Utc>),
+) -> Result<(Vec<ScheduleRow>, bool), ScheduleListingError> {
+    let query = format!("ScheduleId STARTS_WITH '{EVERY_PREFIX}' AND TemporalSchedulePaused = true");
+    let (entries, more) = query_entries(client, query, pages).await?;
+    let rows = entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now));
+    // The listing may lag behind what it is filtered by.
+    Ok((rows.filter(|row| row.paused && !is_our_pause(&row.note)).collect(), more))
+}
+
+/// One run that a schedule started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecentScheduleRun {
+    /// When it was started.
+    pub at: Option<DateTime<Utc>>,
+    pub workflow_id: String,
+    /// `running`, `completed`, `failed`, `timed_out`, …: as the schedule last saw it.
+    pub status: String,
+}
+
+/// One schedule of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScheduleRow {
+    pub id: String,
+    /// The vault whose schedule it is, as far as it says so.
+    pub vault: Option<VaultId>,
+    /// The path its id names; `None` for an id that no matter can have.
+    pub matter: Option<String>,
+    /// Seconds between two ticks; 0 when it has no interval, or more than one.
+    pub interval_seconds: u64,
+    /// Seconds into the interval at which it ticks.
+    pub phase_seconds: u64,
+    pub paused: bool,
+    /// Untrusted.
+    pub note: String,
+    /// `None` when it is paused, or when the listing knows of none yet.
+    pub next_run: Option<DateTime<Utc>>,
+    /// Newest first; the server keeps the last few.
+    pub recent: Vec<RecentScheduleRun>,
+}
+
+impl ScheduleRow {
+    /// Whether it names another vault than this one; `None` is a vault that has no id yet.
+    #[must_use]
+    pub fn is_of_other_vault(&self, ours: Option<VaultId>) -> bool {
+        is_other_vault(self.vault, ours)
+    }
+}
+
+/// Whether a schedule that names `vault` belongs to another vault than `ours`.
+#[must_use]
+pub fn is_other_vault(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
+    vault.is_some() && vault != ours
+}
+
+/// The schedules of ours whose ids begin so, by id; `now` tells which of the listed times is the next.
+///
+/// # Errors
+/// [`ScheduleListingError`].
+pub async fn list_schedules(
+    client: &Client,
+    prefix: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<ScheduleRow>, ScheduleListingError> {
+    let entries = list_entries(client, prefix).await?;
+    Ok(entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now)).collect())
+}
+
+/// Whether a schedule is one of Steward's, of whatever vault.
+#[must_use]
+pub fn is_steward_schedule(entry: &ScheduleListEntry) -> bool {
+    let workflow = workflow_type(entry);
+    let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
+    steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
+}
+
+/// Every schedule whose id begins so, of whatever workflow, by id.
+///
+/// # Errors
+/// [`ScheduleListingError`].
+pub async fn list_entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ScheduleListingError> {
+    let (mut entries, more) = query_entries(client, format!("ScheduleId STARTS_WITH '{prefix}'"), PAGES).await?;
+    if more {
+        return Err(ScheduleListingError::Endless);
+    }
+    entries.retain(|entry| entry.schedule_id.starts_with(prefix));
+    Ok(entries)
+}
+
+/// What a query finds, by id, of so many pages at most; and whether there are more.
+async fn query_entries(
+    client: &Client,
+    query: String,
+    pages: usize,
+) -> Result<(Vec<ScheduleListEntry>, bool), ScheduleListingError> {
+    let mut service = client.connection().workflow_service();
+    let mut found = BTreeMap::new();
+    let mut token = Vec::new();
+    for page in 1..=pages {
+        let request = ListSchedulesRequest {
+            namespace: client.options().namespace.clone(),
+            maximum_page_size: PAGE,
+            next_page_token: token.clone(),
+            query: query.clone(),
+        };
+        let asked = tokio::time::timeout(PATIENCE, service.list_schedules(Request::new(request))).await;
+        let answer = asked.map_err(|_| ScheduleListingError::Late { page })?;
+        let answer =
+            answer.map_err(|status| ScheduleListingError::Broken { page, source: Box::new(status) })?.into_inner();
+        found.extend(answer.schedules.into_iter().map(|entry| (entry.schedule_id.clone(), entry)));
+        if answer.next_page_token.is_empty() {
+            return Ok((found.into_values().collect(), false));
+        }
+        if answer.next_page_token == token {
+            return Err(ScheduleListingError::Repeats { page });
+        }
+        token = answer.next_page_token;
+    }
+    Ok((found.into_values().collect(), true))
+}
+
+/// The workflow that a schedule starts; empty where that is not told.
+#[must_use]
+pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
+    let name = entry.info.as_ref().and_then(|info| info.workflow_type.as_ref());
+    name.map_or("", |name| &name.name)
+}
+
+fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
+    let info = entry.info.unwrap_or_default();
+    let vault = ScheduleMark::find_in_spec(info.spec.as_ref()).and_then(|mark| mark.vault);
+    let intervals = info.spec.map(|spec| spec.interval).unwrap_or_default();
+    let only = if let [only] = &intervals[..] { Some(only) } else { None };
+    let seconds = |seconds: Option<i64>| seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
+    let times = info.future_action_times.iter().filter_map(|at| parse_timestamp(at.seconds, at.nanos));
+    let next_run = times.filter(|at| *at > now).min();
+    let mut recent: Vec<RecentScheduleRun> = info.recent_actions.into_iter().map(parse_recent_run).collect();
+    recent.sort_by_key(|run| std::cmp::Reverse(run.at));
+    ScheduleRow {
+        matter: parse_matter_path(&entry.schedule_id).map(String::from),
+        id: entry.schedule_id,
+        vault,
+        interval_seconds: seconds(only.and_then(|it| it.interval).map(|it| it.seconds)),
+        phase_seconds: seconds(only.and_then(|it| it.phase).map(|it| it.seconds)),
+        next_run: next_run.filter(|_| !info.paused),
+        paused: info.paused,
+        note: info.notes,
+        recent,
+    }
+}
+
+fn parse_recent_run(result: ScheduleActionResult) -> RecentScheduleRun {
+    let at = result.actual_time.or(result.schedule_time);
+    let status = WorkflowExecutionStatus::try_from(result.start_workflow_status);
+    let name = status.map_or("", |status| status.as_str_name()).trim_start_matches("WORKFLOW_EXECUTION_STATUS_");
+    RecentScheduleRun {
+        at: at.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
+        workflow_id: result.start_workflow_result.map(|run| run.workflow_id).unwrap_or_default(),
+        status: name.to_ascii_lowercase(),
+    }
+}
+
+fn parse_timestamp(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
+}
+
+/// The matter whose schedule this id names; `None` for an id that no matter of ours can have.
+#[must_use]
+pub fn parse_matter_path(id: &str) -> Option<RecordPath> {
+    RecordPath::new(RecordKind::Matter, id.strip_prefix(SCHEDULE_PREFIX)?).ok()
+}

@@ -1,0 +1,157 @@
+//! Whether the schedules that a vault should have are at the server.
+//!
+//! A server whose database was deleted or restored has lost them, and says nothing of it. The worker registers them
+//! again; this only compares. Nothing is changed here.
+
+use super::EVERY_PREFIX;
+use super::HOUSE;
+use super::ScheduleListingError;
+use super::is_other_vault;
+use super::is_steward_schedule;
+use super::list_entries;
+use super::mark::ScheduleMark;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use steward_domain::record::entity::RecordState;
+use steward_domain::steward::tick::Cadence;
+use steward_vault::files::identity::VaultId;
+use steward_vault::index::{Index, IndexError};
+use steward_workflows::TRACKER_SCHEDULE;
+use steward_workflows::schedule_id;
+use temporalio_client::Client;
+use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
+
+/// How often a worker compares the schedules, where it did not say: 5 min.
+pub const CHECK_SECONDS: u64 = 300;
+
+/// What a listing says of the schedules that a vault should have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ScheduleComparison {
+    /// How many there should be.
+    pub expected: usize,
+    /// The ids of those that the server does not list.
+    pub missing: BTreeSet<String>,
+    /// Schedules of Steward's in this namespace that name another vault.
+    pub of_another_vault: usize,
+}
+
+impl ScheduleComparison {
+    /// What is wrong, with the fix; `None` when nothing is. `check_every` is how often the worker compares.
+    #[must_use]
+    pub fn describe_fault(&self, check_every: Duration) -> Option<String> {
+        if self.of_another_vault > 0 {
+            return Some(format!(
+                "{} schedules in this namespace belong to another vault: `steward schedules plan` says whose, and the fix",
+                self.of_another_vault
+            ));
+        }
+        if self.missing.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{} of {} schedules are missing at the server; they are registered again within {}",
+            self.missing.len(),
+            self.expected,
+            format_span(check_every)
+        ))
+    }
+}
+
+fn format_span(span: Duration) -> String {
+    match span.as_secs() {
+        seconds if seconds >= 120 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+/// The ids of the schedules that the vault of this index should have.
+///
+/// Without that of the tracker: whether the worker has one is not known here.
+///
+/// # Errors
+/// [`IndexError::Sql`].
+pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
+    let matters = index.list_matters(&Cadence::default()).await?.into_iter();
+    let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
+    let routines = HOUSE.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
+    Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
+}
+
+/// Lists the schedules of the namespace and compares.
+///
+/// # Errors
+/// [`ScheduleListingError`].
+pub async fn compare_schedules(
+    client: &Client,
+    expected: &BTreeSet<String>,
+    ours: Option<VaultId>,
+) -> Result<ScheduleComparison, ScheduleListingError> {
+    Ok(count_missing(&list_entries(client, EVERY_PREFIX).await?, expected, ours))
+}
+
+fn count_missing(
+    entries: &[ScheduleListEntry],
+    expected: &BTreeSet<String>,
+    ours: Option<VaultId>,
+) -> ScheduleComparison {
+    let listed: BTreeMap<&str, &ScheduleListEntry> =
+        entries.iter().map(|entry| (entry.schedule_id.as_str(), entry)).collect();
+    let is_missing = |id: &&String| !listed.contains_key(id.as_str());
+    let names_another = |entry: &&&ScheduleListEntry| {
+        let mark = ScheduleMark::find_in_spec(entry.info.as_ref().and_then(|info| info.spec.as_ref()));
+        is_steward_schedule(entry) && is_other_vault(mark.and_then(|mark| mark.vault), ours)
+    };
+    ScheduleComparison {
+        expected: expected.len(),
+        missing: expected.iter().filter(is_missing).cloned().collect(),
+        of_another_vault: listed.values().filter(names_another).count(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
+    use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleListInfo, ScheduleSpec};
+
+    fn id(last: u8) -> VaultId {
+        format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap()
+    }
+
+    fn entry(slug: &str, vault: Option<VaultId>) -> ScheduleListEntry {
+        let mut spec = ScheduleSpec::default();
+        ScheduleMark { digest: "00".into(), vault, place: None }.write_into_spec(&mut spec);
+        let workflow_type = Some(WorkflowType { name: "StewardWorkflow".into() });
+        let info = ScheduleListInfo { spec: Some(spec), workflow_type, ..Default::default() };
+        ScheduleListEntry { schedule_id: schedule_id(slug), info: Some(info), ..Default::default() }
+    }
+
+    fn expected() -> BTreeSet<String> {
+        ["house", "garden", "shed"].map(schedule_id).into()
+    }
+
+    #[test]
+    fn schedules_that_vanished_are_counted_and_the_fix_says_when_they_come_back() {
+        let listed = [entry("house", Some(id(1))), entry("other", Some(id(1)))];
+        let found = count_missing(&listed, &expected(), Some(id(1)));
+        assert_eq!(found.missing, BTreeSet::from([schedule_id("garden"), schedule_id("shed")]));
+        let told = found.describe_fault(Duration::from_secs(300)).unwrap();
+        assert_eq!(told, "2 of 3 schedules are missing at the server; they are registered again within 5 minutes");
+        assert!(found.describe_fault(Duration::from_secs(90)).unwrap().ends_with("within 90 s"));
+        let all = ["house", "garden", "shed"].map(|slug| entry(slug, Some(id(1))));
+        assert_eq!(count_missing(&all, &expected(), Some(id(1))).describe_fault(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn schedules_of_another_vault_are_told_apart() {
+        let listed = ["house", "garden", "shed"].map(|slug| entry(slug, Some(id(2))));
+        for ours in [Some(id(1)), None] {
+            let found = count_missing(&listed, &expected(), ours);
+            assert_eq!((found.missing.len(), found.of_another_vault), (0, 3));
+            assert!(found.describe_fault(Duration::ZERO).unwrap().contains("another vault"));
+        }
+        let unmarked = ["house", "garden", "shed"].map(|slug| entry(slug, None));
+        assert_eq!(count_missing(&unmarked, &expected(), Some(id(1))).of_another_vault, 0);
+    }
+}

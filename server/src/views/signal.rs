@@ -1,0 +1,138 @@
+//! One signal as every interface explains it: where it came from, why it stands where it does, what would change that.
+//!
+//! Read from its file, its event's and its target's, and from what the state store knows of it. Nearly all of it is
+//! untrusted.
+
+mod explanation;
+mod orphan;
+
+pub use self::explanation::SignalHistory;
+
+use self::explanation::ReasonAndAdvice;
+
+use serde::Serialize;
+use steward_domain::action::mutation::Mutation;
+use steward_domain::record::entity::{Matter, RecordError, SignalEffect, Task};
+use steward_domain::record::frontmatter::{self, FrontmatterError};
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::signals::route::{RouteSkip, RouteTarget, explain_misfit};
+use steward_domain::signals::signal::Signal;
+use steward_domain::signals::stream::StreamEvent;
+use steward_domain::time::format_millis;
+use steward_vault::files::root::{VaultRoot, VaultRootError};
+
+/// A signal and where it lies.
+#[derive(Serialize)]
+pub struct SignalFile {
+    pub path: RecordPath,
+    #[serde(flatten)]
+    pub signal: Signal,
+    /// Why what it proposes may not be written; `None` where it may, or where it proposes nothing.
+    #[serde(skip)]
+    pub refused: Option<String>,
+}
+
+/// Why a signal stands where it does.
+#[derive(Serialize)]
+pub struct SignalExplanation {
+    #[serde(flatten)]
+    pub filed: SignalFile,
+    /// The event it was read from, if that is still there.
+    pub event: Option<SignalSourceEvent>,
+    pub why: String,
+    pub what_would_change_it: String,
+}
+
+/// What a signal was read from; not its text.
+#[derive(Serialize)]
+pub struct SignalSourceEvent {
+    pub path: RecordPath,
+    /// Untrusted.
+    pub source: String,
+    /// Untrusted.
+    pub author: Option<String>,
+    /// Untrusted.
+    pub subject: Option<String>,
+    pub received_at: String,
+    pub status: &'static str,
+}
+
+/// Why a signal cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum SignalReadError {
+    #[error(transparent)]
+    Root(#[from] VaultRootError),
+    #[error("failed to read {path}: {source}")]
+    Form { path: RecordPath, source: FrontmatterError },
+    #[error("failed to understand {path}: {source}")]
+    Record { path: RecordPath, source: RecordError },
+}
+
+/// Reads a signal.
+///
+/// # Errors
+/// [`SignalReadError`] when it is not there or cannot be understood.
+pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, SignalReadError> {
+    let file = root.read_file(&path)?;
+    let document = frontmatter::read_document(&file.bytes)
+        .map_err(|source| SignalReadError::Form { path: path.clone(), source })?;
+    let signal =
+        Signal::read(document.fields()).map_err(|source| SignalReadError::Record { path: path.clone(), source })?;
+    let proposal = document.fields().get("mutation_proposal").filter(|proposal| !proposal.is_null());
+    let refused = proposal.and_then(|proposal| Mutation::from_proposal(proposal).err()).map(|e| e.to_string());
+    Ok(SignalFile { path, signal, refused })
+}
+
+/// Explains a signal by the files and by what the state store knows of it.
+#[must_use]
+pub fn explain_signal(root: &VaultRoot, filed: SignalFile, history: &SignalHistory) -> SignalExplanation {
+    let event = filed.signal.source_event.as_ref().and_then(|path| read_event(root, path));
+    let ReasonAndAdvice { why, advice } = explanation::explain_status(root, &filed, history);
+    SignalExplanation { filed, event, why, what_would_change_it: advice }
+}
+
+/// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
+fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
+    let signal = &filed.signal;
+    if signal.effect != SignalEffect::Mutation {
+        return None;
+    }
+    if let Some(refused) = &filed.refused {
+        return Some(format!("{}: {refused}", RouteSkip::NoProposal.as_str()));
+    }
+    let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
+    let target = match path.map(|path| read_target(root, path)).transpose() {
+        Ok(target) => target.flatten(),
+        Err(reason) => return Some(format!("unreadable: {reason}")),
+    };
+    explain_misfit(signal, target.as_ref())
+}
+
+fn read_target(root: &VaultRoot, path: RecordPath) -> Result<Option<RouteTarget>, String> {
+    if !root.exists(&path) {
+        return Ok(None);
+    }
+    let content = root.read_file(&path).map_err(|e| e.to_string())?;
+    let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
+    let state = match path.kind() {
+        RecordKind::Matter => Matter::read(document.fields()).map(|matter| matter.state),
+        _ => Task::read(document.fields()).map(|task| task.state),
+    };
+    let state = state.map_err(|e| format!("{path}: {e}"))?;
+    let (hash, fields) = (content.hash, document.into_fields());
+    Ok(Some(RouteTarget { path, state, snoozed_until: None, has_twin: false, hash, fields }))
+}
+
+fn read_event(root: &VaultRoot, path: &RecordPath) -> Option<SignalSourceEvent> {
+    let file = root.read_file(path).ok()?;
+    let document = frontmatter::read_document(&file.bytes).ok()?;
+    let event = StreamEvent::read(document.fields(), document.body()).ok()?;
+    Some(SignalSourceEvent {
+        path: path.clone(),
+        source: event.pattern,
+        author: event.author,
+        subject: event.subject,
+        received_at: format_millis(event.received_at),
+        status: event.status.as_str(),
+    })
+}

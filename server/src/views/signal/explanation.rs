@@ -1,0 +1,196 @@
+//! Why a signal stands where it does, and what would change that.
+//!
+//! The first of these that says something wins: the file's own status, the question on which the signal is listed, the
+//! action that cites it, what in its file or its target's is wrong, and why the router left it. Nothing is changed.
+
+use super::SignalFile;
+use super::find_misfit;
+use super::orphan;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::{ActionId, Disposition};
+use steward_domain::record::entity::SignalEffect;
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::signal::{Signal, SignalStatus};
+use steward_vault::files::root::VaultRoot;
+use steward_vault::index::{ActionRow, Index, IndexError};
+
+/// What the state store knows of a signal.
+#[derive(Clone, Debug, Default)]
+pub struct SignalHistory {
+    /// Why the router last left it, in its words.
+    router_reason: Option<String>,
+    /// The newest action that cites it.
+    cited_by: Option<ActionRow>,
+    /// The open question about the record of that action, or about the signal's target.
+    open_question: Option<ActionId>,
+    /// That action was confirmed, and the confirmation undone.
+    is_confirmation_undone: bool,
+}
+
+impl SignalHistory {
+    /// Reads what is known of a signal.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub async fn read(index: &Index, signal: &RecordPath) -> Result<Self, IndexError> {
+        let router_reason = index.list_route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
+        let cited_by = index.action_citing(signal).await?;
+        let target = match &cited_by {
+            Some(action) => Some(action.target.clone()),
+            None => index.find_signal_target(signal).await?,
+        };
+        let open_question = match target {
+            Some(target) => index.find_open_question(&target).await?.map(|question| question.id),
+            None => None,
+        };
+        let confirmation = match cited_by.as_ref().and_then(|action| action.answered_by.as_ref()) {
+            Some(answer) => index.action_by_id(answer).await?,
+            None => None,
+        };
+        let is_confirmation_undone = confirmation.is_some_and(|answer| answer.answered == Some(ActionKind::Reversed));
+        Ok(Self { router_reason, cited_by, open_question, is_confirmation_undone })
+    }
+}
+
+/// Why it stands where it does, and what would change that.
+pub(super) struct ReasonAndAdvice {
+    pub(super) why: String,
+    pub(super) advice: String,
+}
+
+impl ReasonAndAdvice {
+    fn new(why: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { why: why.into(), advice: advice.into() }
+    }
+}
+
+const UNDO: &str = "take the action back with `steward undo` (see `steward audit list`)";
+const FIX: &str = "correct what the reason names, and set `status: unrouted`";
+const ANSWERED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
+
+pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &SignalHistory) -> ReasonAndAdvice {
+    let signal = &filed.signal;
+    let written = signal.reason.clone();
+    if signal.status == SignalStatus::Applied {
+        return ReasonAndAdvice::new(written.unwrap_or_else(|| "it was acted upon".to_owned()), UNDO);
+    }
+    let left = history.router_reason.clone();
+    if let Some(reason) = [&written, &left].into_iter().flatten().find(|reason| reason.starts_with("withheld:")) {
+        return explain_withheld(reason, history.open_question.as_ref());
+    }
+    if let Some(explanation) = history.cited_by.as_ref().and_then(|action| explain_action(action, history)) {
+        return explanation;
+    }
+    let misfit = find_misfit(root, filed);
+    match (written, misfit) {
+        (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => ReasonAndAdvice::new(misfit, FIX),
+        (Some(reason), _) => ReasonAndAdvice::new(reason, advise_next_step(root, signal)),
+        (None, Some(misfit)) if ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word)) => {
+            let advice = "nothing while the record stands so; `steward why <task>` says what was decided about it";
+            ReasonAndAdvice::new(misfit, advice)
+        }
+        (None, Some(misfit)) => ReasonAndAdvice::new(misfit, FIX),
+        (None, None) => explain_unresolved(root, signal, history, left),
+    }
+}
+
+fn explain_withheld(reason: &str, open: Option<&ActionId>) -> ReasonAndAdvice {
+    match open {
+        Some(question) => ReasonAndAdvice::new(
+            reason,
+            format!("answer the question: edit the record, or `steward dismiss {question}` if there is nothing to do"),
+        ),
+        None => ReasonAndAdvice::new(
+            format!("{reason}, a question that has ended"),
+            "nothing; edit the record if it should change",
+        ),
+    }
+}
+
+/// `None` where the action left the signal to others.
+fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonAndAdvice> {
+    let id = &action.id;
+    let is_open_question = history.open_question.as_ref() == Some(id);
+    let explanation = match (action.answered, action.landing) {
+        (Some(ActionKind::Confirmed), _) if history.is_confirmation_undone => {
+            ReasonAndAdvice::new(format!("undone: {id} was confirmed and taken back"), ANSWERED)
+        }
+        (Some(ActionKind::Reversed), _) => ReasonAndAdvice::new(format!("undone: {id} was taken back"), ANSWERED),
+        (Some(ActionKind::Dismissed), _) => ReasonAndAdvice::new(format!("dismissed: {id}"), ANSWERED),
+        (Some(ActionKind::Confirmed), _) => ReasonAndAdvice::new(format!("confirmed: {id}"), UNDO),
+        (_, Disposition::Live) => {
+            ReasonAndAdvice::new(format!("live: {id} changed the record"), format!("`steward undo {id}` takes it back"))
+        }
+        (_, Disposition::Pending | Disposition::Shadow) if action.settled => {
+            ReasonAndAdvice::new(format!("{}: {id}; the record says so by now", action.landing.as_str()), "nothing")
+        }
+        (Some(_), Disposition::Pending | Disposition::Shadow) => {
+            ReasonAndAdvice::new(format!("settled by hand: {id}"), ANSWERED)
+        }
+        (_, Disposition::Pending) => ReasonAndAdvice::new(
+            format!("pending: {id} waits for your answer"),
+            format!("`steward confirm {id}` or `steward dismiss {id}`"),
+        ),
+        (_, Disposition::Shadow) => ReasonAndAdvice::new(
+            format!("shadow: {id} only records what would have been changed"),
+            "let the stewards act (`STEWARD_LIVE_MODE`), or edit the record",
+        ),
+        (None, Disposition::Recorded) if is_open_question => ReasonAndAdvice::new(
+            format!("needs_input: {id} asks you about it"),
+            format!("edit the record, or `steward dismiss {id}` if there is nothing to do"),
+        ),
+        (_, Disposition::Recorded) => return None,
+    };
+    Some(explanation)
+}
+
+fn explain_unresolved(
+    root: &VaultRoot,
+    signal: &Signal,
+    history: &SignalHistory,
+    left: Option<String>,
+) -> ReasonAndAdvice {
+    let is_unrouted = signal.status == SignalStatus::Unrouted;
+    let is_unjudged = is_unrouted && signal.effect == SignalEffect::Mutation;
+    if let Some(orphaned) =
+        signal.target.as_ref().filter(|_| is_unjudged).and_then(|path| orphan::explain_missing_steward(root, path))
+    {
+        return ReasonAndAdvice::new(left.unwrap_or_else(|| "no_steward".to_owned()), orphaned);
+    }
+    match (left, &history.cited_by) {
+        (Some(left), _) if left.starts_with("snoozed:") => {
+            ReasonAndAdvice::new(left, "nothing until then, unless you change `snoozed_until` of the record")
+        }
+        (Some(left), _) if left.starts_with("quiet_hours:") => ReasonAndAdvice::new(left, "nothing until then"),
+        (Some(left), None) => ReasonAndAdvice::new(left, advise_next_step(root, signal)),
+        (left, Some(action)) => ReasonAndAdvice::new(
+            left.unwrap_or_else(|| format!("judged: {} found nothing to change", action.id)),
+            "nothing, unless the router proposes it by itself within an interval of the matter; edit the record if it should \
+             change",
+        ),
+        (None, None) if is_unrouted => {
+            ReasonAndAdvice::new("nobody has acted upon it yet", advise_next_step(root, signal))
+        }
+        (None, None) => ReasonAndAdvice::new("no reason is written down", advise_next_step(root, signal)),
+    }
+}
+
+fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
+    match (signal.status, &signal.target, signal.effect) {
+        (SignalStatus::Applied, _, _) => UNDO.to_owned(),
+        (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`".to_owned(),
+        (_, Some(_), SignalEffect::None) => {
+            "nothing: it states no change; edit the record by hand if it should change".to_owned()
+        }
+        (_, Some(_), SignalEffect::Action) => "do what it asks, then set `status: applied`".to_owned(),
+        (SignalStatus::Unrouted, Some(target), SignalEffect::Mutation) => {
+            let matter = orphan::find_matter(root, target);
+            let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
+            format!("its matter's steward judges it at its next check: `steward tick {matter} --wait` asks at once")
+        }
+        (SignalStatus::Pending, Some(_), SignalEffect::Mutation) => {
+            "confirm what it led to with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)".to_owned()
+        }
+        (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), SignalEffect::Mutation) => FIX.to_owned(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Signals about a task that no steward looks after, because its matter is missing or cannot be read.
+//!
+//! Read from the task's file and its matter's; nothing is changed. The words go to whoever explains a signal.
+
+use steward_domain::record::entity::{Matter, Task};
+use steward_domain::record::frontmatter;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_vault::files::root::VaultRoot;
+
+/// What keeps the task of a signal from having a steward, and the fix; `None` where it has one, or where the task itself
+/// cannot be read.
+pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath) -> Option<String> {
+    if target.kind() != RecordKind::Task {
+        return None;
+    }
+    let matter = find_matter(root, target)?;
+    let problem = describe_unreadable_matter(root, &matter)?;
+    Some(format!(
+        "{matter}, the matter of {target}, {problem}: no steward judges the task and nothing of it changes without a human; \
+         restore the matter, or name another one in `parent_matter`"
+    ))
+}
+
+/// The matter of a task, or the matter itself; `None` where the task cannot be read.
+pub(super) fn find_matter(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
+    if target.kind() == RecordKind::Matter {
+        return Some(target.clone());
+    }
+    let task = root.read_file(target).ok()?;
+    let document = frontmatter::read_document(&task.bytes).ok()?;
+    Some(Task::read(document.fields()).ok()?.parent_matter)
+}
+
+fn describe_unreadable_matter(root: &VaultRoot, matter: &RecordPath) -> Option<String> {
+    if !root.exists(matter) {
+        return Some("is missing".to_owned());
+    }
+    let fault = |e: String| Some(format!("cannot be read ({e})"));
+    let file = match root.read_file(matter) {
+        Ok(file) => file,
+        Err(e) => return fault(e.to_string()),
+    };
+    match frontmatter::read_document(&file.bytes).map(|document| Matter::read(document.fields())) {
+        Ok(Ok(_)) => None,
+        Ok(Err(e)) => fault(e.to_string()),
+        Err(e) => fault(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_whose_matter_is_missing_or_unreadable_has_no_steward_and_both_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let file = dir.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
+        let root = VaultRoot::open(dir.path()).unwrap();
+        let said = || explain_missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
+        let missing = said().unwrap();
+        assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");
+        put("matter/house.md", "---\ntype: matter\nname: H\nstate: [\n---\n");
+        assert!(said().unwrap().contains("cannot be read ("));
+        put("matter/house.md", "---\ntype: matter\nname: H\nstate: sold\n---\n");
+        let unknown = said().unwrap();
+        assert!(unknown.contains("cannot be read (") && unknown.contains("state"), "{unknown}");
+        put("matter/house.md", "---\ntype: matter\nname: H\n---\n");
+        assert_eq!(said(), None);
+        assert_eq!(explain_missing_steward(&root, &RecordPath::parse("matter/gone.md").unwrap()), None);
+    }
+}

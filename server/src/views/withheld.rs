@@ -1,0 +1,40 @@
+//! The signals that were not proposed because of a question, as they are listed on it.
+//!
+//! Told from the index alone. The words are of signals, and so a stranger's.
+
+use super::FactsError;
+use super::action::Action;
+use serde::Serialize;
+use steward_domain::action::plan::ActionId;
+use steward_vault::index::Index;
+use utoipa::ToSchema;
+
+/// Most signals that are listed on a question; the newest.
+const MOST_WITHHELD: u32 = 20;
+
+/// A signal that was not proposed because a human is asked.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct WithheldSignal {
+    /// The signal's record.
+    pub signal: String,
+    /// Untrusted.
+    pub source: String,
+    /// At most 50 characters, verbatim. Untrusted.
+    pub quote: String,
+    /// What it proposes: `state_change`, `context_edit`, `parent_matter` or `related`.
+    pub class: Option<String>,
+}
+
+pub(super) async fn attach_withheld_signals(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
+    if card.is_question() {
+        let withheld =
+            index.list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| WithheldSignal {
+                signal: signal.path.to_string(),
+                source: signal.source,
+                quote: signal.note,
+                class: signal.class.map(|class| class.as_str().to_owned()),
+            });
+        card.withheld = withheld.collect();
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The one write path: journal, compare-and-swap, audit record, undo recipe.
+//!
+//! [`writer`] is the only thing that writes records, [`resolve`] takes a person's resolution, [`preview`] shows what an undo
+//! would do. A crash at any point loses nothing and doubles nothing.
+
+pub(crate) mod apply;
+pub mod chain;
+pub mod create;
+pub(crate) mod history;
+pub(crate) mod journal;
+pub mod preview;
+pub mod resolve;
+pub(crate) mod swap;
+pub mod writer;

@@ -1,0 +1,157 @@
+//! The chain of audit records: every record names the hash of the one before it.
+//!
+//! The head (how many records there are, and the hash of the last) is kept in
+//! `.steward/chain.json`, outside the records, so that a truncated chain is found. It is written
+//! after a record was filed; until then the open intent of that record stands for it, so that a
+//! crash in between loses nothing. [`verify`](verify()) reads every record and reports what is
+//! wrong by name.
+
+mod verify;
+
+use crate::action::journal::{self, AttemptKey, ChangeIntent, RecordFiling};
+use crate::action::swap;
+use crate::files::crash;
+use crate::files::durable;
+use crate::files::root::{OWN_FOLDER, VaultRoot, VaultRootError};
+use rustix::fs::{RenameFlags, renameat_with};
+use serde::{Deserialize, Serialize};
+use std::io;
+use steward_domain::action::audit::{AuditError, AuditRecord, ChainLink, is_audit_file_name};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::path::{RecordKind, RecordPath};
+
+pub(crate) use verify::{ChainEntry, ChainWalk, describe_edited_expiry, describe_misnamed_record};
+pub use verify::{ChainVerification, verify_chain};
+
+const HEAD: &str = "chain.json";
+
+/// Where the chain stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainHead {
+    /// Records so far.
+    pub seq: u64,
+    /// SHA-256 of the last one's file.
+    pub sha256: ContentHash,
+}
+
+/// The chain cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    #[error("{OWN_FOLDER}/{HEAD}: {0}")]
+    Io(#[from] io::Error),
+    #[error(
+        "{OWN_FOLDER}/{HEAD}: not readable ({0}): remove it and run `steward audit verify`; the head is then taken from the records"
+    )]
+    Head(String),
+    #[error(transparent)]
+    Root(#[from] VaultRootError),
+    #[error("{path}: {source}")]
+    Record { path: RecordPath, source: AuditError },
+}
+
+impl ChainHead {
+    fn genesis() -> Self {
+        Self { seq: 0, sha256: ContentHash::genesis() }
+    }
+
+    /// The place of the next record.
+    #[must_use]
+    pub fn next_link(&self) -> ChainLink {
+        ChainLink { seq: self.seq + 1, prev: self.sha256.clone() }
+    }
+
+    /// The head once this record is filed; one that is counted already changes nothing.
+    pub(crate) fn advance_to(self, filing: &RecordFiling) -> Self {
+        if filing.seq == self.seq + 1 { Self { seq: filing.seq, sha256: filing.sha256.clone() } } else { self }
+    }
+}
+
+/// Reads the head, making good for a crash between the filing of a record and the head.
+///
+/// # Errors
+/// [`ChainError`] when neither the head nor the records can be read.
+pub fn read_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
+    // The intents first: one that is gone by then has been counted in the head.
+    let intents = journal::list_open_intents(root)?;
+    let head = match read_written_head(root)? {
+        Some(head) => head,
+        None => rebuild_head(root)?,
+    };
+    let filings = intents.iter().filter_map(ChangeIntent::filing);
+    Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, ChainHead::advance_to))
+}
+
+/// The head as it was last written; `None` when it was lost or there was no record yet.
+fn read_written_head(root: &VaultRoot) -> Result<Option<ChainHead>, ChainError> {
+    let Some(own) = root.find_own_folder(None)? else {
+        return Ok(None);
+    };
+    match own.read(HEAD) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| ChainError::Head(e.to_string())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Whether the head is known apart from the records.
+pub(crate) fn has_written_head(root: &VaultRoot) -> Result<bool, ChainError> {
+    Ok(read_written_head(root)?.is_some())
+}
+
+/// Writes the head. Not synced: the intents stand for it until [`sync_head`].
+pub(crate) fn write_head(root: &VaultRoot, head: &ChainHead) -> io::Result<()> {
+    let bytes = serde_json::to_vec(head).map_err(io::Error::other)?;
+    durable::replace_private_file(&root.make_own_folder(None)?, HEAD, &bytes)?;
+    crash::die_if_armed("after-chain-head");
+    Ok(())
+}
+
+/// Makes the head durable, so that the intents behind it are needed no more.
+pub(crate) fn sync_head(root: &VaultRoot) -> io::Result<()> {
+    durable::sync_folder(&root.make_own_folder(None)?)
+}
+
+/// Reads one record and its file's hash.
+pub(crate) fn read_audit_record(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, ContentHash), ChainError> {
+    let snapshot = root.read_file(path)?;
+    let record =
+        AuditRecord::parse(&snapshot.bytes).map_err(|source| ChainError::Record { path: path.clone(), source })?;
+    Ok((record, snapshot.hash))
+}
+
+/// Writes a record beside the journal, so that filing it is a mere rename.
+pub(crate) fn stage_record(root: &VaultRoot, name: &str, text: &str) -> io::Result<()> {
+    root.make_folder(RecordKind::Event.folder())?;
+    durable::create_file(&swap::open_staged_folder(root)?, name, text.as_bytes())
+}
+
+/// Files a staged record under its name, durable, if nobody else has taken that.
+pub(crate) fn publish_staged_record(root: &VaultRoot, key: &AttemptKey, filing: &RecordFiling) -> io::Result<()> {
+    let events = root.make_folder(RecordKind::Event.folder())?;
+    let from = swap::open_staged_folder(root)?;
+    renameat_with(&from, key.record_name(), &events, filing.record.file_name(), RenameFlags::NOREPLACE)?;
+    durable::sync_folder(&events)?;
+    crash::die_if_armed("after-filing");
+    Ok(())
+}
+
+/// The head as the records alone tell it: the one with the highest number.
+fn rebuild_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
+    let mut last = ChainHead::genesis();
+    for (_, path) in list_record_files(root)? {
+        if let Some(path) = path
+            && let Ok((record, sha256)) = read_audit_record(root, &path)
+            && record.seq > last.seq
+        {
+            last = ChainHead { seq: record.seq, sha256 };
+        }
+    }
+    Ok(last)
+}
+
+/// Every file of `event/` that is named like a record, with its path where that can be one.
+fn list_record_files(root: &VaultRoot) -> Result<Vec<(String, Option<RecordPath>)>, VaultRootError> {
+    let entries = root.list_files(RecordKind::Event)?;
+    let ours = entries.into_iter().map(|e| e.name).filter(|name| is_audit_file_name(name));
+    Ok(ours.map(|name| (name.clone(), RecordPath::parse(&format!("event/{name}")).ok())).collect())
+}

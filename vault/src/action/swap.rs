@@ -1,0 +1,279 @@
+//! Compare-and-swap of a whole file, durable, without ever losing what a human wrote.
+//!
+//! The new content is staged in our own folder; then it and the record's file change places in one
+//! atomic step (`renameat2` with `RENAME_EXCHANGE`). What was displaced is still there to be
+//! compared: if it is not the content that was judged, a human was faster, and the files change
+//! places back. An editor that still has the old file open writes into the displaced one, so that
+//! is kept and looked at again ([`look`]) until nobody can be expected to write into it. Content of
+//! a human that finds its place taken is moved to `conflict/`, the file itself and no copy of it.
+
+mod copies;
+
+use crate::files::crash;
+use crate::files::durable;
+use crate::files::root::{OWN_FOLDER, VaultRoot, VaultRootError};
+use cap_std::fs::Dir;
+use rustix::fs::{RenameFlags, renameat_with};
+use rustix::io::Errno;
+use std::io;
+use std::time::Duration;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::path::RecordPath;
+
+use copies::{DisplacedEdit, read_staged_file};
+pub(crate) use copies::{copy_names, forget_swap, replaced_words};
+
+const STAGED: &str = "staged";
+const CONFLICTS: &str = "conflict";
+/// How long nobody must have written into a file for a save to count as finished: 10 ms, ten times
+/// what an editor takes between truncating and writing; after so many tries it is taken as it is.
+const STILL: Duration = Duration::from_millis(10);
+const STILL_TRIES: u32 = 10;
+
+/// The names of one swap: the staged file, the record, the content before and after, the words that
+/// are only in the one before.
+#[derive(Clone, Debug)]
+pub(crate) struct FileSwap<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) target: &'a RecordPath,
+    pub(crate) before: &'a ContentHash,
+    pub(crate) after: &'a ContentHash,
+    pub(crate) replaced: &'a [String],
+}
+
+/// How a swap ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SwapOutcome {
+    /// The new content is in place.
+    Done,
+    /// The record held other content than expected, and nothing moved.
+    ChangedMeanwhile,
+    /// A human was faster by less than a swap; their content is back in place.
+    TakenBack,
+}
+
+/// What is known of a staged file, from its content alone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StagedContent {
+    /// There is none.
+    Absent,
+    /// It holds the new content: nothing was swapped, or it was swapped back.
+    New,
+    /// It holds the old content: the swap happened.
+    Old,
+    /// It holds something else: what a human wrote.
+    Human,
+}
+
+/// What a later look at a staged file found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LateEditCheck {
+    /// Nobody wrote into it.
+    Quiet,
+    /// A human's late edit was given its place back; ours is staged now.
+    GivenBack,
+    /// A human's late edit found its place taken and was moved there.
+    Kept(String),
+    /// There is no staged file any more.
+    Gone,
+}
+
+/// Opens the folder of staged files, creating it.
+pub(crate) fn open_staged_folder(root: &VaultRoot) -> io::Result<Dir> {
+    root.make_own_folder(Some(STAGED))
+}
+
+/// Stages new content as the target's next file; the folder is not synced.
+pub(crate) fn stage_content(root: &VaultRoot, swap: &FileSwap<'_>, bytes: &[u8]) -> io::Result<()> {
+    let model = root.dir().symlink_metadata(swap.target.as_str())?;
+    durable::create_file_like(&open_staged_folder(root)?, swap.name, bytes, &model)
+}
+
+/// Puts the staged content in place if the record still holds what was expected.
+pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapOutcome> {
+    if hash_record(root, swap.target)?.as_ref() != Some(swap.before) {
+        return Ok(SwapOutcome::ChangedMeanwhile);
+    }
+    crash::die_if_armed("before-swap");
+    if !exchange_files(root, swap)? {
+        return Ok(SwapOutcome::ChangedMeanwhile);
+    }
+    crash::die_if_armed("after-swap");
+    // First the look, then the slow sync: a human's file is out of its place no longer than it must.
+    let ended = match inspect_staged(root, swap)? {
+        StagedContent::Old => SwapOutcome::Done,
+        StagedContent::New | StagedContent::Human | StagedContent::Absent if swap_back(root, swap)? => {
+            SwapOutcome::TakenBack
+        }
+        // Edited on top of ours: the change stands, and what it displaced is kept at the next look.
+        StagedContent::New | StagedContent::Human | StagedContent::Absent => SwapOutcome::Done,
+    };
+    sync_folders(root, swap)?;
+    Ok(ended)
+}
+
+/// Reads what the staged file says about how far a swap came.
+pub(crate) fn inspect_staged(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<StagedContent> {
+    let dir = open_staged_folder(root)?;
+    let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    match dir.symlink_metadata(swap.name) {
+        Ok(meta) if !meta.is_file() => return Ok(StagedContent::Human),
+        Ok(_) => {}
+        Err(e) if missing(&e) => return Ok(StagedContent::Absent),
+        Err(e) => return Err(e),
+    }
+    let hash = ContentHash::hash_bytes(&dir.read(swap.name)?);
+    Ok(match hash {
+        hash if &hash == swap.after => StagedContent::New,
+        hash if &hash == swap.before => StagedContent::Old,
+        _ => StagedContent::Human,
+    })
+}
+
+/// Lets what was displaced and our content change places again.
+///
+/// Returns `false`, and moves nothing, where the record was edited or removed on top of ours.
+pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
+    if hash_record(root, swap.target)?.as_ref() != Some(swap.after) {
+        return Ok(false);
+    }
+    let dir = open_staged_folder(root)?;
+    let mut theirs = DisplacedEdit::open(&dir, swap.name);
+    if !exchange_files(root, swap)? {
+        return Ok(false);
+    }
+    crash::die_if_armed("after-giving-back");
+    theirs.read_current_content();
+    if let Err(e) = theirs.save_copies(&dir, swap.name) {
+        tracing::warn!(record = %swap.target, error = %e, "failed to keep a copy of an edit that was given back");
+    }
+    match inspect_staged(root, swap)? {
+        StagedContent::New | StagedContent::Absent => {}
+        // Edited between our look and the step back: two humans, and both versions are kept.
+        StagedContent::Old | StagedContent::Human => {
+            keep_conflict(root, swap, swap.name)?;
+        }
+    }
+    sync_folders(root, swap)?;
+    Ok(true)
+}
+
+/// Looks whether an editor that had the displaced file open wrote into it.
+pub(crate) fn check_late_edit(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<LateEditCheck> {
+    match inspect_staged(root, swap)? {
+        StagedContent::Absent => Ok(LateEditCheck::Gone),
+        StagedContent::New | StagedContent::Old => Ok(LateEditCheck::Quiet),
+        StagedContent::Human => {
+            wait_until_still(root, swap)?;
+            if swap_back(root, swap)? {
+                return Ok(LateEditCheck::GivenBack);
+            }
+            keep_conflict(root, swap, swap.name).map(LateEditCheck::Kept)
+        }
+    }
+}
+
+/// Gives an editor that is half way through a save the time to finish it.
+fn wait_until_still(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
+    let dir = open_staged_folder(root)?;
+    for _ in 0..STILL_TRIES {
+        let written = dir.symlink_metadata(swap.name)?.modified()?.into_std();
+        if written.elapsed().is_ok_and(|ago| ago >= STILL) {
+            break;
+        }
+        std::thread::sleep(STILL / 2);
+    }
+    Ok(())
+}
+
+/// Forgets a staged file.
+pub(crate) fn discard_file(root: &VaultRoot, name: &str) -> io::Result<()> {
+    durable::remove_file(&open_staged_folder(root)?, name)
+}
+
+/// Removes the staged files that no intent knows: a crash left them before anything moved.
+pub(crate) fn remove_unknown_files(root: &VaultRoot, known: impl Fn(&str) -> bool) -> io::Result<()> {
+    let dir = open_staged_folder(root)?;
+    for entry in dir.entries()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !known(&name) {
+            durable::remove_file(&dir, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves a human's content to `conflict/`; the file itself, so that a late write still reaches it.
+fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Result<String> {
+    let (from, conflicts) = (open_staged_folder(root)?, root.make_folder(CONFLICTS)?);
+    let hash = read_staged_file(&from, staged)
+        .map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
+    for number in 1_u32.. {
+        let again = if number == 1 { String::new() } else { format!("-{number}") };
+        let name = format!("{}-{hash}{again}.md", swap.target.slug().replace('/', "-"));
+        crash::die_if_armed("before-keeping-conflict");
+        match renameat_with(&from, staged, &conflicts, &name, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                durable::sync_folder(&conflicts)?;
+                let kept = format!("{CONFLICTS}/{name}");
+                tracing::warn!(record = %swap.target, kept, "two people edited at once, both versions are kept");
+                return Ok(kept);
+            }
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// The hash of the record's content; `None` where there is no file that could be a record.
+fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<ContentHash>> {
+    match root.read_file(path) {
+        Ok(snapshot) => Ok(Some(snapshot.hash)),
+        Err(VaultRootError::Io { source, .. } | VaultRootError::Open { source, .. }) => Err(source),
+        Err(VaultRootError::Missing { .. } | VaultRootError::Link { .. }) => Ok(None),
+        Err(VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }) => Ok(None),
+    }
+}
+
+/// Lets the staged file and the record's file change places; `false` where one is missing.
+fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
+    let (folder, name) = swap.target.split_folder();
+    let folder = match root.dir().open_dir(folder) {
+        Ok(folder) => folder,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    let staged = open_staged_folder(root)?;
+    match renameat_with(&staged, swap.name, &folder, name, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(e) => Err(explain_exchange_error(e)),
+    }
+}
+
+fn sync_folders(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
+    if let Some(folder) = root.open_folder(swap.target.split_folder().0).map_err(io::Error::other)? {
+        durable::sync_folder(&folder)?;
+    }
+    durable::sync_folder(&open_staged_folder(root)?)
+}
+
+/// A file system without an atomic swap cannot keep a human's edit safe: say so instead of guessing.
+fn explain_exchange_error(e: Errno) -> io::Error {
+    match e {
+        Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the file system of the vault cannot swap two files atomically, so live changes are refused: \
+             keep the vault on a local disk (ext4, xfs, btrfs, tmpfs, overlay)",
+        ),
+        Errno::XDEV => io::Error::new(
+            io::ErrorKind::CrossesDevices,
+            format!(
+                "lies on another file system than {OWN_FOLDER}/, so live changes are refused: \
+                 keep the whole vault on one file system"
+            ),
+        ),
+        other => other.into(),
+    }
+}

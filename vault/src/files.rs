@@ -1,0 +1,14 @@
+//! The files of a vault and of its state folder.
+//!
+//! [`root`] opens the vault once and never leaves it, [`watch`] hints that files changed. The other modules write
+//! files that survive a power cut and that only their owner may read.
+
+pub mod crash;
+pub mod disk;
+pub(crate) mod durable;
+pub mod identity;
+pub(crate) mod json_lines;
+pub mod operator_log;
+pub mod private;
+pub mod root;
+pub mod watch;

@@ -1,0 +1,378 @@
+//! The folder of a vault, opened once and never left.
+//!
+//! Every access goes through a directory handle that refuses `..` and links that lead outside, so
+//! a path can only name something inside. Reading is bounded; what cannot be read is an error that
+//! names the file and the mend. Writing records is not here: see [`crate::action::writer`].
+
+use crate::files::durable;
+use crate::files::private;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, Metadata, OpenOptions, OpenOptionsExt};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::frontmatter::MAX_RECORD_BYTES;
+use steward_domain::record::path::{RecordKind, RecordPath};
+
+/// The folder inside a vault that is ours: lock, journal, staged files, chain head.
+pub const OWN_FOLDER: &str = ".steward";
+
+const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
+
+/// What went wrong with a file of the vault.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultRootError {
+    #[error("{path}: not a folder that can be opened ({source}): set STEWARD_VAULT to the folder of your vault")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Io { path: String, source: io::Error },
+    #[error("{path}: not there")]
+    Missing { path: String },
+    #[error("{path}: a symbolic link; put the file itself there")]
+    Link { path: String },
+    #[error("{path}: not a regular file")]
+    NotAFile { path: String },
+    #[error(
+        "{path}: {size} bytes, more than the {MAX_RECORD_BYTES} a record may have: split it or move attachments out"
+    )]
+    TooLarge { path: String, size: u64 },
+}
+
+/// A record's bytes and their hash, read in one go.
+#[derive(Clone, Debug)]
+pub struct RecordSnapshot {
+    pub bytes: Vec<u8>,
+    pub hash: ContentHash,
+}
+
+/// A file of a folder, as a listing sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderEntry {
+    pub name: String,
+    pub size: u64,
+    /// Nanoseconds since 1970; changes with the content on every file system we know.
+    pub modified_ns: i64,
+    pub inode: u64,
+}
+
+/// The root of a vault.
+#[derive(Clone, Debug)]
+pub struct VaultRoot {
+    path: PathBuf,
+    dir: Arc<Dir>,
+}
+
+/// Where the folder of a vault is, held against where it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderPlacement {
+    /// At its path.
+    Here,
+    /// Nothing is at its path, or nothing that can be looked at.
+    Gone,
+    /// Another folder is at its path.
+    Replaced,
+}
+
+impl VaultRoot {
+    /// Opens the folder of a vault.
+    ///
+    /// # Errors
+    /// [`VaultRootError::Open`] when it is not there or not a folder.
+    pub fn open(path: &Path) -> Result<Self, VaultRootError> {
+        let failed = |source| VaultRootError::Open { path: path.to_owned(), source };
+        let real = path.canonicalize().map_err(failed)?;
+        let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?;
+        Ok(Self { path: real, dir: Arc::new(dir) })
+    }
+
+    /// Where the vault lies, links resolved.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Whether the folder is still where it was opened; this handle follows it wherever it is moved.
+    #[must_use]
+    pub fn placement(&self) -> FolderPlacement {
+        use cap_std::fs::MetadataExt as _;
+        let (Ok(there), Ok(held)) = (std::fs::metadata(&self.path), self.dir.dir_metadata()) else {
+            return FolderPlacement::Gone;
+        };
+        let there = (std::os::unix::fs::MetadataExt::dev(&there), std::os::unix::fs::MetadataExt::ino(&there));
+        if there == (held.dev(), held.ino()) { FolderPlacement::Here } else { FolderPlacement::Replaced }
+    }
+
+    /// Opens a folder of the vault; `None` when there is none.
+    pub(crate) fn open_folder(&self, name: &str) -> Result<Option<Dir>, VaultRootError> {
+        match self.dir.open_dir(name) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(VaultRootError::Io { path: format!("{name}/"), source }),
+        }
+    }
+
+    /// Opens a folder of the vault for writing into it, creating it.
+    pub(crate) fn make_folder(&self, name: &str) -> io::Result<Dir> {
+        match self.dir.open_dir(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.dir.create_dir_all(name)?;
+                durable::sync_folder(&self.dir)?;
+                self.dir.open_dir(name)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the folder that a new record goes into, creating it; also the record's name in there.
+    pub(crate) fn make_folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
+        match path.file_name().split_once('/') {
+            None => Ok((self.make_folder(path.kind().folder())?, path.file_name())),
+            Some((source, name)) => {
+                let kind = make_real_folder(&self.dir, path.kind().folder())?;
+                Ok((make_real_folder(&kind, source)?, name))
+            }
+        }
+    }
+
+    /// Opens our own folder or one inside it, creating it.
+    pub(crate) fn make_own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
+        let own = make_private_folder(&self.dir, OWN_FOLDER)?;
+        name.map_or(Ok(own.try_clone()?), |name| make_private_folder(&own, name))
+    }
+
+    /// Opens our own folder or one inside it, to read; `None` when there is none.
+    pub(crate) fn find_own_folder(&self, name: Option<&str>) -> io::Result<Option<Dir>> {
+        match (open_real_folder(&self.dir, OWN_FOLDER)?, name) {
+            (Some(own), Some(name)) => open_real_folder(&own, name),
+            (own, _) => Ok(own),
+        }
+    }
+
+    /// Reads a record, bounded.
+    ///
+    /// # Errors
+    /// [`VaultRootError`] when it is missing, a link, no file, too large or unreadable.
+    pub fn read_file(&self, path: &RecordPath) -> Result<RecordSnapshot, VaultRootError> {
+        let shown = || path.as_str().to_owned();
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
+            _ => VaultRootError::Io { path: shown(), source },
+        };
+        let meta = self.dir.symlink_metadata(path.as_str()).map_err(failed)?;
+        check_metadata(path, &meta)?;
+        // What stood there a moment ago may be a pipe by now, and opening must not wait for one.
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(NO_WAIT);
+        let file = self.dir.open_with(path.as_str(), &options).map_err(failed)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+        let limit = MAX_RECORD_BYTES as u64;
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > limit {
+            return Err(VaultRootError::TooLarge { path: shown(), size: bytes.len() as u64 });
+        }
+        Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
+    }
+
+    /// Whether a record's file is there.
+    #[must_use]
+    pub fn exists(&self, path: &RecordPath) -> bool {
+        self.dir.symlink_metadata(path.as_str()).is_ok()
+    }
+
+    /// Lists the Markdown files of a folder, in the order of their names; hidden files are not ours.
+    ///
+    /// Stream events lie one folder deeper: their names are `<source>/<id>.md`.
+    ///
+    /// # Errors
+    /// [`VaultRootError::Io`] when the folder cannot be listed; a missing folder is empty.
+    pub fn list_files(&self, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
+        let Some(dir) = self.open_folder(kind.folder())? else {
+            return Ok(Vec::new());
+        };
+        let failed = |folder: String| move |source| VaultRootError::Io { path: format!("{folder}/"), source };
+        let mut entries = list_markdown_files(&dir, "").map_err(failed(kind.folder().to_owned()))?;
+        if kind == RecordKind::Stream {
+            for source in list_folders(&dir).map_err(failed(kind.folder().to_owned()))? {
+                let shown = source.to_string_lossy();
+                let failed = failed(format!("{}/{shown}", kind.folder()));
+                // Gone since it was listed, or a link by now: then the next listing says so.
+                let Some(inside) = open_real_folder(&dir, &source).map_err(&failed)? else { continue };
+                entries.extend(list_markdown_files(&inside, &format!("{shown}/")).map_err(&failed)?);
+            }
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// The names in a folder, without a look at the files, in no order; a missing folder is empty.
+    pub(crate) fn list_names(&self, kind: RecordKind) -> Result<Vec<String>, VaultRootError> {
+        let Some(dir) = self.open_folder(kind.folder())? else { return Ok(Vec::new()) };
+        let failed = |source| VaultRootError::Io { path: format!("{}/", kind.folder()), source };
+        let name =
+            |entry: io::Result<cap_std::fs::DirEntry>| entry.map(|e| e.file_name().to_string_lossy().into_owned());
+        dir.entries().and_then(|mut entries| entries.by_ref().map(name).collect()).map_err(failed)
+    }
+
+    /// What a listing would say of one record; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`VaultRootError::Io`] when the file system does not answer.
+    pub fn find_entry(&self, path: &RecordPath) -> Result<Option<FolderEntry>, VaultRootError> {
+        match self.dir.symlink_metadata(path.as_str()) {
+            Ok(meta) => Ok(Some(FolderEntry::new(path.file_name().to_owned(), &meta))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(VaultRootError::Io { path: path.as_str().to_owned(), source }),
+        }
+    }
+}
+
+impl FolderEntry {
+    fn new(name: String, meta: &Metadata) -> Self {
+        use cap_std::fs::MetadataExt;
+        let modified_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+        Self { name, size: meta.len(), modified_ns, inode: meta.ino() }
+    }
+}
+
+/// The Markdown files of a folder, named with what leads to it.
+fn list_markdown_files(dir: &Dir, prefix: &str) -> io::Result<Vec<FolderEntry>> {
+    let mut entries = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || !name.ends_with(".md") {
+            continue;
+        }
+        match entry.metadata() {
+            Ok(meta) => entries.push(FolderEntry::new(format!("{prefix}{name}"), &meta)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(source),
+        }
+    }
+    Ok(entries)
+}
+
+/// The folders inside a folder that are neither hidden nor links.
+fn list_folders(dir: &Dir) -> io::Result<Vec<OsString>> {
+    let mut found = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() && !name.to_string_lossy().starts_with('.') {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// Opens a folder that must be no link: whoever can put a link there could lead what we write and
+/// remove to other files. `None` when there is nothing of that name.
+pub(crate) fn open_real_folder(parent: &Dir, name: impl AsRef<OsStr>) -> io::Result<Option<Dir>> {
+    let name = name.as_ref();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags, Mode::empty()) {
+        Ok(fd) => Ok(Some(Dir::from_std_file(File::from(fd)))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("`{}` is a link or a file where Steward needs a folder of its own: remove it", name.display()),
+        )),
+        Err(e) => Err(e.into()),
+    }
+}
+
+pub(crate) fn make_real_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+    make_folder_as(parent, name, &DirBuilder::new())
+}
+
+/// The same, for a folder of ours: a new one is for its owner alone.
+fn make_private_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+    let mut builder = DirBuilder::new();
+    builder.mode(private::FOLDER);
+    make_folder_as(parent, name, &builder)
+}
+
+fn make_folder_as(parent: &Dir, name: &str, builder: &DirBuilder) -> io::Result<Dir> {
+    if let Some(found) = open_real_folder(parent, name)? {
+        return Ok(found);
+    }
+    match parent.create_dir_with(name, builder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        Ok(()) | Err(_) => durable::sync_folder(parent)?,
+    }
+    open_real_folder(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn check_metadata(path: &RecordPath, meta: &Metadata) -> Result<(), VaultRootError> {
+    let shown = path.as_str().to_owned();
+    if meta.is_symlink() {
+        return Err(VaultRootError::Link { path: shown });
+    }
+    if !meta.is_file() {
+        return Err(VaultRootError::NotAFile { path: shown });
+    }
+    if meta.len() > MAX_RECORD_BYTES as u64 {
+        return Err(VaultRootError::TooLarge { path: shown, size: meta.len() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault() -> (tempfile::TempDir, VaultRoot) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("task")).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    fn task(slug: &str) -> RecordPath {
+        RecordPath::new(RecordKind::Task, slug).unwrap()
+    }
+
+    #[test]
+    fn a_link_out_of_the_vault_is_not_followed() {
+        let (dir, root) = vault();
+        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("task/out.md")).unwrap();
+        assert!(matches!(root.read_file(&task("out")), Err(VaultRootError::Link { .. })));
+        std::os::unix::fs::symlink("/etc", dir.path().join("matter")).unwrap();
+        assert!(root.list_files(RecordKind::Matter).is_err());
+        assert!(root.read_file(&RecordPath::new(RecordKind::Matter, "hostname").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_record_beyond_the_limit_is_refused_with_its_size() {
+        let (dir, root) = vault();
+        std::fs::write(dir.path().join("task/big.md"), vec![b'x'; MAX_RECORD_BYTES + 1]).unwrap();
+        let message = root.read_file(&task("big")).unwrap_err().to_string();
+        assert!(message.starts_with("task/big.md: ") && message.contains("split it"), "{message}");
+    }
+
+    #[test]
+    fn a_listing_holds_markdown_files_only_and_sorted() {
+        let (dir, root) = vault();
+        for name in ["b.md", "a.md", ".hidden.md", "x.txt", "c.md~"] {
+            std::fs::write(dir.path().join("task").join(name), "x").unwrap();
+        }
+        let names: Vec<String> = root.list_files(RecordKind::Task).unwrap().into_iter().map(|e| e.name).collect();
+        assert_eq!(names, ["a.md", "b.md"]);
+        assert!(root.list_files(RecordKind::Signal).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_missing_vault_says_which_setting_to_mend() {
+        let message = VaultRoot::open(Path::new("/nowhere/vault")).unwrap_err().to_string();
+        assert!(message.contains("STEWARD_VAULT"), "{message}");
+    }
+}

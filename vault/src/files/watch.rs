@@ -1,0 +1,276 @@
+//! Hints that records have changed, as soon as the file system tells.
+//!
+//! A hint and nothing more: events get lost, queues overflow, network drives are silent. Whatever is
+//! not understood becomes [`ChangeHint::Rescan`], and the periodic scans of [`crate::index`] are the truth.
+//! Only the folders of records are watched, so a large attachment folder or a git history costs
+//! nothing. A file that is whole (renamed into place, or closed by its writer) is hinted at once; of all
+//! other changes the further ones are awaited ([`pending`]). The hints go to whoever owns the index.
+
+mod pending;
+
+use crate::files::root::VaultRoot;
+use crate::signals::inbox;
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
+use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use pending::PendingChanges;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use steward_domain::action::audit::is_audit_file_name;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use tokio::sync::mpsc;
+
+/// Beyond so many files a scan is cheaper than looking at each.
+const MANY: usize = 500;
+
+/// What may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeHint {
+    /// These records; at least one.
+    Paths(Vec<RecordPath>),
+    /// Anything.
+    Rescan,
+    /// Something in the drop folder.
+    Inbox,
+}
+
+/// Watches until it is dropped.
+#[derive(Debug)]
+pub struct VaultWatcher {
+    pending: Arc<PendingChanges>,
+}
+
+/// The vault cannot be watched. Changes are still found by the periodic scan.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    #[error(
+        "{path}: the system's limit of file watches is reached: raise fs.inotify.max_user_watches and \
+         fs.inotify.max_user_instances with sysctl and start again"
+    )]
+    Limit { path: PathBuf },
+    #[error("{path}: {source}: check that the folder can be read")]
+    Watch { path: PathBuf, source: notify::Error },
+    #[error("the watching thread: {0}: lower the load or raise the limit of threads and start again")]
+    Thread(#[from] io::Error),
+}
+
+/// The folders under watch.
+struct WatchedFolders {
+    root: PathBuf,
+    watcher: RecommendedWatcher,
+}
+
+/// When a change may be hinted at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HintUrgency {
+    /// Nothing more is written to the file.
+    AtOnce,
+    /// More may follow within moments.
+    Later,
+}
+
+/// What a batch of events comes to.
+#[derive(Debug, Default)]
+struct GatheredChanges {
+    paths: BTreeSet<RecordPath>,
+    /// Folders of records that came, went or were replaced.
+    folders: BTreeSet<&'static str>,
+    rescan: bool,
+    inbox: bool,
+}
+
+/// Watches the folders of records, those that are created later too.
+///
+/// # Errors
+/// [`WatchError`] when the system does not allow it; the caller goes on with its periodic scan.
+pub fn watch_vault(root: &VaultRoot, hints: mpsc::Sender<ChangeHint>) -> Result<VaultWatcher, WatchError> {
+    let pending = Arc::new(PendingChanges::default());
+    let path = root.path().to_owned();
+    let tell = {
+        let (pending, root) = (Arc::clone(&pending), path.clone());
+        move |result: notify::Result<Event>| pending.add_reported(&root, result)
+    };
+    let watcher = notify::recommended_watcher(tell).map_err(|e| WatchError::new(&path, e))?;
+    let mut folders = WatchedFolders { root: path, watcher };
+    folders.watch_all()?;
+    let of_thread = Arc::clone(&pending);
+    std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&of_thread, &hints))?;
+    Ok(VaultWatcher { pending })
+}
+
+impl WatchedFolders {
+    fn watch_all(&mut self) -> Result<(), WatchError> {
+        let root = self.root.clone();
+        self.watcher.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
+        RecordKind::ALL
+            .into_iter()
+            .map(RecordKind::folder)
+            .chain([inbox::FOLDER])
+            .try_for_each(|f| self.watch_folder(f))
+    }
+
+    fn watch_folder(&mut self, folder: &str) -> Result<(), WatchError> {
+        let path = self.root.join(folder);
+        if !path.is_dir() {
+            return Ok(());
+        }
+        self.watcher.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))?;
+        if folder == RecordKind::Stream.folder() {
+            // Gone again, or not ours to read: the periodic scan says so.
+            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            for source in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()) {
+                self.watcher.watch(&source, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&source, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(mut self, pending: &PendingChanges, hints: &mpsc::Sender<ChangeHint>) {
+        while let Some(gathered) = pending.next() {
+            for folder in &gathered.folders {
+                // The old folder may be gone, and its watch with it.
+                let _ = self.watcher.unwatch(&self.root.join(folder));
+                if let Err(e) = self.watch_folder(folder) {
+                    tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
+                }
+            }
+            for hint in gathered.into_hints() {
+                if hints.blocking_send(hint).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl HintUrgency {
+    /// `None` for an event that is no change.
+    ///
+    /// A file that goes may be about to come back, as editors save: it is awaited.
+    fn classify_event(event: &Event) -> Option<Self> {
+        match event.kind {
+            EventKind::Modify(ModifyKind::Name(RenameMode::To))
+            | EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Self::AtOnce),
+            // Reading is no change, and our own scans read.
+            EventKind::Access(_) => None,
+            // Both sides of it have come on their own.
+            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => None,
+            EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {
+                Some(Self::Later)
+            }
+        }
+    }
+}
+
+impl GatheredChanges {
+    fn is_empty(&self) -> bool {
+        let Self { paths, folders, rescan, inbox } = self;
+        paths.is_empty() && folders.is_empty() && !rescan && !inbox
+    }
+
+    fn add_event(&mut self, root: &Path, event: &Event) {
+        self.rescan |= event.need_rescan();
+        for path in &event.paths {
+            self.add_path(root, path);
+        }
+    }
+
+    fn add_path(&mut self, root: &Path, path: &Path) {
+        let Ok(inside) = path.strip_prefix(root) else {
+            self.rescan = true;
+            return;
+        };
+        let parts: Vec<Option<&str>> = inside
+            .components()
+            .map(|c| match c {
+                Component::Normal(name) => name.to_str(),
+                Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+            })
+            .collect();
+        match parts.as_slice() {
+            [] => self.rescan = true,
+            [folder] => self.add_folder(folder.unwrap_or_default()),
+            [Some(inbox::FOLDER), ..] => self.inbox = true,
+            [Some(folder), source] if *folder == RecordKind::Stream.folder() => self.add_source(*source),
+            [Some(folder), Some(source), file] if *folder == RecordKind::Stream.folder() => {
+                self.add_file(&format!("{folder}/{source}"), *file);
+            }
+            [Some(folder), file] if RecordKind::ALL.iter().any(|k| k.folder() == *folder) => {
+                self.add_file(folder, *file)
+            }
+            _ => {}
+        }
+    }
+
+    fn add_folder(&mut self, name: &str) {
+        if let Some(kind) = RecordKind::ALL.into_iter().find(|k| k.folder() == name) {
+            self.folders.insert(kind.folder());
+            self.rescan = true;
+        }
+        if name == inbox::FOLDER {
+            self.folders.insert(inbox::FOLDER);
+            self.inbox = true;
+        }
+    }
+
+    /// A stream's folder came or went.
+    fn add_source(&mut self, name: Option<&str>) {
+        if name.is_none_or(|name| !name.starts_with('.')) {
+            self.folders.insert(RecordKind::Stream.folder());
+            self.rescan = true;
+        }
+    }
+
+    fn add_file(&mut self, folder: &str, file: Option<&str>) {
+        let Some(file) = file else {
+            self.rescan = true;
+            return;
+        };
+        let other_event = folder == RecordKind::Event.folder() && !is_audit_file_name(file);
+        if file.starts_with('.') || !file.ends_with(".md") || other_event {
+            return;
+        }
+        match RecordPath::parse(&format!("{folder}/{file}")) {
+            Ok(path) => {
+                self.paths.insert(path);
+            }
+            // Its name is a problem that only a scan can file.
+            Err(_) => self.rescan = true,
+        }
+    }
+
+    fn into_hints(self) -> impl Iterator<Item = ChangeHint> {
+        let records = if self.rescan || self.paths.len() > MANY {
+            Some(ChangeHint::Rescan)
+        } else {
+            (!self.paths.is_empty()).then(|| ChangeHint::Paths(self.paths.into_iter().collect()))
+        };
+        self.inbox.then_some(ChangeHint::Inbox).into_iter().chain(records)
+    }
+}
+
+impl WatchError {
+    fn new(path: &Path, source: notify::Error) -> Self {
+        let path = path.to_owned();
+        let limit = match &source.kind {
+            ErrorKind::MaxFilesWatch => true,
+            // EMFILE and ENOSPC: no more instances, no more watches.
+            ErrorKind::Io(e) => matches!(e.raw_os_error(), Some(24 | 28)),
+            ErrorKind::Generic(_)
+            | ErrorKind::PathNotFound
+            | ErrorKind::WatchNotFound
+            | ErrorKind::InvalidConfig(_) => false,
+        };
+        if limit { Self::Limit { path } } else { Self::Watch { path, source } }
+    }
+}
+
+impl Drop for VaultWatcher {
+    fn drop(&mut self) {
+        self.pending.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

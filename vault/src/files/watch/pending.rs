@@ -1,0 +1,131 @@
+//! Changes that are not hinted at yet: some because more may follow, some because nobody has taken them.
+//!
+//! A change that more may follow waits 150 ms. One file counts once however often it changes, and
+//! very many become one scan, so nothing here grows while the index is busy.
+
+use super::GatheredChanges;
+use super::HintUrgency;
+use super::MANY;
+use notify::Event;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long changes of one file are gathered: 150 ms. An editor's save is several events within a
+/// few milliseconds; a person does not notice the rest.
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(150);
+
+/// What has changed and is not hinted at yet.
+#[derive(Debug, Default)]
+pub(super) struct PendingChanges {
+    changes: Mutex<ChangeQueue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct ChangeQueue {
+    ready: GatheredChanges,
+    /// Changes that more may follow.
+    waiting: GatheredChanges,
+    /// When those have waited long enough.
+    ripe_at: Option<Instant>,
+    ended: bool,
+}
+
+impl PendingChanges {
+    /// Adds what the system reports.
+    pub(super) fn add_reported(&self, root: &Path, reported: notify::Result<Event>) {
+        let now = Instant::now();
+        match reported {
+            Ok(event) => {
+                let urgency =
+                    if event.need_rescan() { Some(HintUrgency::Later) } else { HintUrgency::classify_event(&event) };
+                let Some(urgency) = urgency else { return };
+                let mut gathered = GatheredChanges::default();
+                gathered.add_event(root, &event);
+                if !gathered.is_empty() {
+                    self.lock_changes().add_changes(gathered, urgency, now);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(?error, "watching failed in part; scanning instead");
+                self.lock_changes().add_changes(
+                    GatheredChanges { rescan: true, ..GatheredChanges::default() },
+                    HintUrgency::Later,
+                    now,
+                );
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Waits for changes that may be hinted at and takes them all; `None` at the end.
+    pub(super) fn next(&self) -> Option<GatheredChanges> {
+        let mut changes = self.lock_changes();
+        loop {
+            if changes.ended {
+                return None;
+            }
+            let now = Instant::now();
+            let gathered = changes.take_ripe(now);
+            if !gathered.is_empty() {
+                return Some(gathered);
+            }
+            changes = match changes.ripe_at {
+                Some(at) => {
+                    let left = at.saturating_duration_since(now);
+                    self.changed.wait_timeout(changes, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(changes).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Ends [`PendingChanges::next`].
+    pub(super) fn close(&self) {
+        self.lock_changes().ended = true;
+        self.changed.notify_one();
+    }
+
+    fn lock_changes(&self) -> MutexGuard<'_, ChangeQueue> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChangeQueue {
+    fn add_changes(&mut self, gathered: GatheredChanges, urgency: HintUrgency, now: Instant) {
+        // A folder may be about to fill, and the drop folder has no records.
+        let is_file = gathered.folders.is_empty() && !gathered.rescan && !gathered.inbox;
+        if urgency == HintUrgency::AtOnce && is_file {
+            // Whatever the file waited for is over.
+            self.waiting.paths.retain(|path| !gathered.paths.contains(path));
+            self.ready.merge(gathered);
+        } else {
+            self.waiting.merge(gathered);
+            self.ripe_at.get_or_insert(now + DEBOUNCE);
+        }
+    }
+
+    fn take_ripe(&mut self, now: Instant) -> GatheredChanges {
+        if self.ripe_at.is_some_and(|at| at <= now) {
+            self.ripe_at = None;
+            let waiting = std::mem::take(&mut self.waiting);
+            self.ready.merge(waiting);
+        }
+        std::mem::take(&mut self.ready)
+    }
+}
+
+impl GatheredChanges {
+    fn merge(&mut self, other: Self) {
+        let Self { paths, folders, rescan, inbox } = other;
+        self.paths.extend(paths);
+        self.folders.extend(folders);
+        self.rescan |= rescan;
+        self.inbox |= inbox;
+        if self.paths.len() > MANY {
+            self.paths.clear();
+            self.rescan = true;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What was decided and done, as the audit records tell it: for lists, screens and answers.
+//!
+//! Derived from the records, which stay the truth: an answer reads the record itself.
+
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::actions::list::ActionFilter;
+use crate::index::read::page::MAX_PAGE;
+use crate::index::store::codec::from_micros;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::plan::{ActionId, Disposition};
+use steward_domain::gates::mode::Mode;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::Judgement;
+
+/// One audit record, in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActionRow {
+    pub path: RecordPath,
+    pub id: ActionId,
+    pub kind: ActionKind,
+    pub target: RecordPath,
+    pub at: DateTime<Utc>,
+    pub decision: Judgement,
+    /// 0 to 1.
+    pub confidence: f64,
+    pub landing: Disposition,
+    pub mode: Mode,
+    pub class: Option<MutationClass>,
+    pub proposed_state: Option<RecordState>,
+    /// It was filed to wait for a human; see `answered` and `settled`.
+    pub pending: bool,
+    /// It was filed so, and its target has by now the state or the matter that was proposed: nothing is left to answer.
+    pub settled: bool,
+    /// The action that this one answers.
+    pub answers: Option<ActionId>,
+    /// How a human has answered this one; the latest answer, where there are several.
+    pub answered: Option<ActionKind>,
+    /// The answer of `answered`.
+    pub answered_by: Option<ActionId>,
+    /// What is proposed, as a hash: the same of whatever says the very same of the same record.
+    #[serde(skip)]
+    pub proposal: Option<String>,
+    /// A confirmation that let something else happen than was proposed.
+    pub edited: bool,
+    /// What was answered with one click has one and the same: one row for whoever groups by it.
+    pub together: Option<ActionId>,
+    /// Its place in the chain of records.
+    pub seq: u64,
+}
+
+/// The actions that the beginning of an id names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionLookup {
+    One(RecordPath),
+    None,
+    /// More than one; a longer beginning tells them apart.
+    Many(Vec<RecordPath>),
+}
+
+#[derive(FromRow)]
+pub(crate) struct ActionColumns {
+    path: String,
+    id: String,
+    kind: String,
+    target: String,
+    at: i64,
+    decision: String,
+    confidence: f64,
+    landing: String,
+    mode: String,
+    pending: bool,
+    settled: bool,
+    answers_of: Option<String>,
+    class: Option<String>,
+    proposed_state: Option<String>,
+    seq: i64,
+    edited: bool,
+    together: Option<String>,
+    answered: Option<String>,
+    answered_by: Option<String>,
+    proposal: Option<String>,
+}
+
+/// `g` follows every hex digit, so the range holds all ids that begin so. Of copied files, which have one id, what lies
+/// where it was filed is the action.
+const FOUND: &str = "SELECT a.path FROM actions a WHERE a.id >= ?1 AND a.id < ?1 || 'g'
+        AND a.path = (SELECT b.path FROM actions b WHERE b.id = a.id ORDER BY b.misnamed, b.seq, b.path LIMIT 1)
+    ORDER BY a.at DESC LIMIT 20";
+
+impl Index {
+    /// Finds an action by the beginning of its id: 4 to 16 hex digits, in any case. Copies of its record are no others.
+    ///
+    /// # Errors
+    /// [`IndexError::Prefix`] when the text is no such beginning.
+    pub async fn find_action(&self, prefix: &str) -> Result<ActionLookup, IndexError> {
+        let text = prefix.trim().to_ascii_lowercase();
+        if !(4..=16).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(IndexError::Prefix(prefix.chars().take(40).flat_map(char::escape_debug).collect()));
+        }
+        let paths: Vec<String> =
+            sqlx::query_scalar(FOUND).bind(text).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let mut paths = paths.iter().map(|p| self.parse_path(p)).collect::<Result<Vec<_>, _>>()?;
+        Ok(match paths.len() {
+            0 => ActionLookup::None,
+            1 => paths.pop().map_or(ActionLookup::None, ActionLookup::One),
+            _ => ActionLookup::Many(paths),
+        })
+    }
+
+    /// Actions and answers, newest first: of one record if asked for, from a moment on, at most `limit`.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_actions(
+        &self,
+        since: Option<DateTime<Utc>>,
+        target: Option<&RecordPath>,
+        limit: u32,
+    ) -> Result<Vec<ActionRow>, IndexError> {
+        let filter = ActionFilter { since, target: target.cloned(), ..ActionFilter::default() };
+        let (mut rows, mut before) = (Vec::new(), None);
+        while rows.len() < limit as usize {
+            let left = u32::try_from(limit as usize - rows.len()).unwrap_or(MAX_PAGE);
+            let page = self.actions_page(&filter, before.as_ref(), left).await?;
+            rows.extend(page.rows);
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The record that an action is about; `None` when no such action is known.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_action_target(&self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+        let target: Option<String> = sqlx::query_scalar("SELECT target FROM actions WHERE path = ?1")
+            .bind(action.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        target.map(|t| self.parse_path(&t)).transpose()
+    }
+
+    /// The record that a signal is about; `None` when no such signal is known, or no one record could be found.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_signal_target(&self, signal: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+        let target: Option<Option<String>> = sqlx::query_scalar("SELECT target FROM signals WHERE path = ?1")
+            .bind(signal.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        target.flatten().map(|t| self.parse_path(&t)).transpose()
+    }
+
+    pub(crate) fn decode_action(&self, row: ActionColumns) -> Result<ActionRow, IndexError> {
+        Ok(ActionRow {
+            path: self.parse_path(&row.path)?,
+            id: self.parse_enum(&row.id)?,
+            kind: self.parse_enum(&row.kind)?,
+            target: self.parse_path(&row.target)?,
+            at: from_micros(row.at).unwrap_or_default(),
+            decision: self.parse_enum(&row.decision)?,
+            confidence: row.confidence,
+            landing: self.parse_enum(&row.landing)?,
+            mode: self.parse_enum(&row.mode)?,
+            class: row.class.map(|c| self.parse_enum(&c)).transpose()?,
+            proposed_state: row.proposed_state.map(|s| self.parse_enum(&s)).transpose()?,
+            pending: row.pending,
+            settled: row.settled,
+            answers: row.answers_of.map(|id| self.parse_enum(&id)).transpose()?,
+            answered: row.answered.map(|kind| self.parse_enum(&kind)).transpose()?,
+            answered_by: row.answered_by.map(|id| self.parse_enum(&id)).transpose()?,
+            proposal: row.proposal,
+            edited: row.edited,
+            together: row.together.map(|id| self.parse_enum(&id)).transpose()?,
+            seq: row.seq.cast_unsigned(),
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Which tick is judging a task right now, so that two ticks of one matter never judge it twice.
+//!
+//! A schedule never overlaps itself, but a tick by hand, or one started by any other client, may
+//! meet it. A look takes a lease on every task that it carries to a clerk; the record of the check
+//! ends it, the end of the run releases what is left, and time ends the lease of a run that died.
+
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::store::codec::to_micros;
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
+
+/// How long a task stays taken by a run that says nothing more: a run's 300 s and some.
+const LEASE: TimeDelta = TimeDelta::seconds(310);
+
+/// The run that a look belongs to: what stands before the slash.
+pub(crate) fn parse_run_id(look_id: &str) -> &str {
+    look_id.split('/').next().unwrap_or(look_id)
+}
+
+/// The tasks that other runs are judging.
+pub(crate) async fn list_tasks_leased_by_others(
+    tx: &mut SqliteConnection,
+    look_id: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<BTreeSet<String>> {
+    let rows: Vec<String> = sqlx::query_scalar("SELECT task FROM leases WHERE run <> ?1 AND until > ?2")
+        .bind(parse_run_id(look_id))
+        .bind(to_micros(now))
+        .fetch_all(tx)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Takes the tasks for this run.
+pub(crate) async fn lease_tasks(
+    tx: &mut SqliteConnection,
+    look_id: &str,
+    tasks: &[String],
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let tasks = serde_json::Value::from(tasks).to_string();
+    sqlx::query("INSERT OR REPLACE INTO leases (task, run, until) SELECT value, ?2, ?3 FROM json_each(?1)")
+        .bind(tasks)
+        .bind(parse_run_id(look_id))
+        .bind(to_micros(now + LEASE))
+        .execute(tx)
+        .await
+        .map(drop)
+}
+
+/// The task was judged.
+pub(crate) async fn end_lease(tx: &mut SqliteConnection, task: &str) -> sqlx::Result<()> {
+    sqlx::query("DELETE FROM leases WHERE task = ?1").bind(task).execute(tx).await.map(drop)
+}
+
+impl Index {
+    /// Releases what a run has taken and not judged; the tasks are due for the next one at once.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn release_leases(&self, look_id: &str) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query("DELETE FROM leases WHERE run = ?1")
+            .bind(parse_run_id(look_id))
+            .execute(&mut *tx)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))
+    }
+}

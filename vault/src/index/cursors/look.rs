@@ -1,0 +1,250 @@
+//! The tasks of a matter, the matter itself, and their fresh signals, from rows to looks.
+//!
+//! A signal is fresh for its task when it could change something (`effect`, `status`), nobody acted
+//! upon it yet (no live action on that task cites it, and none of the router's that waits), and it was
+//! first seen after the last check. When it was created does not matter: a late mail is new to us.
+//! Where changes may happen, a signal is fresh again if all it led to so far was a change that the mode
+//! of then let land as shadow: what was judged before the mode was raised or for a
+//! caller who only asked is not lost, unless a human answered it since. What a lowered source said is not judged again at every look.
+
+use super::observe::{ObservationQuery, ObservedMatter};
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::signals::route::decode_ceiling;
+use crate::index::store::codec::from_micros;
+use chrono::{DateTime, Utc};
+use sqlx::{FromRow, SqliteConnection};
+use steward_domain::gates::mode::{Ceiling, Mode};
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::{ClerkQuestion, MAX_EVIDENCE, QuestionSubject, SignalEvidence};
+use steward_domain::steward::tick::{TaskCheck, TaskClock};
+
+/// A task of the matter, with what the rules need.
+pub(crate) struct CheckCandidate {
+    pub(crate) task: RecordPath,
+    pub(crate) name: String,
+    pub(crate) id: String,
+    /// Other tasks with the same `id`, five at most.
+    pub(crate) twins: Option<String>,
+    pub(crate) clock: TaskClock,
+    /// The later of what a human wrote and what we stored.
+    pub(crate) next_check: Option<DateTime<Utc>>,
+    pub(crate) last_check: Option<i64>,
+    pub(crate) streak: u32,
+    pub(crate) fresh: u32,
+    /// When the newest of the fresh signals was first seen.
+    pub(crate) newest: i64,
+    /// Whose the fresh signals are, by the slugs of their sources.
+    pub(crate) sources: Vec<String>,
+    hash: String,
+    state_as_written: Option<String>,
+}
+
+#[derive(FromRow)]
+struct CandidateColumns {
+    path: String,
+    name: String,
+    id: Option<String>,
+    state: String,
+    state_as_written: Option<String>,
+    surface_class: String,
+    due: Option<i64>,
+    snoozed_until: Option<i64>,
+    next_by_human: Option<i64>,
+    hash: String,
+    last_check_at: Option<i64>,
+    next_by_us: Option<i64>,
+    streak: i64,
+    twins: Option<String>,
+    fresh: i64,
+    newest: i64,
+    sources: Option<String>,
+}
+
+#[derive(FromRow)]
+struct EvidenceColumns {
+    path: String,
+    source: String,
+    note: String,
+    created: i64,
+    effect: String,
+    proposed_state: Option<String>,
+    target_confidence: f64,
+    effect_confidence: f64,
+    observations: i64,
+    ceiling: Option<i64>,
+}
+
+/// Every task of the matter between two paths, with its cursor and the number of its fresh signals. A date in the file that
+/// is our own stamp is no wish of a human's.
+pub(crate) const TASKS: &str = "
+    WITH fresh AS MATERIALIZED (
+        SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest, json_group_array(DISTINCT s.instinct) AS sources
+        FROM tasks t LEFT JOIN task_checks c ON c.task = t.path
+        CROSS JOIN signals s ON s.target = t.path AND s.applied = 0 AND s.effect <> 'none'
+        CROSS JOIN first_seen f ON f.signal = s.path
+        WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4
+        AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
+            SELECT CASE WHEN a.mode = 'shadow'
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+            FROM action_evidence e JOIN actions a ON a.path = e.action
+            WHERE e.ref = s.path AND a.target = t.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
+        AND NOT EXISTS (
+            SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+            WHERE e.ref = s.path AND a.target = t.path
+                AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+        GROUP BY t.path)
+    SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
+        CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
+        t.hash, c.last_check_at, c.next_check_after AS next_by_us,
+        COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest, n.sources,
+        CASE WHEN t.id IS NOT NULL THEN
+            (SELECT group_concat(path, ', ') FROM (
+                SELECT d.path FROM tasks d WHERE d.id = t.id AND d.path <> t.path LIMIT 5)) END AS twins
+    FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
+    LEFT JOIN stamps w ON w.task = t.path
+    WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4 ORDER BY t.path";
+
+/// The matter itself, if signals point at it that are fresh; it is never due for any other reason.
+pub(crate) const ITSELF: &str = "
+    SELECT m.path, m.name, NULL AS id, m.state, m.state_as_written, 'normal' AS surface_class, NULL AS due,
+        NULL AS snoozed_until, NULL AS next_by_human, m.hash, c.last_check_at, c.next_check_after AS next_by_us,
+        COALESCE(c.streak, 0) AS streak, COUNT(*) AS fresh, MAX(f.at) AS newest,
+        json_group_array(DISTINCT s.instinct) AS sources, NULL AS twins
+    FROM matters m LEFT JOIN task_checks c ON c.task = m.path
+    CROSS JOIN signals s ON s.target = m.path AND s.applied = 0 AND s.effect <> 'none'
+    CROSS JOIN first_seen f ON f.signal = s.path
+    WHERE m.path = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
+        SELECT CASE WHEN a.mode = 'shadow'
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+            FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = m.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
+    AND NOT EXISTS (
+        SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = m.path
+            AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+    GROUP BY m.path";
+
+/// The fresh signals of one task, newest first, with what is known of their sources. Where there are too
+/// many, sources take turns, each with its newest first: fifty of one push out none of another.
+pub(crate) const EVIDENCE: &str = "
+    SELECT path, source, note, created, effect, proposed_state, target_confidence, effect_confidence, observations,
+        ceiling
+    FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY instinct ORDER BY created DESC, path) AS turn FROM (
+    SELECT s.path, s.instinct, s.source, s.note, s.created, s.effect, s.proposed_state, s.target_confidence, s.effect_confidence,
+        COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.instinct), 0) AS observations,
+        (SELECT MIN(i.ceiling) FROM instincts i WHERE i.source = s.instinct) AS ceiling
+    FROM signals s JOIN first_seen f ON f.signal = s.path
+    WHERE s.target = ?1 AND s.applied = 0 AND s.effect <> 'none' AND (?2 IS NULL OR f.at > ?2 OR (?4 AND 'shadow' = (
+        SELECT CASE WHEN a.mode = 'shadow'
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+            FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
+    AND NOT EXISTS (
+        SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = ?1
+            AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+    ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
+
+/// From the first path that a task can have to the last.
+pub(crate) const ALL_TASKS: (&str, &str) = ("task/", "task0");
+
+/// The tasks of the matter between two paths, both included, and the matter itself.
+pub(crate) async fn read_candidates(
+    index: &Index,
+    tx: &mut SqliteConnection,
+    (ask, (first, last)): (&ObservationQuery, (&str, &str)),
+) -> Result<Vec<CheckCandidate>, IndexError> {
+    let tasks = sqlx::query_as(TASKS).bind(ask.matter.as_str()).bind(can_change(ask)).bind(first).bind(last);
+    let mut rows: Vec<CandidateColumns> = tasks.fetch_all(&mut *tx).await.map_err(|e| index.sql_error(e))?;
+    let itself = sqlx::query_as(ITSELF).bind(ask.matter.as_str()).bind(can_change(ask)).fetch_all(&mut *tx).await;
+    rows.extend(itself.map_err(|e| index.sql_error(e))?);
+    rows.into_iter().map(|row| decode_candidate(index, row)).collect()
+}
+
+/// Completes a look with the evidence that its question carries.
+pub(crate) async fn complete_check(
+    index: &Index,
+    tx: &mut SqliteConnection,
+    (ask, matter): (&ObservationQuery, &ObservedMatter),
+    task: CheckCandidate,
+) -> Result<TaskCheck, IndexError> {
+    let mut evidence = Vec::new();
+    if task.fresh > 0 {
+        let rows: Vec<EvidenceColumns> = sqlx::query_as(EVIDENCE)
+            .bind(task.task.as_str())
+            .bind(task.last_check)
+            .bind(i64::try_from(MAX_EVIDENCE).unwrap_or(i64::MAX))
+            .bind(can_change(ask))
+            .fetch_all(tx)
+            .await
+            .map_err(|e| index.sql_error(e))?;
+        for row in rows {
+            evidence.push(decode_evidence(index, row, ask.default_ceiling)?);
+        }
+    }
+    let subject = QuestionSubject {
+        task: task.task,
+        task_name: task.name,
+        matter: ask.matter.clone(),
+        matter_name: matter.name.clone(),
+        state: task.clock.state,
+        surface_class: task.clock.surface_class,
+        due: task.clock.due,
+    };
+    Ok(TaskCheck {
+        question: ClerkQuestion { subject, evidence, complaint: None, asked_at: ask.now },
+        before: index.parse_enum(&task.hash)?,
+        state_as_written: task.state_as_written,
+        matter_ceiling: matter.ceiling,
+        known: None,
+    })
+}
+
+/// Whether what is judged now may change anything.
+fn can_change(ask: &ObservationQuery) -> bool {
+    ask.policy.mode > Mode::Shadow
+}
+
+fn decode_candidate(index: &Index, row: CandidateColumns) -> Result<CheckCandidate, IndexError> {
+    let clock = TaskClock {
+        state: index.parse_enum(&row.state)?,
+        surface_class: index.parse_enum(&row.surface_class)?,
+        due: row.due.and_then(from_micros),
+        snoozed_until: row.snoozed_until.and_then(from_micros),
+    };
+    Ok(CheckCandidate {
+        task: index.parse_path(&row.path)?,
+        name: row.name,
+        id: row.id.unwrap_or_default(),
+        twins: row.twins,
+        clock,
+        next_check: row.next_by_human.max(row.next_by_us).and_then(from_micros),
+        last_check: row.last_check_at,
+        streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
+        fresh: u32::try_from(row.fresh).unwrap_or(u32::MAX),
+        newest: row.newest,
+        sources: row.sources.and_then(|names| serde_json::from_str(&names).ok()).unwrap_or_default(),
+        hash: row.hash,
+        state_as_written: row.state_as_written,
+    })
+}
+
+fn decode_evidence(
+    index: &Index,
+    row: EvidenceColumns,
+    default_ceiling: Ceiling,
+) -> Result<SignalEvidence, IndexError> {
+    Ok(SignalEvidence {
+        reference: index.parse_path(&row.path)?,
+        source: row.source,
+        note: row.note,
+        created: from_micros(row.created).unwrap_or_default(),
+        effect: index.parse_enum(&row.effect)?,
+        proposed_state: row.proposed_state.map(|s| index.parse_enum(&s)).transpose()?,
+        target_confidence: row.target_confidence,
+        effect_confidence: row.effect_confidence,
+        observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
+        ceiling: decode_ceiling(row.ceiling, default_ceiling),
+    })
+}

@@ -1,0 +1,149 @@
+//! Cursors and counters: the steward's own memory of its looks.
+//!
+//! Every write is keyed by the look or call that makes it, so that an activity tried again moves nothing twice.
+//! A task's cursor is the moment of the look, not of the answer: what came in between stays fresh.
+
+use super::lease;
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::store::codec::to_micros;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::Serialize;
+use sqlx::SqliteConnection;
+use steward_domain::record::path::RecordPath;
+use steward_domain::steward::tick::{Cadence, TaskClock};
+
+/// How long single looks are remembered to be told from repeated ones: 7 days, far beyond any retry.
+const MARK_DAYS: i64 = 7;
+/// The reason of looks that end because nothing new is known (S3-23).
+pub(crate) const NO_SIGNALS: &str = "no_signals";
+
+/// A look at a task that a clerk answered.
+#[derive(Clone, Debug)]
+pub struct CompletedCheck {
+    pub task: RecordPath,
+    pub look_id: String,
+    /// [`steward_domain::steward::tick::MatterObservation::observed_at`] of the tick.
+    pub observed_at: DateTime<Utc>,
+    /// The look had fresh signals, which ends the streak of looks without.
+    pub had_signals: bool,
+    /// What came of it, as reports and screens show it.
+    pub outcome: String,
+    /// The task as it stands now, after the decision was carried out.
+    pub clock: TaskClock,
+    pub cadence: Cadence,
+}
+
+/// How many looks of a day ended for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckCount {
+    pub day: NaiveDate,
+    pub reason: String,
+    pub count: u64,
+}
+
+impl Index {
+    /// Records that a task was looked at; the second time in one run does nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn record_check(&self, done: &CompletedCheck) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        let before: Option<(i64, String)> = sqlx::query_as("SELECT streak, look_id FROM task_checks WHERE task = ?1")
+            .bind(done.task.as_str())
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        let streak = match before {
+            Some((_, look_id)) if look_id == done.look_id => return Ok(()),
+            _ if done.had_signals => 0,
+            Some((streak, _)) => u32::try_from(streak).unwrap_or(u32::MAX).saturating_add(1),
+            None => 1,
+        };
+        let next = done.cadence.next_check(&done.clock, streak, done.observed_at);
+        sqlx::query(
+            "INSERT INTO task_checks (task, last_check_at, next_check_after, outcome, streak, look_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (task) DO UPDATE SET last_check_at = MAX(last_check_at, excluded.last_check_at),
+                 next_check_after = excluded.next_check_after, outcome = excluded.outcome,
+                 streak = excluded.streak, look_id = excluded.look_id",
+        )
+        .bind(done.task.as_str())
+        .bind(to_micros(done.observed_at))
+        .bind(next.map(to_micros))
+        .bind(&done.outcome)
+        .bind(i64::from(streak))
+        .bind(&done.look_id)
+        .execute(&mut *tx)
+        .await
+        .map_err(|e| self.sql_error(e))?;
+        lease::end_lease(&mut tx, done.task.as_str()).await.map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))
+    }
+
+    /// Counts a look that ended before a clerk was asked; the same `id` counts once.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn count_check(&self, at: DateTime<Utc>, reason: &str, id: &str) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        let work = async {
+            let marked = sqlx::query("INSERT OR IGNORE INTO look_marks (id, day) VALUES (?1, ?2)")
+                .bind(id)
+                .bind(format_day(at))
+                .execute(&mut *tx)
+                .await?;
+            if marked.rows_affected() > 0 {
+                add_to_check_count(&mut tx, reason, at, 1).await?;
+                let oldest = format_day(at - TimeDelta::days(MARK_DAYS));
+                sqlx::query("DELETE FROM look_marks WHERE day < ?1").bind(oldest).execute(&mut *tx).await?;
+            }
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql_error(e))
+    }
+
+    /// Looks that ended before a clerk was asked, by day and reason, from a day on.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_check_counts(&self, since: NaiveDate) -> Result<Vec<CheckCount>, IndexError> {
+        let rows: Vec<(String, String, i64)> =
+            sqlx::query_as("SELECT day, reason, count FROM looks WHERE day >= ?1 ORDER BY day, reason")
+                .bind(since.to_string())
+                .fetch_all(&self.store.reader)
+                .await
+                .map_err(|e| self.sql_error(e))?;
+        let count = |(day, reason, count): (String, String, i64)| {
+            Ok(CheckCount {
+                day: day.parse().map_err(|_| self.unknown_value_error(&day))?,
+                reason,
+                count: count.cast_unsigned(),
+            })
+        };
+        rows.into_iter().map(count).collect()
+    }
+}
+
+/// Adds looks to the count of their day.
+pub(crate) async fn add_to_check_count(
+    tx: &mut SqliteConnection,
+    reason: &str,
+    at: DateTime<Utc>,
+    count: u32,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "INSERT INTO looks (day, reason, count) VALUES (?1, ?2, ?3)
+         ON CONFLICT (day, reason) DO UPDATE SET count = count + excluded.count",
+    )
+    .bind(format_day(at))
+    .bind(reason)
+    .bind(i64::from(count))
+    .execute(tx)
+    .await
+    .map(drop)
+}
+
+fn format_day(at: DateTime<Utc>) -> String {
+    at.date_naive().to_string()
+}

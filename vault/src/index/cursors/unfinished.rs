@@ -1,0 +1,152 @@
+//! What a full or broken disk kept from being written, until it can be.
+//!
+//! It lies in memory, since nothing can be written; a scan and the next look of each matter find it as well, only
+//! later. [`Index::finish_deferred_work`] writes it in the order in which it would have been written, and then has everybody look.
+
+use super::lease;
+use crate::files::root::VaultRoot;
+use crate::gates::stop;
+use crate::index::CompletedCheck;
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::ScanChanges;
+use crate::index::store::rows::to_json;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use steward_domain::record::path::RecordPath;
+
+/// How long a target whose change failed is left alone: 15 s, so that a disk with too little space is not worn by it.
+const PAUSE: TimeDelta = TimeDelta::seconds(15);
+
+/// The matters of targets, whether these are tasks or matters. ?1: paths of targets.
+const MARK: &str = "INSERT INTO wakes (matter, at)
+    SELECT DISTINCT COALESCE(t.parent, m.path), ?2 FROM json_each(?1) j
+    LEFT JOIN tasks t ON t.path = j.value LEFT JOIN matters m ON m.path = j.value
+    WHERE COALESCE(t.parent, m.path) IS NOT NULL
+    ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
+
+/// Work that waits for the disk.
+#[derive(Debug, Default)]
+pub(crate) struct UnfinishedWork(Mutex<DeferredWork>);
+
+#[derive(Debug, Default)]
+struct DeferredWork {
+    /// Files that were written and could not be read into the tables.
+    unread: BTreeSet<RecordPath>,
+    checks: Vec<CompletedCheck>,
+    /// Looks whose leases could not be released.
+    leases: BTreeSet<String>,
+    /// What could not be done, and since when.
+    targets: BTreeMap<RecordPath, DateTime<Utc>>,
+}
+
+impl UnfinishedWork {
+    fn lock(&self) -> MutexGuard<'_, DeferredWork> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Index {
+    /// Has these files read once the disk can be written.
+    pub fn read_files_later(&self, paths: &[RecordPath]) {
+        self.unfinished.lock().unread.extend(paths.iter().cloned());
+    }
+
+    /// Records a check once the disk can be written; see [`Index::record_check`].
+    pub fn record_check_later(&self, done: CompletedCheck) {
+        self.unfinished.lock().checks.push(done);
+    }
+
+    /// Releases the leases of a look once the disk can be written; see [`Index::release`].
+    pub fn release_leases_later(&self, look_id: &str) {
+        self.unfinished.lock().leases.insert(look_id.to_owned());
+    }
+
+    /// Wakes the matter of a task, or a matter, once the disk can be written.
+    pub fn wake_later(&self, target: &RecordPath, now: DateTime<Utc>) {
+        self.unfinished.lock().targets.insert(target.clone(), now);
+    }
+
+    /// Has the router and extraction run again after the next scan.
+    pub fn run_routines_again(&self) {
+        self.publish_changes(ScanChanges::ANYTHING, false);
+    }
+
+    /// Reads the files that [`Index::read_files_later`] names.
+    ///
+    /// # Errors
+    /// [`IndexError`] when they still cannot be; they stay named.
+    pub async fn read_deferred_files(&self, root: &VaultRoot) -> Result<(), IndexError> {
+        let unread: Vec<RecordPath> = self.unfinished.lock().unread.iter().cloned().collect();
+        if !unread.is_empty() {
+            self.sync_paths(root, &unread, Utc::now()).await?;
+            let mut waiting = self.unfinished.lock();
+            waiting.unread.retain(|path| !unread.contains(path));
+        }
+        Ok(())
+    }
+
+    /// Writes what waits, as soon as the disk takes it. Cheap where nothing does.
+    ///
+    /// # Errors
+    /// [`IndexError`] when the disk still cannot be written; everything waits on.
+    pub async fn finish_deferred_work(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<(), IndexError> {
+        self.read_deferred_files(root).await?;
+        let checks = self.unfinished.lock().checks.clone();
+        for done in &checks {
+            self.record_check(done).await?;
+            self.unfinished.lock().checks.retain(|other| other.look_id != done.look_id || other.task != done.task);
+        }
+        let (leases, targets) = {
+            let waiting = self.unfinished.lock();
+            let rested = waiting.targets.iter().filter(|(_, since)| has_rested(**since, now));
+            // A look during a stop would end the wake and do nothing.
+            let may_act = !stop::is_stopped(root);
+            let targets: Vec<RecordPath> = rested.filter(|_| may_act).map(|(path, _)| path.clone()).collect();
+            (waiting.leases.clone(), targets)
+        };
+        if leases.is_empty() && targets.is_empty() {
+            return Ok(());
+        }
+        self.release_leases_and_wake(&leases, &targets, now).await?;
+        {
+            let mut waiting = self.unfinished.lock();
+            waiting.leases.retain(|look_id| !leases.contains(look_id));
+            waiting.targets.retain(|path, since| !has_rested(*since, now) || !targets.contains(path));
+        }
+        if !targets.is_empty() {
+            self.notify_wakes();
+        }
+        Ok(())
+    }
+
+    async fn release_leases_and_wake(
+        &self,
+        leases: &BTreeSet<String>,
+        targets: &[RecordPath],
+        now: DateTime<Utc>,
+    ) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        let work = async {
+            for look_id in leases {
+                sqlx::query("DELETE FROM leases WHERE run = ?1")
+                    .bind(lease::parse_run_id(look_id))
+                    .execute(&mut *tx)
+                    .await?;
+            }
+            sqlx::query(MARK)
+                .bind(to_json(&targets))
+                .bind(crate::index::store::codec::to_micros(now))
+                .execute(&mut *tx)
+                .await?;
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql_error(e))
+    }
+}
+
+/// A clock that was set back makes nobody wait.
+fn has_rested(since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    now < since || now - since >= PAUSE
+}

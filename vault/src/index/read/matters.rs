@@ -1,0 +1,165 @@
+//! Matters page by page, for whoever looks for one among thousands, and the names of records.
+//!
+//! In the order of paths. A matter that cannot be read is in the list too, with the reason: it must not vanish because of
+//! a typing error. What is counted is counted for the rows of the page alone.
+
+use super::page::{ListPage, MAX_PAGE, rows_to_read};
+use super::search::match_expression;
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::actions::list::waits;
+use crate::index::store::codec::from_micros;
+use crate::index::store::words::{document_of, place_range};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{FromRow, QueryBuilder, Sqlite};
+use std::collections::BTreeMap;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::{RecordKind, RecordPath};
+
+/// Which matters are asked for; all that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MatterFilter {
+    /// Words of its name; the last one may be a beginning. Untrusted.
+    pub text: Option<String>,
+    pub state: Option<RecordState>,
+}
+
+/// A matter in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatterCard {
+    pub path: RecordPath,
+    /// Untrusted.
+    pub name: String,
+    /// `None` when its file cannot be read.
+    pub state: Option<RecordState>,
+    /// Why its file cannot be read, with the mend.
+    pub problem: Option<String>,
+    pub open_tasks: u64,
+    /// Actions about it or one of its tasks that wait for an answer.
+    pub pending: u64,
+    pub last_tick_at: Option<DateTime<Utc>>,
+    /// Ticks in a row without signals.
+    pub streak: u32,
+}
+
+/// What a record is called, and where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordLabel {
+    /// Untrusted.
+    pub name: String,
+    pub state: RecordState,
+    /// Of a task.
+    pub matter: Option<RecordPath>,
+}
+
+#[derive(FromRow)]
+struct MatterCardColumns {
+    path: String,
+    name: Option<String>,
+    state: Option<String>,
+    problem: Option<String>,
+    open_tasks: i64,
+    pending: i64,
+    last_tick_at: Option<i64>,
+    streak: i64,
+}
+
+const CARD: &str = concat!(
+    "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
+        COALESCE(k.streak, 0) AS streak,
+        (SELECT COUNT(*) FROM tasks t INDEXED BY tasks_by_parent WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
+        (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
+            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND ",
+    waits!(),
+    ") AS pending
+    FROM (SELECT f.path, f.problem FROM files f "
+);
+const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
+    ORDER BY p.path";
+pub(crate) const NAMES: &str =
+    "SELECT t.path, t.name, t.state, t.parent FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
+    UNION ALL SELECT m.path, m.name, m.state, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
+
+impl Index {
+    /// Matters in the order of paths, after what the page before gave as `next`; 1 to 500 of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn matters_page(
+        &self,
+        filter: &MatterFilter,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<ListPage<MatterCard, String>, IndexError> {
+        let mut query = matter_page_query(filter, after, limit);
+        let rows: Vec<MatterCardColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.path.clone());
+        // A name that no record may have is a problem of its own and no matter.
+        let usable = rows.into_iter().filter_map(|row| Some((RecordPath::parse(&row.path).ok()?, row)));
+        let rows = usable.map(|(path, row)| self.decode_card(path, row)).collect::<Result<_, _>>()?;
+        Ok(ListPage { rows, more, next })
+    }
+
+    /// The names of tasks and matters, of at most 1,000; those that are not there or cannot be read are left out.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_record_labels(
+        &self,
+        paths: &[RecordPath],
+    ) -> Result<BTreeMap<RecordPath, RecordLabel>, IndexError> {
+        let paths = &paths[..paths.len().min(2 * MAX_PAGE as usize)];
+        let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(NAMES)
+            .bind(crate::index::store::rows::to_json(&paths))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        let named = |(path, name, state, parent): (String, String, String, Option<String>)| {
+            let matter = parent.map(|matter| self.parse_path(&matter)).transpose()?;
+            Ok((self.parse_path(&path)?, RecordLabel { name, state: self.parse_enum(&state)?, matter }))
+        };
+        rows.into_iter().map(named).collect()
+    }
+
+    fn decode_card(&self, path: RecordPath, row: MatterCardColumns) -> Result<MatterCard, IndexError> {
+        Ok(MatterCard {
+            name: row.name.unwrap_or_else(|| path.slug().to_owned()),
+            path,
+            state: row.state.map(|state| self.parse_enum(&state)).transpose()?,
+            problem: row.problem,
+            open_tasks: row.open_tasks.cast_unsigned(),
+            pending: row.pending.cast_unsigned(),
+            last_tick_at: row.last_tick_at.and_then(from_micros),
+            streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+pub(crate) fn matter_page_query(filter: &MatterFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new(CARD);
+    match filter.state {
+        None => query.push("INDEXED BY files_by_kind WHERE f.kind = 'matter'"),
+        Some(state) => {
+            // One that cannot be read has no state.
+            query.push("JOIN matters n INDEXED BY matters_by_state ON n.path = f.path WHERE n.state = ");
+            query.push_bind(state.as_str())
+        }
+    };
+    let ordered = if filter.state.is_some() { "n" } else { "f" };
+    if let Some(after) = after {
+        query.push(format_args!(" AND {ordered}.path > ")).push_bind(after.to_owned());
+    }
+    if let Some(words) = filter.text.as_deref().and_then(match_expression) {
+        let of_matters = place_range(RecordKind::Matter, None);
+        query.push(concat!(
+            " AND f.path IN (SELECT d.path FROM words w CROSS JOIN documents d ON ",
+            document_of!("w.rowid")
+        ));
+        query.push(" WHERE words MATCH ").push_bind(words).push(" AND w.rowid BETWEEN ");
+        query.push_bind(*of_matters.start()).push(" AND ").push_bind(*of_matters.end()).push(")");
+    }
+    query.push(format_args!(" ORDER BY {ordered}.path LIMIT ")).push_bind(rows_to_read(limit)).push(CARDS);
+    query
+}

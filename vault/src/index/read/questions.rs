@@ -1,0 +1,127 @@
+//! What the stewards and the router ask of a human: decisions for which nothing can be known without one.
+//!
+//! Each asks about its task or matter. It stays open until a human answers it, edits the record or closes it, or a steward
+//! changes the record by what a newer signal says (in shadow mode: would have changed it); a newer question about the same
+//! record replaces it. A quiet check, a change that is only proposed and time end none. Derived from the audit records,
+//! which stay the truth; what humans have edited since is our own state, and where that is lost a question stays.
+
+use super::why::{WeighedSignal, WeighedSignalColumns};
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::actions::action::ActionRow;
+use crate::index::store::rows::SqlText;
+use steward_domain::action::plan::ActionId;
+use steward_domain::record::path::RecordPath;
+
+/// The action `p`, of those with `asks = 1`, is a question that has not ended. What we left ourselves since is no edit
+/// of a human's.
+macro_rules! is_open {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
+                CROSS JOIN action_evidence e ON e.ref = n.path CROSS JOIN actions b ON b.path = e.action
+                WHERE n.target = p.target AND f.at > p.at AND b.target = p.target AND b.seq > p.seq
+                    AND b.kind = 'steward-action' AND b.judged = 1
+                    AND (b.landing = 'live' OR b.landing = 'shadow' AND b.closed = 'mode')
+                    AND (b.class = 'state_change' OR EXISTS (SELECT 1 FROM action_evidence asked
+                        JOIN action_evidence cited ON cited.ref = asked.ref
+                        WHERE asked.action = p.path AND cited.action = b.path))
+                    AND NOT EXISTS (SELECT 1 FROM action_evidence own WHERE own.ref = n.path AND own.action = p.path))
+        AND NOT EXISTS (SELECT 1 FROM edits d WHERE d.path = p.target AND d.after_seq >= p.seq AND NOT EXISTS (
+            SELECT 1 FROM actions b INDEXED BY actions_by_target
+            WHERE b.target = p.target AND b.content = d.content AND b.seq > p.seq))
+        AND (EXISTS (SELECT 1 FROM tasks t WHERE t.path = p.target AND t.state = 'open')
+            OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))"
+    };
+}
+pub(crate) use is_open;
+
+/// At most one for each record that was ever asked about.
+pub(crate) const ASKING: SqlText = concat!(
+    "SELECT p.path FROM actions p INDEXED BY actions_that_ask WHERE p.asks = 1 AND ",
+    is_open!(),
+    " ORDER BY p.seq DESC LIMIT ?1"
+);
+
+const ASKING_ABOUT: SqlText = concat!(
+    "SELECT p.path FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?1 AND p.asks = 1 AND ",
+    is_open!(),
+    " LIMIT 1"
+);
+
+/// What a record about which a human is asked says by now.
+pub(crate) const EDITS: SqlText = "INSERT INTO edits (path, content, after_seq)
+    SELECT c.path, j.value->>'content', COALESCE((SELECT MAX(seq) FROM actions), 0)
+    FROM json_each(?1) j CROSS JOIN contents c ON c.path = j.value->>'path'
+    WHERE c.content <> j.value->>'content' AND EXISTS (
+        SELECT 1 FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = c.path AND p.asks = 1)
+    ON CONFLICT (path, content) DO UPDATE SET after_seq = excluded.after_seq";
+pub(crate) const CONTENTS: SqlText = "INSERT OR REPLACE INTO contents (path, content)
+    SELECT value->>'path', value->>'content' FROM json_each(?1)";
+
+/// Known by the router's own state, or by what it wrote into the signal. A question has taken over what was listed on
+/// those that it replaced and nobody has answered.
+pub(crate) const WITHHELD: SqlText = "
+    WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
+        ON q.target = p.target AND q.seq <= p.seq AND q.decision = 'needs_input' AND q.kind = 'steward-action'
+            AND q.landing = 'recorded'
+        WHERE p.id = ?1 AND (q.id = p.id OR NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = q.id)))
+    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status,
+        COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
+    FROM signals WHERE path IN (SELECT r.signal FROM questions CROSS JOIN routes r ON r.question = questions.id
+        UNION SELECT s.path FROM questions CROSS JOIN signals s INDEXED BY signals_skipped
+            ON s.status = 'skipped' AND s.reason = 'withheld: ' || questions.id)
+    ORDER BY created DESC, path LIMIT ?2";
+
+impl Index {
+    /// Decisions that still ask something of a human, newest first; at most so many, 1 to 100.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_open_questions(&self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
+        let paths: Vec<String> = sqlx::query_scalar(ASKING)
+            .bind(limit.clamp(1, 100))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        let mut rows = Vec::with_capacity(paths.len());
+        for path in paths {
+            let path: RecordPath = self.parse_path(&path)?;
+            rows.extend(self.action_by_path(&path).await?);
+        }
+        Ok(rows)
+    }
+
+    /// The open question about a task or matter; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_open_question(&self, target: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+        let path: Option<String> = sqlx::query_scalar(ASKING_ABOUT)
+            .bind(target.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        match path {
+            Some(path) => self.action_by_path(&self.parse_path(&path)?).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The signals that were not proposed because of this question, newest first; at most so many.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_signals_withheld_by(
+        &self,
+        question: &ActionId,
+        limit: u32,
+    ) -> Result<Vec<WeighedSignal>, IndexError> {
+        let rows: Vec<WeighedSignalColumns> = sqlx::query_as(WITHHELD)
+            .bind(question.as_str())
+            .bind(limit)
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|row| self.decode_weighed_signal(row)).collect()
+    }
+}

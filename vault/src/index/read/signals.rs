@@ -1,0 +1,169 @@
+//! Signals page by page and chosen, and all that happened around one matter in one list.
+//!
+//! Newest first by when a signal says it came and an action was decided. Each page is one query on the index of what is
+//! asked for most narrowly; a timeline is two, merged. Quotes and names of sources are untrusted text.
+
+use super::page::{ListPage, PageCursor, rows_to_read};
+use super::why::{self, WeighedSignal};
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::actions::action::ActionRow;
+use crate::index::actions::list::ActionFilter;
+use crate::index::store::codec::to_micros;
+use serde::Serialize;
+use sqlx::{FromRow, QueryBuilder, Sqlite};
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::signals::signal::SignalStatus;
+
+/// Which signals are asked for; all that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignalFilter {
+    pub status: Option<SignalStatus>,
+    /// About this very record.
+    pub target: Option<RecordPath>,
+    /// About this matter or one of its tasks of today.
+    pub matter: Option<RecordPath>,
+    /// By the name by which trust goes ([`steward_domain::signals::signal::source_key`]).
+    pub source: Option<String>,
+}
+
+/// A signal in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SignalRow {
+    #[serde(flatten)]
+    pub signal: WeighedSignal,
+    /// `None` where no one record could be told.
+    pub target: Option<RecordPath>,
+}
+
+/// One thing that happened around a matter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum TimelineRow {
+    Signal(SignalRow),
+    /// A decision, with or without a change, or an answer to one.
+    Action(ActionRow),
+}
+
+#[derive(FromRow)]
+struct SignalColumns {
+    target: Option<String>,
+    #[sqlx(flatten)]
+    signal: why::WeighedSignalColumns,
+}
+
+impl TimelineRow {
+    /// Where it stands in the list.
+    #[must_use]
+    pub fn page_cursor(&self) -> PageCursor {
+        match self {
+            Self::Signal(row) => row.page_cursor(),
+            Self::Action(row) => PageCursor { at: row.at, path: row.path.clone() },
+        }
+    }
+}
+
+impl SignalRow {
+    fn page_cursor(&self) -> PageCursor {
+        PageCursor { at: self.signal.created, path: self.signal.path.clone() }
+    }
+}
+
+impl Index {
+    /// Signals, newest first, after those of the page before; 1 to 500 of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn signals_page(
+        &self,
+        filter: &SignalFilter,
+        before: Option<&PageCursor>,
+        limit: u32,
+    ) -> Result<ListPage<SignalRow>, IndexError> {
+        let mut query = signal_page_query(filter, before, limit);
+        let rows: Vec<SignalColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let row = |row: SignalColumns| {
+            let target = row.target.map(|t| self.parse_path(&t)).transpose()?;
+            Ok(SignalRow { signal: self.decode_weighed_signal(row.signal)?, target })
+        };
+        let rows = rows.into_iter().map(row).collect::<Result<Vec<_>, IndexError>>()?;
+        Ok(ListPage::from_rows(rows, limit, SignalRow::page_cursor))
+    }
+
+    /// Signals, decisions, changes and answers about a record, and of a matter about its tasks of today, newest first; 1 to
+    /// 500 of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn timeline_page(
+        &self,
+        record: &RecordPath,
+        before: Option<&PageCursor>,
+        limit: u32,
+    ) -> Result<ListPage<TimelineRow>, IndexError> {
+        let (matter, target) = match record.kind() {
+            RecordKind::Matter => (Some(record.clone()), None),
+            _ => (None, Some(record.clone())),
+        };
+        let signals = SignalFilter { matter: matter.clone(), target: target.clone(), ..SignalFilter::default() };
+        let actions = ActionFilter { matter, target, ..ActionFilter::default() };
+        let signals = self.signals_page(&signals, before, limit).await?;
+        let actions = self.actions_page(&actions, before, limit).await?;
+        let more = signals.more || actions.more;
+        let mut rows: Vec<TimelineRow> = signals.rows.into_iter().map(TimelineRow::Signal).collect();
+        rows.extend(actions.rows.into_iter().map(TimelineRow::Action));
+        rows.sort_by_cached_key(|row| {
+            let place = row.page_cursor();
+            std::cmp::Reverse((place.at, place.path))
+        });
+        let mut page = ListPage::from_rows(rows, limit, TimelineRow::page_cursor);
+        // As many as fit were read of each, so what follows follows the last of these.
+        if more && !page.more {
+            (page.more, page.next) = (true, page.rows.last().map(TimelineRow::page_cursor));
+        }
+        Ok(page)
+    }
+}
+
+pub(crate) fn signal_page_query(
+    filter: &SignalFilter,
+    before: Option<&PageCursor>,
+    limit: u32,
+) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new(
+        "SELECT s.target, s.path, s.source, s.note, s.created, s.effect, s.class, s.target_confidence,
+            s.effect_confidence, s.status,
+            COALESCE(s.reason, (SELECT r.reason FROM routes r WHERE r.signal = s.path)) AS reason
+        FROM (SELECT path FROM signals s INDEXED BY ",
+    );
+    query.push(if filter.target.is_some() || filter.matter.is_some() {
+        "signals_by_target WHERE true"
+    } else if filter.source.is_some() {
+        "signals_by_source WHERE true"
+    } else if filter.status.is_some() {
+        "signals_by_status WHERE true"
+    } else {
+        "signals_by_time WHERE true"
+    });
+    if let Some(target) = &filter.target {
+        query.push(" AND s.target = ").push_bind(target.to_string());
+    }
+    if let Some(matter) = &filter.matter {
+        query.push(" AND s.target IN (SELECT ").push_bind(matter.to_string());
+        query.push(" UNION ALL SELECT path FROM tasks WHERE parent = ").push_bind(matter.to_string()).push(")");
+    }
+    if let Some(source) = &filter.source {
+        query.push(" AND s.instinct = ").push_bind(source.clone());
+    }
+    if let Some(status) = filter.status {
+        query.push(" AND s.status = ").push_bind(status.as_str());
+    }
+    if let Some(before) = before {
+        query.push(" AND (s.created, s.path) < (").push_bind(to_micros(before.at));
+        query.push(", ").push_bind(before.path.to_string()).push(")");
+    }
+    query.push(" ORDER BY s.created DESC, s.path DESC LIMIT ").push_bind(rows_to_read(limit));
+    query.push(") p CROSS JOIN signals s ON s.path = p.path ORDER BY s.created DESC, s.path DESC");
+    query
+}

@@ -1,0 +1,115 @@
+//! Whether what a signal proposes is left to a human: a question about the record is open, or newer words leave it unclear.
+//!
+//! Newer words are those of signals about the same record: they propose the opposite, or ask something while a change of
+//! state is proposed. What a human has answered or ticked off leaves nothing unclear.
+
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::read::questions::is_open;
+use crate::index::store::rows::SqlText;
+use sqlx::FromRow;
+use steward_domain::action::audit::CitedSignal;
+use steward_domain::action::plan::ActionId;
+use steward_domain::record::path::RecordPath;
+use steward_domain::signals::route::{ProposalDoubt, question_id};
+
+/// The signal `o` leaves unclear what the signal `s` proposes for the same record.
+macro_rules! leaves_unclear {
+    () => {
+        "((o.class = s.class AND o.changes = s.changes AND o.created >= s.created AND CASE s.class
+                WHEN 'related' THEN (o.proposal->'add' IS NULL) <> (s.proposal->'add' IS NULL)
+                ELSE o.proposal <> s.proposal END)
+            OR (s.class = 'state_change' AND o.effect = 'action' AND o.applied = 0 AND o.created > s.created))
+        AND NOT (o.status = 'skipped' AND (o.reason LIKE 'dismissed:%' OR o.reason LIKE 'undone:%'
+            OR o.reason LIKE 'edited:%'))
+        AND NOT EXISTS (SELECT 1 FROM action_evidence oe CROSS JOIN actions oa ON oa.path = oe.action
+            CROSS JOIN actions ob ON ob.answers_of = oa.id
+            WHERE oe.ref = o.path AND oa.target = s.target AND oa.decision <> 'needs_input')"
+    };
+}
+pub(crate) use leaves_unclear;
+
+/// Most signals of newer words that a question cites.
+const MAX_NEWER: u32 = 3;
+
+pub(crate) const NEWER: SqlText = concat!(
+    "SELECT o.path, o.source, o.note, o.target_confidence, o.effect_confidence
+    FROM signals s CROSS JOIN signals o INDEXED BY signals_by_target ON o.target = s.target AND o.created >= s.created
+    WHERE s.path = ?1 AND s.target = ?2 AND o.path <> s.path AND ",
+    leaves_unclear!(),
+    " ORDER BY o.created DESC, o.path LIMIT ?3"
+);
+
+/// The open question about the record, and whether the signal is older than it.
+pub(crate) const OPEN: SqlText = concat!(
+    "SELECT p.id, EXISTS (SELECT 1 FROM signals s JOIN first_seen f ON f.signal = s.path
+        WHERE s.path = ?1 AND s.class = 'state_change' AND MIN(s.created, f.at) <= p.at) AS older
+    FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?2 AND p.asks = 1 AND ",
+    is_open!(),
+    " LIMIT 1"
+);
+
+const NEWEST_QUESTION: SqlText = "SELECT id FROM actions INDEXED BY questions_by_target
+    WHERE target = ?1 AND decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded'
+    ORDER BY seq DESC LIMIT 1";
+
+#[derive(FromRow)]
+struct NewerSignalColumns {
+    path: String,
+    source: String,
+    note: String,
+    target_confidence: f64,
+    effect_confidence: f64,
+}
+
+impl Index {
+    /// Why what this signal proposes for its target is left to a human; `None` where it is not.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_doubt(
+        &self,
+        signal: &RecordPath,
+        target: &RecordPath,
+    ) -> Result<Option<ProposalDoubt>, IndexError> {
+        let open: Option<(String, bool)> = sqlx::query_as(OPEN)
+            .bind(signal.as_str())
+            .bind(target.as_str())
+            .fetch_optional(&self.store.writer)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        if let Some((question, true)) = &open {
+            return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
+        }
+        let newer: Vec<NewerSignalColumns> = sqlx::query_as(NEWER)
+            .bind(signal.as_str())
+            .bind(target.as_str())
+            .bind(MAX_NEWER)
+            .fetch_all(&self.store.writer)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        let newer = newer.into_iter().map(|row| self.decode_cited(row)).collect::<Result<Vec<_>, _>>()?;
+        let Some(newest) = newer.first().map(|cited| cited.reference.clone()) else { return Ok(None) };
+        if let Some((question, _)) = &open {
+            return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
+        }
+        let ended: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
+            .bind(target.as_str())
+            .fetch_optional(&self.store.writer)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        let ended: Option<ActionId> = ended.map(|id| self.parse_enum(&id)).transpose()?;
+        Ok(Some(ProposalDoubt::Contradicted { question: question_id(target, &newest, ended.as_ref()), newer }))
+    }
+
+    fn decode_cited(&self, row: NewerSignalColumns) -> Result<CitedSignal, IndexError> {
+        Ok(CitedSignal {
+            reference: self.parse_path(&row.path)?,
+            source: row.source,
+            note: row.note,
+            target_confidence: row.target_confidence,
+            effect_confidence: row.effect_confidence,
+            speaks: true,
+        })
+    }
+}

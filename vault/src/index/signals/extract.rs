@@ -1,0 +1,29 @@
+//! What the extraction of raw events asks the index: which records there are that an event may be about.
+//!
+//! Open tasks and matters only, as the files say them. Nothing is chosen here: that is
+//! [`steward_domain::signals::extract::candidates`]'s.
+
+use crate::index::Index;
+use crate::index::IndexError;
+use steward_domain::signals::extract::candidates::OpenRecord;
+
+impl Index {
+    /// Every open task and matter with its name, in the order of paths.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_open_records(&self) -> Result<Vec<OpenRecord>, IndexError> {
+        let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
+            "SELECT path, name, NULL FROM matters WHERE state = 'open' UNION ALL
+             SELECT t.path, t.name, m.name FROM tasks t LEFT JOIN matters m ON m.path = t.parent
+             WHERE t.state = 'open' ORDER BY 1",
+        )
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql_error(e))?;
+        let known = |(path, name, matter_name): (String, String, Option<String>)| {
+            Ok(OpenRecord { path: self.parse_path(&path)?, name, matter_name })
+        };
+        rows.into_iter().map(known).collect()
+    }
+}

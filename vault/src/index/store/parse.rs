@@ -1,0 +1,367 @@
+//! From a file's bytes to the rows that say what it says.
+//!
+//! Everything that can be wrong with a record becomes a problem that names the mend; the record then
+//! has no row of its kind, so that nothing acts upon it. An instinct is the exception: one that cannot be read must
+//! not set its source free, so it stands with no observations and the ceiling `ask`. Pure; the rows go to [`crate::index::store::rows`].
+
+pub(crate) mod instinct;
+mod sources;
+
+use super::codec::{encode_enum, to_micros};
+use crate::index::store::files::FileContent;
+use crate::index::store::rows::to_json;
+use serde::Serialize;
+use serde_json::Value;
+use steward_domain::action::audit::{ActionKind, AuditError, AuditRecord, MutationProposal};
+use steward_domain::action::mutation::{Mutation, MutationClass};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::gates::matter_policy::{self, MatterPolicy};
+use steward_domain::gates::mode::Mode;
+use steward_domain::record::content_hash::content_hash;
+use steward_domain::record::entity::{Instinct, Matter, RecordError, Task};
+use steward_domain::record::frontmatter::{self, Document, member_name};
+use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::signals::signal::{Signal, SignalStatus, source_key};
+use steward_domain::signals::stream::{EventStatus, StreamEvent};
+use steward_domain::steward::decide::ClosedGates;
+use steward_domain::trust::mark::TrustMark;
+
+/// What a record says, in the form of the tables.
+#[derive(Debug)]
+pub(crate) enum ParsedRecord {
+    Matter(MatterData),
+    Task(TaskData),
+    Signal(SignalData),
+    Instinct(instinct::InstinctData),
+    Stream(EventData),
+    Action(Box<ActionData>),
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct MatterData {
+    pub(crate) path: String,
+    pub(crate) name: String,
+    state: String,
+    state_as_written: Option<String>,
+    /// The lower one of both that the note may say.
+    ceiling: String,
+    policy: Option<String>,
+    policy_faults: Option<String>,
+    hash: String,
+    /// What it says, as a hash.
+    pub(crate) content: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TaskData {
+    pub(crate) path: String,
+    parent: String,
+    id: Option<String>,
+    pub(crate) name: String,
+    state: String,
+    state_as_written: Option<String>,
+    surface_class: String,
+    due: Option<i64>,
+    snoozed_until: Option<i64>,
+    next_check_after: Option<i64>,
+    hash: String,
+    /// What it says, as a hash.
+    pub(crate) content: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct SignalData {
+    pub(crate) path: String,
+    target: Option<String>,
+    pub(crate) created: i64,
+    pub(crate) source: String,
+    instinct: String,
+    pub(crate) note: String,
+    effect: String,
+    class: Option<&'static str>,
+    proposal: Option<String>,
+    proposed_state: Option<String>,
+    changes: Option<String>,
+    target_confidence: f64,
+    effect_confidence: f64,
+    status: &'static str,
+    reason: Option<String>,
+    applied: bool,
+    source_event: Option<String>,
+    hash: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct EventData {
+    path: String,
+    source: String,
+    pattern: String,
+    received_at: i64,
+    status: &'static str,
+    tries: u32,
+    reason: Option<String>,
+    hash: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ActionData {
+    pub(crate) path: String,
+    id: String,
+    kind: &'static str,
+    pub(crate) target: String,
+    pub(crate) at: i64,
+    decision: &'static str,
+    confidence: f64,
+    landing: &'static str,
+    mode: &'static str,
+    pending: bool,
+    answers_of: Option<String>,
+    proposed_state: Option<String>,
+    class: Option<&'static str>,
+    judged: bool,
+    issue: Option<String>,
+    tracks_of: Option<String>,
+    trust_subject: Option<String>,
+    trust_mode: Option<&'static str>,
+    closed: String,
+    moves_to: Option<String>,
+    changes: Option<String>,
+    moved_from: Option<String>,
+    proposal: Option<String>,
+    /// The hash of the record before it.
+    prev: String,
+    /// What the target said after the change, as a hash.
+    content: Option<String>,
+    misnamed: bool,
+    edited: bool,
+    together: Option<String>,
+    seq: u64,
+    evidence: Vec<String>,
+    pub(crate) sources: Vec<SourceContribution>,
+    /// What was quoted, for whoever looks for it.
+    #[serde(skip)]
+    pub(crate) quotes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct SourceContribution {
+    source: String,
+    pub(crate) name: String,
+    /// `None` of one that only spoke.
+    contribution: Option<f64>,
+    cited: bool,
+    speaks: bool,
+}
+
+/// Understands one file; an error is the problem's message.
+pub(crate) fn parse_record(kind: RecordKind, path: &RecordPath, content: &FileContent) -> Result<ParsedRecord, String> {
+    if kind == RecordKind::Event {
+        return parse_action(path, &content.bytes);
+    }
+    let document = frontmatter::read_document_fast(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+    let fields = document.fields();
+    let understood = match kind {
+        RecordKind::Matter => parse_matter(path, &document, content),
+        RecordKind::Task => parse_task(path, &document, content),
+        RecordKind::Signal => Signal::read(fields).map(|s| signal_row(path, s)),
+        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, content)),
+        RecordKind::Instinct | RecordKind::Event => {
+            Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
+        }
+    };
+    understood.map_err(|e| e.to_string())
+}
+
+fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
+    let fields = document.fields();
+    let matter = Matter::read(fields)?;
+    let (policy, faults) = matter_policy::read::read_matter_policy(document);
+    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Ok(ParsedRecord::Matter(MatterData {
+        path: path.to_string(),
+        name: name_or_slug(matter.name, path),
+        state: encode_enum(matter.state),
+        state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
+        ceiling: encode_enum(
+            policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling),
+        ),
+        policy: policy.map(|policy| to_json(&policy)),
+        policy_faults: (!told.is_empty()).then(|| to_json(&told)),
+        hash: content.hash.as_str().to_owned(),
+        content: content_hash(document).as_str().to_owned(),
+    }))
+}
+
+fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
+    let fields = document.fields();
+    let task = Task::read(fields)?;
+    // A change must name the text it replaces, and an empty value has none.
+    if fields.get("state").is_some_and(Value::is_null) {
+        let expected = "`open`, `done` or `archived` (or remove the line)";
+        return Err(RecordError::Value { field: "state", found: String::new(), expected });
+    }
+    Ok(ParsedRecord::Task(TaskData {
+        path: path.to_string(),
+        parent: task.parent_matter.to_string(),
+        id: task.id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
+        name: name_or_slug(task.name, path),
+        state: encode_enum(task.state),
+        state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
+        surface_class: encode_enum(task.surface_class),
+        due: task.due.map(to_micros),
+        snoozed_until: task.snoozed_until.map(to_micros),
+        next_check_after: task.next_check_after.map(to_micros),
+        hash: content.hash.as_str().to_owned(),
+        content: content_hash(document).as_str().to_owned(),
+    }))
+}
+
+fn signal_row(path: &RecordPath, signal: Signal) -> ParsedRecord {
+    ParsedRecord::Signal(SignalData {
+        path: path.to_string(),
+        target: signal.target.as_ref().map(RecordPath::to_string),
+        created: to_micros(signal.created),
+        instinct: source_key(&signal.source_type),
+        note: signal.clerk_note(),
+        effect: encode_enum(signal.effect),
+        class: signal.proposal.as_ref().map(|p| p.class().as_str()),
+        proposal: signal.proposal.as_ref().map(|p| p.to_proposal().to_string()),
+        proposed_state: signal.proposed_state().map(encode_enum),
+        changes: signal.proposal.as_ref().map(changed_field),
+        target_confidence: signal.target_confidence,
+        effect_confidence: signal.effect_confidence,
+        status: signal.status.as_str(),
+        reason: signal.reason.clone(),
+        applied: signal.is_applied(),
+        source_event: signal.source_event.as_ref().map(RecordPath::to_string),
+        hash: hash_meaning(&signal).as_str().to_owned(),
+        source: signal.source_type,
+    })
+}
+
+/// Tells whether a signal says something new: how far it has come is not part of what it says, but
+/// whoever takes `applied` back wants it to be looked at again.
+fn hash_meaning(signal: &Signal) -> ContentHash {
+    let status = if signal.is_applied() { SignalStatus::Applied } else { SignalStatus::Unrouted };
+    let said = Signal { status, reason: None, ..signal.clone() };
+    ContentHash::hash_bytes(to_json(&said).as_bytes())
+}
+
+fn event_row(path: &RecordPath, event: StreamEvent, content: &FileContent) -> ParsedRecord {
+    // Where it lies is its stream, whatever the file says.
+    let folder = path.slug().split('/').next().unwrap_or_default();
+    ParsedRecord::Stream(EventData {
+        path: path.to_string(),
+        source: folder.to_owned(),
+        pattern: event.pattern,
+        received_at: to_micros(event.received_at),
+        status: event.status.as_str(),
+        tries: event.tries,
+        reason: event.reason,
+        hash: content.hash.as_str().to_owned(),
+    })
+}
+
+impl ActionData {
+    /// It owes something to the tracker.
+    pub(crate) fn has_owed_delivery(&self) -> bool {
+        self.issue.is_some()
+    }
+}
+
+impl EventData {
+    /// Nobody has tried to read it yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.status == EventStatus::New.as_str() && self.tries == 0
+    }
+}
+
+fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String> {
+    let record = AuditRecord::parse(bytes).map_err(|e| match e {
+        AuditError::Frontmatter(e) => format!("failed to {e}"),
+        AuditError::Form(_) => format!("{e}: `steward audit verify` says whether it was changed since it was written"),
+    })?;
+    let draft = record.draft;
+    let of = draft.answers.as_ref().map(|a| a.of.to_string());
+    let moved_from = draft.proposal.as_ref().and_then(matter_moved_from).map(|matter| matter.to_string());
+    let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
+    let (answers_of, tracks_of) = if draft.kind.is_tracker_outcome() { (None, of) } else { (of, None) };
+    Ok(ParsedRecord::Action(Box::new(ActionData {
+        path: path.to_string(),
+        id: draft.id.to_string(),
+        kind: draft.kind.as_str(),
+        target: draft.target.to_string(),
+        at: to_micros(draft.timestamp),
+        decision: draft.decision.as_str(),
+        confidence: draft.confidence,
+        landing: draft.landing.as_str(),
+        mode: draft.mode.as_str(),
+        pending: draft.pending_confirmation,
+        answers_of,
+        proposed_state: draft.proposed_state.map(encode_enum),
+        class: draft.class.map(MutationClass::as_str),
+        judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
+        issue: record.plane_action.as_ref().and_then(|a| a.owed_issue()).map(|issue| issue.issue.to_string()),
+        tracks_of,
+        trust_subject,
+        trust_mode: trust_mode.flatten(),
+        closed: ClosedGates::from_gates(&draft.gates).join_names(),
+        moves_to: draft.proposal.as_ref().and_then(|p| matter_moved_to(&p.mutation)),
+        changes: draft.proposal.as_ref().map(|p| changed_field(&p.mutation)),
+        moved_from,
+        proposal: draft.proposal_hash().map(|hash| hash.as_str().to_owned()),
+        prev: record.prev_sha256.as_str().to_owned(),
+        content: record.content_sha256.as_ref().map(|hash| hash.as_str().to_owned()),
+        misnamed: draft.record_path().as_ref() != Ok(path),
+        edited: draft.answers.as_ref().is_some_and(|answer| answer.edited),
+        together: draft.answers.as_ref().and_then(|answer| answer.together.as_ref()).map(ToString::to_string),
+        seq: record.seq,
+        sources: sources::read_contributions(&draft),
+        quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
+        evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
+    })))
+}
+
+/// The matter that a task leaves by a change.
+fn matter_moved_from(proposal: &MutationProposal) -> Option<RecordPath> {
+    match proposal.mutation {
+        Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
+        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
+    }
+}
+
+/// What a mutation changes: its field, and of a set the member.
+fn changed_field(mutation: &Mutation) -> String {
+    match mutation {
+        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } => {
+            mutation.field().to_owned()
+        }
+        Mutation::Related { member, .. } => {
+            let name = Value::from(member.as_str());
+            format!("{} {}", mutation.field(), member_name(&name).unwrap_or(member))
+        }
+    }
+}
+
+/// Whom a mark is about, and the mode that it leaves.
+fn encode_trust_mark(mark: &TrustMark) -> (String, Option<&'static str>) {
+    let mode = match mark {
+        TrustMark::Lowered { to, .. } => Some(to.as_str()),
+        TrustMark::Unrestored { .. } => Some(Mode::Shadow.as_str()),
+        TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
+    };
+    (to_json(mark.subject()), mode)
+}
+
+/// The matter that a task is to move to.
+fn matter_moved_to(mutation: &Mutation) -> Option<String> {
+    match mutation {
+        Mutation::ParentMatter { to } => Some(to.to_string()),
+        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
+    }
+}
+
+/// People leave `name` out; the file's name then serves.
+fn name_or_slug(name: String, path: &RecordPath) -> String {
+    if name.trim().is_empty() { path.slug().to_owned() } else { name }
+}

@@ -1,0 +1,316 @@
+//! Writes rows: one statement per table and batch, the rows as one JSON argument.
+//!
+//! A batch is one transaction, so a reader sees a file's old rows or its new ones, and a scan never
+//! empties a table on its way. Nothing here reads a file.
+
+use super::codec::{self, to_micros};
+use super::parse::ParsedRecord;
+use super::words;
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::cursors::wake;
+use crate::index::read::questions;
+use crate::index::store::files::{KnownFile, ScannedFile};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+use std::collections::{BTreeMap, HashMap};
+use steward_domain::record::path::RecordKind;
+
+/// A statement that takes one JSON array.
+pub(crate) type SqlText = &'static str;
+
+const FILES: SqlText = "INSERT OR REPLACE INTO files (path, kind, hash, size, modified_ns, inode, problem)
+    SELECT value->>'path', value->>'kind', value->>'hash', value->>'size', value->>'modified_ns', value->>'inode',
+           value->>'problem' FROM json_each(?1)";
+const MATTERS: SqlText = "INSERT OR REPLACE INTO matters (path, name, state, state_as_written, ceiling, policy,
+           policy_faults, hash)
+    SELECT value->>'path', value->>'name', value->>'state', value->>'state_as_written', value->>'ceiling',
+           value->>'policy', value->>'policy_faults', value->>'hash' FROM json_each(?1)";
+const TASKS: SqlText =
+    "INSERT OR REPLACE INTO tasks (path, parent, id, name, state, state_as_written, surface_class, due,
+           snoozed_until, next_check_after, hash)
+    SELECT value->>'path', value->>'parent', value->>'id', value->>'name', value->>'state',
+           value->>'state_as_written', value->>'surface_class', value->>'due', value->>'snoozed_until',
+           value->>'next_check_after', value->>'hash' FROM json_each(?1)";
+const SIGNALS: SqlText = "INSERT OR REPLACE INTO signals (path, target, created, source, instinct, note, effect,
+           class, proposal, proposed_state, changes, target_confidence, effect_confidence, status, reason, applied,
+           source_event)
+    SELECT value->>'path', value->>'target', value->>'created', value->>'source', value->>'instinct',
+           value->>'note', value->>'effect', value->>'class', value->>'proposal', value->>'proposed_state', value->>'changes',
+           value->>'target_confidence', value->>'effect_confidence', value->>'status', value->>'reason',
+           value->>'applied', value->>'source_event' FROM json_each(?1)";
+const INSTINCTS: SqlText = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling, start)
+    SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
+const ACTIONS: SqlText = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
+           pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
+           moved_from, changes, proposal, prev, content, misnamed, edited, together,
+           seq)
+    SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
+           value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
+           value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
+           value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
+           value->>'changes', value->>'proposal', value->>'prev', value->>'content', value->>'misnamed',
+           value->>'edited', value->>'together', value->>'seq'
+    FROM json_each(?1)";
+const STREAM_EVENTS: SqlText =
+    "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
+           reason, hash)
+    SELECT value->>'path', value->>'source', value->>'pattern', value->>'received_at', value->>'status',
+           value->>'tries', value->>'reason', value->>'hash' FROM json_each(?1)";
+const EVIDENCE: SqlText = "INSERT OR IGNORE INTO action_evidence (ref, action)
+    SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
+const SOURCES: SqlText = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution, cited, speaks,
+           proposal, seq, at)
+    SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution', s.value->>'cited',
+           s.value->>'speaks', a.value->>'proposal', a.value->>'seq', a.value->>'at'
+    FROM json_each(?1) a, json_each(a.value->'sources') s";
+/// What the router left to a steward it meets again once that has decided: the signal then says so.
+const DECIDED: SqlText = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
+    AND signal IN (SELECT e.value FROM json_each(?1) a, json_each(a.value->'evidence') e)";
+/// What was withheld because of a question about a record is met again once its steward has decided about that.
+const RELEASED: SqlText = "UPDATE routes SET retry_at = 0 WHERE question IN (
+    SELECT q.id FROM json_each(?1) a CROSS JOIN actions q INDEXED BY questions_by_target
+        ON q.target = a.value->>'target' AND q.decision = 'needs_input' AND q.kind = 'steward-action'
+            AND q.landing = 'recorded'
+    WHERE a.value->>'kind' = 'steward-action' AND a.value->>'judged' AND a.value->>'landing' IN ('live', 'shadow'))";
+/// What is new is on the router's list, or off it where nothing is to be done.
+const ROUTES: SqlText = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
+    SELECT n.value, s.path IS NULL, NULL, CASE WHEN s.path IS NULL THEN 9223372036854775807 ELSE 0 END, 0
+    FROM json_each(?1) n LEFT JOIN signals_to_route s ON s.path = n.value WHERE true
+    ON CONFLICT (signal) DO UPDATE SET retry_at = excluded.retry_at, acts = MAX(acts, excluded.acts), reason = NULL,
+        question = NULL";
+/// A signal whose content is known keeps the moment at which it was first seen.
+const FIRST_SEEN: SqlText = "INSERT INTO first_seen (signal, hash, at)
+    SELECT value->>'path', value->>'hash', CASE WHEN ?3 THEN MIN(value->>'created', ?2) ELSE ?2 END
+    FROM json_each(?1) WHERE true
+    ON CONFLICT (signal) DO UPDATE SET hash = excluded.hash, at = excluded.at WHERE hash <> excluded.hash
+    RETURNING signal";
+
+const DROP_FILES: SqlText = "DELETE FROM files WHERE path IN (SELECT value FROM json_each(?1))";
+const DROP_EVIDENCE: SqlText = "DELETE FROM action_evidence WHERE action IN (SELECT value FROM json_each(?1))";
+const DROP_SOURCES: SqlText = "DELETE FROM action_sources WHERE action IN (SELECT value FROM json_each(?1))";
+/// A record filed without its file: only a fault of ours leaves one, and a rebuild mends that.
+const STRAYS: [SqlText; 10] = [
+    "DELETE FROM matters WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    "DELETE FROM tasks WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    "DELETE FROM signals WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    "DELETE FROM instincts WHERE path NOT IN (SELECT path FROM files)",
+    "DELETE FROM stream_events WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    "DELETE FROM actions WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    "DELETE FROM action_evidence WHERE action NOT IN (SELECT path FROM actions)",
+    "DELETE FROM action_sources WHERE action NOT IN (SELECT path FROM actions)",
+    "DELETE FROM documents WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    words::DROP_STRAYS,
+];
+
+/// When signals that are new count as first seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScanClock {
+    pub(crate) now: DateTime<Utc>,
+    /// The first scan of all: what is in the vault was there before.
+    pub(crate) filling: bool,
+}
+
+#[derive(Serialize)]
+struct FileRow<'a> {
+    path: &'a str,
+    kind: RecordKind,
+    hash: Option<&'a str>,
+    size: u64,
+    modified_ns: i64,
+    inode: u64,
+    problem: Option<&'a str>,
+}
+
+impl Index {
+    /// What is known of the files of a kind, or of some of them.
+    pub(crate) async fn read_known_files(
+        &self,
+        kind: RecordKind,
+        only: Option<&[String]>,
+    ) -> Result<HashMap<String, KnownFile>, IndexError> {
+        const COLUMNS: SqlText = "SELECT path, size, modified_ns, inode, hash, problem FROM files WHERE kind = ?1";
+        const SOME: SqlText = "SELECT path, size, modified_ns, inode, hash, problem FROM files
+            WHERE kind = ?1 AND path IN (SELECT value FROM json_each(?2))";
+        type FileColumns = (String, i64, i64, i64, Option<String>, Option<String>);
+        let query = match only {
+            None => sqlx::query_as(COLUMNS).bind(codec::encode_enum(kind)),
+            Some(paths) => sqlx::query_as(SOME).bind(codec::encode_enum(kind)).bind(to_json(&paths)),
+        };
+        let rows: Vec<FileColumns> = query.fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
+        let known = rows.into_iter().map(|(path, size, modified_ns, inode, hash, problem)| {
+            let hash = hash.as_deref().and_then(codec::decode_enum);
+            (path, KnownFile { size: size.cast_unsigned(), modified_ns, inode: inode.cast_unsigned(), hash, problem })
+        });
+        Ok(known.collect())
+    }
+
+    /// Begins a writing transaction.
+    pub(crate) async fn begin_write(&self) -> Result<Transaction<'static, Sqlite>, IndexError> {
+        self.store.writer.begin_with("BEGIN IMMEDIATE").await.map_err(|e| self.sql_error(e))
+    }
+
+    /// Writes a batch of one kind; returns the signals that are new or have new content.
+    pub(crate) async fn write_files(
+        &self,
+        kind: RecordKind,
+        files: &[ScannedFile],
+        clock: ScanClock,
+    ) -> Result<Vec<String>, IndexError> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.begin_write().await?;
+        let seen = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))?;
+        self.bump_records_revision(kind);
+        Ok(seen)
+    }
+
+    /// Forgets files that are gone.
+    pub(crate) async fn forget_files(&self, kind: RecordKind, gone: &[String]) -> Result<(), IndexError> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.begin_write().await?;
+        let work = async {
+            execute_json(&mut tx, DROP_FILES, &to_json(&gone)).await?;
+            drop_rows(&mut tx, kind, &gone).await
+        };
+        work.await.map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))?;
+        self.bump_records_revision(kind);
+        Ok(())
+    }
+
+    /// Removes rows that no file stands behind.
+    pub(crate) async fn drop_strays(&self) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        for sql in STRAYS {
+            sqlx::query(sql).execute(&mut *tx).await.map_err(|e| self.sql_error(e))?;
+        }
+        tx.commit().await.map_err(|e| self.sql_error(e))?;
+        self.bump_records_revision(RecordKind::Task);
+        Ok(())
+    }
+
+    /// Every matter's path and state; one that cannot be read has none.
+    pub(crate) async fn read_matter_states(&self) -> Result<BTreeMap<String, Option<String>>, IndexError> {
+        let rows: Vec<(String, Option<String>)> = sqlx::query_as(
+            "SELECT f.path, m.state FROM files f LEFT JOIN matters m ON m.path = f.path WHERE f.kind = 'matter'",
+        )
+        .fetch_all(&self.store.writer)
+        .await
+        .map_err(|e| self.sql_error(e))?;
+        Ok(rows.into_iter().collect())
+    }
+}
+
+async fn write_batch(
+    tx: &mut SqliteConnection,
+    kind: RecordKind,
+    files: &[ScannedFile],
+    clock: ScanClock,
+) -> sqlx::Result<Vec<String>> {
+    let rows: Vec<FileRow<'_>> = files.iter().map(|f| file_row(kind, f)).collect();
+    execute_json(tx, FILES, &to_json(&rows)).await?;
+    // A file whose content is as it was keeps its rows.
+    let stale: Vec<&str> = files.iter().filter(|f| f.changed || f.typed.is_some()).map(|f| f.path.as_str()).collect();
+    drop_rows(tx, kind, &stale).await?;
+    insert_rows(tx, files, clock).await
+}
+
+fn file_row(kind: RecordKind, file: &ScannedFile) -> FileRow<'_> {
+    FileRow {
+        path: &file.path,
+        kind,
+        hash: file.now.hash.as_ref().map(steward_domain::action::plan::ContentHash::as_str),
+        size: file.now.size,
+        modified_ns: file.now.modified_ns,
+        inode: file.now.inode,
+        problem: file.now.problem.as_deref(),
+    }
+}
+
+async fn insert_rows(tx: &mut SqliteConnection, files: &[ScannedFile], clock: ScanClock) -> sqlx::Result<Vec<String>> {
+    let (mut matters, mut tasks, mut signals, mut instincts, mut actions, mut events) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut texts = Vec::new();
+    for typed in files.iter().filter_map(|f| f.typed.as_ref()) {
+        texts.extend(words::search_text(typed));
+        match typed {
+            ParsedRecord::Matter(row) => matters.push(row),
+            ParsedRecord::Task(row) => tasks.push(row),
+            ParsedRecord::Signal(row) => signals.push(row),
+            ParsedRecord::Instinct(row) => instincts.push(row),
+            ParsedRecord::Stream(row) => events.push(row),
+            ParsedRecord::Action(row) => actions.push(row),
+        }
+    }
+    insert_json(tx, questions::EDITS, &matters).await?;
+    insert_json(tx, questions::EDITS, &tasks).await?;
+    insert_json(tx, MATTERS, &matters).await?;
+    insert_json(tx, TASKS, &tasks).await?;
+    insert_json(tx, questions::CONTENTS, &matters).await?;
+    insert_json(tx, questions::CONTENTS, &tasks).await?;
+    insert_json(tx, INSTINCTS, &instincts).await?;
+    insert_json(tx, ACTIONS, &actions).await?;
+    insert_json(tx, EVIDENCE, &actions).await?;
+    insert_json(tx, SOURCES, &actions).await?;
+    insert_json(tx, DECIDED, &actions).await?;
+    insert_json(tx, RELEASED, &actions).await?;
+    insert_json(tx, STREAM_EVENTS, &events).await?;
+    words::write_search_texts(tx, &texts).await?;
+    insert_json(tx, SIGNALS, &signals).await?;
+    if signals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let at = time_after_last_observation(tx, clock.now).await?;
+    let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(to_json(&signals)).bind(at).bind(clock.filling);
+    let new: Vec<String> = first_seen.fetch_all(&mut *tx).await?;
+    insert_json(tx, ROUTES, &new).await?;
+    // The very first scan marks at its end, when it is known what was judged before the index was lost.
+    if !clock.filling {
+        wake::mark_matters_of_signals(tx, &new, at).await?;
+    }
+    Ok(new)
+}
+
+/// Now, but later than every look so far: a look that has just been taken cannot have seen what is
+/// only filed now, even if the scan's clock was read before the look's.
+async fn time_after_last_observation(tx: &mut SqliteConnection, now: DateTime<Utc>) -> sqlx::Result<i64> {
+    let last: Option<i64> = sqlx::query_scalar("SELECT MAX(observed_at) FROM matter_ticks").fetch_one(tx).await?;
+    Ok(to_micros(now).max(last.map_or(i64::MIN, |at| at.saturating_add(1))))
+}
+
+async fn drop_rows<T: Serialize>(tx: &mut SqliteConnection, kind: RecordKind, paths: &T) -> sqlx::Result<()> {
+    let paths = to_json(paths);
+    words::forget_search_texts(tx, kind, &paths).await?;
+    let sql = match kind {
+        RecordKind::Matter => "DELETE FROM matters WHERE path IN (SELECT value FROM json_each(?1))",
+        RecordKind::Task => "DELETE FROM tasks WHERE path IN (SELECT value FROM json_each(?1))",
+        RecordKind::Signal => "DELETE FROM signals WHERE path IN (SELECT value FROM json_each(?1))",
+        RecordKind::Instinct => "DELETE FROM instincts WHERE path IN (SELECT value FROM json_each(?1))",
+        RecordKind::Stream => "DELETE FROM stream_events WHERE path IN (SELECT value FROM json_each(?1))",
+        RecordKind::Event => {
+            execute_json(tx, DROP_EVIDENCE, &paths).await?;
+            execute_json(tx, DROP_SOURCES, &paths).await?;
+            "DELETE FROM actions WHERE path IN (SELECT value FROM json_each(?1))"
+        }
+    };
+    execute_json(tx, sql, &paths).await
+}
+
+async fn insert_json<T: Serialize>(tx: &mut SqliteConnection, sql: SqlText, rows: &[T]) -> sqlx::Result<()> {
+    if rows.is_empty() { Ok(()) } else { execute_json(tx, sql, &to_json(&rows)).await }
+}
+
+pub(crate) async fn execute_json(tx: &mut SqliteConnection, sql: SqlText, rows: &str) -> sqlx::Result<()> {
+    sqlx::query(sql).bind(rows).execute(tx).await.map(drop)
+}
+
+/// Our rows are texts and numbers under fixed names, which JSON always takes.
+pub(crate) fn to_json<T: Serialize>(rows: &T) -> String {
+    serde_json::to_string(rows).unwrap_or_default()
+}

@@ -1,0 +1,333 @@
+//! Brings the tables in line with the files.
+//!
+//! A scan lists every folder once and opens only what has moved; a hint names single files; a content
+//! scan trusts no clock and reads everything; a rebuild understands everything anew. All of them work
+//! in batches and leave the tables whole at every moment. What follows from a change (a matter to
+//! wake, schedules to look at again) is left as [`ScanChanges`] and done by whoever listens.
+
+use super::codec;
+use super::parse::ParsedRecord;
+use crate::files::root::{VaultRoot, VaultRootError};
+use crate::index::Index;
+use crate::index::IndexError;
+use crate::index::ScanChanges;
+use crate::index::VaultProblem;
+use crate::index::cursors::wake;
+use crate::index::store::files::{self, FileToRead, ScanDepth, ScannedFile};
+use crate::index::store::rows::ScanClock;
+use chrono::{DateTime, Utc};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use steward_domain::record::path::{RecordKind, RecordPath};
+
+/// Files per batch: a transaction of some 50 ms, whose pages are written once, and a megabyte of rows in memory.
+pub(crate) const BATCH: usize = 500;
+/// Batches being read while one is written; reading is parsing, so more would only take cores.
+const READING: usize = 2;
+/// Claims and trust come before the signals that they bear upon.
+pub(crate) const ORDER: [RecordKind; 6] = [
+    RecordKind::Matter,
+    RecordKind::Task,
+    RecordKind::Event,
+    RecordKind::Instinct,
+    RecordKind::Signal,
+    RecordKind::Stream,
+];
+
+/// A record of a clock that ran ahead puts no cursor ahead: what comes now is new.
+const CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
+    SELECT target, MIN(MAX(at), ?1 - 1), decision, 0, '' FROM actions
+    WHERE kind = 'steward-action' AND judged = 1 GROUP BY target";
+const CITED_BEFORE: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
+        SELECT e.ref AS signal, MAX(a.at) AS at FROM action_evidence e JOIN actions a ON a.path = e.action
+        JOIN signals s ON s.path = e.ref AND s.target = a.target WHERE a.kind = 'steward-action' GROUP BY e.ref) AS cited
+    WHERE first_seen.signal = cited.signal";
+const NEVER_CITED: &str = "UPDATE first_seen SET at = ?1 WHERE signal IN (
+        SELECT s.path FROM signals s JOIN task_checks c ON c.task = s.target
+        WHERE s.applied = 0 AND s.effect <> 'none' AND NOT EXISTS (
+            SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+            WHERE e.ref = s.path AND a.target = s.target AND a.kind = 'steward-action'))";
+
+/// What a scan found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SyncReport {
+    /// Files that were opened or whose listing said something new.
+    pub read: u64,
+    /// Files that are new or hold another content than before.
+    pub changed: u64,
+    /// Files that are gone.
+    pub removed: u64,
+    /// Files among those read that cannot be used, and folders that could not be listed.
+    pub problems: Vec<VaultProblem>,
+    /// Matters with a new or changed signal that counts, to be ticked at once.
+    pub woken: BTreeSet<RecordPath>,
+    /// What somebody has to act upon; it is left for whoever listens ([`Index::wait_for_changes`]).
+    #[serde(skip)]
+    pub news: ScanChanges,
+    /// Every folder could be listed. If not, nothing was removed from those that could not.
+    pub complete: bool,
+    /// This was the first scan of all: everything in it is new, and `woken` names every matter with signals.
+    pub first: bool,
+}
+
+/// One scan under way.
+struct VaultScan<'a> {
+    index: &'a Index,
+    root: &'a VaultRoot,
+    depth: ScanDepth,
+    clock: ScanClock,
+    report: SyncReport,
+    signals: Vec<String>,
+}
+
+impl Index {
+    /// Lists every folder and reads what has moved since the last scan.
+    ///
+    /// # Errors
+    /// [`IndexError`] when `state.db` fails. A file or folder that fails is a problem in the report.
+    pub async fn sync_all(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan_vault(root, now, ScanDepth::Stat).await
+    }
+
+    /// Reads every file and takes over each whose content differs, whatever its time says.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn sync_contents(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan_vault(root, now, ScanDepth::Content).await
+    }
+
+    /// Fills the derived tables anew from the files; cursors and first sights stay.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn rebuild(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan_vault(root, now, ScanDepth::Nothing).await
+    }
+
+    /// Reads single files that a hint named; those that are gone are forgotten.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn sync_paths(
+        &self,
+        root: &VaultRoot,
+        paths: &[RecordPath],
+        now: DateTime<Utc>,
+    ) -> Result<SyncReport, IndexError> {
+        let _turn = self.scanning.lock().await;
+        self.publish_scan(self.scan_paths(root, paths, now).await)
+    }
+
+    /// One that was cut short may have found anything.
+    fn publish_scan(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
+        if scanned.as_ref().map_or(true, |report| !report.woken.is_empty()) {
+            self.notify_wakes();
+        }
+        match &scanned {
+            Ok(report) => self.publish_changes(report.news, report.news != ScanChanges::default()),
+            // Not at once, or what fails would be tried without a pause.
+            Err(_) => self.publish_changes(ScanChanges::ANYTHING, false),
+        }
+        scanned
+    }
+
+    async fn scan_paths(
+        &self,
+        root: &VaultRoot,
+        paths: &[RecordPath],
+        now: DateTime<Utc>,
+    ) -> Result<SyncReport, IndexError> {
+        let clock = ScanClock { now, filling: false };
+        let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
+        let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
+        let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
+        for kind in ORDER {
+            let named: BTreeSet<&RecordPath> =
+                paths.iter().filter(|p| p.kind() == kind && files::is_ours(kind, p.file_name())).collect();
+            if !named.is_empty() {
+                scan.scan_named_files(kind, &named).await?;
+            }
+        }
+        scan.finish_report(before).await
+    }
+
+    async fn scan_vault(
+        &self,
+        root: &VaultRoot,
+        now: DateTime<Utc>,
+        depth: ScanDepth,
+    ) -> Result<SyncReport, IndexError> {
+        let _turn = self.scanning.lock().await;
+        self.publish_scan(self.scan_folders(root, now, depth).await)
+    }
+
+    async fn scan_folders(
+        &self,
+        root: &VaultRoot,
+        now: DateTime<Utc>,
+        depth: ScanDepth,
+    ) -> Result<SyncReport, IndexError> {
+        self.reading.reset();
+        let before = self.read_matter_states().await?;
+        let first = !self.is_filled();
+        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, filling: first });
+        scan.report.first = first;
+        for kind in ORDER {
+            scan.scan_folder(kind).await?;
+        }
+        if depth == ScanDepth::Nothing {
+            self.drop_strays().await?;
+        }
+        if scan.report.complete {
+            self.mark_filled(now, first).await?;
+        }
+        scan.finish_report(Some(before)).await
+    }
+
+    /// Ends a whole scan. Cursors that were lost are taken from the audit records: what a record cites
+    /// is not judged again, and what none cites may never have been judged, so it is new.
+    async fn mark_filled(&self, now: DateTime<Utc>, first: bool) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        let work = async {
+            if first {
+                sqlx::query(CURSORS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
+                sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
+                sqlx::query(NEVER_CITED).bind(codec::to_micros(now)).execute(&mut *tx).await?;
+                wake::mark_unjudged(&mut tx, codec::to_micros(now)).await?;
+            }
+            for sql in [
+                "INSERT OR IGNORE INTO meta (key, value) VALUES ('filled_at', ?1)",
+                "INSERT OR REPLACE INTO meta (key, value) VALUES ('synced_at', ?1)",
+            ] {
+                sqlx::query(sql).bind(codec::to_micros(now)).execute(&mut *tx).await?;
+            }
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql_error(e))?;
+        self.filled.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl<'a> VaultScan<'a> {
+    fn new(index: &'a Index, root: &'a VaultRoot, depth: ScanDepth, clock: ScanClock) -> Self {
+        let report = SyncReport { complete: true, ..SyncReport::default() };
+        Self { index, root, depth, clock, report, signals: Vec::new() }
+    }
+
+    /// Scans one folder; one that cannot be listed is a problem and loses nothing.
+    async fn scan_folder(&mut self, kind: RecordKind) -> Result<(), IndexError> {
+        let root = self.root.clone();
+        let entries = match tokio::task::spawn_blocking(move || files::list_folder(&root, kind)).await? {
+            Ok(entries) => entries,
+            Err(e) => {
+                self.report_unlisted_folder(kind, &e);
+                return Ok(());
+            }
+        };
+        let mut known = self.index.read_known_files(kind, None).await?;
+        let mut wanted = Vec::new();
+        for entry in entries {
+            let path = format!("{}/{}", kind.folder(), entry.name);
+            let known = known.remove(&path);
+            if self.depth != ScanDepth::Stat || known.as_ref().is_none_or(|k| !k.is_same_file(&entry)) {
+                wanted.push(FileToRead { path, entry, known });
+            }
+        }
+        self.forget_gone_files(kind, known.into_keys().collect()).await?;
+        self.read_files(kind, wanted).await
+    }
+
+    /// Looks at single files of one kind.
+    async fn scan_named_files(&mut self, kind: RecordKind, named: &BTreeSet<&RecordPath>) -> Result<(), IndexError> {
+        let paths: Vec<String> = named.iter().map(|p| p.to_string()).collect();
+        let mut known = self.index.read_known_files(kind, Some(&paths)).await?;
+        let (root, records) = (self.root.clone(), named.iter().map(|p| (*p).clone()).collect::<Vec<_>>());
+        let entries = tokio::task::spawn_blocking(move || {
+            records.into_iter().map(|p| (root.find_entry(&p), p)).collect::<Vec<_>>()
+        });
+        let (mut wanted, mut gone) = (Vec::new(), Vec::new());
+        for (entry, record) in entries.await? {
+            let path = record.to_string();
+            match entry {
+                Ok(Some(entry)) => wanted.push(FileToRead { known: known.remove(&path), path, entry }),
+                Ok(None) if known.contains_key(&path) => gone.push(path),
+                Ok(None) => {}
+                Err(e) => self.report.problems.push(VaultProblem { path, message: e.to_string() }),
+            }
+        }
+        self.forget_gone_files(kind, gone).await?;
+        self.read_files(kind, wanted).await
+    }
+
+    async fn read_files(&mut self, kind: RecordKind, wanted: Vec<FileToRead>) -> Result<(), IndexError> {
+        self.report.read += wanted.len() as u64;
+        self.index.reading.add_expected(wanted.len());
+        let depth = self.depth;
+        let batches = stream::iter(split_into_batches(wanted)).map(|batch| {
+            let (root, begun) = (self.root.clone(), batch.len());
+            let read =
+                move || batch.into_iter().filter_map(|w| files::scan_file(&root, kind, w, depth)).collect::<Vec<_>>();
+            tokio::task::spawn_blocking(move || (begun, read()))
+        });
+        let mut batches = batches.buffered(READING);
+        while let Some((begun, files)) = batches.try_next().await? {
+            self.index.reading.add_done(begun);
+            self.signals.extend(self.index.write_files(kind, &files, self.clock).await?);
+            add_files_to_report(&mut self.report, files);
+        }
+        Ok(())
+    }
+
+    async fn forget_gone_files(&mut self, kind: RecordKind, gone: Vec<String>) -> Result<(), IndexError> {
+        self.report.removed += gone.len() as u64;
+        self.index.forget_files(kind, &gone).await
+    }
+
+    fn report_unlisted_folder(&mut self, kind: RecordKind, error: &VaultRootError) {
+        self.report.complete = false;
+        let path = format!("{}/", kind.folder());
+        let message = error.to_string();
+        let message = message.strip_prefix(&format!("{path}: ")).unwrap_or(&message);
+        self.report.problems.push(VaultProblem {
+            path,
+            message: format!("{message}: make it a folder that the user who runs Steward may read"),
+        });
+    }
+
+    async fn finish_report(
+        mut self,
+        before: Option<BTreeMap<String, Option<String>>>,
+    ) -> Result<SyncReport, IndexError> {
+        if let Some(before) = before {
+            self.report.news.matters_changed = before != self.index.read_matter_states().await?;
+        }
+        self.report.news.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
+        self.report.woken = self.index.list_matters_of_signals(&self.signals).await?.into_iter().collect();
+        Ok(self.report)
+    }
+}
+
+fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
+    for file in files {
+        report.changed += u64::from(file.changed);
+        report.news.events_arrived |=
+            file.changed && matches!(&file.typed, Some(ParsedRecord::Stream(e)) if e.is_untouched());
+        report.news.owing_arrived |=
+            file.changed && matches!(&file.typed, Some(ParsedRecord::Action(a)) if a.has_owed_delivery());
+        if let Some(message) = file.now.problem {
+            report.problems.push(VaultProblem { path: file.path, message });
+        }
+    }
+}
+
+/// Each batch holds its own files alone: with room for all that come after it, a hundred batches would take fifty times
+/// the memory of the list.
+pub(crate) fn split_into_batches(wanted: Vec<FileToRead>) -> Vec<Vec<FileToRead>> {
+    let count = wanted.len().div_ceil(BATCH);
+    let mut wanted = wanted.into_iter();
+    (0..count).map(|_| wanted.by_ref().take(BATCH).collect()).collect()
+}

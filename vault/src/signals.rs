@@ -1,0 +1,7 @@
+//! Stream events and signals as files.
+//!
+//! [`inbox`] is the drop folder. The status of an event or of a signal is written into its own fields, by the one write
+//! path and without an audit record.
+
+pub mod inbox;
+pub(crate) mod status;

@@ -1,0 +1,234 @@
+//! The ledger's rows: the one of the ledger itself, and one per call of the last day.
+//!
+//! Only SQL and its translation; every function runs inside a transaction of its caller.
+//! What the rows mean is decided in `steward_domain::steward::guard`.
+
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
+use steward_domain::steward::clerk::TokenUsage;
+use steward_domain::steward::guard::{
+    BackOff, CallCaps, CallId, CallQuota, DAY, Probe, Reservation, ReserveRequest, SettlementOutcome, WindowEdges,
+};
+
+type NullableMicros = Option<i64>;
+/// What SQLite said, not yet sorted by what it means for the ledger.
+pub(super) type LedgerSqlResult<T> = Result<T, sqlx::Error>;
+
+/// The ledger's own row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LedgerRow {
+    /// The newest event recorded; no reservation may lie before it.
+    pub(super) newest: Option<DateTime<Utc>>,
+    pub(super) doubted_since: Option<DateTime<Utc>>,
+    pub(super) back_off: Option<BackOff>,
+    pub(super) probe: Option<Probe>,
+}
+
+impl LedgerRow {
+    pub(super) async fn load(db: &mut SqliteConnection) -> LedgerSqlResult<Self> {
+        let select = "SELECT newest_us, doubted_since_us, back_off_set_us, back_off_until_us, probe_call, \
+                      probe_since_us FROM ledger WHERE only_row = 1";
+        let row: (NullableMicros, NullableMicros, NullableMicros, NullableMicros, Option<String>, NullableMicros) =
+            sqlx::query_as(select).fetch_one(db).await?;
+        let (newest, doubted_since, set_at, until, probe_call, probe_since) = row;
+        let set_at = parse_instant(set_at)?;
+        let until = parse_instant(until)?;
+        let probe_since = parse_instant(probe_since)?;
+        Ok(Self {
+            newest: parse_instant(newest)?,
+            doubted_since: parse_instant(doubted_since)?,
+            back_off: set_at.zip(until).map(|(set_at, until)| BackOff { set_at, until }),
+            probe: probe_call.zip(probe_since).map(|(call, since)| Probe { call_id: CallId(call), since }),
+        })
+    }
+
+    pub(super) async fn save(&self, db: &mut SqliteConnection) -> LedgerSqlResult<()> {
+        let update = "UPDATE ledger SET newest_us = ?, doubted_since_us = ?, back_off_set_us = ?, \
+                      back_off_until_us = ?, probe_call = ?, probe_since_us = ? WHERE only_row = 1";
+        sqlx::query(update)
+            .bind(self.newest.map(to_micros))
+            .bind(self.doubted_since.map(to_micros))
+            .bind(self.back_off.map(|b| to_micros(b.set_at)))
+            .bind(self.back_off.map(|b| to_micros(b.until)))
+            .bind(self.probe.as_ref().map(|p| p.call_id.0.as_str()))
+            .bind(self.probe.as_ref().map(|p| to_micros(p.since)))
+            .execute(db)
+            .await?;
+        Ok(())
+    }
+}
+
+/// The reservation that this call already has.
+pub(super) async fn find_reservation(db: &mut SqliteConnection, call: &CallId) -> LedgerSqlResult<Option<Reservation>> {
+    let select = "SELECT reservation FROM call WHERE call_id = ?";
+    let text: Option<String> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(db).await?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))).transpose()
+}
+
+/// The cap-th newest event of each of the request's windows. All caps are at least 1.
+pub(super) async fn read_edges(
+    db: &mut SqliteConnection,
+    request: &ReserveRequest,
+    caps: &CallCaps,
+) -> LedgerSqlResult<WindowEdges> {
+    let select = "SELECT \
+        (SELECT reserved_us FROM call WHERE task = ?1 ORDER BY reserved_us DESC LIMIT 1 OFFSET ?2 - 1), \
+        (SELECT reserved_us FROM call WHERE matter = ?3 ORDER BY reserved_us DESC LIMIT 1 OFFSET ?4 - 1), \
+        (SELECT reserved_us FROM call ORDER BY reserved_us DESC LIMIT 1 OFFSET ?5 - 1), \
+        (SELECT reserved_us FROM call ORDER BY reserved_us DESC LIMIT 1 OFFSET ?6 - 1), \
+        (SELECT reserved_us FROM call ORDER BY reserved_us DESC LIMIT 1 OFFSET ?7 - 1)";
+    let (task, matter, minute, hour, day): (
+        NullableMicros,
+        NullableMicros,
+        NullableMicros,
+        NullableMicros,
+        NullableMicros,
+    ) = sqlx::query_as(select)
+        .bind(&request.task)
+        .bind(caps.per_task_day)
+        .bind(&request.matter)
+        .bind(caps.per_matter_day)
+        .bind(caps.per_minute)
+        .bind(caps.per_hour)
+        .bind(caps.per_day)
+        .fetch_one(db)
+        .await?;
+    Ok(WindowEdges {
+        task: parse_instant(task)?,
+        matter: parse_instant(matter)?,
+        minute: parse_instant(minute)?,
+        hour: parse_instant(hour)?,
+        day: parse_instant(day)?,
+    })
+}
+
+/// The windows of the request's accounts, each with its edge.
+pub(super) async fn read_accounts(
+    db: &mut SqliteConnection,
+    request: &ReserveRequest,
+    caps: &CallCaps,
+) -> LedgerSqlResult<Vec<Vec<CallQuota>>> {
+    let select = "SELECT reserved_us FROM account WHERE kind = ? AND name = ? \
+        ORDER BY reserved_us DESC LIMIT 1 OFFSET ? - 1";
+    let mut accounts = request.account_quotas(caps);
+    for quota in accounts.iter_mut().flatten() {
+        let edge = sqlx::query_scalar(select).bind(quota.key.kind).bind(&quota.key.name).bind(quota.limit);
+        quota.edge = parse_instant(edge.fetch_optional(&mut *db).await?)?;
+    }
+    Ok(accounts)
+}
+
+/// Puts a call on its accounts.
+pub(super) async fn charge_accounts(
+    db: &mut SqliteConnection,
+    accounts: &[Vec<CallQuota>],
+    issued: &Reservation,
+) -> LedgerSqlResult<()> {
+    let keys: BTreeSet<_> = accounts.iter().flatten().map(|quota| &quota.key).collect();
+    for key in keys {
+        sqlx::query("INSERT INTO account (kind, name, reserved_us, call_id) VALUES (?, ?, ?, ?)")
+            .bind(key.kind)
+            .bind(&key.name)
+            .bind(to_micros(issued.reserved_at()))
+            .bind(&issued.call_id().0)
+            .execute(&mut *db)
+            .await?;
+    }
+    Ok(())
+}
+
+/// The accounts of a kind that have had so many calls since `start`.
+pub(super) async fn list_exhausted_accounts(
+    db: &mut SqliteConnection,
+    kind: &str,
+    (start, limit): (DateTime<Utc>, u32),
+) -> LedgerSqlResult<Vec<String>> {
+    let select = "SELECT name FROM account WHERE kind = ? AND reserved_us > ? GROUP BY name HAVING COUNT(*) >= ?";
+    sqlx::query_scalar(select).bind(kind).bind(to_micros(start)).bind(limit).fetch_all(db).await
+}
+
+/// Records a reservation.
+pub(super) async fn insert_call(
+    db: &mut SqliteConnection,
+    request: &ReserveRequest,
+    issued: &Reservation,
+) -> LedgerSqlResult<()> {
+    let text = serde_json::to_string(issued).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    sqlx::query("INSERT INTO call (call_id, task, matter, reserved_us, reservation) VALUES (?, ?, ?, ?, ?)")
+        .bind(&request.call_id.0)
+        .bind(&request.task)
+        .bind(&request.matter)
+        .bind(to_micros(issued.reserved_at()))
+        .bind(text)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Forgets what has left the longest window and can never enter one again.
+pub(super) async fn prune_calls(db: &mut SqliteConnection, at: DateTime<Utc>) -> LedgerSqlResult<()> {
+    let horizon = to_micros(at).saturating_sub(DAY.num_microseconds().unwrap_or(i64::MAX));
+    sqlx::query("DELETE FROM call WHERE reserved_us <= ?").bind(horizon).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM account WHERE reserved_us <= ?").bind(horizon).execute(db).await?;
+    Ok(())
+}
+
+/// Forgets calls that are stamped after `now`.
+pub(super) async fn forget_calls_after(db: &mut SqliteConnection, now: DateTime<Utc>) -> LedgerSqlResult<()> {
+    sqlx::query("DELETE FROM call WHERE reserved_us > ?").bind(to_micros(now)).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM account WHERE reserved_us > ?").bind(to_micros(now)).execute(db).await?;
+    Ok(())
+}
+
+/// Records how a call ended; false if it was settled before.
+pub(super) async fn record_call_outcome(
+    db: &mut SqliteConnection,
+    call: &CallId,
+    outcome: &SettlementOutcome,
+) -> LedgerSqlResult<bool> {
+    if is_settled(db, call).await? {
+        return Ok(false);
+    }
+    let (word, usage) = match outcome {
+        SettlementOutcome::Answered { usage } => ("answered", *usage),
+        SettlementOutcome::RateLimited { .. } => ("rate_limited", TokenUsage::default()),
+        SettlementOutcome::Failed => ("failed", TokenUsage::default()),
+        SettlementOutcome::NotSent => ("not_sent", TokenUsage::default()),
+    };
+    sqlx::query("UPDATE call SET outcome = ?, prompt_tokens = ?, completion_tokens = ? WHERE call_id = ?")
+        .bind(word)
+        .bind(i64::try_from(usage.prompt_tokens).unwrap_or(i64::MAX))
+        .bind(i64::try_from(usage.completion_tokens).unwrap_or(i64::MAX))
+        .bind(&call.0)
+        .execute(db)
+        .await?;
+    Ok(true)
+}
+
+/// Takes a call that was never sent out of every window; false if it was settled before.
+pub(super) async fn release_call(db: &mut SqliteConnection, call: &CallId) -> LedgerSqlResult<bool> {
+    if is_settled(db, call).await? {
+        return Ok(false);
+    }
+    sqlx::query("DELETE FROM call WHERE call_id = ?").bind(&call.0).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM account WHERE call_id = ?").bind(&call.0).execute(db).await?;
+    Ok(true)
+}
+
+/// A call that is not known (of a day ago, or of a ledger that was lost) counts as not settled.
+async fn is_settled(db: &mut SqliteConnection, call: &CallId) -> LedgerSqlResult<bool> {
+    let select = "SELECT outcome IS NOT NULL FROM call WHERE call_id = ?";
+    let settled: Option<bool> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(db).await?;
+    Ok(settled == Some(true))
+}
+
+pub(super) fn to_micros(at: DateTime<Utc>) -> i64 {
+    at.timestamp_micros()
+}
+
+pub(super) fn parse_instant(micros: NullableMicros) -> LedgerSqlResult<Option<DateTime<Utc>>> {
+    let Some(micros) = micros else { return Ok(None) };
+    let at = DateTime::from_timestamp_micros(micros);
+    at.map(Some).ok_or_else(|| sqlx::Error::Decode(format!("{micros} is no instant").into()))
+}

@@ -1,0 +1,45 @@
+//! `steward stop` and `steward resume`: the brake of a vault.
+//!
+//! It writes the vault's brake and nothing else, without a server or a worker, so that it works when
+//! they do not; the gates read the brake before every change. Also where a server listens it is not asked: it would
+//! write the same file, and a stop must not wait for a process that may hang.
+
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::config::StewardConfig;
+use chrono::Utc;
+use serde_json::json;
+use steward_domain::time::format_millis;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop::{self, FleetStop};
+
+pub(crate) fn stop_vault(
+    config: &StewardConfig,
+    reason: Option<String>,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let before = stop::read_stop(&root);
+    stop::stop_fleet(&root, &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason })?;
+    let held = stop::read_stop(&root);
+    out.print_value(&json!({"stopped": true, "stop": held}), || {
+        let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
+        let already = if before.is_some() { "already stopped" } else { "stopped" };
+        format!(
+            "{already} by {}: no clerk calls and no changes until `steward resume`; undo and dismiss still work",
+            escape_text(by)
+        )
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+pub(crate) fn resume_vault(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let was_stopped = stop::resume_fleet(
+        &root,
+        &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None },
+    )?;
+    out.print_value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
+        if was_stopped { "running again".into() } else { "was running".into() }
+    })?;
+    Ok(CommandExit::Ok)
+}

@@ -1,0 +1,151 @@
+//! The backtest for a terminal: 100 columns.
+//!
+//! Names of sources came from outside; every line goes through [`write_section`], which shows them safely.
+
+use super::BacktestRunReport;
+use super::ManualCeiling;
+use crate::commands::trust::describe_broken_chain;
+use crate::commands::trust::text::{format_interval, format_percent, wrap_text, write_section};
+use crate::config::rules::list_policy_entries;
+use std::fmt::Write;
+use steward_domain::time::format_seconds;
+use steward_domain::trust::backtest::{BacktestDifference, BacktestOutcome};
+use steward_domain::trust::report::advice::format_precision;
+use steward_domain::trust::report::risk::RiskCurve;
+
+/// Reasons against writing that a person is shown.
+const SHOWN: usize = 12;
+
+pub(super) fn describe_backtest(told: &BacktestRunReport) -> String {
+    let backtest = &told.backtest;
+    let Some(records) = backtest.records else {
+        let mut out = String::from("no change has been proposed yet: there is nothing to replay");
+        write_section(&mut out, "Not written", &describe_missing_evidence(told));
+        write_section(&mut out, "Written", &describe_written_file(told));
+        return out.trim_end().into();
+    };
+    let mut out = describe_broken_chain(&told.chain)
+        .map(|why| wrap_text(&format!("Beware: {why}.")) + "\n\n")
+        .unwrap_or_default();
+    let _ = write!(
+        out,
+        "{} recorded proposals from {} to {} (records {} to {}),\nreplayed; no clerk was asked.\n",
+        backtest.policy.coverage.of,
+        format_seconds(records.from),
+        format_seconds(records.to),
+        records.first_seq,
+        records.last_seq
+    );
+    write_section(&mut out, "The settings asked about", &describe_outcome(&backtest.policy));
+    if backtest.against.rules == backtest.policy.rules {
+        write_section(
+            &mut out,
+            "Compared with",
+            &["the same settings: say others with --mode, --ceiling or --policy".into()],
+        );
+    } else {
+        write_section(&mut out, "Compared with", &describe_outcome(&backtest.against));
+        write_section(&mut out, "Newly live", &describe_difference(&backtest.newly_live));
+        write_section(&mut out, "No longer live", &describe_difference(&backtest.no_longer_live));
+    }
+    write_section(&mut out, "Risk and coverage by least confidence", &describe_curve(&backtest.risk_coverage));
+    let title = if told.refused { "Not written" } else { "Not reason enough to write it" };
+    write_section(&mut out, title, &describe_missing_evidence(told));
+    write_section(
+        &mut out,
+        "To set by hand, because a source's ceiling is yours alone",
+        &describe_manual_ceilings(told),
+    );
+    write_section(&mut out, "Written", &describe_written_file(told));
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn describe_outcome(outcome: &BacktestOutcome) -> Vec<String> {
+    let rules = &outcome.rules;
+    let sources = rules.sources.iter().map(|(key, to)| format!("source {key} = {}", to.as_str()));
+    let set = list_policy_entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
+    let set = set.collect::<Vec<_>>().join(", ");
+    let live = outcome.live;
+    vec![
+        wrap_text(&set),
+        format!(
+            "live {}, pending {}, shadow {}",
+            live.total_count(),
+            outcome.pending.total_count(),
+            outcome.shadow.total_count()
+        ),
+        format!(
+            "of the live ones {} agreed, {} were wrong, {} open ({} for 14 days): precision {}",
+            live.agreed,
+            live.wrong,
+            live.open,
+            live.unanswered,
+            format_precision(live)
+        ),
+        format!("coverage {} %", format_interval(&outcome.coverage)),
+    ]
+}
+
+fn describe_difference(difference: &BacktestDifference) -> Vec<String> {
+    let all = difference.all;
+    let mut lines =
+        vec![format!("{} in all: {} agreed, {} wrong, {} open", all.total_count(), all.agreed, all.wrong, all.open)];
+    lines.extend(difference.classes.iter().map(|of| {
+        let (class, tally) = (of.class.as_str(), of.tally);
+        format!("  {class}: {} agreed, {} wrong, {} open", tally.agreed, tally.wrong, tally.open)
+    }));
+    lines
+}
+
+fn describe_curve(curve: &RiskCurve) -> Vec<String> {
+    let Some(area) = curve.area else {
+        return vec!["nothing that is decided could be live".into()];
+    };
+    let mut lines = vec![format!("{:>10} {:>9} {:>11} {:>7}  risk %", "threshold", "decided", "coverage %", "wrong")];
+    let mut last = None;
+    for point in &curve.points {
+        // Thresholds that let through no more than the one before say nothing new.
+        if point.coverage.count == 0 || last == Some(point.coverage.count) {
+            continue;
+        }
+        last = Some(point.coverage.count);
+        lines.push(format!(
+            "{:>10.2} {:>9} {:>11} {:>7}  {}",
+            point.threshold,
+            point.coverage.count,
+            format_percent(point.coverage.share),
+            point.risk.count,
+            format_interval(&point.risk)
+        ));
+    }
+    lines.push(format!("area under the curve {area:.4} (0 is best), of {} decided cases", curve.decided));
+    lines
+}
+
+fn describe_missing_evidence(told: &BacktestRunReport) -> Vec<String> {
+    let mut lines: Vec<String> = told.lacking.iter().take(SHOWN).map(|why| wrap_text(why)).collect();
+    let more = told.lacking.len().saturating_sub(SHOWN);
+    if more > 0 {
+        lines.push(format!("{more} more: --json"));
+    }
+    lines
+}
+
+fn describe_manual_ceilings(told: &BacktestRunReport) -> Vec<String> {
+    let line = |one: &ManualCeiling| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.as_str()), one.file);
+    if told.refused { Vec::new() } else { told.by_hand.iter().map(line).collect() }
+}
+
+fn describe_written_file(told: &BacktestRunReport) -> Vec<String> {
+    let Some(file) = &told.written else { return Vec::new() };
+    let mut lines =
+        vec![wrap_text(&format!("{} has the settings; a worker takes them up when it starts", file.display()))];
+    lines.extend(told.overruled.iter().map(|one| {
+        wrap_text(&format!(
+            "{} is set to `{}` in the environment, which counts more than `{}` in the file: change it there",
+            one.name, one.environment, one.file
+        ))
+    }));
+    lines
+}

@@ -1,0 +1,306 @@
+//! The process that holds a vault: its parts wired together, its loops, its end.
+//!
+//! Takes the lock, brings the index up to date, registers the schedules and starts the workers. Then four
+//! parts run, each at its own pace: [`listen`] keeps the index up to date, [`wake`] wakes matters,
+//! [`routines`] triggers the vault's own schedules, and [`register`] keeps the schedules in step. None
+//! waits for another. Everything the engine does to the vault goes through the activities and the keeper.
+
+mod listen;
+mod parts;
+mod place;
+mod register;
+mod routines;
+mod wake;
+
+pub(crate) use parts::{OpenedVault, open_ledger};
+
+use self::listen::VaultListener;
+use self::register::RegistrationLoop;
+use self::routines::RoutineRequests;
+use self::wake::{WakeDispatcher, WakeOutcome};
+use crate::config::StewardConfig;
+use crate::registrar::desired;
+use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleTriggerOutcome};
+use crate::runtime::sdk_workers::{self, VaultWorkerActivities, WorkerContext, WorkerRole};
+use crate::runtime::streams::StreamContext;
+use crate::runtime::timestamps::{self, TimestampWriter};
+use crate::temporal::start_retry::retry_unanswered;
+use chrono::Utc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use steward_activities::signals::extract::Extractor;
+use steward_activities::steward::judge::ClerkWorker;
+use steward_activities::tracker::{PlaneClient, TrackerDispatcher};
+use steward_activities::vault::{NewInterval, VaultContext, VaultSettings};
+use steward_domain::record::path::RecordPath;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::FolderPlacement;
+use steward_vault::gates::stop;
+use steward_vault::index::{Index, SyncReport};
+use tokio::sync::{Notify, mpsc, watch as flag};
+
+/// A running engine.
+pub(crate) struct Engine {
+    pub(crate) parts: OpenedVault,
+    pub(crate) registered: SchedulePlan,
+    /// Where the operator asked for it.
+    stamper: Option<TimestampWriter>,
+    threads: Vec<JoinHandle<()>>,
+    loops: Vec<tokio::task::JoinHandle<()>>,
+    /// Raised when matters are to be woken from now on.
+    wakes: Arc<Notify>,
+}
+
+/// Starts the worker that serves a vault's workflows and activities, and nothing beside it.
+///
+/// # Errors
+/// When the clerk or the tracker cannot be set up, or the thread cannot start.
+pub(crate) fn start_vault_worker(
+    config: &StewardConfig,
+    crew: &WorkerContext,
+    parts: &OpenedVault,
+    intervals: mpsc::UnboundedSender<NewInterval>,
+) -> anyhow::Result<JoinHandle<()>> {
+    let host = VaultContext {
+        keeper: Arc::clone(&parts.keeper),
+        index: Arc::clone(&parts.index),
+        ledger: Arc::clone(&parts.ledger),
+        settings: VaultSettings {
+            policy: config.policy.clone(),
+            default_ceiling: config.default_ceiling,
+            cadence: config.cadence,
+            keep_events_days: config.keep_events_days,
+            live_per_source_day: config.live_per_source_day,
+            reversal_budget: config.reversal_budget,
+        },
+        clerk: Arc::new(crate::runtime::clerks::create_clerk(&config.clerk)?),
+        intervals,
+        landing: Arc::default(),
+        routing: Arc::default(),
+        learning: Arc::default(),
+        unshown: Arc::default(),
+    };
+    let courier = build_tracker_dispatcher(config, &host)?;
+    let extractor = Extractor::new(host.clone(), crate::runtime::clerks::create_clerk(&config.clerk)?);
+    let staff = Box::new(VaultWorkerActivities { host, extractor, courier });
+    sdk_workers::start_worker(crew, WorkerRole::Vault(staff))
+}
+
+/// Starts the workers, the loops and the schedules of a vault; `private_server` where this process started the server.
+///
+/// # Errors
+/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
+pub(crate) async fn start_engine(
+    config: &StewardConfig,
+    crew: &WorkerContext,
+    parts: OpenedVault,
+    private_server: bool,
+) -> anyhow::Result<Engine> {
+    // What the first scan found is registered below, or asked for when the listener begins.
+    let _ = parts.index.take_changes();
+    let (intervals, new_intervals) = mpsc::unbounded_channel();
+    let threads = vec![start_vault_worker(config, crew, &parts, intervals)?];
+    let owner = Some(parts.keeper.identity().clone());
+    let registrar = desired::build_registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
+    // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
+    let mut stop = crew.stop.clone();
+    let (registered, behind) = tokio::select! {
+        registered = retry_unanswered("register the schedules", &crew.address, async || {
+            register_schedules(&registrar, &parts.index, config).await
+        }) => registered?,
+        () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
+    };
+    let (keeper, index) = (Arc::clone(&parts.keeper), Arc::clone(&parts.index));
+    // While the folder is away a tick could change nothing: what was asked for waits until it is back.
+    let is_stopped = {
+        let keeper = Arc::clone(&keeper);
+        move || stop::is_stopped(keeper.root()) || keeper.root().placement() != FolderPlacement::Here
+    };
+    let returned = Arc::new(Notify::new());
+    let registration = Arc::new(RegistrationLoop::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
+    let (routines, dropped, wakes) = (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut loops = routines.spawn_triggers(&registration, config.tracker.is_some(), is_stopped.clone());
+    let listener = VaultListener {
+        keeper: Arc::clone(&keeper),
+        index: Arc::clone(&index),
+        config: config.clone(),
+        registration: Arc::clone(&registration),
+        routines,
+        dropped: Arc::clone(&dropped),
+        returned: Arc::clone(&returned),
+    };
+    loops.extend([
+        run_on_own_thread(crew.stop.clone(), move || listener.run()),
+        run_on_own_thread(crew.stop.clone(), {
+            let registration = Arc::clone(&registration);
+            move || registration.run()
+        }),
+        tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
+        tokio::spawn(wake_matters(Arc::clone(&wakes), Arc::clone(&index), registration, is_stopped)),
+        tokio::spawn(place::follow_vault_folder(keeper.root().clone(), returned, crew.failed.clone())),
+        tokio::spawn(settle_changes(Arc::clone(&keeper), Arc::clone(&parts.index), crew.stop.clone())),
+    ]);
+    let streams = StreamContext { keeper, index, dropped };
+    loops.extend(streams.spawn_streams(config, &crew.stop));
+    let stamper = config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
+    if let Some(stamper) = &stamper {
+        loops.push(timestamps::spawn_timestamp_writer(stamper.clone(), crew.stop.clone()));
+    }
+    Ok(Engine { parts, registered, stamper, threads, loops, wakes })
+}
+
+/// Who tells the tracker, where one is set.
+fn build_tracker_dispatcher(config: &StewardConfig, host: &VaultContext) -> anyhow::Result<Option<TrackerDispatcher>> {
+    let Some(tracker) = &config.tracker else { return Ok(None) };
+    let plane = PlaneClient::new(tracker).map_err(anyhow::Error::msg)?;
+    Ok(Some(TrackerDispatcher::new(host.clone(), plane)))
+}
+
+/// What was to be done to the schedules, and whether something is left to do.
+async fn register_schedules(
+    registrar: &ScheduleRegistrar,
+    index: &Index,
+    config: &StewardConfig,
+) -> anyhow::Result<(SchedulePlan, bool)> {
+    let plan = desired::plan_schedules(registrar, index, config).await?;
+    let outcome = desired::apply_schedules(registrar, plan.clone()).await;
+    Ok((plan, outcome.is_behind()))
+}
+
+/// Starts a worker that asks the clerk, on the fleet's shared queue.
+///
+/// # Errors
+/// When the clerk cannot be set up or the thread cannot start.
+pub(crate) fn start_clerk_worker(config: &StewardConfig, crew: &WorkerContext) -> anyhow::Result<JoinHandle<()>> {
+    let bench = ClerkWorker::new(crate::runtime::clerks::create_clerk(&config.clerk)?);
+    sdk_workers::start_worker(crew, WorkerRole::Clerk(bench))
+}
+
+impl Engine {
+    /// Wakes the matters that signals have marked, from now on. A round over all matters comes before it:
+    /// what that observes need not be woken.
+    pub(crate) fn begin_waking(&self) {
+        self.wakes.notify_one();
+    }
+
+    /// Stamps the files of all tasks that were looked at, where the operator asked for it.
+    pub(crate) async fn write_all_timestamps(&self) {
+        if let Some(stamper) = &self.stamper {
+            stamper.write_all_due().await;
+        }
+    }
+
+    /// Waits until the workers have ended; the stop flag must have been raised.
+    pub(crate) async fn shut_down(self) {
+        for task in &self.loops {
+            task.abort();
+        }
+        let threads = self.threads;
+        // A worker that panicked has already said why.
+        let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
+        let keeper = Arc::clone(&self.parts.keeper);
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
+            tracing::error!(error = %e, "failed to settle");
+        }
+    }
+}
+
+/// Wakes the matters that signals mark, once it may begin.
+async fn wake_matters(
+    begin: Arc<Notify>,
+    index: Arc<Index>,
+    registration: Arc<RegistrationLoop>,
+    is_stopped: impl Fn() -> bool + Send,
+) {
+    begin.notified().await;
+    let rounds = registration.subscribe_rounds();
+    let trigger = |matter: RecordPath| {
+        let registration = Arc::clone(&registration);
+        async move { wake_matter(&registration, &matter).await }
+    };
+    WakeDispatcher { index, trigger, is_stopped, rounds }.run().await;
+}
+
+async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> WakeOutcome {
+    match registration.registrar.trigger_matter(matter.slug()).await {
+        Ok(ScheduleTriggerOutcome::Triggered) => {
+            tracing::info!(matter = %matter, "woken by a signal");
+            WakeOutcome::Triggered
+        }
+        Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
+            tracing::debug!(matter = %matter, "not woken: paused, or its schedule is another vault's");
+            WakeOutcome::Paused
+        }
+        Ok(ScheduleTriggerOutcome::Missing) => {
+            tracing::info!(matter = %matter, "not woken yet: its schedule is missing and is registered again");
+            WakeOutcome::Missing { round: registration.request_round() }
+        }
+        Err(e) => {
+            tracing::warn!(matter = %matter, "failed to {e}; trying again");
+            WakeOutcome::Failed
+        }
+    }
+}
+
+/// Ends what changes have left to be looked at again: whether an editor saved over them, and what waits for the disk.
+async fn settle_changes(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
+    let mut clock = create_interval(1);
+    loop {
+        tokio::select! {
+            () = wait_for_stop(&mut stop) => return,
+            _ = clock.tick() => {}
+        }
+        if keeper.root().placement() != FolderPlacement::Here {
+            continue;
+        }
+        if let Err(e) = index.finish_deferred_work(keeper.root(), Utc::now()).await {
+            tracing::debug!(error = %e, "what waits for the disk waits on");
+        }
+        let keeper = Arc::clone(&keeper);
+        match tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
+            Ok(Ok(late)) => {
+                for path in late {
+                    tracing::warn!(task = %path, "an editor saved over a change just made; its version stands");
+                }
+            }
+            Ok(Err(e)) => tracing::error!(error = %e, "failed to settle"),
+            Err(e) => tracing::error!(error = %e, "failed to settle"),
+        }
+    }
+}
+
+/// Works on a thread of its own until the process is told to end: these futures cannot move between threads.
+fn run_on_own_thread<F: Future<Output = ()>>(
+    mut stop: flag::Receiver<bool>,
+    begin: impl FnOnce() -> F + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    let handle = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || {
+        handle.block_on(async {
+            tokio::select! {
+                () = wait_for_stop(&mut stop) => {}
+                () = begin() => {}
+            }
+        });
+    })
+}
+
+/// Waits until the process is told to end.
+pub(crate) async fn wait_for_stop(stop: &mut flag::Receiver<bool>) {
+    // An error means that the sender is gone, which is an end as well.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn create_interval(seconds: u64) -> tokio::time::Interval {
+    let period = Duration::from_secs(seconds);
+    let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    interval
+}
+
+fn log_problems(report: &SyncReport) {
+    for problem in &report.problems {
+        tracing::warn!(path = %problem.path, "{}", problem.message);
+    }
+}

@@ -1,0 +1,110 @@
+//! Brings the index up to date with the vault: by file events, which are hints, and by scans, which are the truth.
+//!
+//! It waits for no server. What follows from a change is asked of others and done by them: matters are
+//! woken ([`super::wake`]), routines triggered ([`super::routines`]), schedules registered ([`super::register`]).
+
+use super::create_interval;
+use super::log_problems;
+use super::register::RegistrationLoop;
+use super::routines::RoutineRequests;
+use crate::config::StewardConfig;
+use chrono::Utc;
+use std::sync::Arc;
+use std::time::Duration;
+use steward_domain::steward::guard::ExhaustedShares;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::watch::{ChangeHint, watch_vault};
+use steward_vault::index::{Index, ScanChanges};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::MissedTickBehavior;
+
+/// Listens to the vault while the engine runs.
+pub(super) struct VaultListener {
+    pub(super) keeper: Arc<VaultWriter>,
+    pub(super) index: Arc<Index>,
+    pub(super) config: StewardConfig,
+    pub(super) registration: Arc<RegistrationLoop>,
+    pub(super) routines: RoutineRequests,
+    /// Something was put into the drop folder.
+    pub(super) dropped: Arc<Notify>,
+    /// The vault's folder is back at its place.
+    pub(super) returned: Arc<Notify>,
+}
+
+impl VaultListener {
+    /// Listens until the process ends.
+    pub(super) async fn run(self) {
+        // One at a time: what changes while the index is busy is gathered by the watcher.
+        let (send, mut hints) = mpsc::channel(1);
+        let _watcher = match watch_vault(self.keeper.root(), send) {
+            Ok(watcher) => Some(watcher),
+            Err(e) => {
+                tracing::warn!(error = %e, "the vault cannot be watched; changes are found by the periodic scan");
+                None
+            }
+        };
+        self.request_waiting_work().await;
+        // The first scan is at once: files may have changed between the start and the watch.
+        let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
+        scan.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut contents = create_interval(self.config.content_scan_seconds);
+        loop {
+            let synced = tokio::select! {
+                news = self.index.wait_for_changes() => {
+                    self.dispatch_news(news);
+                    continue;
+                }
+                _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                () = self.returned.notified() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
+                Some(hint) = hints.recv() => match hint {
+                    ChangeHint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
+                    ChangeHint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                    ChangeHint::Inbox => {
+                        self.dropped.notify_one();
+                        continue;
+                    }
+                },
+            };
+            match synced {
+                Ok(report) => log_problems(&report),
+                Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
+            }
+            self.dispatch_news(self.index.take_changes());
+            self.registration.request_round_if_behind();
+            // Commands beside this process mark matters, too.
+            self.index.notify_wakes();
+        }
+    }
+
+    /// Events and records that came while nobody listened are no news to the scans.
+    async fn request_waiting_work(&self) {
+        match self.index.list_events_to_extract(1, &ExhaustedShares::default()).await {
+            Ok(waiting) if waiting.is_empty() => {}
+            Ok(_) => self.routines.extractor.notify_one(),
+            Err(e) => {
+                tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
+            }
+        }
+        match self.index.list_owed_deliveries().await {
+            Ok(owing) if owing.is_empty() => {}
+            Ok(_) => self.routines.tracker.notify_one(),
+            Err(e) => tracing::error!(error = %e, "failed to tell what is owed to the tracker"),
+        }
+    }
+
+    fn dispatch_news(&self, news: ScanChanges) {
+        if news.events_arrived {
+            self.routines.extractor.notify_one();
+        }
+        if news.owing_arrived {
+            self.routines.tracker.notify_one();
+        }
+        if news.signals_arrived {
+            self.routines.router.notify_one();
+        }
+        if news.matters_changed {
+            self.registration.request_round();
+        }
+    }
+}

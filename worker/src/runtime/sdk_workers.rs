@@ -1,0 +1,261 @@
+//! The SDK's workers, each on a thread of its own, rebuilt from time to time.
+//!
+//! The SDK's `QueueWorker` keeps an entry for every activity it ever ran and frees it only with itself
+//! (about 200 bytes each), so after a number of activities it is shut down in good order and built
+//! anew. Tasks that arrive meanwhile wait in the server; none is lost. Workflow code of one worker
+//! runs on its thread; activities run on the process's runtime.
+
+use crate::config::StewardConfig;
+use crate::runtime::engine::wait_for_stop;
+use crate::temporal::start_retry::{StartRetry, is_unanswered};
+use anyhow::Context;
+use futures_util::FutureExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use steward_activities::signals::extract::Extractor;
+use steward_activities::steward::judge::ClerkWorker;
+use steward_activities::tracker::TrackerDispatcher;
+use steward_activities::vault::VaultContext;
+use steward_workflows::AnswerTogetherWorkflow;
+use steward_workflows::AnswerWorkflow;
+use steward_workflows::ExtractWorkflow;
+use steward_workflows::PurgeWorkflow;
+use steward_workflows::ReversalCalibrationWorkflow;
+use steward_workflows::ReversibilityDrillWorkflow;
+use steward_workflows::RouterWorkflow;
+use steward_workflows::StewardWorkflow;
+use steward_workflows::TrackerWorkflow;
+use steward_workflows::clerk_queue;
+use temporalio_client::Client;
+use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
+use temporalio_sdk::runtime::RuntimeOptions;
+use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use tokio::sync::{mpsc, watch};
+
+/// How long running activities are given to end when a worker is rebuilt or stopped: 10 s.
+const GRACE: Duration = Duration::from_secs(10);
+/// Workflows kept in memory between their tasks; a tick lives for seconds, so a few hundred do.
+const CACHED_WORKFLOWS: usize = 300;
+
+/// What a worker serves.
+#[allow(clippy::large_enum_variant, reason = "a process has two, each moved once")]
+pub(crate) enum WorkerRole {
+    /// Ticks, answers, the reading of events and, where one is set, the way to the tracker, in the process that
+    /// holds the vault.
+    Vault(Box<VaultWorkerActivities>),
+    /// Clerk calls, anywhere.
+    Clerk(ClerkWorker),
+}
+
+/// Who works at a vault.
+pub(crate) struct VaultWorkerActivities {
+    pub(crate) host: VaultContext,
+    pub(crate) extractor: Extractor,
+    pub(crate) courier: Option<TrackerDispatcher>,
+}
+
+/// What all workers of a process share.
+#[derive(Clone)]
+pub(crate) struct WorkerContext {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) client: Client,
+    /// Of the Temporal server, for messages.
+    pub(crate) address: String,
+    pub(crate) task_queue: String,
+    pub(crate) recycle_after: u64,
+    pub(crate) stop: watch::Receiver<bool>,
+    /// Where a worker that cannot go on says why.
+    pub(crate) failed: mpsc::UnboundedSender<anyhow::Error>,
+}
+
+/// A client, and the address of its server for messages.
+pub(crate) struct TemporalConnection {
+    pub(crate) client: Client,
+    pub(crate) address: String,
+}
+
+/// Builds what all workers of this process share, and where they say why they cannot go on.
+///
+/// # Errors
+/// When the SDK cannot start.
+pub(crate) fn create_worker_context(
+    config: &StewardConfig,
+    connected: TemporalConnection,
+    runtime: RuntimeOptions,
+    stop: watch::Receiver<bool>,
+) -> anyhow::Result<(WorkerContext, mpsc::UnboundedReceiver<anyhow::Error>)> {
+    let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
+    let (failed, failures) = mpsc::unbounded_channel();
+    let crew = WorkerContext {
+        runtime: Arc::new(runtime),
+        client: connected.client,
+        address: connected.address,
+        task_queue: config.task_queue.clone(),
+        recycle_after: config.recycle_after_activities,
+        stop,
+        failed,
+    };
+    Ok((crew, failures))
+}
+
+/// Starts a worker on its own thread.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(crate) fn start_worker(crew: &WorkerContext, serves: WorkerRole) -> anyhow::Result<JoinHandle<()>> {
+    let crew = crew.clone();
+    let handle = tokio::runtime::Handle::current();
+    let name = match serves {
+        WorkerRole::Vault(_) => "steward-vault",
+        WorkerRole::Clerk(_) => "steward-clerk",
+    };
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || {
+            // A worker that panicked would leave a process that looks well and serves nobody.
+            let served = catch_unwind(AssertUnwindSafe(|| handle.block_on(run_recycled_worker(&crew, &serves))));
+            let panicked = |_| Err(anyhow::anyhow!("a worker panicked; what it said is above: start again"));
+            if let Err(e) = served.unwrap_or_else(panicked) {
+                // The receiver is gone only when the process is ending anyway.
+                let _ = crew.failed.send(e);
+            }
+        })
+        .context("failed to start a worker thread")
+}
+
+async fn run_recycled_worker(crew: &WorkerContext, serves: &WorkerRole) -> anyhow::Result<()> {
+    let mut stop = crew.stop.clone();
+    let mut retry = StartRetry::new("describe the namespace", &crew.address);
+    while !*stop.borrow() {
+        let counter = Arc::new(ActivityCounter::new(crew.recycle_after));
+        let options = build_worker_options(crew, serves, &counter)?;
+        let mut worker = Worker::new(&crew.runtime, crew.client.clone(), options)
+            .map_err(|e| anyhow::anyhow!("failed to start a worker: {e}"))?;
+        let shut_down = worker.shutdown_handle();
+        let ran = {
+            let running = worker.run();
+            tokio::pin!(running);
+            tokio::select! {
+                ran = &mut running => ran,
+                () = wait_for_worker_end(&mut stop, &counter, crew) => {
+                    shut_down();
+                    running.await
+                }
+            }
+        };
+        match ran.map_err(anyhow::Error::from) {
+            Ok(()) => retry = StartRetry::new("describe the namespace", &crew.address),
+            Err(e) if is_unanswered(&e) => tokio::select! {
+                () = retry.log_and_wait(&e) => {}
+                () = wait_for_stop(&mut stop) => {}
+            },
+            Err(e) => return Err(e.context("the worker stopped")),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a worker has to end: for good, or to be rebuilt.
+async fn wait_for_worker_end(stop: &mut watch::Receiver<bool>, counter: &ActivityCounter, crew: &WorkerContext) {
+    tokio::select! {
+        () = wait_for_stop(stop) => {}
+        () = counter.wait_until_full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
+    }
+}
+
+fn build_worker_options(
+    crew: &WorkerContext,
+    serves: &WorkerRole,
+    counter: &Arc<ActivityCounter>,
+) -> anyhow::Result<WorkerOptions> {
+    let queue = match serves {
+        WorkerRole::Vault(_) => crew.task_queue.clone(),
+        WorkerRole::Clerk(_) => clerk_queue(&crew.task_queue),
+    };
+    let options = WorkerOptions::new(queue)
+        .graceful_shutdown_period(GRACE)
+        .max_cached_workflows(CACHED_WORKFLOWS)
+        .activity_inbound_interceptor(ActivityCountInterceptor(Arc::clone(counter)));
+    Ok(match serves {
+        WorkerRole::Vault(staff) => {
+            let options = options
+                .register_workflow::<StewardWorkflow>()?
+                .register_workflow::<AnswerWorkflow>()?
+                .register_workflow::<AnswerTogetherWorkflow>()?
+                .register_workflow::<RouterWorkflow>()?
+                .register_workflow::<PurgeWorkflow>()?
+                .register_workflow::<ReversalCalibrationWorkflow>()?
+                .register_workflow::<ReversibilityDrillWorkflow>()?
+                .register_workflow::<ExtractWorkflow>()?
+                .register_activities(staff.host.clone())
+                .register_activities(staff.extractor.clone());
+            match &staff.courier {
+                Some(courier) => {
+                    options.register_workflow::<TrackerWorkflow>()?.register_activities(courier.clone()).build()
+                }
+                None => options.build(),
+            }
+        }
+        WorkerRole::Clerk(bench) => options.register_activities(bench.clone()).build(),
+    })
+}
+
+/// Counts activities and says when a worker has run enough of them.
+struct ActivityCounter {
+    left: AtomicU64,
+    done: AtomicBool,
+    bell: tokio::sync::Notify,
+}
+
+impl ActivityCounter {
+    fn new(limit: u64) -> Self {
+        Self { left: AtomicU64::new(limit), done: AtomicBool::new(false), bell: tokio::sync::Notify::new() }
+    }
+
+    fn count_activity(&self) {
+        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        if before == Ok(1) {
+            self.done.store(true, Ordering::Release);
+            self.bell.notify_one();
+        }
+    }
+
+    async fn wait_until_full(&self) {
+        while !self.done.load(Ordering::Acquire) {
+            self.bell.notified().await;
+        }
+    }
+}
+
+struct ActivityCountInterceptor(Arc<ActivityCounter>);
+
+impl ActivityInboundInterceptor for ActivityCountInterceptor {
+    fn execute_activity<'a>(
+        &'a self,
+        input: ExecuteActivityInput,
+        next: Next<'a, ExecuteActivityInput, ExecuteActivityOutput<'a>>,
+    ) -> ExecuteActivityOutput<'a> {
+        self.0.count_activity();
+        async move { next.run(input).await }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_is_rebuilt_after_its_number_of_activities_and_not_before() {
+        let counter = ActivityCounter::new(3);
+        counter.count_activity();
+        counter.count_activity();
+        assert!(counter.wait_until_full().now_or_never().is_none());
+        counter.count_activity();
+        assert!(counter.wait_until_full().now_or_never().is_some());
+        counter.count_activity();
+        assert!(counter.wait_until_full().now_or_never().is_some());
+    }
+}

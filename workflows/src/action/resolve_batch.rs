@@ -1,0 +1,215 @@
+//! `AnswerTogetherWorkflow`: one answer of a human to many actions, as one click.
+//!
+//! Each action gets its own answer, with a record of its own, one after the other by the activity that takes every
+//! answer; all of them carry one id, by which they are one row and one lesson. A refusal stops no other. What was
+//! answered before a crash is known again by the run's id. What undos owe to the tracker is taken back afterwards, so
+//! that a slow tracker keeps no change in the vault waiting.
+
+use crate::action::resolve::{leave_tracker_debt, settle_tracker_debt};
+use crate::activities::{ResolveInput, ResolveOutput, VaultActivities};
+use crate::argument::WorkflowArgument;
+use crate::steward::tick::{local_activity_options, permanent_failure};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime};
+use steward_domain::action::plan::ActionId;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{WorkflowContext, WorkflowResult};
+
+/// Most actions of one click: their answers stay well below what one payload may have.
+pub const MAX_TOGETHER: usize = 200;
+/// Longest name of an action, in characters; an id has 16.
+const MAX_ID_CHARS: usize = 64;
+/// Nothing is begun in the tracker later than this after the vault's part: what is left stays owed, and is taken back
+/// by the next run of `TrackerWorkflow`.
+const TRACKER_NO_LATER: Duration = Duration::from_secs(40);
+
+/// One answer to several actions; the argument of `AnswerTogetherWorkflow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResolveBatchInput {
+    /// Undo, confirm or dismiss.
+    pub kind: ResolutionKind,
+    /// Ids, or at least four digits of each that no other action begins with; 1 to [`MAX_TOGETHER`] of them.
+    pub actions: Vec<String>,
+    pub by: String,
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// By which the answers are known as one.
+    pub together: ActionId,
+}
+
+impl ResolveBatchInput {
+    /// The same answer to these actions, without those that are named twice; the same actions have the same id.
+    #[must_use]
+    pub fn new(kind: ResolutionKind, actions: Vec<String>, (by, reason): (String, Option<String>)) -> Self {
+        let actions = deduplicate_actions(actions);
+        let mut parts: Vec<&str> = actions.iter().map(String::as_str).collect();
+        parts.sort_unstable();
+        parts.extend(["together", kind.as_str()]);
+        let together = ActionId::derive(&parts);
+        Self { kind, actions, by, reason, together }
+    }
+}
+
+/// How each of them ended; the result of `AnswerTogetherWorkflow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResolveBatchOutput {
+    pub together: ActionId,
+    /// In the order in which they were named.
+    pub answers: Vec<ResolveBatchItem>,
+}
+
+/// How one of them ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResolveBatchItem {
+    /// As it was named.
+    pub action: String,
+    #[serde(flatten)]
+    pub answered: ResolveOutput,
+}
+
+impl ResolveBatchOutput {
+    /// How many were refused.
+    #[must_use]
+    pub fn count_refused(&self) -> usize {
+        self.answers.iter().filter(|one| matches!(one.answered, ResolveOutput::Refused { .. })).count()
+    }
+}
+
+/// Takes one answer to several actions. Argument: [`ResolveBatchInput`]; result: [`ResolveBatchOutput`].
+#[workflow]
+#[derive(Default)]
+pub struct AnswerTogetherWorkflow;
+
+#[workflow_methods]
+impl AnswerTogetherWorkflow {
+    /// Runs the answers.
+    ///
+    /// # Errors
+    /// Fails where it names no actions or too many, and when the vault cannot be read or written; what was answered
+    /// by then stays answered.
+    #[run(name = "AnswerTogetherWorkflow")]
+    pub async fn run(
+        ctx: &mut WorkflowContext<Self>,
+        ask: WorkflowArgument<ResolveBatchInput>,
+    ) -> WorkflowResult<ResolveBatchOutput> {
+        let ask =
+            ask.into_value("an object with the keys kind, actions, by and together").map_err(permanent_failure)?;
+        let actions = validate_actions(&ask).map_err(permanent_failure)?;
+        let mut answers = Vec::with_capacity(actions.len());
+        for action in actions {
+            let answered = resolve_one(ctx, &ask, &action).await?;
+            answers.push(ResolveBatchItem { action, answered });
+        }
+        // Of two changes of one field the newer goes first, in whatever order they were named.
+        for at in (0..answers.len()).rev() {
+            if matches!(
+                &answers[at].answered,
+                ResolveOutput::Refused { refusal: ResolutionRefusal::NotTheNewest { .. }, .. }
+            ) {
+                answers[at].answered = resolve_one(ctx, &ask, &answers[at].action).await?;
+            }
+        }
+        let started = ctx.workflow_time();
+        for one in &mut answers {
+            let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
+            let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > TRACKER_NO_LATER);
+            let answered = one.answered.clone();
+            one.answered = if late { leave_tracker_debt(answered) } else { settle_tracker_debt(ctx, answered).await };
+        }
+        let all = ResolveBatchOutput { together: ask.together, answers };
+        let (count, refused) = (all.answers.len(), all.count_refused());
+        ctx.set_current_details(format!("{} together: {}, {refused} refused", ask.kind.as_str(), count - refused));
+        Ok(all)
+    }
+}
+
+async fn resolve_one(
+    ctx: &WorkflowContext<AnswerTogetherWorkflow>,
+    ask: &ResolveBatchInput,
+    action: &str,
+) -> WorkflowResult<ResolveOutput> {
+    let ask = ResolveInput {
+        kind: ask.kind,
+        action: action.to_owned(),
+        by: ask.by.clone(),
+        reason: ask.reason.clone(),
+        edited: None,
+        together: Some(ask.together.clone()),
+    };
+    Ok(ctx.execute_local_activity(VaultActivities::answer, ask, local_activity_options("answer")).await?)
+}
+
+fn validate_actions(ask: &ResolveBatchInput) -> Result<Vec<String>, String> {
+    if ask.kind == ResolutionKind::Raise {
+        return Err("only undo, confirm and dismiss are answered together".into());
+    }
+    let actions = deduplicate_actions(ask.actions.clone());
+    if !(1..=MAX_TOGETHER).contains(&actions.len()) {
+        return Err(format!("{} actions are answered together, expected 1 to {MAX_TOGETHER}", actions.len()));
+    }
+    if actions.iter().any(|action| action.chars().count() > MAX_ID_CHARS) {
+        return Err(format!("the name of an action has more than {MAX_ID_CHARS} characters"));
+    }
+    Ok(actions)
+}
+
+fn deduplicate_actions(actions: Vec<String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::with_capacity(actions.len().min(MAX_TOGETHER));
+    // More than are taken are refused as they are.
+    for action in actions.into_iter().take(10 * MAX_TOGETHER) {
+        if !once.contains(&action) {
+            once.push(action);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(actions: &[&str]) -> ResolveBatchInput {
+        let actions = actions.iter().map(|a| (*a).to_owned()).collect();
+        ResolveBatchInput::new(ResolutionKind::Undo, actions, ("ann".into(), None))
+    }
+
+    #[test]
+    fn the_same_actions_are_the_same_click_in_whatever_order_and_however_often_they_are_named() {
+        let one = ask(&["aaaa", "bbbb"]);
+        assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).together, one.together);
+        assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).actions, ["bbbb", "aaaa"]);
+        assert_ne!(ask(&["aaaa"]).together, one.together);
+        let dismissed = ResolveBatchInput::new(ResolutionKind::Dismiss, one.actions.clone(), ("ann".into(), None));
+        assert_ne!(dismissed.together, one.together);
+    }
+
+    #[test]
+    fn none_too_many_and_what_is_no_id_are_refused_whole() {
+        let many: Vec<String> = (0..=MAX_TOGETHER).map(|n| format!("{n:04x}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(validate_actions(&ask(&many)).unwrap_err().contains("expected 1 to 200"));
+        assert_eq!(validate_actions(&ask(&many[1..])).unwrap().len(), MAX_TOGETHER);
+        assert!(validate_actions(&ask(&[])).is_err());
+        assert!(validate_actions(&ask(&["x".repeat(65).as_str()])).is_err());
+        let raise = ResolveBatchInput { kind: ResolutionKind::Raise, ..ask(&["aaaa"]) };
+        assert!(validate_actions(&raise).is_err());
+    }
+
+    #[test]
+    fn the_longest_results_fit_into_a_payload() {
+        let refusal = ResolutionRefusal::AlreadyAnswered {
+            id: "f".repeat(16),
+            how: "confirmed".into(),
+            by: "\u{1f600}".repeat(230),
+        };
+        let answered = ResolveOutput::from_refusal(refusal);
+        let one = ResolveBatchItem { action: "f".repeat(MAX_ID_CHARS), answered };
+        let all = ResolveBatchOutput { together: ask(&["aaaa"]).together, answers: vec![one; MAX_TOGETHER] };
+        assert!(serde_json::to_vec(&all).unwrap().len() < 1_000_000);
+        assert_eq!(all.count_refused(), MAX_TOGETHER);
+        let text = serde_json::to_value(&all).unwrap();
+        assert_eq!((&text["answers"][0]["kind"], &text["answers"][0]["status"]), (&"refused".into(), &409.into()));
+        assert_eq!(serde_json::from_value::<ResolveBatchOutput>(text).unwrap(), all);
+    }
+}

@@ -1,0 +1,208 @@
+//! One task's evaluation: reserve, ask, settle, decide, apply.
+//!
+//! Every way it can end is a [`TaskCheckOutcome`]; nothing here fails the workflow, so that an error in one
+//! task does not stop the others. A bad answer gets one stricter try with a reservation of its
+//! own; what a failed evaluation leaves is a task that stays due. Evidence that was judged before is not
+//! asked about again: its look carries the answer.
+
+use crate::activities::{ApplyInput, ApplyOutput, ClerkActivities, JudgeInput, SettleCallInput, VaultActivities};
+use crate::steward::tick::{StewardWorkflow, local_activity_options};
+use std::time::{Duration, SystemTime};
+use steward_domain::action::audit::WorkflowRef;
+use steward_domain::gates::matter_policy::MatterPolicy;
+use steward_domain::gates::mode::DecisionPolicy;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::steward::clerk::{
+    AttributedVerdict, ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Verdict,
+};
+use steward_domain::steward::decide::{DecisionCase, decide};
+use steward_domain::steward::guard::{
+    CallId, CallSource, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
+};
+use steward_domain::steward::tick::{TaskCheck, TaskCheckOutcome, TaskCheckReport, TaskClock};
+use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
+
+/// The confidence of a look that the rate guard refused (S3-24).
+const REFUSED_CONFIDENCE: f64 = 0.3;
+/// Longest a clerk call may take, waiting for a worker included.
+const CLERK_TIMEOUT: Duration = Duration::from_secs(85);
+/// A clerk's worker that has not been heard of for so long is taken for dead: 10 s.
+const CLERK_SILENCE: Duration = Duration::from_secs(10);
+
+/// What all evaluations of one round share.
+pub(crate) struct EvaluationRound {
+    pub(crate) look_id: String,
+    pub(crate) policy: DecisionPolicy,
+    pub(crate) note: Option<MatterPolicy>,
+    pub(crate) caller_says_shadow: bool,
+    pub(crate) started: Option<SystemTime>,
+    pub(crate) limit: Duration,
+}
+
+/// Evaluates one task.
+pub(crate) async fn evaluate_task(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &EvaluationRound,
+    look: TaskCheck,
+) -> TaskCheckReport {
+    let task = look.question.subject.task.clone();
+    let ended = match judge_task(ctx, round, &look).await {
+        Ok(judged) => apply_verdict(ctx, round, &look, judged).await,
+        Err(end) => end,
+    };
+    TaskCheckReport { task, ended }
+}
+
+fn is_time_up(ctx: &WorkflowContext<StewardWorkflow>, round: &EvaluationRound) -> bool {
+    let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
+    round.started.and_then(elapsed).is_some_and(|elapsed| elapsed > round.limit)
+}
+
+async fn judge_task(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &EvaluationRound,
+    look: &TaskCheck,
+) -> Result<AttributedVerdict, TaskCheckOutcome> {
+    if let Some(known) = &look.known {
+        return Ok(known.clone());
+    }
+    let mut question = look.question.clone();
+    let mut last = ClerkMark::default();
+    for attempt in 1..=2 {
+        if is_time_up(ctx, round) {
+            return Err(TaskCheckOutcome::NoTimeLeft);
+        }
+        let call = CallId(format!("{}/{}/{attempt}", round.look_id, call_name(&question.subject.task)));
+        let reservation = reserve_call(ctx, &question, call.clone()).await?;
+        let reply = ask_clerk(ctx, JudgeInput { reservation, question: question.clone() }).await;
+        settle_call(ctx, call, &question, &reply).await;
+        let reply = reply.map_err(|reason| TaskCheckOutcome::ClerkFailed { reason })?;
+        match reply.outcome {
+            ClerkCallOutcome::Answered { verdict } => return Ok(AttributedVerdict { verdict, clerk: reply.clerk }),
+            ClerkCallOutcome::BadAnswer { complaint } => {
+                question.complaint = Some(complaint);
+                last = reply.clerk;
+            }
+            ClerkCallOutcome::RateLimited { retry_after_seconds } => {
+                let reason = match retry_after_seconds {
+                    Some(seconds) => format!("the provider asked to wait {seconds} s"),
+                    None => "the provider asked to wait".into(),
+                };
+                return Err(TaskCheckOutcome::ClerkFailed { reason });
+            }
+            ClerkCallOutcome::Failed { reason } | ClerkCallOutcome::NotSent { reason } => {
+                return Err(TaskCheckOutcome::ClerkFailed { reason });
+            }
+        }
+    }
+    let complaint = question.complaint.unwrap_or_default();
+    Ok(AttributedVerdict { verdict: Verdict::fallback(&complaint), clerk: ClerkMark { fallback: true, ..last } })
+}
+
+/// A matter may be named like one of its tasks, and each has its own calls.
+fn call_name(subject: &RecordPath) -> &str {
+    if subject.kind() == RecordKind::Matter { subject.as_str() } else { subject.slug() }
+}
+
+async fn reserve_call(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    question: &ClerkQuestion,
+    call_id: CallId,
+) -> Result<Reservation, TaskCheckOutcome> {
+    let request = ReserveRequest {
+        call_id,
+        task: Some(question.subject.task.to_string()),
+        matter: Some(question.subject.matter.to_string()),
+        stream: None,
+        speakers: CallSource::from_evidence(&question.evidence),
+    };
+    match ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await {
+        Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
+        Ok(ReserveOutcome::Refused(refusal)) => {
+            Err(TaskCheckOutcome::RateGuarded { confidence: REFUSED_CONFIDENCE, reason: refusal.reason })
+        }
+        Err(e) => Err(TaskCheckOutcome::Error { reason: e.to_string() }),
+    }
+}
+
+/// One attempt, one reservation: a clerk call is never retried by the server.
+async fn ask_clerk(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeInput) -> Result<ClerkReply, String> {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    let options = ActivityOptions::with_schedule_to_close_timeout(CLERK_TIMEOUT)
+        .task_queue(crate::clerk_queue(ctx.task_queue()))
+        .heartbeat_timeout(CLERK_SILENCE)
+        .retry_policy(once)
+        .summary(format!("ask about {}", ask.question.subject.task))
+        .build();
+    ctx.execute_activity(ClerkActivities::judge, ask, options).await.map_err(|e| e.to_string())
+}
+
+/// A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
+async fn settle_call(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    call_id: CallId,
+    question: &ClerkQuestion,
+    reply: &Result<ClerkReply, String>,
+) {
+    let answered = match reply {
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Answered { verdict }, clerk }) => {
+            Some((question.clone(), AttributedVerdict { verdict: verdict.clone(), clerk: clerk.clone() }))
+        }
+        Ok(_) | Err(_) => None,
+    };
+    let outcome = match reply {
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Answered { .. } | ClerkCallOutcome::BadAnswer { .. }, clerk }) => {
+            SettlementOutcome::Answered { usage: clerk.tokens }
+        }
+        Ok(ClerkReply { outcome: ClerkCallOutcome::RateLimited { retry_after_seconds }, .. }) => {
+            let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
+            SettlementOutcome::RateLimited { retry_after_seconds }
+        }
+        Ok(ClerkReply { outcome: ClerkCallOutcome::NotSent { .. }, .. }) => SettlementOutcome::NotSent,
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
+    };
+    let ask = SettleCallInput { settlement: Settlement { call_id, outcome }, answered };
+    let _ = ctx.execute_local_activity(VaultActivities::settle, ask, local_activity_options("settle")).await;
+}
+
+async fn apply_verdict(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &EvaluationRound,
+    look: &TaskCheck,
+    AttributedVerdict { verdict, clerk }: AttributedVerdict,
+) -> TaskCheckOutcome {
+    let plan = decide(&DecisionCase {
+        look,
+        policy: &round.policy,
+        note: round.note.as_ref(),
+        verdict: &verdict,
+        clerk: &clerk,
+        caller_says_shadow: round.caller_says_shadow,
+        workflow: WorkflowRef { id: ctx.workflow_id().to_owned(), run_id: ctx.run_id().to_owned() },
+        // Not the workflow's time: a workflow task that is done again after a crash has a later one,
+        // and the record, which is named after this moment, would be filed a second time.
+        at: look.question.asked_at,
+    });
+    let subject = &look.question.subject;
+    let ask = ApplyInput {
+        plan,
+        look_id: round.look_id.clone(),
+        observed_at: look.question.asked_at,
+        clock: TaskClock {
+            state: subject.state,
+            surface_class: subject.surface_class,
+            due: subject.due,
+            snoozed_until: None,
+        },
+        had_signals: !look.question.evidence.is_empty(),
+    };
+    match ctx.execute_local_activity(VaultActivities::apply, ask, local_activity_options("apply")).await {
+        Ok(ApplyOutput::Filed { action_id, landing, .. }) => {
+            TaskCheckOutcome::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
+        }
+        Ok(ApplyOutput::ChangedMeanwhile) => TaskCheckOutcome::ChangedMeanwhile,
+        Ok(ApplyOutput::Unusable { reason }) => TaskCheckOutcome::Error { reason },
+        Ok(ApplyOutput::Stopped) => TaskCheckOutcome::Stopped,
+        Err(e) => TaskCheckOutcome::Error { reason: e.to_string() },
+    }
+}
