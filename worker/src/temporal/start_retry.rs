@@ -93,12 +93,18 @@ pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
 /// Whether a later call may be answered otherwise.
 ///
 /// A client's own time limit is reported as `Cancelled`. A connection that broke during the call has the code `Unknown`
-/// and a source; a status that the server sent has no source.
+/// and a source; a status that the server sent has no source. A server that is too busy to run its own scheduler
+/// answers `FailedPrecondition` until it has caught up.
 fn is_transient(status: &Status) -> bool {
     let code = status.code();
     matches!(
         code,
-        Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted
+        Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::Unavailable
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::FailedPrecondition
     ) || (code == Code::Unknown && status.source().is_some())
 }
 
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn no_answer_is_waited_for_and_a_refusal_is_not() {
-        for code in [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::ResourceExhausted] {
+        for code in [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::FailedPrecondition] {
             assert!(is_unanswered(&describe(code)), "{code}");
         }
         for code in [Code::NotFound, Code::PermissionDenied, Code::Unauthenticated, Code::Unimplemented] {

@@ -24,7 +24,9 @@ fn the_ledger_alone_turns_a_grant_into_a_reservation() {
     files_with(concat!("into_", "reservation"), workspace, &mut found);
     let strangers: Vec<_> = found
         .iter()
-        .filter(|file| !file.contains("/domain/src/steward/guard") && !file.ends_with("/vault/src/steward/guard/book.rs"))
+        .filter(|file| {
+            !file.contains("/domain/src/steward/guard") && !file.ends_with("/vault/src/steward/guard/book.rs")
+        })
         .collect();
     assert!(strangers.is_empty(), "only the ledger may make a reservation: {strangers:?}");
     assert_eq!(found.iter().filter(|file| file.ends_with("book.rs")).count(), 1);
