@@ -77,7 +77,7 @@ pub use observe::{CheckDecision, ObservationQuery};
 pub use page::{ListPage, MAX_PAGE, PageCursor, PageCursorError};
 pub use pulse::{IndexRevision, IndexWatcher};
 pub use route::{RouteDeferral, RouteFacts, RouteFactsQuery};
-pub use schema::FILE;
+pub use schema::{FILE, IndexFileStatus};
 pub use search::{SearchFilter, SearchHit};
 pub use signals::{SignalFilter, SignalRow, TimelineRow};
 pub use stamp::DueTimestampWrite;
@@ -150,6 +150,12 @@ impl Index {
     #[must_use]
     pub fn state_dir(&self) -> &Path {
         self.store.file.parent().unwrap_or(&self.store.file)
+    }
+
+    /// What lies now where this index was opened.
+    #[must_use]
+    pub fn file_status(&self) -> IndexFileStatus {
+        self.store.file_status()
     }
 
     /// Opens `state.db` in a folder, creating both where they are missing.

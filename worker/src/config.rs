@@ -197,19 +197,6 @@ impl StewardConfig {
         Ok(config)
     }
 
-    /// These settings, as far as a process that listens can take them up: where and how it listens stays as it was.
-    pub(crate) fn with_listener_from(self, old: &Self) -> Self {
-        Self {
-            vault: old.vault.clone(),
-            state_dir: old.state_dir.clone(),
-            listen: old.listen,
-            hosts: old.hosts.clone(),
-            trusted_proxies: old.trusted_proxies.clone(),
-            tls: old.tls.clone(),
-            ..self
-        }
-    }
-
     /// What these variables alone make of it.
     #[cfg(test)]
     pub(crate) fn from_variables(variables: &[(&str, &str)]) -> Self {

@@ -8,7 +8,7 @@ use super::host::AllowedHosts;
 use super::pace::RequestRateLimiter;
 use super::proxy::TrustedProxies;
 use super::session::{BrowserSessions, read_cookies};
-use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, local, origin, token};
+use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, origin, token};
 use crate::api::problem::ProblemDetails;
 use crate::app::{SharedAppState, respond_with_problem};
 use axum::Router;
@@ -50,9 +50,7 @@ impl AccessChecks {
             if !scheme.eq_ignore_ascii_case("bearer") {
                 return Ok(None);
             }
-            let known = token::identify_token(&self.store, text.trim())?;
-            return known
-                .map_or_else(|| local::identify_command(&self.store, text.trim(), headers), |known| Ok(Some(known)));
+            return token::identify_token(&self.store, text.trim());
         }
         self.sessions.identify_caller(read_cookies(headers), Utc::now())
     }

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl ModesService for GrpcService {
     async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
-        let (policy, stop) = (self.read_policy(), brake::read_stop(&self.root));
+        let (policy, stop) = (self.read_settings().policy, brake::read_stop(&self.root));
         let ceiling = |class| v1::ClassCeiling {
             change_class: words::class(class),
             ceiling: words::ceiling(policy.class_ceiling(class)),
