@@ -164,7 +164,7 @@ pub(crate) struct StewardConfig {
     pub(crate) tls: Option<CertificateFiles>,
     /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
     pub(crate) temporal_ui: Option<String>,
-    /// The server that answers are asked of, as in `https://steward.example`; `None` for the one of the vault.
+    /// A server elsewhere that answers are asked of, as in `https://steward.example`; none.
     pub(crate) server: Option<String>,
     pub(crate) cadence: Cadence,
     pub(crate) caps: CallCaps,
