@@ -2,14 +2,13 @@
 //!
 //! A request goes through, in this order: the host it was sent to ([`host`], against rebinding of names), the
 //! pace of its address ([`pace`]), its token or session ([`token`], [`session`]), and for a session that changes
-//! something the page it came from ([`origin`]). The command of this machine has a key of its own ([`local`]). Secrets are kept as hashes only, in `access/` of the state folder,
+//! something the page it came from ([`origin`]). Secrets are kept as hashes only, in `access/` of the state folder,
 //! one file each, so that every process of the vault knows them and taking one away is removing a file.
 
 pub(crate) mod admission;
 pub(crate) mod connection_limit;
 pub mod host;
 pub mod link;
-pub mod local;
 pub(crate) mod origin;
 pub mod proxy;
 pub(crate) mod rate_limit;

@@ -108,6 +108,7 @@ impl PageFrame {
         // The beat is half a second late, and what the page itself shows is nothing new.
         let newest = app.index.actions_page(&ActionFilter::default(), None, 1).await?;
         let newest = newest.rows.first().map_or(0, |row| row.seq);
+        let settings = app.read_settings();
         Ok(Self {
             assets: assets::asset_urls(),
             at,
@@ -117,10 +118,10 @@ impl PageFrame {
             may_act: caller.scope >= AccessScope::Act,
             may_operate: caller.scope >= AccessScope::Operate,
             stop: stop::read_stop(&app.root).map(StopNotice::from_stop),
-            mode: app.read_policy().mode.as_str(),
+            mode: settings.policy.mode.as_str(),
             waiting: app.index.count_pending_actions().await?,
             vault: app.root.path().display().to_string(),
-            temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
+            temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.beat.borrow().seq),
         })
     }

@@ -48,7 +48,7 @@ pub use read::why::{SubjectRow, WeighedSignal};
 pub use signals::route::{RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};
-pub use store::schema::FILE;
+pub use store::schema::{FILE, IndexFileStatus};
 pub use store::sync::SyncReport;
 pub use tracker::OwedDelivery;
 pub use trust::demotions::ComparisonRound;
@@ -112,6 +112,12 @@ impl Index {
     #[must_use]
     pub fn state_dir(&self) -> &Path {
         self.store.file.parent().unwrap_or(&self.store.file)
+    }
+
+    /// What lies now where this index was opened.
+    #[must_use]
+    pub fn file_status(&self) -> IndexFileStatus {
+        self.store.file_status()
     }
 
     /// Opens `state.db` in a folder, creating both where they are missing.

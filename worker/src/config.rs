@@ -164,7 +164,7 @@ pub(crate) struct StewardConfig {
     pub(crate) tls: Option<CertificateFiles>,
     /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
     pub(crate) temporal_ui: Option<String>,
-    /// The server that answers are asked of, as in `https://steward.example`; `None` for the one of the vault.
+    /// A server elsewhere that answers are asked of, as in `https://steward.example`; none.
     pub(crate) server: Option<String>,
     pub(crate) cadence: Cadence,
     pub(crate) caps: CallCaps,
@@ -195,19 +195,6 @@ impl StewardConfig {
             config.state_dir = Some(canonicalize_folder(state, "STEWARD_STATE_DIR")?);
         }
         Ok(config)
-    }
-
-    /// These settings, as far as a process that listens can take them up: where and how it listens stays as it was.
-    pub(crate) fn with_listener_from(self, old: &Self) -> Self {
-        Self {
-            vault: old.vault.clone(),
-            state_dir: old.state_dir.clone(),
-            listen: old.listen,
-            hosts: old.hosts.clone(),
-            trusted_proxies: old.trusted_proxies.clone(),
-            tls: old.tls.clone(),
-            ..self
-        }
     }
 
     /// What these variables alone make of it.

@@ -9,11 +9,9 @@ use crate::http::holder::VaultHolder;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::Duration;
 use steward_vault::files::disk;
-use steward_vault::index::FILE;
+use steward_vault::index::IndexFileStatus;
 
 /// How long the index and the server may take to answer: 3 s.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -63,14 +61,14 @@ async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
     if !app.root.path().is_dir() {
         return Some("the vault's folder is not at its place: put it back, the process goes on by itself");
     }
-    if IndexFileIdentity::read(app.index.state_dir()) != app.index_file {
+    if app.index.file_status() != IndexFileStatus::InPlace {
         return Some("the index was set aside and this process reads the old one: start it again");
     }
     if let Some(what) = find_unwritable_folder(app).await {
         return Some(what);
     }
     match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
-        Ok(Ok(Some(synced))) if is_index_behind(synced, app.house.scan_every, Utc::now()) => {
+        Ok(Ok(Some(synced))) if is_index_behind(synced, app.read_settings().scan_every, Utc::now()) => {
             return Some(
                 "the index is behind: the vault was not read for several scans; the log of the worker says why",
             );
@@ -79,7 +77,7 @@ async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
         Ok(Ok(None)) => return Some("the vault has not been read yet"),
         Ok(Err(_)) | Err(_) => return Some("the index cannot be read"),
     }
-    (!app.answers.is_reachable(PATIENCE).await).then_some("the Temporal server does not answer")
+    (!app.resolution_client().is_reachable(PATIENCE).await).then_some("the Temporal server does not answer")
 }
 
 /// Which folder cannot be written. A disk that does not answer counts as one that cannot.
@@ -107,17 +105,6 @@ fn is_index_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Ut
     now - synced > several.and_then(|several| several.checked_add(&A_SCAN)).unwrap_or(TimeDelta::MAX)
 }
 
-/// Which file the index is, whatever has its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IndexFileIdentity(Option<(u64, u64)>);
-
-impl IndexFileIdentity {
-    /// The one that has the name now.
-    pub(crate) fn read(state_dir: &Path) -> Self {
-        Self(std::fs::metadata(state_dir.join(FILE)).ok().map(|meta| (meta.dev(), meta.ino())))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,19 +116,5 @@ mod tests {
         assert!(is_index_behind(now - TimeDelta::seconds(301), every, now));
         assert!(!is_index_behind(now + TimeDelta::hours(1), every, now), "a clock that was set back");
         assert!(!is_index_behind(now - TimeDelta::days(9), Duration::MAX, now));
-    }
-
-    #[test]
-    fn an_index_that_was_set_aside_is_another_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join(FILE);
-        std::fs::write(&file, "1").unwrap();
-        let open = IndexFileIdentity::read(dir.path());
-        std::fs::write(&file, "2").unwrap();
-        assert_eq!(IndexFileIdentity::read(dir.path()), open);
-        std::fs::rename(&file, dir.path().join("aside")).unwrap();
-        assert_ne!(IndexFileIdentity::read(dir.path()), open);
-        std::fs::write(&file, "3").unwrap();
-        assert_ne!(IndexFileIdentity::read(dir.path()), open);
     }
 }

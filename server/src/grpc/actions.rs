@@ -153,7 +153,8 @@ impl ActionsService for GrpcService {
         let kind = request::decode_resolution_kind(asked.kind)?;
         let actions = self.read_action_ids(&asked.ids).await?;
         let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
-        let all = self.answers.request_batch_resolution(ResolveBatchInput::new(kind, actions, (by, reason))).await;
+        let ask = ResolveBatchInput::new(kind, actions, (by, reason));
+        let all = self.resolution_client().request_batch_resolution(ask).await;
         let all = all.map_err(|e| refusal::resolution_error(&e))?;
         let of = |(id, one): (String, ResolveBatchItem)| {
             let result = match encode_resolution(one.answered) {
@@ -196,8 +197,8 @@ impl GrpcService {
         // Two beginnings of one id are one answer.
         let action = action::find_action_row(&self.index, id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let asked =
-            self.answers.request_resolution(ResolveInput { kind, action, by, reason, edited, together: None }).await;
+        let ask = ResolveInput { kind, action, by, reason, edited, together: None };
+        let asked = self.resolution_client().request_resolution(ask).await;
         encode_resolution(asked.map_err(|e| refusal::resolution_error(&e))?)
             .map_err(|refusal| refusal::status_from_refusal(&refusal))
     }

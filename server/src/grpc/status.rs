@@ -36,6 +36,7 @@ impl GrpcService {
         };
         let problems = self.index.list_first_problems(PROBLEMS).await?.rows;
         let problem = |it: steward_vault::index::VaultProblem| v1::Problem { path: it.path, message: it.message };
+        let settings = self.read_settings();
         let looks = self.index.list_check_counts(now.date_naive()).await?;
         let look = |it: steward_vault::index::CheckCount| v1::LookCount { reason: it.reason, count: it.count };
         Ok(v1::GetStatusResponse {
@@ -43,14 +44,12 @@ impl GrpcService {
             vault: self.root.path().display().to_string(),
             drill: Some(v1::Drill { last: last.map(encode_moment), late }),
             process: holder.map(encode_process),
-            clerk: self.house.clerk.to_owned(),
+            clerk: settings.clerk,
             counts: Some(encode_counts(&self.index.count_records().await?)),
             looks_today: looks.into_iter().map(look).collect(),
-            tracker: Some(encode_tracker_debt(
-                tracker::read_debt(&self.root, &self.index, self.house.tracker.clone()).await?,
-            )),
+            tracker: Some(encode_tracker_debt(tracker::read_debt(&self.root, &self.index, settings.tracker).await?)),
             problems: problems.into_iter().map(problem).collect(),
-            warnings: self.house.warnings.clone(),
+            warnings: settings.warnings,
         })
     }
 }

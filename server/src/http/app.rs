@@ -7,13 +7,12 @@
 use crate::access::admission::{self, AccessChecks};
 use crate::access::connection_limit::{ConnectionLimiter, ConnectionPermit};
 use crate::access::{
-    AccessError, AccessScope, AuthenticatedCaller, SecretStore, host::AllowedHosts, local, proxy::TrustedProxies,
+    AccessError, AccessScope, AuthenticatedCaller, SecretStore, host::AllowedHosts, proxy::TrustedProxies,
 };
 use crate::api;
-use crate::api::health::IndexFileIdentity;
 use crate::api::problem::ProblemDetails;
 use crate::grpc;
-use crate::http::holder::VaultHolder;
+use crate::http::holder::{HolderRecord, VaultHolder};
 use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
 use crate::temporal::health::{self, TemporalHealth, registered};
@@ -27,11 +26,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use chrono::Utc;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::steward::guard::{CallCaps, GuardStatus};
 use steward_domain::steward::tick::Cadence;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -43,7 +44,6 @@ use tokio::sync::watch;
 pub struct AppDependencies {
     pub root: VaultRoot,
     pub index: Arc<Index>,
-    pub answers: ResolutionClient,
     pub client: Client,
     /// The rate guard's ledger, where it can be opened.
     pub ledger: Option<Arc<Ledger>>,
@@ -52,25 +52,26 @@ pub struct AppDependencies {
     pub proxies: TrustedProxies,
     /// What arrives here is encrypted.
     pub encrypted: bool,
-    pub house: DashboardSettings,
+    pub settings: DashboardSettings,
     /// Raised when the process is to end.
     pub stop: watch::Receiver<bool>,
 }
 
 /// What is set for the vault, as far as it is shown.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct DashboardSettings {
-    /// Of the process that holds the vault.
     pub policy: DecisionPolicy,
     pub cadence: Cadence,
     /// The ceiling of sources on which no human has set one.
     pub default_ceiling: Ceiling,
+    /// Of the rate guard.
+    pub caps: CallCaps,
     /// The queue that workers serve.
     pub task_queue: String,
     /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
     pub temporal_ui: Option<String>,
     /// Which clerk judges: `rules`, `openai`, `anthropic` or `ollama`.
-    pub clerk: &'static str,
+    pub clerk: String,
     /// Where the tracker is; `None` where none is set.
     pub tracker: Option<String>,
     pub streams: Vec<ConfiguredStream>,
@@ -78,6 +79,26 @@ pub struct DashboardSettings {
     pub scan_every: Duration,
     /// What is wrong with the configuration. May quote it.
     pub warnings: Vec<String>,
+}
+
+impl DashboardSettings {
+    /// These, with what the holder of the vault says of its own in their place.
+    fn with_holder(mut self, note: HolderRecord, namespace: &str) -> Self {
+        if let Some(asks) = note.asks {
+            self.caps = asks.caps;
+            self.clerk = asks.clerk["kind"].as_str().map_or(self.clerk, str::to_owned);
+            self.tracker = asks.tracker;
+        }
+        Self {
+            policy: note.policy,
+            cadence: note.cadence.unwrap_or(self.cadence),
+            default_ceiling: note.default_ceiling.unwrap_or(self.default_ceiling),
+            task_queue: note.task_queue,
+            temporal_ui: note.ui.map(|ui| format!("{ui}/namespaces/{namespace}")).or(self.temporal_ui),
+            scan_every: note.scan_seconds.map_or(self.scan_every, Duration::from_secs),
+            ..self
+        }
+    }
 }
 
 /// Most live streams of one caller: each open tab of the dashboard is one, each `WatchEvents` too.
@@ -93,19 +114,17 @@ pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct AppState {
     pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
-    pub(crate) answers: ResolutionClient,
     pub(crate) temporal: TemporalQueryClient,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) access: Arc<AccessChecks>,
-    pub(crate) house: DashboardSettings,
+    /// Those that this process was started with.
+    own_settings: DashboardSettings,
     pub(crate) beat: watch::Receiver<LiveRevision>,
     /// What Temporal said last.
     pub(crate) outside: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
-    /// The file that [`AppState::index`] opened.
-    pub(crate) index_file: IndexFileIdentity,
     /// What the charts were drawn from last.
     pub(crate) charts: pages::charts::ChartCountsCache,
 }
@@ -114,13 +133,25 @@ pub(crate) struct AppState {
 pub(crate) type SharedAppState = Arc<AppState>;
 
 impl AppState {
-    /// The policy in force: of the process that holds the vault now, which another may have followed since this one
+    /// The settings in force: of the process that holds the vault now, which another may have followed since this one
     /// was started.
-    pub(crate) fn read_policy(&self) -> DecisionPolicy {
+    pub(crate) fn read_settings(&self) -> DashboardSettings {
+        let own = self.own_settings.clone();
         match VaultHolder::read(&self.root, self.index.state_dir()) {
-            VaultHolder::Runs(note) => note.policy,
-            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => self.house.policy.clone(),
+            VaultHolder::Runs(note) => own.with_holder(note, &self.temporal.client().options().namespace),
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => own,
         }
+    }
+
+    /// Asks for answers of whoever holds the vault.
+    pub(crate) fn resolution_client(&self) -> ResolutionClient {
+        ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
+    }
+
+    /// How the rate guard stands, by the caps in force; `None` where its ledger could not be opened.
+    pub(crate) async fn read_guard_status(&self) -> Option<GuardStatus> {
+        let ledger = self.ledger.as_ref()?;
+        Some(ledger.status_with_caps(&self.read_settings().caps, Utc::now()).await)
     }
 
     /// A place among those who listen, for as long as it is kept.
@@ -155,13 +186,11 @@ pub enum RouterBuildError {
 /// The router of everything that is served.
 ///
 /// # Errors
-/// [`RouterBuildError`] when the keys of sessions and of the command can be neither read nor made.
+/// [`RouterBuildError`] when the key of sessions can be neither read nor made.
 pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> {
-    let AppDependencies { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
-    local::ensure_command_key(&store)?;
+    let AppDependencies { root, index, client, ledger, store, hosts, proxies, encrypted, settings, stop } = parts;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let beat = revision::spawn_change_notifier(root.clone(), Arc::clone(&index), stop.clone());
-    let index_file = IndexFileIdentity::read(index.state_dir());
     let registration = registered::spawn_registration_watcher(
         registered::ExpectedSchedules::new(&client, &root, &index),
         stop.clone(),
@@ -171,17 +200,15 @@ pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> 
     let app = Arc::new(AppState {
         root,
         index,
-        answers,
         temporal,
         ledger,
         access: Arc::clone(&access),
-        house,
+        own_settings: settings,
         beat,
         outside,
         registration,
         stop,
         live: ConnectionLimiter::new(LIVE_OF_EACH, LIVE_OF_ALL),
-        index_file,
         charts: Default::default(),
     });
     let router = api::build_router(&app)

@@ -45,9 +45,6 @@ pub struct HolderRecord {
     /// It is spoken to by TLS there.
     #[serde(default)]
     pub encrypted: bool,
-    /// The certificate that is shown there, in PEM.
-    #[serde(default)]
-    pub certificate: Option<PathBuf>,
     /// The first name by which others reach it, perhaps with a port.
     #[serde(default)]
     pub host: Option<String>,
@@ -89,8 +86,7 @@ impl HolderRecord {
     #[must_use]
     pub fn server_endpoint(&self) -> Option<ServerEndpoint> {
         let listen = self.listen?;
-        let (certificate, host) = (self.certificate.clone(), self.host.clone());
-        Some(ServerEndpoint { listen, encrypted: self.encrypted, certificate, host })
+        Some(ServerEndpoint { listen, encrypted: self.encrypted, host: self.host.clone() })
     }
 
     /// How often it compares the schedules with those at the server.
@@ -112,15 +108,6 @@ impl HolderRecord {
         let opened = options.open(&fresh).and_then(|mut file| file.write_all(text.as_bytes()));
         let written = opened.and_then(|()| std::fs::rename(&fresh, &path));
         written.map_err(|source| ProcessRecordError { path, source })
-    }
-
-    /// Says in the note of this process that it listens no more.
-    pub fn mark_not_listening(state_dir: &Path) {
-        if let Some(note) = Self::read(state_dir).filter(|note| note.pid == std::process::id())
-            && let Err(e) = (Self { listen: None, ..note }).write(state_dir)
-        {
-            tracing::warn!("{e}");
-        }
     }
 
     /// Takes the note of this process away.
@@ -175,7 +162,6 @@ mod tests {
             ui: None,
             listen: None,
             encrypted: false,
-            certificate: None,
             host: None,
             server_pid: None,
             task_queue: "q".into(),

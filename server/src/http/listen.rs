@@ -138,12 +138,6 @@ impl RunningServer {
         drop(self.shows.send_replace(router));
     }
 
-    /// What answers from now on is sent there, as to [`RunningServer::replace_router`].
-    #[must_use]
-    pub fn clone_router_sender(&self) -> watch::Sender<Router> {
-        self.shows.clone()
-    }
-
     /// Waits for the end, which follows the flag.
     pub async fn wait_until_ended(self) {
         // Whoever panicked has said why.

@@ -130,7 +130,7 @@ pub(crate) async fn resolve_batch(
         _ => return Err(wrong("the answers to several are confirm, dismiss and undo")),
     };
     let asked = app
-        .answers
+        .resolution_client()
         .request_batch_resolution(ResolveBatchInput::new(kind, actions, (caller.name.clone(), said.trimmed_reason())))
         .await;
     let all = match asked {

@@ -46,7 +46,7 @@ pub(crate) async fn resolve_action(
         }
     };
     let asked = app
-        .answers
+        .resolution_client()
         .request_resolution(ResolveInput {
             kind,
             action,

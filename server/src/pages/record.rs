@@ -165,7 +165,8 @@ async fn add_matter_schedule(
     path: &RecordPath,
     bare: RecordPage,
 ) -> Result<RecordPage, PageError> {
-    let (now, ui) = (Utc::now(), app.house.temporal_ui.as_deref());
+    let (now, settings) = (Utc::now(), app.read_settings());
+    let ui = settings.temporal_ui.as_deref();
     let id = schedule_id(path.slug());
     let mut looks = Vec::new();
     let mut runs = Vec::new();
@@ -196,7 +197,7 @@ async fn add_matter_schedule(
                 .collect();
         }
     }
-    match app.index.last_tick(path, &app.house.cadence).await? {
+    match app.index.last_tick(path, &settings.cadence).await? {
         None => looks.push(("last look", "never".into())),
         Some(tick) => looks.extend(describe_last_tick(&tick, now)),
     }
@@ -262,16 +263,16 @@ async fn read_task_table(
     let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else {
         return Ok(TaskTable { first: back, ..TaskTable::default() });
     };
-    let now = Utc::now();
+    let (now, settings) = (Utc::now(), app.read_settings());
     let ask = ObservationQuery {
         matter: matter.clone(),
         look_id: String::new(),
         now,
-        cadence: app.house.cadence,
-        policy: app.read_policy(),
+        cadence: settings.cadence,
+        policy: settings.policy,
         stopped: stop::is_stopped(&app.root),
         max_looks: MAX_LOOKS,
-        default_ceiling: app.house.default_ceiling,
+        default_ceiling: settings.default_ceiling,
     };
     let standings = app.index.preview_task_checks(&ask, Some((&first.path, &last.path))).await?.into_iter();
     let turns: BTreeMap<String, CheckDecision> = standings.map(|one| (one.path.to_string(), one.turn)).collect();

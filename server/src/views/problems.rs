@@ -88,18 +88,17 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     if drilled.late {
         say("The nightly drill", drilled.describe_status());
     }
-    if let Some(ledger) = &app.ledger
-        && let Some(refusal) = ledger.status(Utc::now()).await.refusal
-    {
+    if let Some(refusal) = app.read_guard_status().await.and_then(|status| status.refusal) {
         say("No clerk is asked", refusal.reason);
     }
-    let debt = tracker::read_debt(&app.root, &app.index, app.house.tracker.clone()).await?;
+    let settings = app.read_settings();
+    let debt = tracker::read_debt(&app.root, &app.index, settings.tracker).await?;
     if debt.failed > 0 {
         let error = debt.last_error.map(|error| format!(": {error}")).unwrap_or_default();
         say("The tracker", format!("{} of {} that are owed to it were tried in vain{error}", debt.failed, debt.owed));
     }
-    for warning in &app.house.warnings {
-        say("The configuration", warning.clone());
+    for warning in settings.warnings {
+        say("The configuration", warning);
     }
     for stream in app.index.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {

@@ -287,6 +287,20 @@ async fn a_damaged_file_is_refused_by_name_and_can_be_set_aside() {
 }
 
 #[tokio::test]
+async fn an_index_knows_whether_its_file_is_away_or_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, aside) = (dir.path().join(FILE), dir.path().join("aside"));
+    let index = Index::open(dir.path()).await.unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::InPlace);
+    fs::rename(&file, &aside).unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::Missing);
+    fs::write(&file, "").unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::Replaced);
+    fs::rename(&aside, &file).unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::InPlace);
+}
+
+#[tokio::test]
 async fn a_torn_page_is_found_when_the_file_is_opened() {
     let bench = Bench::new().await;
     for n in 0..200 {

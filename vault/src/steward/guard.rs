@@ -134,16 +134,20 @@ impl Ledger {
 
     /// How the guard stands at `now`: the fill of each window, back-off, probe, and what refuses.
     pub async fn status(&self, now: DateTime<Utc>) -> GuardStatus {
-        let now = truncate_to_micros(now);
-        self.try_status(now)
+        self.status_with_caps(&self.caps, now).await
+    }
+
+    /// As [`Ledger::status`], by the caps of another process, which reserves by them.
+    pub async fn status_with_caps(&self, caps: &CallCaps, now: DateTime<Utc>) -> GuardStatus {
+        self.try_status(caps, truncate_to_micros(now))
             .await
             .unwrap_or_else(|error| GuardStatus { refusal: Some(error.into_refusal()), ledger: None })
     }
 
-    async fn try_status(&self, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
+    async fn try_status(&self, caps: &CallCaps, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
         let mut turn = self.turn.lock().await;
         let opened = self.ensure_open(&mut turn, now).await?;
-        let read = status::read_status(&mut opened.store, &self.caps, now).await;
+        let read = status::read_status(&mut opened.store, caps, now).await;
         self.close_on_error(&mut turn, read).await
     }
 

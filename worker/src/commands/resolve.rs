@@ -1,8 +1,8 @@
 //! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
 //!
-//! The command itself writes nothing: the process that holds the vault does, on the one write path. It is asked by
-//! gRPC where it listens, and else by way of Temporal; either way the same comes of it. Where nothing runs, the command
-//! brings up what it needs for as long as it takes.
+//! The command itself writes nothing: the process that holds the vault does, on the one write path. The command asks by
+//! way of Temporal; where nothing runs, it brings up what it needs for as long as it takes. A server that is named is
+//! asked by gRPC, with the same result.
 //! A refusal is an answer too, with its own exit code.
 
 mod standalone;
@@ -11,13 +11,15 @@ use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
 use crate::registrar::desired;
-use crate::remote;
+use crate::remote::RemoteStewardClient;
 use crate::temporal;
+use crate::temporal::note::VaultHolder;
 use anyhow::{Context, bail};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::trust::mark::TrustSubject;
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError, describe_resolution};
+use steward_vault::files::root::VaultRoot;
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
@@ -38,8 +40,7 @@ pub(crate) async fn confirm_actions(
     let edited = match set {
         Some(value) => {
             let [action] = answer.actions.as_slice() else { bail!("--set is for one action at a time") };
-            let by = answer.by.as_deref().unwrap_or(&config.operator);
-            Some(edit_proposal(config, (action, by), &value).await?)
+            Some(edit_proposal(config, action, &value).await?)
         }
         None => None,
     };
@@ -47,12 +48,9 @@ pub(crate) async fn confirm_actions(
 }
 
 /// What is proposed, with another value.
-async fn edit_proposal(config: &StewardConfig, (action, by): (&str, &str), value: &str) -> anyhow::Result<Mutation> {
-    let proposed = match &config.server {
-        Some(_) => match remote::RemoteStewardClient::find(config, by).await? {
-            Some(server) => server.fetch_proposed_change(action).await?,
-            None => None,
-        },
+async fn edit_proposal(config: &StewardConfig, action: &str, value: &str) -> anyhow::Result<Mutation> {
+    let proposed = match RemoteStewardClient::connect_if_named(config).await? {
+        Some(server) => server.fetch_proposed_change(action).await?,
         None => {
             let look = super::open_read_only(config).await?;
             let record =
@@ -123,13 +121,9 @@ async fn submit_resolution(
     };
     let ask = ResolveInput { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
     let server =
-        if kind == ResolutionKind::Raise { None } else { remote::RemoteStewardClient::find(config, &ask.by).await? };
+        if kind == ResolutionKind::Raise { None } else { RemoteStewardClient::connect_if_named(config).await? };
     let answered = match server {
-        Some(server) => server.resolve_action(ask.clone()).await?,
-        None => None,
-    };
-    let answered = match answered {
-        Some(answered) => answered,
+        Some(server) => server.resolve_action(ask).await?,
         None => {
             request_resolution(config, async |answers: ResolutionClient| answers.request_resolution(ask).await).await?
         }
@@ -151,7 +145,12 @@ async fn request_resolution<T>(
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
-    Ok(request(ResolutionClient::new(client, &config.task_queue)).await?)
+    // Who holds the vault may serve another queue than the one that is set here.
+    let queue = match VaultHolder::read(&VaultRoot::open(config.vault_folder()?)?, &config.state_dir()?) {
+        VaultHolder::Runs(note) => note.task_queue,
+        VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => config.task_queue.clone(),
+    };
+    Ok(request(ResolutionClient::new(client, &queue)).await?)
 }
 
 /// One answer to several actions.
@@ -161,12 +160,8 @@ async fn submit_batch(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let kind = ask.kind;
-    let all = match remote::RemoteStewardClient::find(config, &ask.by).await?.filter(|server| server.can_batch(&ask)) {
-        Some(server) => server.resolve_batch(ask.clone()).await?,
-        None => None,
-    };
-    let all = match all {
-        Some(all) => all,
+    let all = match RemoteStewardClient::connect_if_named(config).await? {
+        Some(server) => server.resolve_batch(ask).await?,
         None => {
             request_resolution(config, async |answers: ResolutionClient| answers.request_batch_resolution(ask).await)
                 .await?

@@ -1,13 +1,11 @@
 //! `steward status`: how everything stands, from the same values the gates use.
 //!
-//! It reads the configuration, the holder's note, the brake, the ledger and the index and changes no record, so that it can be run at any
-//! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
-//! whether it answers, and Temporal whether it has the schedules.
+//! It reads the configuration, the holder's note, the brake, the ledger and the index and changes no record, so that it
+//! can be run at any time beside a worker. Only Temporal is asked anything: whether it has the schedules.
 
 use super::streams::format_duration;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::config::{ClerkChoice, StewardConfig};
-use crate::remote;
 use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{
@@ -44,8 +42,6 @@ struct StatusReport {
     serving: Vec<ListenerRecord>,
     /// Where gRPC is spoken: the port of the dashboard, of the process that holds the vault if it listens.
     grpc: Option<String>,
-    /// Whether it answers there.
-    server: Option<ServerVersionReport>,
     /// The last one that held it, if it ended without a word.
     died: Option<HolderRecord>,
     /// Who holds it without having said so: `process <number>`.
@@ -101,24 +97,6 @@ impl StatusSchedules {
     }
 }
 
-/// What a server that listens says of itself.
-#[derive(Serialize)]
-struct ServerVersionReport {
-    /// `None` where it gives no answer.
-    version: Option<String>,
-    /// Why not.
-    trouble: Option<String>,
-}
-
-impl ServerVersionReport {
-    async fn query_server(door: &ServerEndpoint, config: &StewardConfig) -> Self {
-        match remote::fetch_server_version(door, config).await {
-            Ok(version) => Self { version: Some(version), trouble: None },
-            Err(trouble) => Self { version: None, trouble: Some(trouble) },
-        }
-    }
-}
-
 /// What was undone too often and waits for a human to raise it.
 #[derive(Serialize)]
 struct StatusDemotionRow {
@@ -151,10 +129,6 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: stop::read_stop(root),
         clerk: held.clerk,
-        server: match &door {
-            Some(door) => Some(ServerVersionReport::query_server(door, config).await),
-            None => None,
-        },
         grpc: door.map(|door| door.to_url()),
         serving: ListenerRecord::read_all(&state),
         schedules: match &running {
@@ -235,9 +209,6 @@ fn describe_status(status: &StatusReport) -> String {
     row("running", describe_holder(status));
     for one in &status.serving {
         row("serving", format!("`steward serve`, process {}; dashboard at {}", one.pid, one.door.to_url()));
-    }
-    if let (Some(address), Some(trouble)) = (&status.grpc, status.server.as_ref().and_then(|it| it.trouble.as_ref())) {
-        lines.push(format!("{address} gives no answer: {}", escape_text(trouble)));
     }
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
     lines.extend(status.warnings.iter().map(|w| escape_text(w)));

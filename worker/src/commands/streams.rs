@@ -1,13 +1,12 @@
 //! `steward streams list|add|pause|resume|test`.
 //!
 //! `add` edits `steward.toml` and keeps what a human wrote there; `pause` and `resume` are a mark in the
-//! state database, which a running worker sees within seconds, made by the server where one listens; `test` reads a source once
-//! and stores nothing.
+//! state database, which a running worker sees within seconds; `test` reads a source once and stores nothing.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::{self, StewardConfig};
-use crate::remote;
+use crate::remote::RemoteStewardClient;
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -173,11 +172,9 @@ async fn set_stream_paused(
     paused: bool,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let done = match remote::RemoteStewardClient::find(config, &config.operator).await? {
-        Some(server) => server.request_stream_pause(name, paused).await?,
-        None => false,
-    };
-    if !done {
+    if let Some(server) = RemoteStewardClient::connect_if_named(config).await? {
+        server.request_stream_pause(name, paused).await?;
+    } else {
         let stream = find_stream(config, name)?;
         let index = Index::open(&config.state_dir()?).await?;
         let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };

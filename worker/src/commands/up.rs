@@ -154,14 +154,12 @@ async fn serve_vault(
     if let Some(serving) = &serving {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
         let ledger = Some(Arc::clone(&engine.parts.ledger));
-        let house = web::build_dashboard_settings(config, &crew.client.options().namespace, ui.as_deref());
-        let web = WebInterface { client: crew.client.clone(), root, index, ledger, house };
+        let settings = web::build_dashboard_settings(config, &crew.client.options().namespace, ui.as_deref());
+        let web = WebInterface { client: crew.client.clone(), root, index, ledger, settings };
         web.serve_requests(config, serving, crew.stop.clone())?;
     }
     let served = UpRuntime { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };
     let ended = run_until_stopped(&served, up, &mut failures, out).await;
-    // Before the port is anybody's: whoever asks a server from now on would send its key there.
-    HolderRecord::mark_not_listening(&config.state_dir()?);
     raise.send_replace(true);
     if let Some(serving) = serving {
         // It ends by the same flag, and says itself why it ended otherwise.

@@ -12,7 +12,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +39,19 @@ pub(crate) struct StateDatabase {
     pub(crate) file: PathBuf,
     pub(crate) writer: SqlitePool,
     pub(crate) reader: SqlitePool,
+    /// Device and inode of the file that was opened.
+    identity: Option<(u64, u64)>,
+}
+
+/// What lies where an index was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexFileStatus {
+    /// The file that was opened.
+    InPlace,
+    /// No file that can be seen.
+    Missing,
+    /// Another file: what is read of the one that was opened is outdated.
+    Replaced,
 }
 
 impl StateDatabase {
@@ -60,7 +73,15 @@ impl StateDatabase {
         let reader = pool_options(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
         // A connection that stays keeps the side files in place: with a full disk no new writer could make them.
         drop(reader.acquire().await);
-        Ok(Self { file, writer, reader })
+        Ok(Self { identity: read_file_identity(&file), file, writer, reader })
+    }
+
+    pub(crate) fn file_status(&self) -> IndexFileStatus {
+        match read_file_identity(&self.file) {
+            None => IndexFileStatus::Missing,
+            same if same == self.identity => IndexFileStatus::InPlace,
+            Some(_) => IndexFileStatus::Replaced,
+        }
     }
 }
 
@@ -84,6 +105,10 @@ pub(crate) fn quarantine_database(state_dir: &Path) -> Result<Option<PathBuf>, I
         }
     }
     Ok(Some(aside))
+}
+
+fn read_file_identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 fn pool_options(size: u32) -> SqlitePoolOptions {
