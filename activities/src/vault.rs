@@ -14,9 +14,9 @@ use crate::trust::calibrate::{self, CallDeadline};
 use crate::trust::drill;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_domain::action::audit::{AuditDraft, WorkflowRef};
+use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::{Disposition, Plan};
-use steward_domain::gates::landing::DispositionLimits;
+use steward_domain::gates::landing::LandingSettings;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
@@ -200,15 +200,14 @@ impl VaultContext {
             self.catch_up_index().await?;
         }
         let _turn = if plan.disposition() == Disposition::Live { Some(self.landing.lock().await) } else { None };
-        let ceiling = self.find_plan_ceiling(plan.draft(), now).await?;
-        let plan = plan.cap_by_policy(&DispositionLimits { policy: &self.settings.policy, ceiling });
-        let spendings = self.index.count_changes_by_source(plan.draft(), now).await.map_err(retryable_failure)?;
-        let caps = self.index.read_mode_caps().await.map_err(retryable_failure)?;
-        let speaking = self.index.list_supporting_sources(plan.draft()).await.map_err(retryable_failure)?;
-        let plan = plan.cap_by_trust(&speaking, &caps, &self.settings.policy);
-        let plan = plan.cap_by_budget(&spendings, self.settings.live_per_source_day);
-        let notes = self.index.list_policies_with_spending(plan.draft(), now).await.map_err(retryable_failure)?;
-        let plan = plan.cap_by_matter_policies(&notes, now);
+        if plan.disposition() >= Disposition::Pending {
+            let new_parent = plan.draft().proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
+            self.refresh_stale_matters(plan.target(), new_parent, now).await?;
+        }
+        let facts = self.index.read_landing_facts(plan.draft(), self.settings.default_ceiling, now).await;
+        let settings =
+            LandingSettings { policy: &self.settings.policy, live_per_source_day: self.settings.live_per_source_day };
+        let plan = plan.hold_at_landing(settings, &facts.map_err(retryable_failure)?, now);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
         let applied = run_blocking(move || keeper.apply_plan(plan)).await?;
         crash::die_if_armed("before-indexing");
@@ -219,24 +218,20 @@ impl VaultContext {
         Ok(applied)
     }
 
-    /// The lowest ceiling that humans have set for the sources of a plan and the matters concerned, by their files.
-    async fn find_plan_ceiling(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Ceiling, ActivityError> {
-        if draft.landing < Disposition::Pending {
-            return Ok(Ceiling::default());
-        }
-        let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
-        // The watcher may not have seen yet that one of them was edited, renamed or deleted.
+    /// Reads the matters again that a plan concerns, where their files differ from the index: the watcher may not have
+    /// seen yet that one of them was edited, renamed or deleted.
+    pub(crate) async fn refresh_stale_matters(
+        &self,
+        target: &RecordPath,
+        new_parent: Option<&RecordPath>,
+        now: DateTime<Utc>,
+    ) -> Result<(), ActivityError> {
         let root = self.keeper.root();
-        let stale = self.index.list_stale_matters(root, &draft.target, new_parent).await.map_err(retryable_failure)?;
+        let stale = self.index.list_stale_matters(root, target, new_parent).await.map_err(retryable_failure)?;
         if !stale.is_empty() {
             self.index.sync_paths(root, &stale, now).await.map_err(retryable_failure)?;
         }
-        let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
-        let default = self.settings.default_ceiling;
-        self.index
-            .lowest_configured_ceiling(&draft.target, new_parent, &sources, default)
-            .await
-            .map_err(retryable_failure)
+        Ok(())
     }
 
     /// Files a record that changes nothing, and tells the index.

@@ -13,7 +13,7 @@ use steward_domain::action::audit::{AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::gates::mode::Ceiling;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::tracker::PlaneAction;
 use steward_vault::action::resolve::{IncomingResolution, ResolutionError};
 use steward_vault::action::writer::ActionReceipt;
@@ -109,11 +109,15 @@ impl VaultContext {
         record: &AuditRecord,
         edited: Option<&Mutation>,
     ) -> Result<Ceiling, ActivityError> {
-        self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(retryable_failure)?;
         let draft = &record.draft;
         let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
         let mutation = edited.or(draft.proposal.as_ref().map(|p| &p.mutation));
         let new_parent = mutation.and_then(Mutation::new_parent);
+        // The watcher may not have seen yet that a person lowered a ceiling.
+        let (now, root) = (Utc::now(), self.keeper.root());
+        self.index.sync_paths(root, std::slice::from_ref(&draft.target), now).await.map_err(retryable_failure)?;
+        self.refresh_stale_matters(&draft.target, new_parent, now).await?;
+        self.index.sync_folder(root, RecordKind::Instinct, now).await.map_err(retryable_failure)?;
         if let Some(edited) = edited {
             let notes = self.index.list_matter_policies(&draft.target, new_parent).await.map_err(retryable_failure)?;
             if notes.iter().any(|(_, note)| note.forbids_mutation(edited)) {

@@ -10,6 +10,7 @@ mod history;
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
 use crate::action::mutation::{Mutation, MutationClass, RelatedField};
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::gates::evaluate::allows_confirmation;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{has_member, list_members, member_name};
@@ -299,7 +300,7 @@ fn plan_confirmation(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRef
     let proposed = read_proposal(request.record)?;
     let chosen = edit::build_edited_proposal(request, proposed.as_ref())?;
     let class = proposed.as_ref().map(|(m, _)| request.policy.class_ceiling(m.class())).unwrap_or_default();
-    if !record.confirmable || request.ceiling.min(class) == Ceiling::Ask {
+    if !record.confirmable || !allows_confirmation(request.ceiling.min(class), None, &[]) {
         return Err(ResolutionRefusal::HumanOnly { id: record.id.to_string() });
     }
     if request.policy.mode == Mode::Shadow {

@@ -5,7 +5,7 @@
 
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
-use crate::steward::decide::GateName;
+use crate::gates::result::GateName;
 use crate::trust::case::{ReplayRules, TrustCase};
 use crate::trust::report::RecordSpan;
 use crate::trust::report::risk::{RiskCurve, RiskTally};

@@ -10,8 +10,9 @@
 use crate::action::audit::AuditDraft;
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
+use crate::gates::closed::ClosedGates;
+use crate::gates::evaluate::replay_closed_gates;
 use crate::gates::mode::{Ceiling, DecisionPolicy};
-use crate::steward::decide::{ClosedGates, GateName, can_act, needed_confidence};
 use crate::trust::outcome::ProposalFeedback;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -139,13 +140,7 @@ impl ReplayRules {
         };
         let sources = case.cited.iter().map(of_source).min().unwrap_or_default();
         let ceiling = case.ceiling.min(self.policy.class_ceiling(case.class)).min(sources);
-        proposed
-            .closed
-            .set_gate(GateName::Mode, !can_act(&self.policy))
-            .set_gate(GateName::Confidence, proposed.confidence < needed_confidence(&self.policy))
-            .set_gate(GateName::Ceiling, ceiling < Ceiling::Act)
-            .set_gate(GateName::Trust, false)
-            .set_gate(GateName::Brake, false)
+        replay_closed_gates(proposed.closed, &self.policy, proposed.confidence, ceiling)
     }
 }
 

@@ -11,7 +11,7 @@ pub mod risk;
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
 use crate::gates::mode::{DecisionPolicy, Mode};
-use crate::steward::decide::GateName;
+use crate::gates::result::GateName;
 use crate::trust::case::TrustCase;
 use crate::trust::report::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
 use crate::trust::report::newest::NewestTally;

@@ -4,7 +4,7 @@
 //! page of an action say the same; what may be done now stands on the page as buttons.
 
 use super::action::{Action, ActionGate};
-use steward_domain::steward::decide::GateName;
+use steward_domain::gates::result::GateName;
 
 /// What would have changed it.
 #[must_use]

@@ -4,7 +4,7 @@ use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::plan::Disposition;
-use steward_domain::steward::decide::GateName;
+use steward_domain::gates::result::GateName;
 use steward_domain::steward::tick::TaskSkipReason;
 use steward_tests::vault::Signal;
 use steward_tests::wait;

@@ -6,7 +6,7 @@ use super::*;
 use crate::vault::tests::{Bench, apply_ask};
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::undo::ResolutionKind;
-use steward_domain::steward::decide::GateName;
+use steward_domain::gates::result::GateName;
 use steward_vault::gates::stop;
 use steward_workflows::activities::{ApplyOutput, ResolveInput, ResolveOutput};
 

@@ -1,6 +1,6 @@
 use super::*;
+use crate::gates::closed::ClosedGates;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
-use crate::steward::decide::ClosedGates;
 use crate::trust::outcome::ProposalFeedback;
 
 fn case(confidence: f64, lesson: ProposalFeedback) -> TrustCase {

@@ -1,5 +1,7 @@
 use super::*;
+use crate::gates::landing::tests::hold_by_trust;
 use crate::gates::mode::Mode;
+use crate::gates::result::GateName;
 use crate::steward::clerk::Judgement;
 use crate::steward::decide::tests::{at, clerk, evidence, look, run, verdict};
 use crate::steward::decide::{DecisionCase as Decided, decide};
@@ -162,7 +164,7 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
         ModeCap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
     let gmail = ChangeSupporter { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
-    let lowered = crate::steward::decide::tests::live_plan().cap_by_trust(&[gmail], &caps, &rules.policy);
+    let lowered = hold_by_trust(crate::steward::decide::tests::live_plan(), &[gmail], &caps);
     let recorded = TrustCase::from_draft(lowered.draft(), Ceiling::Act).unwrap();
     assert_eq!((recorded.landing, rules.replay_case(&recorded)), (Disposition::Shadow, Disposition::Live));
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::action::plan::Disposition;
+use crate::gates::closed::ClosedGates;
 use crate::gates::mode::Ceiling;
-use crate::steward::decide::ClosedGates;
 use crate::trust::case::CaseSupporter;
 use crate::trust::outcome::ProposalFeedback;
 use crate::trust::tally::MAX_SOURCES;

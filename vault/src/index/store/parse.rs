@@ -15,6 +15,7 @@ use serde_json::Value;
 use steward_domain::action::audit::{ActionKind, AuditError, AuditRecord, MutationProposal};
 use steward_domain::action::mutation::{Mutation, MutationClass};
 use steward_domain::action::plan::ContentHash;
+use steward_domain::gates::closed::ClosedGates;
 use steward_domain::gates::matter_policy::{self, MatterPolicy};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::content_hash::content_hash;
@@ -23,7 +24,6 @@ use steward_domain::record::frontmatter::{self, Document, member_name};
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::signal::{Signal, SignalStatus, source_key};
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
-use steward_domain::steward::decide::ClosedGates;
 use steward_domain::trust::mark::TrustMark;
 
 /// What a record says, in the form of the tables.

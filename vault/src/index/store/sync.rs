@@ -121,6 +121,25 @@ impl Index {
         self.publish_scan(self.scan_paths(root, paths, now).await)
     }
 
+    /// Lists one folder and reads what has moved in it since the last scan.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn sync_folder(
+        &self,
+        root: &VaultRoot,
+        kind: RecordKind,
+        now: DateTime<Utc>,
+    ) -> Result<SyncReport, IndexError> {
+        let _turn = self.scanning.lock().await;
+        let mut scan = VaultScan::new(self, root, ScanDepth::Stat, ScanClock { now, filling: false });
+        let scanned = match scan.scan_folder(kind).await {
+            Ok(()) => scan.finish_report(None).await,
+            Err(e) => Err(e),
+        };
+        self.publish_scan(scanned)
+    }
+
     /// One that was cut short may have found anything.
     fn publish_scan(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
         if scanned.as_ref().map_or(true, |report| !report.woken.is_empty()) {

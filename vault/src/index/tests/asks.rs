@@ -1,10 +1,10 @@
 //! What still asks something of a human, what ends that, and what is listed on it.
 
 use super::*;
+use steward_domain::gates::result::{GateName, GateResult};
 use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::frontmatter;
 use steward_domain::signals::route::{ProposalDoubt, question_id};
-use steward_domain::steward::decide::{GateName, GateResult};
 
 fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));

@@ -13,9 +13,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::plan::Disposition;
+use steward_domain::gates::result::{GateName, GateResult};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
-use steward_domain::steward::decide::{GateName, GateResult};
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TickReport};
 
 /// Matters ticked at once: enough to keep two cores busy.
