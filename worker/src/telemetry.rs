@@ -71,7 +71,7 @@ pub(crate) fn init_quiet_telemetry() -> anyhow::Result<Telemetry> {
 
 fn install_telemetry(settings: &TelemetrySettings) -> anyhow::Result<Telemetry> {
     let (telemetry, complaints) = Telemetry::start(settings);
-    let logs = logs::LogLayer::to_stderr().with_filter(settings.levels.clone());
+    let logs = logs::create_stderr_layer().with_filter(settings.levels.clone());
     let subscriber = tracing_subscriber::registry().with(telemetry.build_span_layer()).with(logs);
     tracing::subscriber::set_global_default(subscriber).context("failed to start logging")?;
     for complaint in settings.complaints.iter().chain(&complaints) {
