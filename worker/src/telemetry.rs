@@ -23,6 +23,7 @@ use core_meter::OtelMeter;
 use metrics::ActivityMetrics;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use settings::TelemetrySettings;
@@ -84,7 +85,7 @@ impl Telemetry {
     /// Starts the exporters that the settings ask for; what cannot start is a complaint.
     fn start(settings: &TelemetrySettings) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let mut off = |what: &str, e: anyhow::Error| complaints.push(format!("no {what} are exported: {e:#}"));
+        let mut off = |what: &str, e: ExporterBuildError| complaints.push(format!("no {what} are exported: {e}"));
         let traces =
             settings.traces.as_ref().and_then(|to| export::start_trace_export(to).map_err(|e| off("traces", e)).ok());
         let metrics = settings
