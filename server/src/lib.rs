@@ -12,6 +12,7 @@ pub mod answer;
 mod api;
 pub mod app;
 mod beat;
+pub mod charts;
 pub mod facts;
 pub mod grpc;
 pub mod holder;
