@@ -8,14 +8,14 @@ use std::path::PathBuf;
 pub(super) const BACKTEST: &str = "What is not said stays as it is set now. Nothing is asked of a clerk: what it answered, and what \
     the gates found, stand in the records. Ceilings that people set on sources and matters hold as they are now, but for \
     sources that are asked about; what a source may change in a day is not replayed.\n\n\
-    --write sets in steward.toml what was asked for and nothing else. It is refused (3) where that is bolder than what the \
-    file says and the cases are not reason enough, or the audit chain is broken. Ceilings of sources are yours to set: \
-    the lines are told.\n\n\
+    It writes nothing. It prints what was asked for as TOML to paste into steward.toml. Settings that are bolder than \
+    that file are refused (3), with the reasons, if the cases do not support them or the audit chain is broken. Ceilings \
+    of sources are yours to set: the lines are told.\n\n\
     Examples:\n  steward backtest --mode live_high_confidence_only\n  \
     steward backtest --mode live --confidence 0.7 --ceiling related=confirm\n  \
     steward backtest --policy bolder.toml --against careful.toml --json\n  \
     steward backtest --ceiling default=confirm --ceiling source:gmail=act\n  \
-    steward backtest --recommended\n  steward backtest --recommended --write";
+    steward backtest --recommended";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
@@ -61,9 +61,6 @@ pub(crate) struct BacktestArgs {
     /// Compare with the settings of this file instead of the present ones
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
-    /// Write what was asked for into steward.toml, with what it rests on; refused where the cases are no reason for it
-    #[arg(long)]
-    pub(crate) write: bool,
 }
 
 #[derive(Debug, Args)]

@@ -145,7 +145,7 @@ fn insert_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::
 }
 
 /// The configuration's file, or nothing where there is none yet.
-pub(super) fn read_config_file(path: &Path) -> anyhow::Result<String> {
+fn read_config_file(path: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -154,7 +154,7 @@ pub(super) fn read_config_file(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Whole or not at all, with the permissions that the file had.
-pub(super) fn write_config_file(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_config_file(path: &Path, text: &str) -> std::io::Result<()> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut beside = real.clone().into_os_string();
     beside.push(".new");

@@ -1,6 +1,6 @@
-//! Whether settings may be written: only where the cases that they would act upon are reason enough.
+//! Whether settings are supported: only if the cases that they would act upon are reason enough.
 //!
-//! More careful settings always may. Bolder ones may if what they act upon clears the bar, all of it together, and what
+//! More careful settings always are. Bolder ones are if what they act upon clears the bar, all of it together, and what
 //! they act upon newly by itself, and each class that they open, whether it ever had a case or not; if nothing in it is
 //! known to be below the bar, no class, and no class from a source; if no threshold goes below what was ever decided; and
 //! if sources that nobody named stay closed, because no case can speak for them. What is lacking is told in sentences

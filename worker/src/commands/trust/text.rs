@@ -149,7 +149,7 @@ fn describe_settings(report: &TrustReport, settings: Option<&RecommendedSettings
     }
     let keys: Vec<String> = settings.variables.iter().map(|v| format!("{} = \"{}\"", v.key, v.value)).collect();
     lines.push(wrap_text(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
-    lines.push("Replayed and written by: steward backtest --recommended [--write]".into());
+    lines.push("Replayed, and printed as TOML, by: steward backtest --recommended".into());
     lines
 }
 
