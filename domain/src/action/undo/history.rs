@@ -96,9 +96,9 @@ pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> 
         else {
             continue;
         };
-        steps.insert(p.record.seq, SetHistoryStep::Made(p.record.seq, change));
+        steps.insert(p.record.seq, SetHistoryStep::Applied(p.record.seq, change));
         if let Some(at) = p.undone {
-            steps.insert(at, SetHistoryStep::TakenBack(p.record.seq));
+            steps.insert(at, SetHistoryStep::Reverted(p.record.seq));
         }
     }
     steps.into_values().collect()
