@@ -124,7 +124,7 @@ async fn a_live_change_is_told_once_and_its_undo_takes_everything_back() {
 
     let undo = desk.undo(&action).await;
     assert!(desk.bench.task().contains("state: open"));
-    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
     assert_eq!((desk.server.comments(ISSUE), desk.server.state_of(ISSUE)), (vec![], "In Progress".into()));
     assert_eq!((desk.server.made(), desk.due().await), (1, vec![]));
     let outbox = desk.bench.dir.path().join(".steward/outbox");
@@ -187,7 +187,7 @@ async fn an_answer_that_is_lost_doubles_nothing() {
         failed(&desk.settle(&undo).await);
         failed(&desk.settle(&undo).await);
         desk.server.works();
-        assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back", "{method}");
+        assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored", "{method}");
         assert_eq!((desk.server.comments(ISSUE), desk.server.state_of(ISSUE)), (vec![], "In Progress".into()));
         desk.holds();
     }
@@ -292,12 +292,12 @@ async fn an_issue_that_a_person_moved_is_left_where_it_is() {
     desk.server.works();
     desk.server.moves(ISSUE, "Backlog");
     let tracked = desk.settle(&action).await;
-    assert!(came(&tracked).starts_with("comment made, state as it was: a person"), "{tracked:?}");
+    assert!(came(&tracked).starts_with("comment made, state unchanged: a person"), "{tracked:?}");
     assert_eq!(desk.server.state_of(ISSUE), "Backlog");
     // Before: it is done there already.
     let (desk, action) = Desk::owing().await;
     desk.server.moves(ISSUE, "Shipped");
-    assert_eq!(came(&desk.settle(&action).await), "comment made, state as it was");
+    assert_eq!(came(&desk.settle(&action).await), "comment made, state unchanged");
     let undo = desk.undo(&action).await;
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
     assert_eq!((desk.server.state_of(ISSUE), desk.server.count("PATCH")), ("Shipped".into(), 0));
@@ -310,7 +310,7 @@ async fn what_cannot_be_taken_back_is_said() {
     let undo = desk.undo(&action).await;
     desk.server.fails(|a| (a.method == "DELETE").then(|| Fault::Says(403, Vec::new(), String::new())));
     let tracked = desk.settle(&undo).await;
-    assert!(came(&tracked).contains("state put back: the comment stays, its removal was refused (403)"), "{tracked:?}");
+    assert!(came(&tracked).contains("state restored: the comment stays, its removal was refused (403)"), "{tracked:?}");
     assert_eq!((desk.server.comments(ISSUE).len(), desk.server.state_of(ISSUE)), (1, "In Progress".into()));
     assert!(desk.last().partially_applied);
     let (desk, action) = Desk::owing().await;
@@ -336,7 +336,7 @@ async fn an_issue_that_its_project_does_not_have_is_given_up_after_a_while() {
     assert_eq!(came(&desk.settle(&action).await), "given up: the issue is not there any more");
     assert!(desk.last().partially_applied && desk.due().await.is_empty());
     let undo = desk.undo(&action).await;
-    assert_eq!(came(&desk.settle(&undo).await), "nothing taken back: the issue is not there any more");
+    assert_eq!(came(&desk.settle(&undo).await), "nothing reverted: the issue is not there any more");
     desk.holds();
 }
 
@@ -348,7 +348,7 @@ async fn a_server_that_finds_nothing_at_all_is_not_believed_that_the_issue_is_go
     desk.server.is_down(404);
     assert!(failed(&desk.settle(&undo).await).contains("404"));
     desk.server.works();
-    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
 }
 
 #[tokio::test]

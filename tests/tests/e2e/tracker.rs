@@ -72,13 +72,13 @@ async fn a_live_change_is_told_at_once_and_an_undo_takes_it_back() {
     assert!(why.contains("tracker    comment made, state set"), "{why}");
 
     let said = world.json(&["undo", &action]).await;
-    assert_eq!(said["tracker"], "comment removed, state put back", "{said}");
+    assert_eq!(said["tracker"], "comment removed, state restored", "{said}");
     assert_eq!((plane.state_of(ISSUE), plane.comments(ISSUE).len()), ("In Progress".into(), 0));
     assert_eq!(world.vault.read("task/rent.md"), original);
     let both = [ActionKind::Action, ActionKind::Tracked, ActionKind::Reversed, ActionKind::Tracked];
     assert_eq!(kinds(&world), both);
     let why = world.run(&["why", "rent"]).await.expect(0).out;
-    assert!(why.contains("tracker    comment removed, state put back"), "{why}");
+    assert!(why.contains("tracker    comment removed, state restored"), "{why}");
     world.verify_chain().await;
     let before = world.json(&["status"]).await["tracker"].clone();
     assert_eq!((&before["owed"], &before["failed"]), (&json!(0), &json!(0)), "{before}");
@@ -183,7 +183,7 @@ async fn a_confirmed_change_is_told_and_shadow_pending_and_dismissed_ones_are_no
     assert_eq!((plane.state_of(ISSUE), plane.comments(ISSUE).len()), ("Done".into(), 1));
     assert!(plane.comments(ISSUE)[0].html.contains("confirmed by tester"));
     let said = world.json(&["undo", said["action_id"].as_str().unwrap()]).await;
-    assert_eq!(said["tracker"], "comment removed, state put back", "{said}");
+    assert_eq!(said["tracker"], "comment removed, state restored", "{said}");
     assert_eq!(plane.state_of(ISSUE), "In Progress");
 
     let other = Plane::start().await;

@@ -253,7 +253,7 @@ impl Story {
                 }
             }
             Err(ResolutionError::Refused(refusal @ ResolutionRefusal::NotAnEdit { .. })) => {
-                assert!(refusal.to_string().contains("says so already"), "{refusal}");
+                assert!(refusal.to_string().contains("has this value already"), "{refusal}");
                 assert_eq!(self.desk.read(name), before);
             }
             Err(e) => panic!("{e}"),

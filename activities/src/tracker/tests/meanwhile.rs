@@ -23,12 +23,12 @@ async fn a_move_by_a_person_while_the_comment_is_made_is_where_the_issue_goes_ba
     let Some(PlaneAction::Made { from_state, .. }) = desk.last().plane_action else { panic!() };
     assert_eq!(from_state, Some(TrackerId::parse(&state("Backlog")).unwrap()));
     let undo = desk.undo(&action).await;
-    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
     assert_eq!(desk.server.state_of(ISSUE), "Backlog");
 
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::ThenMoved("Shipped")));
-    assert_eq!(came(&desk.settle(&action).await), "comment made, state as it was");
+    assert_eq!(came(&desk.settle(&action).await), "comment made, state unchanged");
     assert_eq!((desk.server.state_of(ISSUE), desk.server.count("PATCH")), ("Shipped".into(), 0));
 }
 
@@ -100,7 +100,7 @@ async fn a_comment_below_too_many_others_is_said_to_be_left() {
     minutes_later(desk.bench.dir.path());
     let undo = desk.undo(&action).await;
     let tracked = desk.settle(&undo).await;
-    assert!(came(&tracked).starts_with("nothing taken back: our comment, if it was made, is not among"), "{tracked:?}");
+    assert!(came(&tracked).starts_with("nothing reverted: our comment, if it was made, is not among"), "{tracked:?}");
     assert!(desk.last().partially_applied);
 }
 
@@ -127,7 +127,7 @@ async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change()
     assert_eq!(came(&desk.settle(&first).await), "given up: the task names another issue now");
     assert_eq!((desk.due().await, desk.server.made()), (vec![], 1));
     for (id, says) in
-        [(second, "comment removed, state put back"), (first, "nothing had been sent, and nothing will be")]
+        [(second, "comment removed, state restored"), (first, "nothing had been sent, and nothing will be")]
     {
         let undo = desk.undo(&id).await;
         assert_eq!(came(&desk.settle(&undo).await), says);
