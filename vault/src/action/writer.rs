@@ -37,7 +37,7 @@ pub const SETTLE_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error(
-        "{path}: held by another process ({holder}): stop that one first, or run `steward worker`, which waits for its turn"
+        "{path}: held by another process ({holder}): stop that one first, or run `steward worker`, which waits for its state"
     )]
     Held { path: String, holder: String },
     #[error("{path}: {source}: the vault must be writable for Steward's audit records")]
@@ -93,11 +93,11 @@ pub struct VaultWriter {
     root: VaultRoot,
     identity: VaultIdentity,
     lock: File,
-    turn: Mutex<WriterState>,
+    state: Mutex<WriterState>,
     tracker: Option<TrackerSite>,
 }
 
-/// What only the one whose turn it is may know and change.
+/// What only the one whose state it is may know and change.
 #[derive(Debug)]
 pub(crate) struct WriterState {
     pub(crate) head: ChainHead,
@@ -138,10 +138,10 @@ impl VaultWriter {
     /// cannot be written.
     pub fn lock(root: VaultRoot) -> Result<Self, LockError> {
         let lock = lock::take_lock(&root)?;
-        let turn = recover::recover_state(&root)?;
+        let state = recover::recover_state(&root)?;
         stop::reserve_spare_file(&root);
         let identity = VaultIdentity::read_or_create(&root)?;
-        Ok(Self { root, identity, lock, turn: Mutex::new(turn), tracker: None })
+        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None })
     }
 
     /// Which vault this is.
@@ -183,19 +183,19 @@ impl VaultWriter {
     /// One writer at a time; a panic in another one is like a crash, and resolved like one.
     pub(crate) fn lock_state(&self) -> Result<MutexGuard<'_, WriterState>, ApplyError> {
         lock::verify_ownership(&self.root, &self.lock).map_err(ApplyError::wrap_io(lock::display_path()))?;
-        let mut turn = match self.turn.lock() {
-            Ok(turn) => turn,
+        let mut state = match self.state.lock() {
+            Ok(state) => state,
             Err(poisoned) => {
-                let mut turn = PoisonError::into_inner(poisoned);
-                *turn = recover::recover_state(&self.root)?;
-                self.turn.clear_poison();
-                turn
+                let mut state = PoisonError::into_inner(poisoned);
+                *state = recover::recover_state(&self.root)?;
+                self.state.clear_poison();
+                state
             }
         };
-        if let Some(intent) = turn.stuck.take() {
-            self.recover_stuck_intent(&mut turn, intent)?;
+        if let Some(intent) = state.stuck.take() {
+            self.recover_stuck_intent(&mut state, intent)?;
         }
-        Ok(turn)
+        Ok(state)
     }
 
     /// Looks after what changed places: gives late edits back, and forgets what displaced content
@@ -213,25 +213,25 @@ impl VaultWriter {
     /// [`ApplyError::Io`] when the vault cannot be written; whatever could not be settled is tried
     /// again the next time.
     pub fn settle_swaps_older_than(&self, patience: Duration) -> Result<Vec<RecordPath>, ApplyError> {
-        let mut turn = self.lock_state()?;
-        if turn.unsettled.is_empty() {
+        let mut state = self.lock_state()?;
+        if state.unsettled.is_empty() {
             return Ok(Vec::new());
         }
         // An intent stands for the head until that is durable; late edits are given back regardless.
-        let synced = self.sync_chain_head(&mut turn);
+        let synced = self.sync_chain_head(&mut state);
         let patience = synced.is_ok().then_some(patience);
         let mut failed = synced.map_err(ApplyError::wrap_io("the head of the chain")).err();
         let (mut late, mut kept) = (Vec::new(), VecDeque::new());
-        while let Some(mut one) = turn.unsettled.pop_front() {
+        while let Some(mut one) = state.unsettled.pop_front() {
             match self.settle_change(&one, patience) {
                 Ok(SwapSettlement::Forgotten) => {}
                 Ok(SwapSettlement::NotYet) => kept.push_back(one),
                 Ok(SwapSettlement::Edited { again }) => {
                     late.push(one.intent.subject().clone());
                     one.since = Instant::now();
-                    // Ours is staged now, and an editor may have had that open in its turn.
+                    // Ours is staged now, and an editor may have had that open in its state.
                     if again {
-                        turn.unsettled.push_back(one);
+                        state.unsettled.push_back(one);
                     }
                 }
                 Err(source) => {
@@ -240,15 +240,15 @@ impl VaultWriter {
                 }
             }
         }
-        turn.unsettled = kept;
+        state.unsettled = kept;
         failed.map_or(Ok(late), Err)
     }
 
-    fn sync_chain_head(&self, turn: &mut WriterState) -> io::Result<()> {
-        if turn.synced != turn.head.seq {
-            chain::write_head(&self.root, &turn.head)?;
+    fn sync_chain_head(&self, state: &mut WriterState) -> io::Result<()> {
+        if state.synced != state.head.seq {
+            chain::write_head(&self.root, &state.head)?;
             chain::sync_head(&self.root)?;
-            turn.synced = turn.head.seq;
+            state.synced = state.head.seq;
         }
         Ok(())
     }

@@ -35,9 +35,9 @@ use rows::LedgerSqlResult;
 /// The ledger of one vault, shared by any number of tasks and processes.
 #[derive(Debug)]
 pub struct Ledger {
-    place: LedgerPaths,
+    paths: LedgerPaths,
     caps: CallCaps,
-    turn: Mutex<LedgerSession>,
+    session: Mutex<LedgerSession>,
 }
 
 #[derive(Debug, Default)]
@@ -93,8 +93,8 @@ impl Ledger {
         }
         // Relative paths without a folder would leave nothing to fsync.
         let absolute = |path: &Path| std::path::absolute(path).map_err(LedgerError::wrap_io(path));
-        let place = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
-        Ok(Self { place, caps, turn: Mutex::default() })
+        let paths = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
+        Ok(Self { paths, caps, session: Mutex::default() })
     }
 
     /// Reserves one clerk call at `now`, or says which cap refuses and when it clears.
@@ -107,14 +107,14 @@ impl Ledger {
 
     async fn try_reserve(&self, request: &ReserveRequest, now: DateTime<Utc>) -> Result<ReserveOutcome, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let reserved = book::reserve_or_refuse(&mut opened.store, request, &self.caps, now).await;
-        let outcome = self.close_on_error(&mut turn, reserved).await?;
+        let outcome = self.close_on_error(&mut session, reserved).await?;
         // A reservation in a file that is no longer the ledger counts for nobody else.
-        match turn.opened.as_ref().map(|opened| opened.detect_change(&self.place)).transpose()?.flatten() {
+        match session.opened.as_ref().map(|opened| opened.detect_change(&self.paths)).transpose()?.flatten() {
             None => Ok(outcome),
-            Some(_) => Err(LedgerError::Changed { path: self.place.database.clone() }),
+            Some(_) => Err(LedgerError::Changed { path: self.paths.database.clone() }),
         }
     }
 
@@ -126,10 +126,10 @@ impl Ledger {
     /// The ledger cannot be read or written; try again, nothing was recorded.
     pub async fn settle(&self, settlement: &Settlement, now: DateTime<Utc>) -> Result<(), LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let settled = book::record_settlement(&mut opened.store, settlement, now).await;
-        self.close_on_error(&mut turn, settled).await
+        self.close_on_error(&mut session, settled).await
     }
 
     /// How the guard stands at `now`: the fill of each window, back-off, probe, and what refuses.
@@ -141,10 +141,10 @@ impl Ledger {
     }
 
     async fn try_status(&self, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let read = status::read_status(&mut opened.store, &self.caps, now).await;
-        self.close_on_error(&mut turn, read).await
+        self.close_on_error(&mut session, read).await
     }
 
     /// Which streams and senders have had their share at `now`: no call is made for their events.
@@ -153,10 +153,10 @@ impl Ledger {
     /// The ledger cannot be read; then no call is made at all.
     pub async fn find_exhausted_shares(&self, now: DateTime<Utc>) -> Result<ExhaustedShares, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let read = status::find_exhausted_shares(&mut opened.store, &self.caps, now).await;
-        self.close_on_error(&mut turn, read).await
+        self.close_on_error(&mut session, read).await
     }
 
     /// An operator's word that what the ledger forgot does not matter: calls may go again.
@@ -167,17 +167,17 @@ impl Ledger {
     /// What has another mend than acceptance: no space, no permission, a newer schema.
     pub async fn accept_loss(&self, now: DateTime<Utc>) -> Result<LossAcceptance, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let accepted = match self.ensure_open(&mut turn, now).await {
+        let mut session = self.session.lock().await;
+        let accepted = match self.ensure_open(&mut session, now).await {
             Ok(opened) => {
                 let accepted = book::accept_clock(&mut opened.store, now).await;
-                self.close_on_error(&mut turn, accepted).await
+                self.close_on_error(&mut session, accepted).await
             }
             Err(error) => Err(error),
         };
         match accepted {
             Err(error) if error.is_loss() => {
-                turn.opened = Some(entry::begin_new_ledger(&self.place, now).await?);
+                session.opened = Some(entry::begin_new_ledger(&self.paths, now).await?);
                 Ok(LossAcceptance::NewLedger)
             }
             Ok(_) | Err(_) => accepted,
@@ -191,45 +191,45 @@ impl Ledger {
     /// The ledger cannot be read or written; nothing was changed.
     pub async fn lift_back_off(&self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let lifted = book::lift_back_off(&mut opened.store, now).await;
-        self.close_on_error(&mut turn, lifted).await
+        self.close_on_error(&mut session, lifted).await
     }
 
     /// The open ledger, after making sure that its files are still those that were opened.
     async fn ensure_open<'t>(
         &self,
-        turn: &'t mut LedgerSession,
+        session: &'t mut LedgerSession,
         now: DateTime<Utc>,
     ) -> Result<&'t mut OpenLedger, LedgerError> {
-        if let Some(opened) = turn.opened.take() {
-            match opened.detect_change(&self.place) {
-                Ok(None) => return Ok(turn.opened.insert(opened)),
+        if let Some(opened) = session.opened.take() {
+            match opened.detect_change(&self.paths) {
+                Ok(None) => return Ok(session.opened.insert(opened)),
                 Err(away) => {
                     // Kept open: once they are back it is known whether they are the same files.
-                    turn.opened = Some(opened);
+                    session.opened = Some(opened);
                     return Err(away);
                 }
                 Ok(Some(known)) => {
-                    turn.known = Some(known);
+                    session.known = Some(known);
                     opened.store.close().await;
                 }
             }
         }
-        let opened = entry::open_ledger(&self.place, turn.known.as_ref(), now).await?;
-        turn.known = Some(KnownLedger { id: opened.id.clone(), replaced: false });
-        Ok(turn.opened.insert(opened))
+        let opened = entry::open_ledger(&self.paths, session.known.as_ref(), now).await?;
+        session.known = Some(KnownLedger { id: opened.id.clone(), replaced: false });
+        Ok(session.opened.insert(opened))
     }
 
     /// After an error nothing is taken for granted: the file is closed and checked anew.
-    async fn close_on_error<T>(&self, turn: &mut LedgerSession, result: LedgerSqlResult<T>) -> Result<T, LedgerError> {
+    async fn close_on_error<T>(&self, session: &mut LedgerSession, result: LedgerSqlResult<T>) -> Result<T, LedgerError> {
         if result.is_err()
-            && let Some(opened) = turn.opened.take()
+            && let Some(opened) = session.opened.take()
         {
             opened.store.close().await;
         }
-        result.map_err(LedgerError::wrap_sql(&self.place.database))
+        result.map_err(LedgerError::wrap_sql(&self.paths.database))
     }
 }
 

@@ -62,7 +62,7 @@ impl VaultWriter {
         target: &RecordPath,
         stamp: &CheckTimestamps,
     ) -> Result<TimestampWriteOutcome, TimestampWriteError> {
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         if stop::is_stopped(self.root()) {
             return Ok(TimestampWriteOutcome::Braked);
         }
@@ -72,8 +72,8 @@ impl VaultWriter {
         if bytes == current.bytes {
             return Ok(TimestampWriteOutcome::Unchanged);
         }
-        let intent = self.stage_unrecorded_change(&mut turn, NewContent::new(target.clone(), &current, bytes))?;
-        self.commit_intent(&mut turn, intent)?;
+        let intent = self.stage_unrecorded_change(&mut state, NewContent::new(target.clone(), &current, bytes))?;
+        self.commit_intent(&mut state, intent)?;
         Ok(TimestampWriteOutcome::Written)
     }
 }

@@ -74,9 +74,9 @@ impl VaultWriter {
         workflow: WorkflowRef,
         now: DateTime<Utc>,
     ) -> Result<ActionReceipt, ApplyError> {
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         let plan = tracker::plan_tracker_outcome(owing, came, workflow, now);
-        self.write_plan_once(&mut turn, &plan, Some(came.clone()))
+        self.write_plan_once(&mut state, &plan, Some(came.clone()))
     }
 
     /// Notes how far a delivery has come, durable.

@@ -2,7 +2,7 @@
 //!
 //! The canaries lie in a vault of their own that is made anew for each drill, so that neither the records nor
 //! the audit chain of people's vaults ever see them. A change takes the way of any other: a signal is routed, the
-//! keeper applies the plan and answers the undo. What is found here goes to the calibration of trust, which lowers
+//! writer applies the plan and answers the undo. What is found here goes to the calibration of trust, which lowers
 //! the class.
 
 use crate::action::resolve::{IncomingResolution, ResolutionError};
@@ -100,7 +100,7 @@ fn run_drill_with(
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io)?;
         std::fs::write(&file, text).map_err(io)?;
     }
-    let mut cage = CanaryVault { keeper: VaultWriter::lock(VaultRoot::open(&folder)?)?, now, meddle };
+    let mut cage = CanaryVault { writer: VaultWriter::lock(VaultRoot::open(&folder)?)?, now, meddle };
     let mut found = Vec::new();
     for class in MutationClass::ALL {
         let mut broken = None;
@@ -147,7 +147,7 @@ fn list_exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, P
 
 /// The canaries' own vault.
 struct CanaryVault<M> {
-    keeper: VaultWriter,
+    writer: VaultWriter,
     now: DateTime<Utc>,
     meddle: M,
 }
@@ -155,7 +155,7 @@ struct CanaryVault<M> {
 impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
     /// Changes a canary and takes that back; says what is wrong with it then.
     fn exercise_canary(&self, canary: &RecordPath, mutation: &Mutation) -> Result<Option<String>, DrillError> {
-        let before = self.keeper.root().read_file(canary)?;
+        let before = self.writer.root().read_file(canary)?;
         let Ok(document) = frontmatter::read_document(&before.bytes) else {
             return Ok(Some(format!("{canary} could not be read any more")));
         };
@@ -174,17 +174,17 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             Err(RouteSkip::AlreadySo) => return Ok(None),
             Err(why) => return Ok(Some(format!("{canary} could not be changed: {}", why.as_str()))),
         };
-        let receipt = match self.keeper.apply_plan(plan) {
+        let receipt = match self.writer.apply_plan(plan) {
             Ok(receipt) => receipt,
             Err(e @ (ApplyError::Io { .. } | ApplyError::Root(_))) => return Err(e.into()),
             Err(e) => return Ok(Some(format!("{canary} could not be changed: {e}"))),
         };
-        let changed = self.keeper.root().read_file(canary)?;
+        let changed = self.writer.root().read_file(canary)?;
         if receipt.landing != Disposition::Live || changed.bytes == before.bytes {
             return Ok(Some(format!("{canary} was not changed at all")));
         }
-        (self.meddle)(self.keeper.root(), canary);
-        let undone = self.keeper.resolve_action(&IncomingResolution {
+        (self.meddle)(self.writer.root(), canary);
+        let undone = self.writer.resolve_action(&IncomingResolution {
             kind: ResolutionKind::Undo,
             record: &receipt.record,
             by: SOURCE,
@@ -199,13 +199,13 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
         let broken = match undone {
             Err(ResolutionError::Apply(e @ (ApplyError::Io { .. } | ApplyError::Root(_)))) => return Err(e.into()),
             Err(e) => Some(format!("{canary}: its change was not taken back: {e}")),
-            Ok(_) if self.keeper.root().read_file(canary)?.bytes != before.bytes => {
+            Ok(_) if self.writer.root().read_file(canary)?.bytes != before.bytes => {
                 Some(format!("{canary}: other bytes than before after a change of `{}` was undone", mutation.field()))
             }
             Ok(_) => None,
         };
         if broken.is_some() {
-            let file = self.keeper.root().path().join(canary.as_str());
+            let file = self.writer.root().path().join(canary.as_str());
             std::fs::write(&file, &before.bytes)
                 .map_err(|source| DrillError::Io { path: canary.to_string(), source })?;
         }

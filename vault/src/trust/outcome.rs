@@ -30,7 +30,7 @@ impl VaultWriter {
         workflow: WorkflowRef,
         now: DateTime<Utc>,
     ) -> Result<Option<ActionReceipt>, ApplyError> {
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         let (record, _) = chain::read_audit_record(self.root(), proposal)?;
         for kind in SETTLED {
             let follower = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
@@ -43,7 +43,7 @@ impl VaultWriter {
         if self.root().exists(&follower) {
             return Ok(None);
         }
-        self.write_plan_once(&mut turn, &by_hand::plan_manual_edit(&record, did, workflow, now), None).map(Some)
+        self.write_plan_once(&mut state, &by_hand::plan_manual_edit(&record, did, workflow, now), None).map(Some)
     }
 
     fn detect_manual_outcome(
@@ -76,7 +76,7 @@ impl VaultWriter {
         if plan.has_record_change() {
             return Err(ApplyError::Form("a change is applied, not filed".into()));
         }
-        let mut turn = self.lock_state()?;
-        self.write_plan_once(&mut turn, plan, None)
+        let mut state = self.lock_state()?;
+        self.write_plan_once(&mut state, plan, None)
     }
 }

@@ -39,19 +39,19 @@ fn first_record() -> RecordPath {
 }
 
 /// Does one thing, and says whether it had been done before; the same call again after a crash is the retry.
-fn act(keeper: &VaultWriter, flow: &str) -> Result<bool, String> {
+fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
     let click = |kind| {
-        let answer = Click::new(kind, &first_record(), "run-2").ask(keeper);
+        let answer = Click::new(kind, &first_record(), "run-2").ask(writer);
         answer.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
     };
     match flow {
         "live" | "shadow" | "late" | "two-humans" => {
-            keeper.apply_plan(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+            writer.apply_plan(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
         }
         "undo" => click(ResolutionKind::Undo),
         "confirm" => click(ResolutionKind::Confirm),
         "dismiss" => click(ResolutionKind::Dismiss),
-        "stamp" | "late-stamp" => keeper
+        "stamp" | "late-stamp" => writer
             .write_timestamps(&task("pay"), &stamp())
             .map(|done| done == TimestampWriteOutcome::Unchanged)
             .map_err(|e| e.to_string()),
@@ -62,9 +62,9 @@ fn act(keeper: &VaultWriter, flow: &str) -> Result<bool, String> {
 /// What must be there before the flow begins: the action that is answered.
 fn prepare(desk: &Desk, flow: &str) {
     if ["undo", "confirm", "dismiss"].contains(&flow) {
-        let keeper = desk.keeper();
-        keeper.apply_plan(wish(flow).plan()).unwrap();
-        settle(&keeper);
+        let writer = desk.writer();
+        writer.apply_plan(wish(flow).plan()).unwrap();
+        settle(&writer);
     }
 }
 
@@ -73,9 +73,9 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     let (Ok(flow), Ok(vault)) = (std::env::var(FLOW), std::env::var(VAULT)) else { return };
     let open = || std::fs::OpenOptions::new().append(true).open(Path::new(&vault).join("task/pay.md")).unwrap();
     let mut editor = open();
-    let keeper = lock(Path::new(&vault));
+    let writer = lock(Path::new(&vault));
     if flow != "recover" {
-        act(&keeper, &flow).unwrap();
+        act(&writer, &flow).unwrap();
     }
     if flow == "two-humans" {
         let (new, file) = (Path::new(&vault).join("task/pay.md~"), Path::new(&vault).join("task/pay.md"));
@@ -85,7 +85,7 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     if flow.starts_with("late") || flow == "two-humans" {
         editor.write_all(LATE.as_bytes()).unwrap();
     }
-    settle(&keeper);
+    settle(&writer);
 }
 
 /// Runs the child; whether it died at its point.
@@ -118,16 +118,16 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
         "stamp" | "late-stamp" => return restart_stamp(desk, what),
         other => panic!("no flow {other}"),
     };
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let filed = count(&desk.records(), kind);
     let now = desk.read("task/pay.md");
     assert_eq!(&now, if filed == 1 { after } else { before }, "{what}: file and record disagree");
     assert!(filed <= 1, "{what}: recorded twice");
 
-    let repeated = act(&keeper, flow).unwrap();
+    let repeated = act(&writer, flow).unwrap();
     assert_eq!(repeated, filed == 1, "{what}");
-    assert!(act(&keeper, flow).unwrap(), "{what}");
-    settle(&keeper);
+    assert!(act(&writer, flow).unwrap(), "{what}");
+    settle(&writer);
     assert_eq!(&desk.read("task/pay.md"), after, "{what}");
     let records = desk.records();
     assert_eq!(count(&records, kind), 1, "{what}");
@@ -139,14 +139,14 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
 
 /// A stamp is there or not, and nothing of it is filed; a late edit is never lost.
 fn restart_stamp(desk: &Desk, what: &str) {
-    let keeper = desk.keeper();
-    settle(&keeper);
+    let writer = desk.writer();
+    settle(&writer);
     let now = desk.read("task/pay.md");
     let (late, is_stamped) = (format!("{TASK}{LATE}"), now == stamped(TASK));
     assert!(is_stamped || now == TASK || (now == late && what.starts_with("late")), "{what}: {now}");
-    assert_eq!(act(&keeper, "stamp").unwrap(), is_stamped, "{what}");
-    assert!(act(&keeper, "stamp").unwrap(), "{what}");
-    settle(&keeper);
+    assert_eq!(act(&writer, "stamp").unwrap(), is_stamped, "{what}");
+    assert!(act(&writer, "stamp").unwrap(), "{what}");
+    settle(&writer);
     assert_eq!(desk.read("task/pay.md"), if is_stamped { now } else { stamped(&now) }, "{what}");
     assert_eq!((desk.records().len(), desk.conflicts().len()), (0, 0), "{what}");
     desk.is_tidy();
@@ -154,8 +154,8 @@ fn restart_stamp(desk: &Desk, what: &str) {
 
 /// Two edits that cannot both stand in one file are both kept.
 fn restart_two_humans(desk: &Desk, what: &str) {
-    let keeper = desk.keeper();
-    settle(&keeper);
+    let writer = desk.writer();
+    settle(&writer);
     let (now, conflicts) = (desk.read("task/pay.md"), desk.conflicts());
     if now.contains(OVER) {
         let late: Vec<_> = conflicts.iter().filter(|text| text.contains(LATE)).collect();
@@ -163,16 +163,16 @@ fn restart_two_humans(desk: &Desk, what: &str) {
     } else {
         assert_eq!(conflicts, Vec::<String>::new(), "{what}: the child died before anyone wrote");
     }
-    settle(&keeper);
+    settle(&writer);
     assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (now, conflicts), "{what}");
     desk.is_tidy();
 }
 
 /// A late edit is never lost, whichever way the change itself ended.
 fn restart_late(desk: &Desk, what: &str) {
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let filed = desk.records().len();
-    settle(&keeper);
+    settle(&writer);
     let now = desk.read("task/pay.md");
     let wrote = now.contains(LATE);
     assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}: there was only one human");
@@ -183,11 +183,11 @@ fn restart_late(desk: &Desk, what: &str) {
         0 => assert_eq!(now, TASK, "{what}: the child died before the human wrote"),
         more => panic!("{what}: {more} records"),
     }
-    match keeper.apply_plan(wish("live").plan()) {
+    match writer.apply_plan(wish("live").plan()) {
         Ok(receipt) => assert_eq!(receipt.repeated, filed == 1, "{what}"),
         Err(e) => assert!(matches!(e, ApplyError::ChangedMeanwhile { .. }), "{what}: {e}"),
     }
-    settle(&keeper);
+    settle(&writer);
     assert_eq!(desk.records().len(), 1, "{what}");
     desk.is_tidy();
 }
@@ -265,10 +265,10 @@ fn a_crash_between_the_swap_and_its_record_is_told_by_nobody_but_mended_by_the_r
     assert!(dies(&desk, "live", "after-swap"));
     assert!(desk.read("task/pay.md").contains("state: done"), "the swap was made");
     assert_eq!(desk.records().len(), 0, "and not recorded yet");
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     assert_eq!(desk.records().len(), 1);
-    assert_eq!(keeper.settle_swaps().unwrap(), Vec::new());
-    assert!(act(&keeper, "live").unwrap());
+    assert_eq!(writer.settle_swaps().unwrap(), Vec::new());
+    assert!(act(&writer, "live").unwrap());
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn an_editor_that_outlives_our_crash_is_not_forgotten() {
     let desk = Desk::new();
     let mut editor = std::fs::OpenOptions::new().append(true).open(desk.file("task/pay.md")).unwrap();
     assert!(dies(&desk, "live", "after-chain-head"));
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     editor.write_all(LATE.as_bytes()).unwrap();
-    assert_eq!(keeper.settle_swaps().unwrap(), [task("pay")]);
+    assert_eq!(writer.settle_swaps().unwrap(), [task("pay")]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}{LATE}"));
 }

@@ -68,7 +68,7 @@ impl Desk {
         VaultRoot::open(&self.path()).unwrap()
     }
 
-    pub(crate) fn keeper(&self) -> VaultWriter {
+    pub(crate) fn writer(&self) -> VaultWriter {
         lock(&self.path())
     }
 
@@ -98,7 +98,7 @@ impl Desk {
     }
 }
 
-/// Takes the lock of a vault whose keeper is gone.
+/// Takes the lock of a vault whose writer is gone.
 pub(crate) fn lock(vault: &Path) -> VaultWriter {
     try_lock(vault).unwrap()
 }
@@ -115,8 +115,8 @@ pub(crate) fn try_lock(vault: &Path) -> Result<VaultWriter, LockError> {
     panic!("the vault is still held")
 }
 
-pub(crate) fn settle(keeper: &VaultWriter) -> Vec<RecordPath> {
-    keeper.settle_swaps_older_than(Duration::ZERO).unwrap()
+pub(crate) fn settle(writer: &VaultWriter) -> Vec<RecordPath> {
+    writer.settle_swaps_older_than(Duration::ZERO).unwrap()
 }
 
 pub(crate) fn faults(root: &VaultRoot) -> Vec<String> {
@@ -278,8 +278,8 @@ impl<'a> Click<'a> {
         }
     }
 
-    pub(crate) fn ask(&self, keeper: &VaultWriter) -> Result<ActionReceipt, ResolutionError> {
-        keeper.resolve_action(&IncomingResolution {
+    pub(crate) fn ask(&self, writer: &VaultWriter) -> Result<ActionReceipt, ResolutionError> {
+        writer.resolve_action(&IncomingResolution {
             kind: self.kind,
             record: self.record,
             by: "ann",
@@ -294,8 +294,8 @@ impl<'a> Click<'a> {
     }
 
     /// The status of the refusal.
-    pub(crate) fn refused(&self, keeper: &VaultWriter) -> u16 {
-        match self.ask(keeper) {
+    pub(crate) fn refused(&self, writer: &VaultWriter) -> u16 {
+        match self.ask(writer) {
             Err(ResolutionError::Refused(refusal)) => refusal.http_status(),
             other => panic!("expected a refusal, got {other:?}"),
         }

@@ -1,4 +1,4 @@
-//! Thousands of edits by people at the same moment as thousands of changes by the keeper.
+//! Thousands of edits by people at the same moment as thousands of changes by the writer.
 //!
 //! Every human edit leaves a word of its own. People are polite to each other (one at a time on one
 //! file) and know nothing of us. In the end every word must be in its file, or in `conflict/` where
@@ -24,7 +24,7 @@ use steward_vault::action::writer::{ApplyError, VaultWriter};
 const TASKS: usize = 24;
 const PEOPLE: usize = 3;
 const OPERATIONS: usize = 10_000;
-/// Of these so many by the keeper, or as many as it can in [`BOX`], but never fewer than a fifth.
+/// Of these so many by the writer, or as many as it can in [`BOX`], but never fewer than a fifth.
 const OURS: usize = 1_200;
 /// How long the two go on side by side, once a fifth of it is done.
 const BOX: Duration = Duration::from_secs(25);
@@ -136,7 +136,7 @@ fn other_state(text: &str, dice: &mut Dice) -> String {
     })
 }
 
-/// What the keeper was told and what it answered.
+/// What the writer was told and what it answered.
 #[derive(Default)]
 struct Log {
     operations: usize,
@@ -152,9 +152,9 @@ struct Log {
     watched: usize,
 }
 
-/// The keeper's two hands: one at a time on one file, so that each can tell its own work.
+/// The writer's two hands: one at a time on one file, so that each can tell its own work.
 struct Hands<'a> {
-    keeper: &'a VaultWriter,
+    writer: &'a VaultWriter,
     people: &'a People,
     busy: Vec<Mutex<()>>,
     log: Mutex<Log>,
@@ -191,7 +191,7 @@ impl Hands<'_> {
     }
 }
 
-/// What an answer of the keeper says about the file.
+/// What an answer of the writer says about the file.
 enum Done {
     Set(&'static str, &'static str),
     PutBack,
@@ -200,7 +200,7 @@ enum Done {
 
 /// One apply or undo, on whatever a task holds now.
 fn keep(hands: &Hands<'_>, dice: &mut Dice) {
-    let (keeper, log) = (hands.keeper, &hands.log);
+    let (writer, log) = (hands.writer, &hands.log);
     let number = {
         let mut log = log.lock().unwrap();
         log.operations += 1;
@@ -213,7 +213,7 @@ fn keep(hands: &Hands<'_>, dice: &mut Dice) {
             (open > 0).then(|| log.open.swap_remove(dice.roll(open)))
         };
         if let Some((n, record)) = record {
-            return hands.at(n, dice, |_| undo(keeper, log, record, &format!("undo-{number}")));
+            return hands.at(n, dice, |_| undo(writer, log, record, &format!("undo-{number}")));
         }
     }
     let (n, only_shadow) = (dice.roll(TASKS), dice.roll(20) == 0);
@@ -230,7 +230,7 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
         .with(|w| w.at = noon() + TimeDelta::milliseconds(i64::try_from(number).unwrap()));
     let plan = wish.plan();
     let id = plan.id().clone();
-    let applied = hands.keeper.apply_plan(plan);
+    let applied = hands.writer.apply_plan(plan);
     let mut log = hands.log.lock().unwrap();
     match applied {
         Ok(receipt) => {
@@ -251,8 +251,8 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
     }
 }
 
-fn undo(keeper: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
-    let answered = Click::new(ResolutionKind::Undo, &record, run).ask(keeper);
+fn undo(writer: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
+    let answered = Click::new(ResolutionKind::Undo, &record, run).ask(writer);
     let mut log = log.lock().unwrap();
     match answered {
         Ok(receipt) => {
@@ -282,9 +282,9 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
     for n in 0..TASKS {
         desk.write(&format!("task/{}.md", slug(n)), TASK.as_bytes());
     }
-    let (keeper, people) = (desk.keeper(), People::new());
+    let (writer, people) = (desk.writer(), People::new());
     let hands = Hands {
-        keeper: &keeper,
+        writer: &writer,
         people: &people,
         busy: (0..TASKS).map(|_| Mutex::default()).collect(),
         log: Mutex::default(),
@@ -320,16 +320,16 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
                 while !enough() {
                     keep(hands, &mut dice);
                     if dice.roll(100) == 0 {
-                        hands.keeper.settle_swaps().unwrap();
+                        hands.writer.settle_swaps().unwrap();
                     }
                 }
             });
         }
     });
-    let at_the_end = settle(&keeper).len();
+    let at_the_end = settle(&writer).len();
     let (edits, log) = (edits.into_inner(), hands.log.into_inner().unwrap());
     println!(
-        "{} operations in {:.1} s: {edits} human edits, {} by the keeper ({} changes, {} undone, {} gave way, {} watched); \
+        "{} operations in {:.1} s: {edits} human edits, {} by the writer ({} changes, {} undone, {} gave way, {} watched); \
          {at_the_end} late edits at the end, {} versions kept in conflict/",
         edits + log.operations,
         started.elapsed().as_secs_f64(),
@@ -367,7 +367,7 @@ fn every_change_has_its_record(desk: &Desk, log: &Log) {
     }
 }
 
-/// Reads, changes, compares and renames over: what the keeper would do without the swap.
+/// Reads, changes, compares and renames over: what the writer would do without the swap.
 fn naive(vault: &Path, dice: &mut Dice) {
     let path = vault.join("task").join(format!("{}.md", slug(dice.roll(TASKS))));
     let seen = std::fs::read_to_string(&path).unwrap();

@@ -43,13 +43,13 @@ fn values(desk: &Desk, target: &str) -> frontmatter::RecordFields {
 /// Previews a click and clicks; whatever was shown must be what happened.
 pub(crate) fn previewed(
     desk: &Desk,
-    keeper: &VaultWriter,
+    writer: &VaultWriter,
     click: &Click<'_>,
 ) -> Result<ActionReceipt, ResolutionError> {
     let before = files(desk);
-    let shown = preview::preview_undo(keeper.root(), click.record, click.now);
+    let shown = preview::preview_undo(writer.root(), click.record, click.now);
     assert_eq!(files(desk), before, "a preview changed something");
-    let done = click.ask(keeper);
+    let done = click.ask(writer);
     match (&shown, &done) {
         (Ok(shown), done) => is_what_was_shown(desk, shown, (done, &before)),
         (Err(ResolutionError::Refused(shown)), Err(ResolutionError::Refused(refusal))) => {
@@ -97,7 +97,7 @@ fn is_what_was_shown(
 /// A change of `task/pay.md` to done, and its click an hour later.
 struct Scene {
     desk: Desk,
-    keeper: VaultWriter,
+    writer: VaultWriter,
     record: RecordPath,
     now: DateTime<Utc>,
 }
@@ -105,9 +105,9 @@ struct Scene {
 impl Scene {
     fn new(wish: impl FnOnce(&mut Wish)) -> Self {
         let desk = Desk::new();
-        let keeper = desk.keeper();
-        let record = keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").with(wish).plan()).unwrap().record;
-        Self { desk, keeper, record, now: noon() + TimeDelta::hours(1) }
+        let writer = desk.writer();
+        let record = writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").with(wish).plan()).unwrap().record;
+        Self { desk, writer, record, now: noon() + TimeDelta::hours(1) }
     }
 
     fn edit(&self, from: &str, to: &str) {
@@ -118,9 +118,9 @@ impl Scene {
 
     /// What is shown; it is done as well.
     fn shown(&self, run: &str) -> UndoPreview {
-        let shown = preview::preview_undo(self.keeper.root(), &self.record, self.now).unwrap();
+        let shown = preview::preview_undo(self.writer.root(), &self.record, self.now).unwrap();
         let click = Click { now: self.now, ..Click::new(ResolutionKind::Undo, &self.record, run) };
-        let _ = previewed(&self.desk, &self.keeper, &click);
+        let _ = previewed(&self.desk, &self.writer, &click);
         shown
     }
 }
@@ -200,7 +200,7 @@ fn of_what_there_is_no_record_there_is_no_preview() {
         if let Some(bytes) = bytes {
             scene.desk.write(record.as_str(), bytes);
         }
-        let refused = previewed(&scene.desk, &scene.keeper, &Click::new(ResolutionKind::Undo, &record, "run-2"));
+        let refused = previewed(&scene.desk, &scene.writer, &Click::new(ResolutionKind::Undo, &record, "run-2"));
         assert!(
             matches!(
                 refused,
@@ -220,7 +220,7 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
         scene.edit("state: done", "state: open");
         let bytes = scene.desk.read("task/pay.md").into_bytes();
         let wish = Wish::done("pay", &bytes, run).with(|w| w.at = noon() + TimeDelta::minutes(minutes));
-        newer.insert(0, scene.keeper.apply_plan(wish.plan()).unwrap().id);
+        newer.insert(0, scene.writer.apply_plan(wish.plan()).unwrap().id);
     }
     let shown = scene.shown("run-4");
     assert_eq!((told(&shown).0, &shown.newer), (Some(409), &newer));
@@ -228,7 +228,7 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
         let record = scene.desk.records().into_iter().find(|(_, r)| r.draft.id == id).unwrap().0;
         let record = RecordPath::parse(&record).unwrap();
         let click = Click::new(ResolutionKind::Undo, &record, "run-5");
-        previewed(&scene.desk, &scene.keeper, &click).unwrap();
+        previewed(&scene.desk, &scene.writer, &click).unwrap();
         scene.edit("state: open", "state: done");
     }
     assert_eq!(told(&scene.shown("run-6")).0, None);
@@ -237,7 +237,7 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
 #[test]
 fn of_a_confirmed_proposal_the_confirmation_is_shown_as_what_to_undo() {
     let mut scene = Scene::new(|w| w.confidence = 0.1);
-    let confirmed = Click::new(ResolutionKind::Confirm, &scene.record, "run-2").ask(&scene.keeper).unwrap();
+    let confirmed = Click::new(ResolutionKind::Confirm, &scene.record, "run-2").ask(&scene.writer).unwrap();
     let shown = scene.shown("run-3");
     assert_eq!(told(&shown), (Some(409), None));
     let [by] = shown.followers.as_slice() else { panic!("{:?}", shown.followers) };
@@ -253,7 +253,7 @@ fn a_preview_needs_no_lock_and_no_keeper() {
     let (desk, record) = (scene.desk, scene.record);
     let other = desk.root();
     let held = preview::preview_undo(&other, &record, scene.now).unwrap();
-    drop(scene.keeper);
+    drop(scene.writer);
     assert_eq!(preview::preview_undo(&other, &record, scene.now).unwrap(), held);
 }
 
@@ -262,12 +262,12 @@ fn what_would_be_taken_back_in_the_tracker_is_what_the_undo_then_owes() {
     let desk = Desk::new();
     let more = format!("plane_issue_id: {ISSUE}\nplane_project_id: {PROJECT}\nparent_matter");
     desk.write("task/pay.md", TASK.replace("parent_matter", &more).as_bytes());
-    let keeper = desk.keeper().with_tracker(Some(TrackerSite::default()));
+    let writer = desk.writer().with_tracker(Some(TrackerSite::default()));
     let bytes = desk.read("task/pay.md").into_bytes();
-    let record = keeper.apply_plan(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
-    let shown = preview::preview_undo(keeper.root(), &record, noon()).unwrap();
-    let receipt = previewed(&desk, &keeper, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
+    let record = writer.apply_plan(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
+    let shown = preview::preview_undo(writer.root(), &record, noon()).unwrap();
+    let receipt = previewed(&desk, &writer, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
     let owed = desk.records()[receipt.record.as_str()].plane_action.clone();
     assert!(matches!(owed, Some(PlaneAction::RevertOwed { .. })) && shown.tracker == owed, "{:?}", shown.tracker);
-    assert_eq!(preview::preview_undo(keeper.root(), &record, noon()).unwrap().tracker, None, "it is undone");
+    assert_eq!(preview::preview_undo(writer.root(), &record, noon()).unwrap().tracker, None, "it is undone");
 }

@@ -155,7 +155,7 @@ fn steps(with_humans: bool) -> BoxedStrategy<Vec<Step>> {
 /// The vault under a story, and what it has done so far.
 struct Story {
     desk: Desk,
-    keeper: VaultWriter,
+    writer: VaultWriter,
     moment: i64,
     /// The changes that stand, the newest last.
     standing: Vec<(Touched, ActionReceipt)>,
@@ -180,8 +180,8 @@ impl Story {
         for other in ["shed", "farm"] {
             desk.write(&format!("matter/{other}.md"), b"---\ntype: matter\n---\n");
         }
-        let keeper = desk.keeper();
-        Self { desk, keeper, moment: 0, standing: Vec::new() }
+        let writer = desk.writer();
+        Self { desk, writer, moment: 0, standing: Vec::new() }
     }
 
     /// A plan from a signal; none where the router skips it.
@@ -224,9 +224,9 @@ impl Story {
     fn change(&mut self, name: &'static str, mutation: &Mutation) {
         let Some(plan) = self.plan(name, mutation, Ceiling::Act) else { return };
         let before = self.desk.read(name);
-        let receipt = self.keeper.apply_plan(plan.clone()).unwrap();
+        let receipt = self.writer.apply_plan(plan.clone()).unwrap();
         let after = self.desk.read(name);
-        assert!(self.keeper.apply_plan(plan).unwrap().repeated, "twice is once");
+        assert!(self.writer.apply_plan(plan).unwrap().repeated, "twice is once");
         assert_eq!(self.desk.read(name), after);
         if after != before {
             self.standing.push((touched(name, mutation), receipt));
@@ -235,19 +235,19 @@ impl Story {
 
     fn choose(&mut self, name: &'static str, proposed: &Mutation, chosen: &Mutation) {
         let Some(plan) = self.plan(name, proposed, Ceiling::Confirm) else { return };
-        let (pending, before) = (self.keeper.apply_plan(plan).unwrap(), self.desk.read(name));
+        let (pending, before) = (self.writer.apply_plan(plan).unwrap(), self.desk.read(name));
         assert_eq!(pending.landing, Disposition::Pending);
         let run = format!("choose-{}", self.moment);
         let click = Click::new(ResolutionKind::Confirm, &pending.record, &run);
         // Later than what it answers: what follows a record is named after its moment.
         let now = noon() + TimeDelta::milliseconds(1_000 * self.moment + 500);
         let click = Click { edited: Some(chosen.clone()), now, ..click };
-        match click.ask(&self.keeper) {
+        match click.ask(&self.writer) {
             Ok(receipt) => {
                 let record = &self.desk.records()[receipt.record.as_str()];
                 let edited = record.draft.answers.as_ref().unwrap().edited;
                 assert_eq!((edited, &record.draft.proposal.as_ref().unwrap().mutation), (chosen != proposed, chosen));
-                assert_eq!(click.ask(&self.keeper).unwrap(), ActionReceipt { repeated: true, ..receipt.clone() });
+                assert_eq!(click.ask(&self.writer).unwrap(), ActionReceipt { repeated: true, ..receipt.clone() });
                 if self.desk.read(name) != before {
                     self.standing.push((touched(name, chosen), receipt));
                 }
@@ -286,7 +286,7 @@ impl Story {
     fn click(&mut self, receipt: &ActionReceipt) -> Result<ActionReceipt, ResolutionError> {
         self.moment += 1;
         let run = format!("undo-{}", self.moment);
-        previewed(&self.desk, &self.keeper, &Click::new(ResolutionKind::Undo, &receipt.record, &run))
+        previewed(&self.desk, &self.writer, &Click::new(ResolutionKind::Undo, &receipt.record, &run))
     }
 
     fn human(&self, edit: Edit) {
@@ -318,7 +318,7 @@ impl Story {
     }
 
     fn end(self) {
-        settle(&self.keeper);
+        settle(&self.writer);
         self.desk.is_tidy();
     }
 }
@@ -516,7 +516,7 @@ fn a_member_that_a_human_took_out_again_is_shown_as_gone_and_an_undo_leaves_the_
     let receipt = story.standing[0].1.clone();
     let by_hand = task.replace("- Ann", "- Ann\n  - Kim # mine");
     story.desk.write(TASK, by_hand.as_bytes());
-    let shown = preview::preview_undo(story.keeper.root(), &receipt.record, noon()).unwrap();
+    let shown = preview::preview_undo(story.writer.root(), &receipt.record, noon()).unwrap();
     assert_eq!(
         (shown.fields[0].fate, &shown.fields[0].now),
         (FieldUndoOutcome::AsBefore, &Some(json!(["Ann", "Kim"])))

@@ -41,7 +41,7 @@ pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError>
     let own = |source| ApplyError::wrap_io(format!("{OWN_FOLDER}/"))(source);
     journal::remove_unfinished_files(root).map_err(own)?;
     let intents = journal::list_open_intents(root).map_err(own)?;
-    let mut turn = WriterState {
+    let mut state = WriterState {
         head: chain::read_head(root)?,
         synced: 0,
         next: journal::next_attempt_number(&intents),
@@ -56,54 +56,54 @@ pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError>
     for intent in intents {
         let resolved =
             recover_intent(root, &intent, RecoveryDirection::Done).map_err(ApplyError::wrap_io(intent.subject()))?;
-        queue_for_settling(root, &mut turn, intent, resolved).map_err(own)?;
+        queue_for_settling(root, &mut state, intent, resolved).map_err(own)?;
     }
     swap::remove_unknown_files(root, |name| known.contains(name)).map_err(own)?;
-    if turn.head.seq > 0 && !chain::has_written_head(root)? {
+    if state.head.seq > 0 && !chain::has_written_head(root)? {
         tracing::warn!(
-            records = turn.head.seq,
+            records = state.head.seq,
             "the head of the audit chain was lost and is taken from the records; whether some are missing at the end cannot be told"
         );
     }
-    if turn.head.seq > 0 {
-        chain::write_head(root, &turn.head).map_err(own)?;
+    if state.head.seq > 0 {
+        chain::write_head(root, &state.head).map_err(own)?;
         chain::sync_head(root).map_err(own)?;
-        turn.synced = turn.head.seq;
+        state.synced = state.head.seq;
     }
-    Ok(turn)
+    Ok(state)
 }
 
 impl VaultWriter {
     /// Takes an attempt back that failed after its intent was written.
     ///
     /// Where even that fails, the intent is kept and resolved before anything else is begun.
-    pub(crate) fn revert_intent(&self, turn: &mut WriterState, intent: ChangeIntent) {
+    pub(crate) fn revert_intent(&self, state: &mut WriterState, intent: ChangeIntent) {
         let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
-            .and_then(|resolved| queue_for_settling(self.root(), turn, intent.clone(), resolved));
+            .and_then(|resolved| queue_for_settling(self.root(), state, intent.clone(), resolved));
         if let Err(e) = resolved {
             tracing::error!(record = %intent.subject(), error = %e, "a change is half done, it is resolved before the next");
-            turn.stuck = Some(intent);
+            state.stuck = Some(intent);
         }
     }
 
     /// Keeps an attempt that was taken back: our content stood there for a moment, and whoever
     /// opened it then may still write into it. Its record never comes to be.
-    pub(crate) fn keep_reverted_intent(&self, turn: &mut WriterState, intent: ChangeIntent) {
+    pub(crate) fn keep_reverted_intent(&self, state: &mut WriterState, intent: ChangeIntent) {
         match swap::discard_file(self.root(), &intent.key.record_name()) {
-            Ok(()) => turn.keep_unsettled(intent),
+            Ok(()) => state.keep_unsettled(intent),
             Err(e) => {
                 tracing::error!(record = %intent.subject(), error = %e, "failed to drop a record, nothing is begun before");
-                turn.stuck = Some(intent);
+                state.stuck = Some(intent);
             }
         }
     }
 
-    pub(super) fn recover_stuck_intent(&self, turn: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
+    pub(super) fn recover_stuck_intent(&self, state: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
         let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
-            .and_then(|resolved| queue_for_settling(self.root(), turn, intent.clone(), resolved));
+            .and_then(|resolved| queue_for_settling(self.root(), state, intent.clone(), resolved));
         resolved.map_err(|e| {
             let error = ApplyError::wrap_io(intent.subject())(e);
-            turn.stuck = Some(intent);
+            state.stuck = Some(intent);
             error
         })
     }
@@ -168,15 +168,15 @@ fn has_staged_record(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<bool
 /// Counts what was filed, drops the record of what was not, and keeps what was displaced.
 fn queue_for_settling(
     root: &VaultRoot,
-    turn: &mut WriterState,
+    state: &mut WriterState,
     intent: ChangeIntent,
     resolved: IntentOutcome,
 ) -> io::Result<()> {
     match (resolved, intent.filing()) {
-        (IntentOutcome::Filed, Some(filing)) => turn.head = turn.head.clone().advance_to(filing),
+        (IntentOutcome::Filed, Some(filing)) => state.head = state.head.clone().advance_to(filing),
         (IntentOutcome::Filed | IntentOutcome::Dropped | IntentOutcome::Unfiled, _) => {}
     }
     swap::discard_file(root, &intent.key.record_name())?;
-    turn.keep_unsettled(intent);
+    state.keep_unsettled(intent);
     Ok(())
 }

@@ -57,10 +57,10 @@ pub(super) struct KnownLedger {
 
 impl OpenLedger {
     /// Whether the files are still those that were opened; `None` if so.
-    pub(super) fn detect_change(&self, place: &LedgerPaths) -> Result<Option<KnownLedger>, LedgerError> {
+    pub(super) fn detect_change(&self, paths: &LedgerPaths) -> Result<Option<KnownLedger>, LedgerError> {
         // Files of a folder that is away are neither deleted nor replaced.
-        place.check_folders()?;
-        let present = LedgerFileIdentity::read(&place.database, &place.marker)?;
+        paths.check_folders()?;
+        let present = LedgerFileIdentity::read(&paths.database, &paths.marker)?;
         if present == self.identity {
             return Ok(None);
         }
@@ -70,112 +70,112 @@ impl OpenLedger {
 
 /// Opens the ledger that ought to be there, or says why there is none.
 pub(super) async fn open_ledger(
-    place: &LedgerPaths,
+    paths: &LedgerPaths,
     known: Option<&KnownLedger>,
     now: DateTime<Utc>,
 ) -> Result<OpenLedger, LedgerError> {
-    let _lock = MarkerLock::acquire(&place.marker).await?;
-    let stored = LedgerMarker::read(&place.marker)?;
+    let _lock = MarkerLock::acquire(&paths.marker).await?;
+    let stored = LedgerMarker::read(&paths.marker)?;
     let Some(marker) = stored.clone().or_else(|| known.map(|known| LedgerMarker::new(known.id.clone()))) else {
-        return open_without_marker(place, now).await;
+        return open_without_marker(paths, now).await;
     };
     if let Some(loss) = &marker.lost {
-        return wait_out_loss(place, &marker, loss, now).await;
+        return wait_out_loss(paths, &marker, loss, now).await;
     }
-    let before = LedgerFileIdentity::read(&place.database, &place.marker)?;
+    let before = LedgerFileIdentity::read(&paths.database, &paths.marker)?;
     if known.is_some_and(|known| known.replaced && known.id == marker.ledger) {
-        return declare_loss(place, marker, "its files were deleted or replaced while in use", now);
+        return declare_loss(paths, marker, "its files were deleted or replaced while in use", now);
     }
     if !before.has_database() {
-        return declare_loss(place, marker, "the file is missing", now);
+        return declare_loss(paths, marker, "the file is missing", now);
     }
-    match LedgerStore::open(&place.database).await? {
+    match LedgerStore::open(&paths.database).await? {
         LedgerFileKind::Ledger(store, id) if id == marker.ledger => {
             if stored.is_none() {
-                marker.write(&place.marker)?;
+                marker.write(&paths.marker)?;
             }
-            finish_opening(place, store, id, Some(&before))
+            finish_opening(paths, store, id, Some(&before))
         }
         LedgerFileKind::Ledger(store, _) => {
             store.close().await;
-            declare_loss(place, marker, "it is not the one that the marker names", now)
+            declare_loss(paths, marker, "it is not the one that the marker names", now)
         }
-        LedgerFileKind::Empty => declare_loss(place, marker, "the file is empty", now),
-        LedgerFileKind::Foreign => declare_loss(place, marker, "the file is a database of something else", now),
+        LedgerFileKind::Empty => declare_loss(paths, marker, "the file is empty", now),
+        LedgerFileKind::Foreign => declare_loss(paths, marker, "the file is a database of something else", now),
     }
 }
 
-/// Begins a new ledger in place of one that is lost; the old files are kept beside it.
-pub(super) async fn begin_new_ledger(place: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
-    let _lock = MarkerLock::acquire(&place.marker).await?;
-    create_ledger(place, now).await
+/// Begins a new ledger in paths of one that is lost; the old files are kept beside it.
+pub(super) async fn begin_new_ledger(paths: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
+    let _lock = MarkerLock::acquire(&paths.marker).await?;
+    create_ledger(paths, now).await
 }
 
-async fn open_without_marker(place: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
-    let before = LedgerFileIdentity::read(&place.database, &place.marker)?;
+async fn open_without_marker(paths: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
+    let before = LedgerFileIdentity::read(&paths.database, &paths.marker)?;
     if !before.has_database() {
-        return create_ledger(place, now).await;
+        return create_ledger(paths, now).await;
     }
-    match LedgerStore::open(&place.database).await? {
+    match LedgerStore::open(&paths.database).await? {
         LedgerFileKind::Ledger(store, id) => {
-            LedgerMarker::new(id.clone()).write(&place.marker)?;
-            finish_opening(place, store, id, Some(&before))
+            LedgerMarker::new(id.clone()).write(&paths.marker)?;
+            finish_opening(paths, store, id, Some(&before))
         }
-        LedgerFileKind::Empty => create_ledger(place, now).await,
+        LedgerFileKind::Empty => create_ledger(paths, now).await,
         LedgerFileKind::Foreign => Err(LedgerError::Damaged {
-            path: place.database.clone(),
+            path: paths.database.clone(),
             why: "it is a database of something else".to_owned(),
         }),
     }
 }
 
 async fn wait_out_loss(
-    place: &LedgerPaths,
+    paths: &LedgerPaths,
     marker: &LedgerMarker,
     loss: &LedgerLoss,
     now: DateTime<Utc>,
 ) -> Result<OpenLedger, LedgerError> {
     let (noticed_at, clears_at) = loss_clears_at(loss.noticed_at, now);
     if now >= clears_at {
-        return create_ledger(place, now).await;
+        return create_ledger(paths, now).await;
     }
     if noticed_at != loss.noticed_at {
         let lost = Some(LedgerLoss { noticed_at, why: loss.why.clone() });
-        LedgerMarker { lost, ..marker.clone() }.write(&place.marker)?;
+        LedgerMarker { lost, ..marker.clone() }.write(&paths.marker)?;
     }
-    Err(LedgerError::Lost { path: place.database.clone(), why: loss.why.clone(), clears_at })
+    Err(LedgerError::Lost { path: paths.database.clone(), why: loss.why.clone(), clears_at })
 }
 
 fn declare_loss(
-    place: &LedgerPaths,
+    paths: &LedgerPaths,
     marker: LedgerMarker,
     why: &str,
     now: DateTime<Utc>,
 ) -> Result<OpenLedger, LedgerError> {
     let (noticed_at, clears_at) = loss_clears_at(now, now);
     let lost = Some(LedgerLoss { noticed_at, why: why.to_owned() });
-    LedgerMarker { lost, ..marker }.write(&place.marker)?;
-    Err(LedgerError::Lost { path: place.database.clone(), why: why.to_owned(), clears_at })
+    LedgerMarker { lost, ..marker }.write(&paths.marker)?;
+    Err(LedgerError::Lost { path: paths.database.clone(), why: why.to_owned(), clears_at })
 }
 
 /// The marker comes last: a crash before it leaves either a first boot or a loss, as it was.
-async fn create_ledger(place: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
-    rename_lost_files(&place.database, now)?;
-    let (store, id) = LedgerStore::create(&place.database).await?;
-    sync_folder(&place.database)?;
-    LedgerMarker::new(id.clone()).write(&place.marker)?;
-    finish_opening(place, store, id, None)
+async fn create_ledger(paths: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
+    rename_lost_files(&paths.database, now)?;
+    let (store, id) = LedgerStore::create(&paths.database).await?;
+    sync_folder(&paths.database)?;
+    LedgerMarker::new(id.clone()).write(&paths.marker)?;
+    finish_opening(paths, store, id, None)
 }
 
 fn finish_opening(
-    place: &LedgerPaths,
+    paths: &LedgerPaths,
     store: LedgerStore,
     id: String,
     before: Option<&LedgerFileIdentity>,
 ) -> Result<OpenLedger, LedgerError> {
-    let identity = LedgerFileIdentity::read(&place.database, &place.marker)?;
+    let identity = LedgerFileIdentity::read(&paths.database, &paths.marker)?;
     if before.is_some_and(|before| !before.has_same_database(&identity)) {
-        return Err(LedgerError::Changed { path: place.database.clone() });
+        return Err(LedgerError::Changed { path: paths.database.clone() });
     }
     Ok(OpenLedger { store, id, identity })
 }

@@ -21,7 +21,7 @@ async fn filled(home: &Home) {
     for n in 0..200 {
         granted(ledger.reserve(&about(format!("{n}"), &format!("task/{n}.md"), "matter/m.md"), at(0)).await);
     }
-    ledger.turn.into_inner().opened.unwrap().store.close().await;
+    ledger.session.into_inner().opened.unwrap().store.close().await;
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_full_disk_refuses_and_counts_nothing_until_there_is_space() {
     let ledger = home.ledger(wide());
     granted(ledger.reserve(&infra("first"), at(0)).await);
     {
-        let mut turn = ledger.turn.lock().await;
-        let db = turn.opened.as_mut().unwrap().store.connection();
+        let mut session = ledger.session.lock().await;
+        let db = session.opened.as_mut().unwrap().store.connection();
         let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *db).await.unwrap();
         let limit = format!("PRAGMA max_page_count = {pages}");
         sqlx::raw_sql(sqlx::AssertSqlSafe(limit)).execute(db).await.unwrap();

@@ -11,7 +11,7 @@ async fn used(home: &Home) {
 
 /// Closes the file, as the end of the process would.
 async fn close(ledger: Ledger) {
-    if let Some(opened) = ledger.turn.into_inner().opened {
+    if let Some(opened) = ledger.session.into_inner().opened {
         opened.store.close().await;
     }
 }
