@@ -1,9 +1,9 @@
 //! Previews an undo: what it would do now.
 //!
 //! It only reads and takes no lock, so any process that can read the vault may use it. It plans with the code of the
-//! undo itself ([`crate::action::resolve`], `Plan::prepare`) and stops before anything is staged. So the undo can differ
-//! from its preview only by what people write in between. The values are those of the vault; all of them are untrusted
-//! text.
+//! undo itself ([`crate::action::resolve`], `Plan::prepare`) and stops before anything is staged. So the undo can
+//! differ from its preview only by what people write in between. The values are those of the vault; all of them are
+//! untrusted text.
 
 use crate::action::apply::read_and_prepare;
 use crate::action::chain;

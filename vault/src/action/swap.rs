@@ -149,7 +149,7 @@ pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<boo
     }
     match inspect_staged(root, swap)? {
         StagedContent::New | StagedContent::Absent => {}
-        // Our content was edited between the comparison and the swap back. These are two people; both versions are kept.
+        // Our content was edited between the comparison and the swap back: two people, and both versions are kept.
         StagedContent::Old | StagedContent::Human => {
             keep_conflict(root, swap, swap.name)?;
         }
@@ -216,7 +216,7 @@ fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Res
             Ok(()) => {
                 durable::sync_folder(&conflicts)?;
                 let kept = format!("{CONFLICTS}/{name}");
-                tracing::warn!(record = %swap.target, kept, "two people edited the record at once; both versions are kept");
+                tracing::warn!(record = %swap.target, kept, "two people edited at once; both versions are kept");
                 return Ok(kept);
             }
             Err(Errno::EXIST) => {}

@@ -270,7 +270,7 @@ fn an_answer_about_a_task_that_is_gone_or_broken_says_which_file() {
     assert!(refused.http_status() == 422 && refused.to_string().starts_with("task/pay.md: "), "{refused}");
     std::fs::remove_file(desk.file("task/pay.md")).unwrap();
     let refused = refusal(click.ask(&writer));
-    assert_eq!((refused.http_status(), refused.to_string().as_str()), (422, "task/pay.md: not there"));
+    assert_eq!((refused.http_status(), refused.to_string().as_str()), (422, "task/pay.md: does not exist"));
     desk.write("task/pay.md", TASK.replace("state: open", "state: done").as_bytes());
     click.ask(&writer).unwrap();
     assert_eq!(desk.read("task/pay.md"), TASK);

@@ -92,7 +92,7 @@ fn a_file_that_changed_since_it_was_judged_is_not_touched() {
     assert_eq!(desk.records().len(), 0, "nor is a human offered a change to it");
     std::fs::remove_file(desk.file("task/pay.md")).unwrap();
     let error = writer.apply_plan(plan).unwrap_err();
-    assert_eq!(error.to_string(), "task/pay.md: not there");
+    assert_eq!(error.to_string(), "task/pay.md: does not exist");
     desk.is_tidy();
 }
 

@@ -1,8 +1,7 @@
-//! What a human does at exactly the wrong moment, one moment after the other.
+//! Edits by people at exactly the wrong moment, one moment after the other.
 //!
-//! A hook on a crash point plays the human, so every interleaving here happens every time. Each of
-//! them would lose an edit, or leave a change without its record, if the file were read, compared
-//! and renamed over.
+//! A hook on a crash point plays the person, so every interleaving here happens in every run. A writer that reads,
+//! compares and renames over the file would lose an edit in each of them, or leave a change without its record.
 
 #[path = "../../../tests/write_path/desk.rs"]
 #[allow(dead_code, reason = "these tests need a part of what is shared")]

@@ -203,7 +203,7 @@ fn a_file_that_is_whole_is_hinted_at_once_and_one_that_may_change_further_waits(
     pending.add_reported(Path::new("/vault"), event(CLOSED, "signal/s.md"));
     let named = |paths: &[&str]| paths.iter().map(|p| RecordPath::parse(p).unwrap()).collect::<BTreeSet<_>>();
     let first = pending.next().unwrap();
-    // Where the machine was so slow that the wait was over, both come together.
+    // On a machine so slow that the wait was over, both come at once.
     if begun.elapsed() < pending::DEBOUNCE / 2 {
         assert_eq!(first.paths, named(&["signal/s.md", "task/saved.md"]));
         assert_eq!(pending.next().unwrap().paths, named(&["task/written.md"]));

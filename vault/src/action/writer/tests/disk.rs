@@ -10,7 +10,7 @@ use crate::files::crash::hook;
 use std::path::PathBuf;
 use steward_domain::record::path::RecordPath;
 
-/// Lets the folder of records be no folder, so that filing fails however privileged we are.
+/// Replaces the folder of records by a file, so that filing fails whatever our privileges are.
 fn block(desk: &Desk) -> impl FnOnce() + 'static {
     let events = desk.file("event");
     move || {
@@ -99,7 +99,7 @@ fn a_lost_staged_record_is_put_right_where_it_can_be_and_named_where_not() {
         if edited {
             save_over(&path, &done(BOB));
             let message = crate::action::writer::VaultWriter::lock(desk.root()).unwrap_err().to_string();
-            assert!(message.contains("task/pay.md: was changed, and the record of that is lost"), "{message}");
+            assert!(message.contains("task/pay.md: was changed, but its audit record is lost"), "{message}");
             assert!(message.contains("then remove .steward/journal/000000000001-"), "{message}");
         } else {
             let writer = desk.writer();

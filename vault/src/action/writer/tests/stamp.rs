@@ -1,4 +1,4 @@
-//! A human at exactly the wrong moment of a stamp.
+//! Edits by people at exactly the wrong moment of a timestamp write-back.
 
 use super::desk::{stamp, stamped};
 use super::*;
@@ -10,7 +10,7 @@ fn stamp_pay(writer: &VaultWriter) -> Result<TimestampWriteOutcome, TimestampWri
     done
 }
 
-/// Nothing was filed and, once settled, nothing is left.
+/// Checks that nothing was filed and that, once settled, nothing is left.
 fn is_clean(desk: &Desk, writer: &VaultWriter) {
     settle(writer);
     assert_eq!((desk.records().len(), desk.conflicts().len()), (0, 0));
