@@ -132,7 +132,7 @@ impl VaultRoot {
         }
     }
 
-    /// Opens the folder of a new record, and creates it if it is missing. Also returns the record's name in that folder.
+    /// Opens the folder of a new record, and creates it if it is missing. Also returns the record's name in there.
     pub(crate) fn make_folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
         match path.file_name().split_once('/') {
             None => Ok((self.make_folder(path.kind().folder())?, path.file_name())),

@@ -1,8 +1,8 @@
-//! How far our own records have come, written into their own fields.
+//! Writes the status of our own records into their fields.
 //!
-//! A stream event is new, extracted or parked; a signal is unrouted, applied or skipped. That is
-//! bookkeeping and no decision, so no audit record is filed; the file changes by the one write path
-//! all the same, because a human may have it open.
+//! A stream event is new, extracted or parked. A signal is unrouted, applied or skipped. A status is bookkeeping and
+//! not a decision, so no audit record is filed. The file still changes by the one write path, because a person may have
+//! it open.
 
 use crate::action::apply::NewContent;
 use crate::action::writer::{ApplyError, VaultWriter};
@@ -11,13 +11,13 @@ use steward_domain::record::frontmatter::{self, FieldEdit};
 use steward_domain::record::path::RecordPath;
 
 impl VaultWriter {
-    /// Changes fields of a stream event, a signal or an instinct; whether anything had to be written.
+    /// Changes fields of a stream event, a signal or an instinct; returns whether anything was written.
     ///
     /// # Errors
-    /// [`ApplyError`]: of other kinds of records nothing is changed this way; asking again is safe.
+    /// [`ApplyError`], also for any other kind of record. Calling again is safe.
     pub fn update_status_fields(&self, target: &RecordPath, edits: &[FieldEdit]) -> Result<bool, ApplyError> {
         if !target.kind().is_ours() {
-            return Err(ApplyError::Form(format!("{target}: not a record whose standing is ours to note")));
+            return Err(ApplyError::Form(format!("{target}: not a stream event, signal or instinct")));
         }
         let mut state = self.lock_state()?;
         let current = self.root().read_file(target)?;

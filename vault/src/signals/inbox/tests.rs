@@ -159,7 +159,7 @@ fn a_file_whose_writer_writes_on_after_it_was_put_away_comes_back() {
         assert!(inbox.return_file(&moved).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "half");
         assert!(!inbox.return_file(&moved).unwrap());
-        // What a human puts there in its place is theirs.
+        // A file that a person puts in its place stays there.
         let dropped = inbox.list_waiting_files().unwrap().remove(0);
         let moved = inbox.move_to_done(&[dropped], day()).unwrap().pop().unwrap();
         let done = dir.path().join("inbox/done/2026-11-21/a.eml");

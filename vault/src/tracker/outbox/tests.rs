@@ -1,4 +1,4 @@
-//! What is noted of a delivery survives, and what is owed follows from the records alone.
+//! The progress of a delivery is kept until it is removed, and a damaged file is named with the fix.
 
 use super::*;
 use chrono::TimeDelta;
