@@ -1,9 +1,8 @@
-//! The reversibility drill: every class of change is made on a canary and taken back, and the bytes are compared.
+//! The reversibility drill: every class of change is made on a canary and undone, and the bytes are compared.
 //!
-//! The canaries lie in a vault of their own that is made anew for each drill, so that neither the records nor
-//! the audit chain of people's vaults ever see them. A change takes the way of any other: a signal is routed, the
-//! writer applies the plan and answers the undo. What is found here goes to the calibration of trust, which lowers
-//! the class.
+//! The canaries lie in a vault of their own that is created anew for each drill. So neither the records nor the audit
+//! chain of a person's vault are touched. A change takes the usual path: a signal is routed, and the vault writer
+//! applies the plan and the undo. The results go to the calibration of trust, which demotes a class that fails.
 
 use crate::action::resolve::{IncomingResolution, ResolutionError};
 use crate::action::writer::{ApplyError, LockError, VaultWriter};

@@ -1,8 +1,8 @@
 //! Files audit records that change nothing: manual outcomes and changes of trust.
 //!
-//! A manual outcome says that a person carried out a proposal by hand, or reverted a change by hand. Such a record takes
-//! the one write path and gets a number in the chain. It is named after the record that it follows, so repeated calls
-//! file it once.
+//! A manual outcome says that a person carried out a proposal by hand, or reverted a change by hand. Such a record
+//! takes the one write path and gets a number in the chain. It is named after the record that it follows, so repeated
+//! calls file it once.
 
 use crate::action::chain;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};

@@ -1,15 +1,15 @@
-//! Finding the ledger: is the one that ought to be there there, and if not, what then.
+//! Opens the expected ledger, or decides what to do if it is not there.
 //!
-//! | marker | file | then |
+//! | marker | file | outcome |
 //! |---|---|---|
-//! | none | none, or empty | first boot: create both |
+//! | none | none, or empty | first start: create both |
 //! | none | a ledger | adopt it: write the marker |
 //! | names it | that ledger | open it |
-//! | names it | missing, empty, another, or replaced while in use | lost |
-//! | lost | anything | refuse until a day has passed, then begin anew |
+//! | names it | missing, empty, another, or replaced while in use | the ledger is lost |
+//! | lost | anything | refuse for a day, then create a new ledger |
 //!
-//! A ledger that counts as lost stays lost even if its file comes back: nobody can tell whether
-//! calls are missing from it. All of this happens under the marker's lock.
+//! A lost ledger stays lost even if its file comes back, because calls may be missing from it. All of this happens
+//! under the marker's lock.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use super::files::{LedgerFileIdentity, rename_lost_files, sync_folder};
 use super::marker::{LedgerLoss, LedgerMarker, MarkerLock};
 use super::store::{LedgerFileKind, LedgerStore};
 
-/// Where the ledger and its marker lie.
+/// The paths of the ledger and its marker.
 #[derive(Debug)]
 pub(super) struct LedgerPaths {
     pub(super) database: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct LedgerPaths {
 }
 
 impl LedgerPaths {
-    /// Makes sure that both folders are there.
+    /// Checks that both folders exist.
     fn check_folders(&self) -> Result<(), LedgerError> {
         for file in [&self.database, &self.marker] {
             let folder = file.parent().unwrap_or(file);
@@ -39,7 +39,7 @@ impl LedgerPaths {
     }
 }
 
-/// The right ledger, open.
+/// The expected ledger, open.
 #[derive(Debug)]
 pub(super) struct OpenLedger {
     pub(super) store: LedgerStore,
@@ -51,14 +51,14 @@ pub(super) struct OpenLedger {
 #[derive(Clone, Debug)]
 pub(super) struct KnownLedger {
     pub(super) id: String,
-    /// Its files were deleted or replaced while they were open.
+    /// Whether its files were deleted or replaced while they were open.
     pub(super) replaced: bool,
 }
 
 impl OpenLedger {
-    /// Whether the files are still those that were opened; `None` if so.
+    /// Detects whether the files are no longer those that were opened; `None` if they are the same.
     pub(super) fn detect_change(&self, paths: &LedgerPaths) -> Result<Option<KnownLedger>, LedgerError> {
-        // Files of a folder that is away are neither deleted nor replaced.
+        // If a folder is missing, its files do not count as deleted or replaced.
         paths.check_folders()?;
         let present = LedgerFileIdentity::read(&paths.database, &paths.marker)?;
         if present == self.identity {
@@ -68,7 +68,7 @@ impl OpenLedger {
     }
 }
 
-/// Opens the ledger that ought to be there, or says why there is none.
+/// Opens the expected ledger, or returns why it cannot be used.
 pub(super) async fn open_ledger(
     paths: &LedgerPaths,
     known: Option<&KnownLedger>,
@@ -105,7 +105,7 @@ pub(super) async fn open_ledger(
     }
 }
 
-/// Begins a new ledger in paths of one that is lost; the old files are kept beside it.
+/// Creates a new ledger in place of a lost one. The old files are kept beside it.
 pub(super) async fn begin_new_ledger(paths: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
     let _lock = MarkerLock::acquire(&paths.marker).await?;
     create_ledger(paths, now).await
@@ -158,7 +158,7 @@ fn declare_loss(
     Err(LedgerError::Lost { path: paths.database.clone(), why: why.to_owned(), clears_at })
 }
 
-/// The marker comes last: a crash before it leaves either a first boot or a loss, as it was.
+/// Creates a new ledger. The marker comes last, so a crash before it leaves a first start or a loss as it was.
 async fn create_ledger(paths: &LedgerPaths, now: DateTime<Utc>) -> Result<OpenLedger, LedgerError> {
     rename_lost_files(&paths.database, now)?;
     let (store, id) = LedgerStore::create(&paths.database).await?;
