@@ -284,7 +284,9 @@ enum SwapSettlement {
     NotYet,
     Forgotten,
     /// A person edited the displaced file; `again` if the swap has to be checked once more.
-    Edited { again: bool },
+    Edited {
+        again: bool,
+    },
 }
 
 /// The fix for an error of the disk, as the end of a message; empty if none is known.

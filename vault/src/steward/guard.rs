@@ -223,7 +223,11 @@ impl Ledger {
     }
 
     /// Closes the file after an error, so that the next call opens and checks it anew.
-    async fn close_on_error<T>(&self, session: &mut LedgerSession, result: LedgerSqlResult<T>) -> Result<T, LedgerError> {
+    async fn close_on_error<T>(
+        &self,
+        session: &mut LedgerSession,
+        result: LedgerSqlResult<T>,
+    ) -> Result<T, LedgerError> {
         if result.is_err()
             && let Some(opened) = session.opened.take()
         {
