@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brake_that_cannot_be_read_counts_as_pulled() {
+    fn a_stop_file_that_cannot_be_checked_counts_as_a_stop() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(OWN_FOLDER), "a file where a folder should be").unwrap();
         assert!(is_stopped(&VaultRoot::open(dir.path()).unwrap()));

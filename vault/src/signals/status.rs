@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standing_of_a_signal_and_of_an_event_is_noted_once_and_nothing_is_filed() {
+    fn the_status_of_a_signal_and_of_an_event_is_written_once_and_nothing_is_filed() {
         let (dir, writer) = vault();
         for path in ["signal/s.md", "stream/mail/e.md"] {
             let record = RecordPath::parse(path).unwrap();

@@ -1,4 +1,4 @@
-//! Undo, confirm and dismiss, as people click them: twice, late, at once, and over their own edits.
+//! Resolutions by people: undo, confirm and dismiss, clicked twice, late, at once, and over their own edits.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, live, noon, settle};
 use chrono::TimeDelta;

@@ -1,4 +1,5 @@
-//! What humans did by hand is filed once, whoever looks at the same time, and never beside a click for the same thing.
+//! A manual outcome is filed once, even by several comparisons at once, and never beside a confirmation of the same
+//! change.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, noon, settle};
 use chrono::TimeDelta;

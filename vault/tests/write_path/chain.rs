@@ -1,4 +1,4 @@
-//! The audit chain: what `audit verify` finds, and what it does not cry out about.
+//! The audit chain: the faults that `audit verify` finds, and the cases in which it must find none.
 
 use crate::desk::{Click, Desk, TASK, Wish, faults, names, noon, settle, try_lock};
 use chrono::TimeDelta;
@@ -35,12 +35,12 @@ fn tampered(what: &str, tamper: impl Fn(&Desk, &[RecordPath])) -> Vec<String> {
     tamper(&desk, &paths);
     let found = verify_chain(&desk.root()).unwrap();
     assert!(!found.faults.is_empty(), "{what}: not found");
-    assert_eq!(told(&known(desk.root())), told(&found), "{what}: the index tells the same");
+    assert_eq!(summary(&known(desk.root())), summary(&found), "{what}: the index finds the same");
     assert!(!found.head_unknown, "{what}");
     found.faults
 }
 
-/// What the index tells once it has read every file.
+/// The verification by the index, after it has read every file.
 fn known(root: VaultRoot) -> ChainVerification {
     let state = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -51,8 +51,8 @@ fn known(root: VaultRoot) -> ChainVerification {
     })
 }
 
-/// Its numbers and faults; of files that are no records at all only that they are there.
-fn told(found: &ChainVerification) -> (u64, bool, Vec<&str>) {
+/// The numbers and faults of a verification. Files that are not records at all only count.
+fn summary(found: &ChainVerification) -> (u64, bool, Vec<&str>) {
     let is_no_record = |fault: &str| fault.starts_with("unreadable: ") || fault.contains("not the name of a record");
     let faults = found.faults.iter().map(|fault| if is_no_record(fault) { "no record" } else { fault });
     let mut faults: Vec<&str> = faults.collect();
@@ -200,7 +200,7 @@ fn without_its_head_a_chain_goes_on_and_says_what_it_cannot_tell() {
     let writer = desk.writer();
     five(&desk, &writer);
     drop(writer);
-    // What a clone of the vault has: everything but our own folder.
+    // A clone of the vault has everything but our own folder.
     std::fs::remove_dir_all(desk.file(".steward")).unwrap();
     let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.head_unknown, found.faults.as_slice(), found.records), (true, [].as_slice(), 5));
@@ -213,7 +213,7 @@ fn without_its_head_a_chain_goes_on_and_says_what_it_cannot_tell() {
 }
 
 #[test]
-fn a_head_that_cannot_be_read_is_named_with_its_mend() {
+fn a_head_that_cannot_be_read_is_named_with_its_fix() {
     let desk = Desk::new();
     let writer = desk.writer();
     five(&desk, &writer);

@@ -1,4 +1,4 @@
-//! A steward's own change: once, exactly, and only over the content that was judged.
+//! A steward's change: it is made once, exactly, and only if the file holds the judged content.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, noon, settle};
 use chrono::TimeDelta;
@@ -14,7 +14,7 @@ use steward_domain::steward::clerk::Judgement;
 use steward_vault::action::writer::ApplyError;
 use steward_vault::gates::stop::{self, FleetStop};
 
-/// Tasks as people write them: what stands before, and the same with the state changed.
+/// Tasks as people write them: a name, the text before, and the text with the state changed.
 fn documents() -> Vec<(&'static str, String, String)> {
     let change = |name, before: &str, from: &str, to: &str| (name, before.to_owned(), before.replacen(from, to, 1));
     let crlf = TASK.replace('\n', "\r\n");
@@ -166,7 +166,7 @@ fn the_changed_file_keeps_its_permissions_and_its_owner() {
     for mode in [0o600, 0o644, 0o664, 0o640] {
         let desk = Desk::new();
         std::fs::set_permissions(desk.file("task/pay.md"), std::fs::Permissions::from_mode(mode)).unwrap();
-        // Another owner, where we may give files away at all.
+        // Another owner, if this user may change owners.
         let given = std::os::unix::fs::chown(desk.file("task/pay.md"), Some(12_345), Some(12_346)).is_ok();
         let writer = desk.writer();
         let receipt = writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
@@ -201,7 +201,7 @@ fn a_file_of_another_user_is_changed_only_if_they_can_still_write_it() {
     std::fs::copy(std::env::current_exe().unwrap(), &test).unwrap();
     let refusal = "task/pay.md: belongs to another user, who could no longer write it after a change: run Steward as the \
                    user who owns the vault, or share the files through a group that may write them";
-    for (mode, group, said) in
+    for (mode, group, outcome) in
         [(0o644, 0, refusal), (0o666, 0, refusal), (0o644, NOBODY, refusal), (0o664, NOBODY, "done")]
     {
         let desk = Desk::new();
@@ -218,14 +218,14 @@ fn a_file_of_another_user_is_changed_only_if_they_can_still_write_it() {
             .unwrap();
         let out = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            out.contains(&format!("<{said}>")),
+            out.contains(&format!("<{outcome}>")),
             "{mode:o} {group}: {out}{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(desk.read("task/pay.md").contains("state: done"), said == "done");
+        assert_eq!(desk.read("task/pay.md").contains("state: done"), outcome == "done");
         let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
         assert_eq!((now.gid(), now.mode() & 0o777), (group, mode));
-        assert_eq!(desk.records().len(), usize::from(said == "done"));
+        assert_eq!(desk.records().len(), usize::from(outcome == "done"));
     }
 }
 

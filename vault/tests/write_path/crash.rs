@@ -1,7 +1,7 @@
-//! The power goes out at every point of every way to write, and once more while that is mended.
+//! A power cut at every crash point of every flow, and a second one during the recovery.
 //!
-//! A child process carries one way out and kills itself at the point; this process then plays the
-//! restart: it recovers, does the same again, and looks at what there is.
+//! A child process runs one flow and kills itself at the point. This process then plays the restart: it recovers, runs
+//! the flow again, and checks the files.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, stamp, stamped, task};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ const SIGKILL: i32 = 9;
 const LATE: &str = "late words of a human\n";
 const OVER: &str = "words of another human, who saved over ours\n";
 
-/// The ways to write, as the child is told.
+/// The flows, by the names that the child gets.
 const FLOWS: [&str; 9] = ["live", "undo", "confirm", "dismiss", "shadow", "late", "stamp", "late-stamp", "two-humans"];
 
 fn wish(flow: &str) -> Wish {
@@ -38,11 +38,11 @@ fn first_record() -> RecordPath {
     wish("live").plan().draft().record_path().unwrap()
 }
 
-/// Does one thing, and says whether it had been done before; the same call again after a crash is the retry.
+/// Runs one flow; returns whether it had been done before. The same call after a crash is the retry.
 fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
     let click = |kind| {
-        let answer = Click::new(kind, &first_record(), "run-2").ask(writer);
-        answer.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+        let resolved = Click::new(kind, &first_record(), "run-2").ask(writer);
+        resolved.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
     };
     match flow {
         "live" | "shadow" | "late" | "two-humans" => {
@@ -59,7 +59,7 @@ fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
     }
 }
 
-/// What must be there before the flow begins: the action that is answered.
+/// Prepares the vault for a flow: a resolution needs an action.
 fn prepare(desk: &Desk, flow: &str) {
     if ["undo", "confirm", "dismiss"].contains(&flow) {
         let writer = desk.writer();
@@ -88,7 +88,7 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     settle(&writer);
 }
 
-/// Runs the child; whether it died at its point.
+/// Runs the child; returns whether it died at its point.
 fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::a_child_runs_one_flow_and_dies_where_it_is_told"])
@@ -103,7 +103,7 @@ fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
     status.signal() == Some(SIGKILL)
 }
 
-/// The restart after a crash: what must hold right then, and after the same was done again.
+/// The restart after a crash: checks the vault right then, and again after the flow was repeated.
 fn restart(desk: &Desk, flow: &str, what: &str) {
     let original = TASK.to_owned();
     let done = TASK.replace("state: open", "state: done");
@@ -137,7 +137,7 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
     desk.is_tidy();
 }
 
-/// A stamp is there or not, and nothing of it is filed; a late edit is never lost.
+/// A timestamp write-back is in place or not, and no record is filed for it. A late edit is never lost.
 fn restart_stamp(desk: &Desk, what: &str) {
     let writer = desk.writer();
     settle(&writer);
@@ -152,7 +152,7 @@ fn restart_stamp(desk: &Desk, what: &str) {
     desk.is_tidy();
 }
 
-/// Two edits that cannot both stand in one file are both kept.
+/// Two edits that cannot both be in one file are both kept.
 fn restart_two_humans(desk: &Desk, what: &str) {
     let writer = desk.writer();
     settle(&writer);
@@ -168,7 +168,7 @@ fn restart_two_humans(desk: &Desk, what: &str) {
     desk.is_tidy();
 }
 
-/// A late edit is never lost, whichever way the change itself ended.
+/// A late edit is never lost, however the change itself ended.
 fn restart_late(desk: &Desk, what: &str) {
     let writer = desk.writer();
     let filed = desk.records().len();
@@ -177,7 +177,7 @@ fn restart_late(desk: &Desk, what: &str) {
     let wrote = now.contains(LATE);
     assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}: there was only one human");
     match filed {
-        // Recorded, and overruled by the human's save where that came to be.
+        // The change is recorded, and a person's save has overwritten it if there was one.
         1 if wrote => assert_eq!(now, format!("{TASK}{LATE}"), "{what}"),
         1 => assert_eq!(now, TASK.replace("state: open", "state: done"), "{what}"),
         0 => assert_eq!(now, TASK, "{what}: the child died before the human wrote"),
@@ -221,7 +221,7 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
     assert_eq!(reached, POINTS.into_iter().collect(), "every point is a place where some flow can die");
 }
 
-/// Which points a flow comes by.
+/// Whether a flow passes a crash point.
 fn passes(flow: &str, point: &str) -> bool {
     let changes = ["live", "undo", "confirm", "late", "stamp", "late-stamp", "two-humans"].contains(&flow);
     match point {
@@ -234,12 +234,12 @@ fn passes(flow: &str, point: &str) -> bool {
 }
 
 #[test]
-fn a_second_crash_while_the_first_is_mended_changes_nothing() {
+fn a_second_crash_during_the_recovery_changes_nothing() {
     let mut deaths = 0;
     for flow in ["live", "undo", "late", "shadow", "stamp", "late-stamp", "two-humans"] {
         for point in POINTS {
             for second in POINTS {
-                // What the first crash left is the same with or without a change before the intent.
+                // A crash before the intent leaves the same files as one before any change.
                 let early = ["before-staging", "after-staging-record", "after-staging-content"];
                 if early.contains(&point) || early.contains(&second) {
                     continue;
@@ -260,7 +260,7 @@ fn a_second_crash_while_the_first_is_mended_changes_nothing() {
 }
 
 #[test]
-fn a_crash_between_the_swap_and_its_record_is_told_by_nobody_but_mended_by_the_restart() {
+fn a_restart_files_the_record_of_a_swap_that_a_crash_interrupted() {
     let desk = Desk::new();
     assert!(dies(&desk, "live", "after-swap"));
     assert!(desk.read("task/pay.md").contains("state: done"), "the swap was made");

@@ -1,8 +1,8 @@
-//! A disk without space, a limit on file sizes, a vault that cannot be written.
+//! A disk without space, a limit on file sizes, and a vault that cannot be written.
 //!
-//! Privileged users write over permissions, so nothing here relies on those. A limit on file sizes
-//! and a folder of `/proc` work everywhere; a small file system of its own, filled to the last page
-//! or made read-only, is tried as well wherever the system lets us mount one (`unshare -rm`).
+//! Permissions do not bind privileged users, so no test here relies on them. A limit on file sizes and a folder of
+//! `/proc` work everywhere. A small file system of its own, filled to the last page or read-only, is tried as well if
+//! the system allows a mount (`unshare -rm`).
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, records, settle, try_lock};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn went_well(scene: &str, output: &Output) {
     assert!(out.contains("1 passed"), "{scene}: the child did not run\n{out}");
 }
 
-/// Plays a scene on a file system of its own; `false` where this system does not let us.
+/// Plays a scene on a file system of its own; `false` if this system does not allow it.
 fn on_its_own_disk(scene: &str, options: &str) -> bool {
     let possible = Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|o| o.status.success());
     if !possible {
@@ -79,12 +79,12 @@ fn done() -> String {
     TASK.replace("state: open", "state: done")
 }
 
-/// An attempt that failed: a message a person can act on, and everything as it was.
+/// Checks a failed attempt: its message names the fix, and every file is as it was.
 fn failed_cleanly(vault: &Path, message: &str, before: &str, filed: usize) {
     let named = [".steward/", "task/pay.md: ", "event/"].iter().any(|name| message.contains(name));
     assert!(named, "the message names no file: {message}");
-    let mend = ["free some space", "ulimit -f", "make the vault writable"].iter().any(|mend| message.contains(mend));
-    assert!(mend, "the message says no mend: {message}");
+    let has_fix = ["free some space", "ulimit -f", "make the vault writable"].iter().any(|fix| message.contains(fix));
+    assert!(has_fix, "the message names no fix: {message}");
     assert_eq!(read(vault), before, "half done: {message}");
     assert_eq!(records(vault).len(), filed, "half done: {message}");
     for folder in [".steward", ".steward/journal", ".steward/staged"] {
@@ -138,7 +138,7 @@ fn file_sizes_are_limited(vault: &Path) {
 }
 
 #[test]
-fn a_full_disk_is_an_error_with_a_mend_and_nothing_is_half_done() {
+fn a_full_disk_is_an_error_with_a_fix_and_nothing_is_half_done() {
     on_its_own_disk("full", "size=512k");
     on_its_own_disk("no names", "size=512k,nr_inodes=40");
 }
@@ -170,20 +170,20 @@ fn the_stop_needs_no_space(vault: &Path) {
         let _ = std::fs::remove_dir_all(&names_taken);
         assert!(stop::resume_fleet(writer.root(), &stop("")).unwrap());
     }
-    // Without the space that was set aside the stop holds all the same, only nobody is named.
+    // Without the reserved space the stop holds too, but its details are unknown.
     std::fs::remove_file(vault.join(".steward/STOP.spare")).unwrap();
     fill(&vault.join("ballast"));
     stop::stop_fleet(writer.root(), &stop("odd")).unwrap();
     assert_eq!(stop::read_stop(writer.root()).unwrap().by, "unknown");
 }
 
-/// Takes all space there is.
+/// Fills the disk.
 fn fill(ballast: &Path) {
     let full = (0..).map(|_| vec![0_u8; 4096]).try_for_each(|page| append(ballast, &page));
     assert!(full.is_err());
 }
 
-/// Leaves ever more space, page by page, until everything fits.
+/// Leaves more and more space, page by page, until everything fits.
 fn the_disk_is_full(vault: &Path) {
     let leave = |pages: usize| {
         let ballast = vault.join("ballast");
@@ -195,7 +195,7 @@ fn the_disk_is_full(vault: &Path) {
     step_by_step(vault, leave, || std::fs::remove_file(vault.join("ballast")).unwrap());
 }
 
-/// Leaves ever more names for files, one by one.
+/// Leaves more and more names for files, one by one.
 fn no_name_is_left(vault: &Path) {
     let ballast = vault.join("ballast");
     let leave = |free: usize| {
@@ -218,7 +218,7 @@ fn step_by_step(vault: &Path, leave: impl Fn(usize), make_room: impl Fn()) {
                 failed_cleanly(vault, message, &before, filed);
                 failures[n] += 1;
             }
-            // A restart in the middle of it: it may be refused, and it may not break anything.
+            // A restart in the middle: it may be refused, but it must not break anything.
             if free == 2 {
                 drop(writer);
                 let locked = try_lock(vault);
@@ -250,8 +250,8 @@ fn append(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_vault_that_cannot_be_written_is_refused_with_its_mend() {
-    // Nobody can make a folder there, whoever they are.
+fn a_vault_that_cannot_be_written_is_refused_with_its_fix() {
+    // No user can create a folder there, not even root.
     let message = try_lock(Path::new("/proc/self")).unwrap_err().to_string();
     assert!(
         message.starts_with(".steward/: ") && message.ends_with("must be writable for Steward's audit records"),

@@ -1,4 +1,4 @@
-//! One process writes a vault, and nothing that lies in it leads the writer astray.
+//! Only one process writes a vault, and files or links that lie in it do not mislead it.
 
 use crate::desk::{Desk, TASK, Wish, names, try_lock};
 use std::os::unix::fs::symlink;
@@ -78,7 +78,7 @@ fn links_in_the_place_of_our_files_are_replaced_and_not_followed() {
 }
 
 #[test]
-fn an_intent_that_cannot_be_read_is_named_with_its_mend() {
+fn an_intent_that_cannot_be_read_is_named_with_its_fix() {
     let desk = Desk::new();
     drop(desk.writer());
     desk.write(".steward/journal/000000000001-0011223344556677.json", b"{");

@@ -1,5 +1,7 @@
-//! Changes of all classes and their undos, in any order that is allowed, give the bytes back; what humans edit
-//! in between stays. Refused is exactly what a newer change of the same field or member stands upon.
+//! Changes of all classes and their undos, in any allowed order, restore the bytes.
+//!
+//! Edits by people in between are kept. An undo is refused exactly if a newer change of the same field or member
+//! exists.
 
 use crate::desk::{Click, Desk, live, noon, settle};
 use crate::preview::previewed;
@@ -31,7 +33,7 @@ enum Step {
         of_matter: bool,
         mutation: Mutation,
     },
-    /// Proposed, and confirmed with another value.
+    /// A proposal that is confirmed with another value.
     Chosen {
         of_matter: bool,
         proposed: Mutation,
@@ -41,7 +43,7 @@ enum Step {
     Human(Edit),
 }
 
-/// A human's edit, which finds its place in the file whatever we did to the other lines.
+/// An edit by a person. It fits into the file whatever changes the other lines had.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     Body,
@@ -59,7 +61,7 @@ impl Edit {
     }
 }
 
-/// A field as people write it; empty where it is missing.
+/// A field as people write it; empty if it is missing.
 fn field(lines: Vec<&'static str>) -> BoxedStrategy<&'static str> {
     select(lines).boxed()
 }
@@ -152,16 +154,16 @@ fn steps(with_humans: bool) -> BoxedStrategy<Vec<Step>> {
     proptest::collection::vec(prop_oneof![3 => change, 2 => chosen, 2 => undo, weight => human], 1..14).boxed()
 }
 
-/// The vault under a story, and what it has done so far.
+/// The vault of a story, and the changes so far.
 struct Story {
     desk: Desk,
     writer: VaultWriter,
     moment: i64,
-    /// The changes that stand, the newest last.
+    /// The changes that are not undone, newest last.
     standing: Vec<(Touched, ActionReceipt)>,
 }
 
-/// The file, the field and, of a set, the member that a change is about.
+/// The file and the field of a change and, in a set, the member.
 type Touched = (&'static str, &'static str, Option<String>);
 
 fn touched(name: &'static str, mutation: &Mutation) -> Touched {
@@ -184,12 +186,12 @@ impl Story {
         Self { desk, writer, moment: 0, standing: Vec::new() }
     }
 
-    /// A plan from a signal; none where the router skips it.
+    /// A plan from a signal; `None` if the router skips it.
     fn plan(&mut self, name: &'static str, mutation: &Mutation, ceiling: Ceiling) -> Option<Plan> {
         self.moment += 1;
         let (text, path) = (self.desk.read(name), RecordPath::parse(name).unwrap());
         let fields = frontmatter::read_document(text.as_bytes()).unwrap().fields().clone();
-        // The story goes on where a task is done: undo has to find its way there too.
+        // The target always counts as open, so that the story continues after a task is done.
         let target = RouteTarget {
             path: path.clone(),
             state: RecordState::Open,
@@ -239,7 +241,7 @@ impl Story {
         assert_eq!(pending.landing, Disposition::Pending);
         let run = format!("choose-{}", self.moment);
         let click = Click::new(ResolutionKind::Confirm, &pending.record, &run);
-        // Later than what it answers: what follows a record is named after its moment.
+        // It must be later than its action, because a follower is named after its moment.
         let now = noon() + TimeDelta::milliseconds(1_000 * self.moment + 500);
         let click = Click { edited: Some(chosen.clone()), now, ..click };
         match click.ask(&self.writer) {
@@ -260,7 +262,7 @@ impl Story {
         }
     }
 
-    /// Takes any change back, or is told which newer one of the same thing to take back first.
+    /// Undoes any change. If that is refused, undoes the newer change that the refusal names.
     fn undo(&mut self, which: Index) {
         if self.standing.is_empty() {
             return;
@@ -405,7 +407,7 @@ fn members() -> BoxedStrategy<Mutation> {
     (member, any::<bool>()).prop_map(related).boxed()
 }
 
-/// Two changes of one thing, the second to what was there before the first.
+/// Two changes of one field. In some tests the second restores the value before the first.
 fn there_and_back(task: &str, changes: [Mutation; 2]) -> (Story, ActionReceipt, ActionReceipt) {
     let mut story = Story::begin(task, "---\ntype: matter\n---\n");
     for change in &changes {
@@ -484,7 +486,7 @@ fn what_is_in_the_way_but_cannot_be_read_is_named() {
     }
     story.desk.write(zoe.record.as_str(), record.as_bytes());
     story.change(MATTER, &Mutation::ContextEdit { field: ContextField::Owner, to: "bob".into() });
-    // What was decided before it bars it not, whatever stands there now.
+    // A record of an older decision does not block the undo, even if it cannot be read.
     let older = story.desk.read(eve.record.as_str());
     story.desk.write(eve.record.as_str(), b"---\ntype: note\n---\n");
     story.click(&zoe).unwrap();

@@ -1,4 +1,4 @@
-//! Marks of a look in a task's file: they change their own lines, file nothing and stand in nobody's way.
+//! Timestamp write-backs: they change only their own lines, file no record and do not disturb other changes.
 
 use crate::desk::{Click, Desk, TASK, Wish, noon, settle, stamp, stamped, task};
 use chrono::TimeDelta;
@@ -7,7 +7,7 @@ use steward_domain::steward::timestamps::CheckTimestamps;
 use steward_vault::gates::stop::{self, FleetStop};
 use steward_vault::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 
-/// A text with the stamp of a task that is done, which has no next look.
+/// A text with the timestamps of a task that is done, which has no next check.
 fn closed(text: &str) -> String {
     stamped(text).replace("next_check_after: \"2026-11-21T16:00:00Z\"\n", "")
 }
@@ -126,7 +126,7 @@ fn a_stamp_over_a_stamp_changes_two_lines_and_a_humans_later_date_none() {
     let writer = desk.writer();
     writer.write_timestamps(&task("pay"), &stamp()).unwrap();
     let (later, four) = (noon() + TimeDelta::hours(1), noon() + TimeDelta::hours(4));
-    // A signal came: the next look is earlier than was thought.
+    // A signal arrived, so the next check is earlier than planned.
     writer
         .write_timestamps(&task("pay"), &CheckTimestamps::new(later, Some(later + TimeDelta::hours(1)), [four]))
         .unwrap();

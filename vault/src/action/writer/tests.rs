@@ -324,7 +324,7 @@ fn an_undo_reads_a_file_that_is_being_saved_again_instead_of_giving_up() {
 }
 
 #[test]
-fn a_panic_half_way_is_mended_like_a_crash() {
+fn a_panic_in_the_middle_is_recovered_like_a_crash() {
     let desk = Desk::new();
     let writer = desk.writer();
     hook::at("before-filing", || panic!("a bug"));

@@ -149,7 +149,7 @@ fn very_many_changes_ask_for_a_scan() {
 }
 
 #[test]
-fn a_limit_of_the_system_is_named_with_its_mend() {
+fn a_limit_of_the_system_is_named_with_its_fix() {
     let full = notify::Error::new(ErrorKind::MaxFilesWatch);
     let message = WatchError::new(Path::new("/vault"), full).to_string();
     assert!(message.contains("fs.inotify.max_user_watches"), "{message}");
