@@ -105,7 +105,7 @@ pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapO
         StagedContent::New | StagedContent::Human | StagedContent::Absent if swap_back(root, swap)? => {
             SwapOutcome::TakenBack
         }
-        // A person edited our content. The change stands, and the next check keeps the displaced file.
+        // A person edited our content. The change is kept, and the next check keeps the displaced file too.
         StagedContent::New | StagedContent::Human | StagedContent::Absent => SwapOutcome::Done,
     };
     sync_folders(root, swap)?;

@@ -53,9 +53,9 @@ pub enum LockError {
 /// Nothing was changed, or the change is finished or reverted before anything else begins. Calling again is safe.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    #[error("{path}: changed meanwhile by a human")]
+    #[error("{path}: changed by a person in the meantime")]
     ChangedMeanwhile { path: RecordPath },
-    #[error("{path}: edited by a human since: {}", fields.join(", "))]
+    #[error("{path}: edited by a person since: {}", fields.join(", "))]
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
     Record { path: RecordPath, source: PreparePlanError },
@@ -292,7 +292,7 @@ enum SwapSettlement {
 /// The fix for an error of the disk, as the end of a message; empty if none is known.
 pub(crate) fn disk_error_hint(e: &io::Error) -> &'static str {
     match e.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space where the vault lies",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space on the vault's disk",
         io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",
         io::ErrorKind::ReadOnlyFilesystem => ": make the vault writable",
         _ => "",

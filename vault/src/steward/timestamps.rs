@@ -26,7 +26,7 @@ pub enum TimestampWriteOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum TimestampWriteError {
     /// A person was faster, or the file no longer exists.
-    #[error("{path}: changed meanwhile by a human")]
+    #[error("{path}: changed by a person in the meantime")]
     ChangedMeanwhile { path: String },
     /// A person must fix the file first; the message names it.
     #[error("{0}")]
