@@ -3,9 +3,9 @@
 //! `POST <base>/v1/messages` with the JSON schema in `output_config.format`. A forced tool would exclude thinking,
 //! which newer models do unasked. Whether `output_config.format` is as strict is not published. It accepts neither
 //! numeric ranges nor lengths: [`steward_domain::steward::clerk::Verdict::parse_answer`] checks those. Field names may
-//! hold only letters, digits and `_.-`. So a field that is named after data (a `source`, a `ref`) is asked for as a pair
-//! in a list, and becomes a field again before anything reads it. Neither `temperature` nor thinking is set, because
-//! newer models refuse the first and some older ones the second.
+//! hold only letters, digits and `_.-`. So a field that is named after data (a `source`, a `ref`) is asked for as a
+//! pair in a list, and becomes a field again before anything reads it. Neither `temperature` nor thinking is set,
+//! because newer models refuse the first and some older ones the second.
 
 use super::CUT_OFF;
 use super::ClerkWire;
