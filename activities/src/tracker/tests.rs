@@ -32,19 +32,19 @@ fn run() -> WorkflowRef {
     WorkflowRef { id: "al-tracker-outbox".into(), run_id: "run".into() }
 }
 
-/// A vault, a server, and who carries from the one to the other.
+/// A vault, a server, and the dispatcher between them.
 struct Desk {
     bench: Bench,
     server: Server,
-    courier: TrackerDispatcher,
+    dispatcher: TrackerDispatcher,
 }
 
 impl Desk {
     async fn new() -> Self {
         let (bench, server) = (Bench::new(Mode::Live).await, Server::start().await);
         let plane = PlaneClient::new(&config(bench.dir.path(), &server.url)).unwrap();
-        let courier = TrackerDispatcher::new(bench.host.clone(), plane);
-        Self { bench, server, courier }
+        let dispatcher = TrackerDispatcher::new(bench.host.clone(), plane);
+        Self { bench, server, dispatcher }
     }
 
     /// One with a live change that is owed.
@@ -55,7 +55,7 @@ impl Desk {
     }
 
     async fn settle(&self, id: &ActionId) -> DeliverOutput {
-        self.courier.deliver_once(id, run()).await.unwrap()
+        self.dispatcher.deliver_once(id, run()).await.unwrap()
     }
 
     async fn undo(&self, id: &ActionId) -> ActionId {
@@ -66,7 +66,7 @@ impl Desk {
     }
 
     async fn due(&self) -> Vec<ActionId> {
-        self.courier.list_due_deliveries(50, Utc::now()).await.unwrap()
+        self.dispatcher.list_due_deliveries(50, Utc::now()).await.unwrap()
     }
 
     /// Every record, in the order of the chain.
@@ -148,7 +148,7 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     let (desk, action) = Desk::owing().await;
     desk.server.is_down(503);
     for _ in 0..3 {
-        assert!(failed(&desk.settle(&action).await).contains("is in trouble (503)"));
+        assert!(failed(&desk.settle(&action).await).contains("failed (503)"));
     }
     let records = desk.records();
     assert_eq!(records.len(), 2, "the change and the first failure: {records:#?}");
@@ -158,8 +158,8 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
     assert!(desk.due().await.is_empty(), "it rests");
-    assert_eq!(desk.courier.list_due_deliveries(9, next).await.unwrap(), from_ref(&action));
-    let restarted = TrackerDispatcher { tried: Arc::default(), ..desk.courier.clone() };
+    assert_eq!(desk.dispatcher.list_due_deliveries(9, next).await.unwrap(), from_ref(&action));
+    let restarted = TrackerDispatcher { tried: Arc::default(), ..desk.dispatcher.clone() };
     assert_eq!(
         restarted.list_due_deliveries(9, Utc::now()).await.unwrap(),
         from_ref(&action),
@@ -226,10 +226,10 @@ async fn every_way_to_fail_is_told_in_our_own_words_and_tried_again() {
         (says(403, &echo), "refused the key"),
         (says(404, &echo), "no such issue"),
         (says(400, &echo), "refused the request (400)"),
-        (says(500, &echo), "in trouble (500)"),
-        (says(301, &echo), "redirects elsewhere"),
-        (says(200, "<html>log in</html>"), "not of Plane's published form"),
-        (says(200, "{\"state\": \"../../x\"}"), "not of Plane's published form"),
+        (says(500, &echo), "failed (500)"),
+        (says(301, &echo), "redirects: set tracker.base_url"),
+        (says(200, "<html>log in</html>"), "not in Plane's published form"),
+        (says(200, "{\"state\": \"../../x\"}"), "not in Plane's published form"),
         (Fault::Endless, "more than 1048576 bytes"),
     ] {
         let (desk, action) = Desk::owing().await;
@@ -253,8 +253,8 @@ async fn a_server_that_is_silent_or_gone_holds_nobody_up_for_long() {
     desk.server.fails(|_| Some(Fault::Silent));
     assert!(failed(&desk.settle(&action).await).contains("did not answer within 10 s"));
     let gone = PlaneClient::new(&config(desk.bench.dir.path(), "http://127.0.0.1:9")).unwrap();
-    let courier = TrackerDispatcher::new(desk.bench.host.clone(), gone);
-    assert!(failed(&courier.deliver_once(&action, run()).await.unwrap()).contains("cannot be reached"));
+    let dispatcher = TrackerDispatcher::new(desk.bench.host.clone(), gone);
+    assert!(failed(&dispatcher.deliver_once(&action, run()).await.unwrap()).contains("cannot be reached"));
 }
 
 #[tokio::test]
@@ -263,7 +263,7 @@ async fn a_server_that_asks_to_wait_is_left_in_peace() {
     let wait = || vec![("retry-after", "120".to_owned())];
     desk.server.fails(move |_| Some(Fault::Says(429, wait(), String::new())));
     let DeliverOutput::Later { held: true, reason } = desk.settle(&action).await else { panic!() };
-    assert!(reason.contains("asks to wait 12"), "{reason}");
+    assert!(reason.contains("asks Steward to wait 12"), "{reason}");
     desk.server.works();
     let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!("it was asked again") };
     assert_eq!((desk.server.asked().len(), desk.due().await), (1, vec![]));
@@ -356,7 +356,7 @@ async fn an_undo_waits_for_a_delivery_that_is_under_way() {
     let (desk, action) = Desk::owing().await;
     let undo = desk.undo(&action).await;
     // Held as a delivery would hold it that began before the undo.
-    let turn = desk.courier.lock_issue(ISSUE).await;
+    let turn = desk.dispatcher.lock_issue(ISSUE).await;
     let mut settling = Box::pin(desk.settle(&undo));
     assert!(futures_util::FutureExt::now_or_never(&mut settling).is_none());
     drop(turn);
@@ -410,10 +410,10 @@ async fn a_task_without_a_usable_issue_changes_all_the_same() {
 async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     let (desk, action) = Desk::owing().await;
     desk.settle(&action).await;
-    let Desk { bench, server, courier } = desk;
+    let Desk { bench, server, dispatcher } = desk;
     let Bench { dir, host, .. } = bench;
     host.index.close().await;
-    drop((courier, host));
+    drop((dispatcher, host));
     let (host, intervals) = open(dir.path(), Mode::Live, None).await;
     let bench = Bench { dir, host, intervals };
     match bench.undone(&action, "u").await {
@@ -433,7 +433,7 @@ async fn a_note_that_cannot_be_read_stops_its_own_delivery_alone() {
     failed(&desk.settle(&action).await);
     std::fs::write(desk.bench.dir.path().join(format!(".steward/outbox/{action}.json")), "{").unwrap();
     assert_eq!(desk.due().await, from_ref(&action));
-    let message = format!("{:?}", desk.courier.deliver_once(&action, run()).await.unwrap_err());
+    let message = format!("{:?}", desk.dispatcher.deliver_once(&action, run()).await.unwrap_err());
     assert!(message.contains("move it away"), "{message}");
 }
 
@@ -452,7 +452,7 @@ async fn a_check_tells_whether_the_key_and_the_project_can_be_used() {
     let mut elsewhere = good.clone();
     elsewhere.project = Some(steward_domain::tracker::TrackerId::parse(&state("Done")).unwrap());
     let message = PlaneClient::new(&elsewhere).unwrap().check_access().await.unwrap_err();
-    assert!(message.contains("refused the key, or what it may do (403)"), "{message}");
+    assert!(message.contains("refused the key or its rights (403)"), "{message}");
     std::fs::write(dir.path().join("plane.key"), "wrong").unwrap();
     assert!(PlaneClient::new(&good).unwrap().check_access().await.unwrap_err().contains("(403)"));
     assert!(!format!("{:?}", PlaneClient::new(&good).unwrap()).contains("wrong"), "the key is not shown");

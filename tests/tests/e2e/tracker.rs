@@ -101,7 +101,7 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
     let worker = world.worker().await;
     let found = world.run(&["doctor", "--json"]).await.expect(4).json();
     let tracker = found.as_array().unwrap().iter().find(|f| f["check"] == "tracker").unwrap();
-    assert!(tracker["found"].as_str().unwrap().contains("is in trouble (503)"), "{tracker}");
+    assert!(tracker["found"].as_str().unwrap().contains("failed (503)"), "{tracker}");
     world.tick("house").await;
     let both_failed =
         async || (kinds(&world).iter().filter(|k| **k == ActionKind::TrackFailed).count() == 2).then_some(());
@@ -149,7 +149,7 @@ async fn an_undo_while_the_tracker_is_away_takes_the_vault_back_and_the_tracker_
     assert_eq!((&said["kind"], &said["status"]), (&json!("refused"), &json!(502)), "{said}");
     let message = said["message"].as_str().unwrap();
     assert!(message.contains("undone in the vault (see event/steward-action-reversed-"), "{message}");
-    assert!(message.contains("in trouble (500)") && message.contains("stays owed"), "{message}");
+    assert!(message.contains("failed (500)") && message.contains("stays owed"), "{message}");
     assert_eq!(world.vault.read("task/rent.md"), original, "the vault part is done");
     assert_eq!(plane.comments(ISSUE).len(), 1);
     let again = world.run(&["undo", &action, "--json"]).await.expect(3).json();

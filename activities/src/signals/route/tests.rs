@@ -320,7 +320,7 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     let failed = bench.host.route_signal(&round, &signal).await.unwrap();
     assert!(matches!(&failed, RoutingOutcome::Failed(reason) if reason.contains("taken this name")));
     assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3), "the others are not kept back");
-    let later = RoutingRound { now: now + MEND + TimeDelta::seconds(1), ..round };
+    let later = RoutingRound { now: now + RECHECK_UNUSABLE + TimeDelta::seconds(1), ..round };
     assert!(matches!(
         bench.host.route_signal(&later, &signal).await.unwrap(),
         RoutingOutcome::Landed(Disposition::Live)

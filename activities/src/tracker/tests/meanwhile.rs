@@ -1,5 +1,5 @@
-//! What happens while a delivery is under way: a person moves the issue or mends its task, the server does late
-//! what it was asked, another vault has told the same of another issue.
+//! Events during a delivery: a person moves the issue or corrects its task, the server answers late, another vault has
+//! made the same comment on another issue.
 
 use super::*;
 use crate::vault::tests::apply_ask;
@@ -36,11 +36,11 @@ async fn a_move_by_a_person_while_the_comment_is_made_is_where_the_issue_goes_ba
 async fn a_comment_that_comes_late_is_removed_by_its_undo() {
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::Late));
-    assert!(failed(&desk.settle(&action).await).contains("in trouble (504)"));
+    assert!(failed(&desk.settle(&action).await).contains("failed (504)"));
     desk.server.works();
     let undo = desk.undo(&action).await;
     let tracked = desk.settle(&undo).await;
-    assert!(later(&tracked).contains("may still be at work on the comment: looked at again in "), "{tracked:?}");
+    assert!(later(&tracked).contains("may still be creating the comment; Steward checks again in "), "{tracked:?}");
     assert!(desk.due().await.is_empty(), "it rests");
     desk.server.catches_up();
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
@@ -108,10 +108,10 @@ async fn a_comment_below_too_many_others_is_said_to_be_left() {
 async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change() {
     let desk = Desk::new().await;
     let first = desk.bench.changed(&format!("plane_issue_id: {ISSUE}\nplane_project_id: {ELSEWHERE}\n")).await;
-    assert!(failed(&desk.settle(&first).await).contains("refused the key, or what it may do"));
+    assert!(failed(&desk.settle(&first).await).contains("refused the key or its rights (403)"));
     let (folder, host) = (desk.bench.dir.path(), &desk.bench.host);
-    let mended = desk.bench.task().replace(ELSEWHERE, PROJECT).replace("state: done", "state: open");
-    std::fs::write(folder.join("task/pay.md"), mended).unwrap();
+    let corrected = desk.bench.task().replace(ELSEWHERE, PROJECT).replace("state: done", "state: open");
+    std::fs::write(folder.join("task/pay.md"), corrected).unwrap();
     let signal = std::fs::read_to_string(folder.join("signal/1.md")).unwrap();
     std::fs::write(folder.join("signal/2.md"), signal.replace("mail/1.md", "mail/2.md")).unwrap();
     host.index.sync_all(host.keeper.root(), Utc::now()).await.unwrap();
