@@ -117,7 +117,7 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
     assert!(shown.contains("2 owed, 2 failed") && shown.contains("503"), "{shown}");
     let action = world.vault.records()[0].draft.id.to_string();
     let shown = world.run(&["audit", "show", &action]).await.expect(0).out;
-    assert!(shown.contains("are owed; tried ") && shown.contains("tried again after"), "{shown}");
+    assert!(shown.contains("are owed; tried ") && shown.contains("next try after"), "{shown}");
 
     // What was never sent is taken back without the tracker.
     let rent = world.vault.records().into_iter().find(|r| r.draft.target.slug() == "rent").unwrap();

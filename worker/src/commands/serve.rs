@@ -1,8 +1,8 @@
-//! `steward serve`: the dashboard and the control API alone, beside a worker that holds the vault.
+//! The command `steward serve`: the dashboard and the control API, beside a worker that holds the vault.
 //!
-//! It reads the index that the worker keeps and asks Temporal; it takes no lock and does no activity. Where it listens
-//! stands in a note of its own, by which the commands find it. It is built once: the configuration is read at the start,
-//! and where the index is replaced by another file the process ends, so that nothing outdated is shown.
+//! It reads the index that the worker updates, and asks Temporal. It takes no lock and runs no activity. It writes its
+//! address into a file of its own, so that commands find it. The configuration is read once, at the start. If another
+//! file replaces the index, the process ends, so that it shows nothing outdated.
 
 use super::ReadOnlyVault;
 use crate::cli::output::{CommandExit, CommandOutput, format_causes};
@@ -28,20 +28,20 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     super::up::log_warnings(config);
     let serving = web::bind_listener(config, stop.clone()).await?;
     let address = serving.address;
-    let begun = async {
+    let connecting = async {
         Ok((
             temporal::connect_patiently(config, || telemetry.create_client_plugins()).await?,
             super::open_read_only(config).await?,
         ))
     };
-    let begun: Option<anyhow::Result<_>> = super::up::run_unless_stopped(&stop, begun).await;
-    let Some(begun) = begun else { return Ok(CommandExit::Ok) };
-    let (client, look) = begun?;
+    let connected: Option<anyhow::Result<_>> = super::up::run_unless_stopped(&stop, connecting).await;
+    let Some(connected) = connected else { return Ok(CommandExit::Ok) };
+    let (client, vault) = connected?;
     let server = temporal::find_server_address(config)?;
     let checked = desired::check_owner_patiently(config, &client, &server);
     let Some(checked) = super::up::run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
     checked?;
-    let ReadOnlyVault { root, index, .. } = &look;
+    let ReadOnlyVault { root, index, .. } = &vault;
     let state = config.state_dir()?;
     let settings = web::build_dashboard_settings(config, &client.options().namespace, None);
     let ledger = open_ledger(config.caps, root, &state)
@@ -49,9 +49,9 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let ledger = ledger.ok().map(Arc::new);
     let web = WebInterface { client, root: root.clone(), index: Arc::new(index.clone()), ledger, settings };
     web.serve_requests(config, &serving, stop)?;
-    let noted = note::describe_this_listener(config, address).write_locked(&state)?;
+    let listener_record = note::describe_this_listener(config, address).write_locked(&state)?;
     out.print_text(&format!("dashboard  {}\nCtrl-C ends it", web::create_operator_login_link(config, address)?))?;
-    // It ends by the same flag, and says itself why it ended otherwise.
+    // The same flag stops it. If it ends for another reason, it logs that itself.
     let ended = serving.wait_until_ended();
     tokio::pin!(ended);
     let replaced = tokio::select! {
@@ -62,7 +62,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         raise.send_replace(true);
         ended.await;
     }
-    drop(noted);
+    drop(listener_record);
     telemetry.shutdown().await;
     if replaced {
         bail!("another index took the place of the one that is shown: start `steward serve` again");
