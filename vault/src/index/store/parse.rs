@@ -1,8 +1,9 @@
 //! From a file's bytes to the rows that say what it says.
 //!
-//! Everything that can be wrong with a record becomes a problem that names the mend; the record then
-//! has no row of its kind, so that nothing acts upon it. An instinct is the exception: one that cannot be read must
-//! not set its source free, so it stands with no observations and the ceiling `ask`. Pure; the rows go to [`crate::index::store::rows`].
+//! Everything that can be wrong with a record becomes a problem that names the mend; the record then has no row of
+//! its kind, so that nothing acts upon it. An instinct is the exception: one that cannot be read must not set its
+//! source free, so it stands with no observations and the ceiling `ask`. Pure; the rows go to
+//! [`crate::index::store::rows`].
 
 pub(crate) mod instinct;
 mod sources;

@@ -29,8 +29,8 @@ const AHEAD: usize = 1_024;
 /// Connections that read: enough for a handful of screens, and each costs a thread.
 const READERS: u32 = 3;
 
-/// Pages that the writer keeps at hand, 16 MB (in SQLite's way of saying kibibytes): where many records are read for the
-/// first time, their names and ids go everywhere into the tables.
+/// Pages that the writer keeps at hand, 16 MB (in SQLite's way of saying kibibytes): where many records are read for
+/// the first time, their names and ids go everywhere into the tables.
 const WRITER_CACHE: &str = "-16384";
 
 /// The connections to one `state.db`.
@@ -98,8 +98,8 @@ fn pool_options(size: u32) -> SqlitePoolOptions {
 
 /// Whether a connection may be used again; one that may not is closed and the next caller gets a new one.
 ///
-/// Where the disk is full or fails, SQLite ends the transaction by itself. sqlx then fails to roll it back, takes it for
-/// open and never begins another on that connection.
+/// Where the disk is full or fails, SQLite ends the transaction by itself. sqlx then fails to roll it back, takes it
+/// for open and never begins another on that connection.
 async fn is_reusable(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
     // Returns after the rollback of a transaction that was dropped.
     connection.ping().await?;
@@ -121,8 +121,8 @@ async fn prepare_database(file: &Path, writer: &SqlitePool) -> Result<(), IndexE
             reason: "it holds tables of something else, or of a Steward older than 0.1".into(),
         });
     }
-    // Within the transaction, so that two processes that start at once make the tables once. `run` is the public form of
-    // this; its type keeps every future around it from being `Send`.
+    // Within the transaction, so that two processes that start at once make the tables once. `run` is the public form
+    // of this; its type keeps every future around it from being `Send`.
     MIGRATIONS.run_direct(None, &mut *tx, false).await.map_err(|e| match e {
         MigrateError::VersionMissing(found) => {
             let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();

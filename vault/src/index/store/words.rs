@@ -1,7 +1,8 @@
 //! The words by which matters, tasks, signals and actions are found, written with their rows.
 //!
-//! Derived like the rows beside them. The full-text table keeps no text, only where each word stands: what is shown comes
-//! from the rows. Outside text goes in here and comes out as a list of records, nothing else; [`crate::index::read::search`] asks.
+//! Derived like the rows beside them. The full-text table keeps no text, only where each word stands: what is shown
+//! comes from the rows. Outside text goes in here and comes out as a list of records, nothing else;
+//! [`crate::index::read::search`] asks.
 
 use super::codec::to_micros;
 use super::parse::{ActionData, ParsedRecord};
@@ -24,9 +25,9 @@ pub(crate) struct SearchText {
     text: String,
 }
 
-/// The number under which the words of the document `d` stand: its kind, the second of its moment, and the end of its own
-/// number. So the highest numbers are those of matters, then tasks, then signals and actions with the newest first, and a
-/// list in that order is read and never sorted. As [`places`] has it.
+/// The number under which the words of the document `d` stand: its kind, the second of its moment, and the end of its
+/// own number. So the highest numbers are those of matters, then tasks, then signals and actions with the newest
+/// first, and a list in that order is read and never sorted. As [`places`] has it.
 macro_rules! place {
     () => {
         "((CASE d.kind WHEN 'matter' THEN 3 WHEN 'task' THEN 2 WHEN 'signal' THEN 1 ELSE 0 END << 61)

@@ -7,7 +7,7 @@ use super::*;
 use crate::index::actions::charts::PER_DAY;
 use crate::index::actions::{clusters, list as actions};
 use crate::index::cursors::look;
-use crate::index::read::revision::PULSE;
+use crate::index::read::revision::REVISION;
 use crate::index::read::{matters, overview, questions, search, signals, tasks};
 use crate::index::signals::doubt;
 use crate::index::store::words::{self, place};
@@ -137,7 +137,7 @@ async fn no_page_of_actions_scans_or_sorts_them() {
             }
             assert_eq!(last.is_some(), passes_over, "{filter:?}");
             let last = last.and(Some(&oldest));
-            let plan = plan(&bench.index, actions::action_page_query(&filter, (before, last), 50).sql().as_str()).await;
+            let plan = plan(&bench.index, actions::action_page_query(&filter, before, last, 50).sql().as_str()).await;
             let walks = plan.iter().any(|step| step.contains(by));
             // In the order of its index it stops at the end of the page.
             let ordered: Vec<_> = scans(&plan).into_iter().filter(|step| !step.contains(by)).collect();
@@ -185,7 +185,7 @@ async fn what_is_rare_is_found_by_pages_that_end() {
 #[tokio::test]
 async fn what_waits_is_read_without_what_was_answered() {
     let bench = large().await;
-    for sql in [actions::WAITING, clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str()] {
+    for sql in [actions::COUNT_WAITING, clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str()] {
         let plan = plan(&bench.index, sql).await;
         let own: Vec<&String> = plan.iter().filter(|step| step.contains(" a USING")).collect();
         assert!(own.len() == 1 && own[0].contains("actions_that_wait"), "{plan:#?}");
@@ -254,17 +254,17 @@ async fn no_other_page_scans_a_large_table() {
         look::TASKS.to_owned(),
         search::HITS.to_owned(),
         search::PLACES.to_owned(),
-        actions::WAITING.to_owned(),
+        actions::COUNT_WAITING.to_owned(),
         questions::ASKING.to_owned(),
         questions::WITHHELD.to_owned(),
         doubt::NEWER.to_owned(),
         doubt::OPEN.to_owned(),
-        actions::AT.to_owned(),
+        actions::BY_PATH.to_owned(),
         actions::BY_ID.to_owned(),
-        actions::ANSWERS.to_owned(),
-        actions::FILED.to_owned(),
+        actions::RESOLUTIONS.to_owned(),
+        actions::AFTER_SEQ.to_owned(),
         CASES_SINCE.to_owned(),
-        PULSE.to_owned(),
+        REVISION.to_owned(),
         PER_DAY.to_owned(),
     ];
     for filter in [

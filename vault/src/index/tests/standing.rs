@@ -77,7 +77,7 @@ async fn nobody_is_late_at_once_when_the_brake_was_released_just_now() {
     bench.sync("01:00:00").await;
     bench.look("matter/a.md", "l/1", "02:00:00").await;
     let lag = async |from: Option<&str>, now| {
-        let lag = bench.index.measure_tick_lag(&Cadence::default(), (from.map(noon), noon(now))).await.unwrap();
+        let lag = bench.index.measure_tick_lag(&Cadence::default(), from.map(noon), noon(now)).await.unwrap();
         (lag.late, lag.worst.map(|(_, seconds)| seconds), lag.never)
     };
     assert_eq!(lag(None, "02:40:00").await, (0, None, 1));

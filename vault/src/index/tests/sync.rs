@@ -91,7 +91,7 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
         ("task/empty.md", Vec::new(), "---"),
         ("task/alone.md", b"---\ntype: task\nname: x\n---\n".to_vec(), "`parent_matter` is missing: add it"),
         ("task/typed.md", b"---\ntype: note\n---\n".to_vec(), "set `type: task` or move the file"),
-        ("task/orphan.md", task_text("gone", "").into_bytes(), "matter/gone.md is not there: create that file"),
+        ("task/orphan.md", task_text("gone", "").into_bytes(), "matter/gone.md does not exist: create that file"),
         ("task/My Task.md", task_text("m", "").into_bytes(), "rename the file"),
         ("signal/odd.md", b"---\ntype: signal\n---\n".to_vec(), "is missing: add it"),
         ("event/steward-action-x.md", b"---\ntype: steward-action\n---\n".to_vec(), "steward audit verify"),
@@ -336,7 +336,7 @@ async fn a_matter_that_cannot_be_read_stays_in_the_list_and_is_marked() {
     assert!(bench.problem_of("matter/Bad Name.md").await.contains("rename the file"));
     bench.task("t", "broken", "");
     bench.sync("01:02:00").await;
-    assert!(bench.problem_of("task/t.md").await.contains("cannot be read: mend that file first"));
+    assert!(bench.problem_of("task/t.md").await.contains("cannot be read: fix that file first"));
 }
 
 #[tokio::test]

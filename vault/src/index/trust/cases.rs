@@ -2,9 +2,9 @@
 //!
 //! One pass over the actions in the order of their names, row by row, so that a million of them need no more memory
 //! than a hundred; only ceilings are held, and those by matter and source. One act is one case: of what was proposed
-//! again and again, with nothing coming of it in between, each source has one case, its last, and the class has the last
-//! of all. What is made of a case is [`steward_domain::trust`]'s. The answers of humans, and what counts as the same
-//! again, are read in one place, here, for whoever learns from them.
+//! again and again, with nothing coming of it in between, each source has one case, its last, and the class has the
+//! last of all. What is made of a case is [`steward_domain::trust`]'s. The answers of humans, and what counts as the
+//! same again, are read in one place, here, for whoever learns from them.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -26,8 +26,9 @@ use steward_domain::trust::by_hand::WATCHED;
 use steward_domain::trust::case::{CaseSupporter, CitedSource, EarlierProposal, TrustCase};
 use steward_domain::trust::outcome::{ProposalFeedback, ProposalHistory};
 
-/// What humans said and did of the action `a` and of its confirmation: kinds, moments, places in the
-/// chain and what they were answered together with, all in one text. A confirmation that let something else happen is no confirmation of `a`.
+/// What humans said and did of the action `a` and of its confirmation: kinds, moments, places in the chain and what
+/// they were answered together with, all in one text. A confirmation that let something else happen is no
+/// confirmation of `a`.
 macro_rules! answers {
     () => {
         "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
@@ -48,8 +49,8 @@ macro_rules! settled {
 }
 pub(crate) use settled;
 
-/// Whether the action `a` was only proposed, nobody answered it, and the very same was proposed again before a human did
-/// anything about it.
+/// Whether the action `a` was only proposed, nobody answered it, and the very same was proposed again before a human
+/// did anything about it.
 macro_rules! made_again {
     () => {
         concat!(

@@ -73,8 +73,8 @@ const LOWERED: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust
     AND kind = 'steward-trust-lowered' ORDER BY seq DESC LIMIT 1";
 
 /// Proposals without an answer, and changes that can still be undone, whose targets were written to since, and what
-/// they change not by a later change of ours. Of what was proposed again and again the last is compared for each source.
-/// `?2` is the newest moment to look at.
+/// they change not by a later change of ours. Of what was proposed again and again the last is compared for each
+/// source. `?2` is the newest moment to look at.
 const TO_COMPARE: &str = "
     SELECT a.path, a.at FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
     WHERE a.kind IN ('steward-action', 'steward-action-confirmed') AND a.landing IN ('shadow', 'pending', 'live')
@@ -190,7 +190,8 @@ impl Index {
     }
 
     /// Records of proposals that humans may have carried out, or taken back, by hand: the newest, and of all others
-    /// those whose turn it is. The turn goes on with [`Index::finish_comparison_round`], so that none is left behind by newer ones.
+    /// those whose turn it is. The turn goes on with [`Index::finish_comparison_round`], so that none is left behind
+    /// by newer ones.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

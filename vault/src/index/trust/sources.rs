@@ -1,8 +1,8 @@
 //! What the audit records say of the sources, in the order of the chain.
 //!
-//! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The
-//! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice. An average starts where
-//! a human wrote that it does.
+//! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The rules are
+//! [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice. An average starts where a
+//! human wrote that it does.
 
 use super::cases::{answers, made_again, parse_disposition, parse_proposal_history, said_again};
 use crate::index::Index;
