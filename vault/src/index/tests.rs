@@ -322,7 +322,7 @@ async fn a_foreign_database_is_left_alone() {
     sqlx::raw_sql("DROP TABLE _sqlx_migrations").execute(&index.store.writer).await.unwrap();
     index.close().await;
     let message = Index::open(dir.path()).await.unwrap_err().to_string();
-    assert!(message.contains("something else") && message.contains("steward index rebuild"), "{message}");
+    assert!(message.contains("another program") && message.contains("steward index rebuild"), "{message}");
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ macro_rules! is_waiting {
 pub(crate) use {is_settled, is_waiting};
 
 /// The columns of a row.
-macro_rules! action_columns {
+macro_rules! columns {
     () => {
         concat!(
             "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
@@ -92,42 +92,34 @@ macro_rules! action_columns {
         )
     };
 }
-/// Joins the latest resolution to each row.
-macro_rules! join_resolution {
+/// The join of the latest resolution to each row.
+macro_rules! resolution {
     () => {
         " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.answers_of = a.id
             ORDER BY c.seq DESC LIMIT 1) "
     };
 }
 
-pub(crate) const BY_PATH: &str = concat!(action_columns!(), "FROM actions a", join_resolution!(), "WHERE a.path = ?1");
+pub(crate) const BY_PATH: &str = concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.path = ?1");
 /// A copied file has the same id; the file that lies where it was filed is the action.
-pub(crate) const BY_ID: &str = concat!(
-    action_columns!(),
-    "FROM actions a",
-    join_resolution!(),
-    "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1"
-);
+pub(crate) const BY_ID: &str =
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
 pub(crate) const CITING: &str = concat!(
-    action_columns!(),
+    columns!(),
     "FROM action_evidence e CROSS JOIN actions a ON a.path = e.action",
-    join_resolution!(),
+    resolution!(),
     "WHERE e.ref = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1"
 );
 pub(crate) const RESOLUTIONS: &str =
-    concat!(action_columns!(), "FROM actions a", join_resolution!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
 pub(crate) const OF_BATCH: &str = concat!(
-    action_columns!(),
+    columns!(),
     "FROM actions a INDEXED BY actions_together",
-    join_resolution!(),
+    resolution!(),
     "WHERE a.together = ?1 ORDER BY a.at DESC, a.path DESC LIMIT 500"
 );
-pub(crate) const AFTER_SEQ: &str = concat!(
-    action_columns!(),
-    "FROM actions a",
-    join_resolution!(),
-    "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2"
-);
+pub(crate) const AFTER_SEQ: &str =
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
 pub(crate) const COUNT_WAITING: &str =
     concat!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE ", is_waiting!());
@@ -200,8 +192,8 @@ impl Index {
         self.fetch_action(CITING, signal.as_str()).await
     }
 
-    /// Finds the action with an id; `None` if it is unknown. Of several files the one that lies where it was filed
-    /// counts.
+    /// Finds the action with an id; `None` if it is unknown. Of several copies, the file that lies where it was
+    /// filed counts.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -276,7 +268,7 @@ pub(crate) fn action_page_query(
     last: Option<&PageCursor>,
     limit: u32,
 ) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new(action_columns!());
+    let mut query = QueryBuilder::new(columns!());
     let order = ActionPageOrder::for_filter(filter);
     query.push(format_args!("FROM (SELECT {0}.at, {0}.{1} AS path FROM ", order.table, order.path));
     order.push_conditions(&mut query, filter, before);
@@ -309,11 +301,8 @@ pub(crate) fn action_page_query(
         }
     }
     order.push_order(&mut query).push_bind(rows_to_read(limit));
-    query.push(concat!(
-        ") p CROSS JOIN actions a ON a.path = p.path",
-        join_resolution!(),
-        "ORDER BY p.at DESC, p.path DESC"
-    ));
+    query.push(") p CROSS JOIN actions a ON a.path = p.path").push(resolution!());
+    query.push("ORDER BY p.at DESC, p.path DESC");
     query
 }
 

@@ -213,7 +213,7 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
     let lines: Vec<String> =
         bench.index.compare_with_files(&bench.root).await.unwrap().iter().map(ToString::to_string).collect();
     let wanted = ["matter/ghost.md", "signal/s1.md", "task/pay.md"]
-        .map(|path| format!("{path} is not found by its words as the index knows it"));
+        .map(|path| format!("{path} and its search text in the index do not match"));
     assert_eq!(lines, wanted);
     bench.index.rebuild(&bench.root, noon("11:00:00")).await.unwrap();
     assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());

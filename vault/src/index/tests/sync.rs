@@ -2,7 +2,7 @@ use super::*;
 use crate::files::root::FolderEntry;
 use crate::index::store::check::{DifferenceKind, IndexDifference};
 use crate::index::store::files::FileToRead;
-use crate::index::store::sync::{BATCH, split_into_batches};
+use crate::index::store::sync::{BATCH_SIZE, split_into_batches};
 
 #[tokio::test]
 async fn an_empty_vault_is_no_error() {
@@ -363,11 +363,11 @@ fn batches_hold_every_file_once_in_order_and_no_room_for_others() {
         let entry = FolderEntry { name: format!("{n}.md"), size: 1, modified_ns: 1, inode: 1 };
         FileToRead { path: format!("task/{n}.md"), entry, known: None }
     };
-    let all = 20 * BATCH + 3;
+    let all = 20 * BATCH_SIZE + 3;
     let batches = split_into_batches((0..all).map(wanted).collect());
-    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [vec![BATCH; 20], vec![3]].concat());
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [vec![BATCH_SIZE; 20], vec![3]].concat());
     let room: usize = batches.iter().map(Vec::capacity).sum();
-    assert!(room <= all + BATCH, "room for {room} in place of {all}");
+    assert!(room <= all + BATCH_SIZE, "room for {room} in place of {all}");
     assert!(batches.iter().flatten().enumerate().all(|(n, w)| w.path == format!("task/{n}.md")));
 }
 
