@@ -1,10 +1,10 @@
-//! What charts show is what the records say and what the trust report counts.
+//! Charts agree with the audit records and with the trust report.
 
 use super::*;
 use chrono::{NaiveDate, TimeDelta};
 use steward_domain::trust::report::TrustReportPass;
 
-fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: Disposition) -> ActionId {
+fn propose(bench: &Bench, slug: &str, day: i64, confidence: f64, landing: Disposition) -> ActionId {
     bench.action(slug, |d| {
         (d.timestamp, d.confidence, d.landing) = (noon("09:00:00") + TimeDelta::days(day), confidence, landing);
         d.target = path(&format!("task/{slug}.md"));
@@ -12,23 +12,23 @@ fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: D
     })
 }
 
-fn said(bench: &Bench, slug: &str, day: i64, kind: ActionKind, of: &ActionId) {
+fn resolve(bench: &Bench, slug: &str, day: i64, kind: ActionKind, action: &ActionId) {
     bench.action(slug, |d| {
-        answer(d, kind, of);
+        answer(d, kind, action);
         d.timestamp = noon("10:00:00") + TimeDelta::days(day);
     });
 }
 
 async fn three_days() -> Bench {
     let bench = Bench::scanned().await;
-    let a = proposal(&bench, "a", (0, 0.95), Disposition::Live);
-    proposal(&bench, "b", (0, 0.95), Disposition::Live);
-    let c = proposal(&bench, "c", (1, 0.72), Disposition::Pending);
-    proposal(&bench, "d", (1, 1.0), Disposition::Shadow);
-    let e = proposal(&bench, "e", (2, 0.31), Disposition::Pending);
-    said(&bench, "undone-a", 1, ActionKind::Reversed, &a);
-    said(&bench, "confirmed-c", 2, ActionKind::Confirmed, &c);
-    said(&bench, "dismissed-e", 2, ActionKind::Dismissed, &e);
+    let a = propose(&bench, "a", 0, 0.95, Disposition::Live);
+    propose(&bench, "b", 0, 0.95, Disposition::Live);
+    let c = propose(&bench, "c", 1, 0.72, Disposition::Pending);
+    propose(&bench, "d", 1, 1.0, Disposition::Shadow);
+    let e = propose(&bench, "e", 2, 0.31, Disposition::Pending);
+    resolve(&bench, "undone-a", 1, ActionKind::Reversed, &a);
+    resolve(&bench, "confirmed-c", 2, ActionKind::Confirmed, &c);
+    resolve(&bench, "dismissed-e", 2, ActionKind::Dismissed, &e);
     bench.sync("23:00:00").await;
     bench
 }

@@ -90,8 +90,7 @@ macro_rules! earlier_proposals {
     };
 }
 
-/// The kind in `resolutions_text` of a confirmation with a different change. It counts as opposed, also if it was
-/// undone.
+/// The kind in `resolutions_text` of a confirmation with a different change. It counts as opposed.
 const EDITED: &str = "edited";
 
 /// The query for cases from the given rows.
