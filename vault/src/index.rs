@@ -64,13 +64,13 @@ const REBUILD_HINT: &str = "run `steward index rebuild`: it quarantines the file
 pub struct Index {
     store: StateDatabase,
     /// Allows one scan at a time, so that an older read never overwrites a newer one.
-    scanning: Arc<Mutex<()>>,
+    scan_lock: Arc<Mutex<()>>,
     /// Whether one whole scan has finished since the file was created.
     filled: Arc<AtomicBool>,
     /// Counts the writes of tasks and matters in this process.
     records_revision: Arc<AtomicU64>,
-    news: Arc<cursors::news::ScanChangeBoard>,
-    reading: Arc<store::progress::ScanProgress>,
+    scan_changes: Arc<cursors::news::ScanChangeBoard>,
+    scan_progress: Arc<store::progress::ScanProgress>,
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
 }
 
@@ -123,11 +123,11 @@ impl Index {
         let store = StateDatabase::open(state_dir).await?;
         let index = Self {
             store,
-            scanning: Arc::default(),
+            scan_lock: Arc::default(),
             filled: Arc::default(),
             records_revision: Arc::default(),
-            news: Arc::default(),
-            reading: Arc::default(),
+            scan_changes: Arc::default(),
+            scan_progress: Arc::default(),
             unfinished: Arc::default(),
         };
         let filled = index.read_meta("filled_at").await?.is_some();
@@ -171,7 +171,7 @@ impl Index {
     /// How many files the current or last scan has read, and how many it expects so far.
     #[must_use]
     pub fn scan_progress(&self) -> (usize, usize) {
-        self.reading.done_and_expected()
+        self.scan_progress.done_and_expected()
     }
 
     /// Must be called after the write, so that no reader takes old rows for new ones.

@@ -38,37 +38,37 @@ impl Index {
     /// Takes the changes that were published since the last call.
     #[must_use]
     pub fn take_changes(&self) -> ScanChanges {
-        std::mem::take(&mut *self.news.changes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until a scan publishes changes, then takes them.
     pub async fn wait_for_changes(&self) -> ScanChanges {
-        self.news.changes_published.notified().await;
+        self.scan_changes.changes_published.notified().await;
         self.take_changes()
     }
 
     /// Waits until a wake mark was made or cleared in this process, or [`Index::notify_wakes`] was called.
     pub async fn wait_for_wakes(&self) {
-        self.news.wakes_changed.notified().await;
+        self.scan_changes.wakes_changed.notified().await;
     }
 
     /// Lets the wake dispatcher read the marks again.
     pub fn notify_wakes(&self) {
-        self.news.wakes_changed.notify_one();
+        self.scan_changes.wakes_changed.notify_one();
     }
 
     /// Adds changes for the listener. Without `notify` the listener finds them at its next regular round.
     pub(crate) fn publish_changes(&self, found: ScanChanges, notify: bool) {
         let ScanChanges { signals_arrived, events_arrived, owing_arrived, matters_changed } = found;
         {
-            let mut changes = self.news.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut changes = self.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner);
             changes.signals_arrived |= signals_arrived;
             changes.events_arrived |= events_arrived;
             changes.owing_arrived |= owing_arrived;
             changes.matters_changed |= matters_changed;
         }
         if notify {
-            self.news.changes_published.notify_one();
+            self.scan_changes.changes_published.notify_one();
         }
     }
 }

@@ -137,21 +137,7 @@ impl Index {
         if let Some(stored) = before.earlier_observation {
             return serde_json::from_str(&stored).map_err(|_| self.unknown_value_error(&stored));
         }
-        let mut observation = MatterObservation {
-            matter: query.matter.clone(),
-            observed_at: from_micros(to_micros(query.now)).unwrap_or(query.now),
-            policy: query.policy.clone(),
-            note: None,
-            stopped: query.stopped,
-            looks: Vec::new(),
-            quiet: 0,
-            left_due: 0,
-            skipped: BTreeMap::new(),
-            signals: 0,
-            streak: before.streak,
-            interval_seconds: query.cadence.matter_interval_seconds(before.streak),
-            problems: Vec::new(),
-        };
+        let mut observation = empty_observation(query, before.streak);
         // Nothing is judged under a stop, so the wake mark stays until its end.
         let woken = !query.stopped && wake::clear_mark(&mut tx, &query.matter).await.map_err(|e| self.sql_error(e))?;
         let matter = match before.matter {
@@ -194,8 +180,7 @@ impl Index {
             observation.looks.push(check);
         }
         observation.left_due = saturating_u32(needing_clerk.saturating_sub(observation.looks.len()));
-        let tasks: Vec<String> =
-            observation.looks.iter().map(|check| check.question.subject.task.to_string()).collect();
+        let tasks: Vec<String> = observation.looks.iter().map(|c| c.question.subject.task.to_string()).collect();
         if !tasks.is_empty() {
             lease::lease_tasks(&mut tx, &query.look_id, &tasks, query.now).await.map_err(|e| self.sql_error(e))?;
         }
@@ -256,6 +241,25 @@ impl Index {
                 matter.state.as_str()
             )),
         }
+    }
+}
+
+/// The observation of a tick before it has seen anything, after `streak` ticks without signals.
+fn empty_observation(query: &ObservationQuery, streak: u32) -> MatterObservation {
+    MatterObservation {
+        matter: query.matter.clone(),
+        observed_at: from_micros(to_micros(query.now)).unwrap_or(query.now),
+        policy: query.policy.clone(),
+        note: None,
+        stopped: query.stopped,
+        looks: Vec::new(),
+        quiet: 0,
+        left_due: 0,
+        skipped: BTreeMap::new(),
+        signals: 0,
+        streak,
+        interval_seconds: query.cadence.matter_interval_seconds(streak),
+        problems: Vec::new(),
     }
 }
 

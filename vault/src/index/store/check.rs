@@ -43,7 +43,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Root`] if a folder cannot be listed; [`IndexError::Sql`].
     pub async fn compare_with_files(&self, root: &VaultRoot) -> Result<Vec<IndexDifference>, IndexError> {
-        let _guard = self.scanning.lock().await;
+        let _guard = self.scan_lock.lock().await;
         let mut found = Vec::new();
         for kind in SCAN_ORDER {
             let mut known = self.read_known_files(kind, None).await?;

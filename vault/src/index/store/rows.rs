@@ -109,7 +109,7 @@ const STRAYS: [SqlText; 10] = [
 pub(crate) struct ScanClock {
     pub(crate) now: DateTime<Utc>,
     /// Whether this is the very first scan: its signals were in the vault before, so their own date may count.
-    pub(crate) filling: bool,
+    pub(crate) is_first_scan: bool,
 }
 
 #[derive(Serialize)]
@@ -267,11 +267,11 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[ScannedFile], clock: Sc
         return Ok(Vec::new());
     }
     let at = time_after_last_observation(tx, clock.now).await?;
-    let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(to_json(&signals)).bind(at).bind(clock.filling);
+    let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(to_json(&signals)).bind(at).bind(clock.is_first_scan);
     let new: Vec<String> = first_seen.fetch_all(&mut *tx).await?;
     insert_json(tx, ROUTES, &new).await?;
     // The very first scan makes its marks at its end, when the judged signals are known from the audit records.
-    if !clock.filling {
+    if !clock.is_first_scan {
         wake::mark_matters_of_signals(tx, &new, at).await?;
     }
     Ok(new)

@@ -68,7 +68,7 @@ pub struct SyncReport {
     pub woken: BTreeSet<RecordPath>,
     /// The changes to act on. They are published to the listener ([`Index::wait_for_changes`]).
     #[serde(skip)]
-    pub news: ScanChanges,
+    pub scan_changes: ScanChanges,
     /// Whether every folder could be listed. Nothing is removed of a folder that could not.
     pub complete: bool,
     /// Whether this was the very first scan: everything in it is new, and `woken` names every matter with signals.
@@ -120,7 +120,7 @@ impl Index {
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
-        let _guard = self.scanning.lock().await;
+        let _guard = self.scan_lock.lock().await;
         self.publish_scan(self.scan_paths(root, paths, now).await)
     }
 
@@ -130,7 +130,7 @@ impl Index {
             self.notify_wakes();
         }
         match &scanned {
-            Ok(report) => self.publish_changes(report.news, report.news != ScanChanges::default()),
+            Ok(report) => self.publish_changes(report.scan_changes, report.scan_changes != ScanChanges::default()),
             // Without a notification, because the failing work would otherwise be retried without a pause.
             Err(_) => self.publish_changes(ScanChanges::ANYTHING, false),
         }
@@ -143,7 +143,7 @@ impl Index {
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
-        let clock = ScanClock { now, filling: false };
+        let clock = ScanClock { now, is_first_scan: false };
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
         let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
         let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
@@ -163,7 +163,7 @@ impl Index {
         now: DateTime<Utc>,
         depth: ScanDepth,
     ) -> Result<SyncReport, IndexError> {
-        let _guard = self.scanning.lock().await;
+        let _guard = self.scan_lock.lock().await;
         self.publish_scan(self.scan_folders(root, now, depth).await)
     }
 
@@ -173,10 +173,10 @@ impl Index {
         now: DateTime<Utc>,
         depth: ScanDepth,
     ) -> Result<SyncReport, IndexError> {
-        self.reading.reset();
+        self.scan_progress.reset();
         let before = self.read_matter_states().await?;
         let first = !self.is_filled();
-        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, filling: first });
+        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, is_first_scan: first });
         scan.report.first = first;
         for kind in SCAN_ORDER {
             scan.scan_folder(kind).await?;
@@ -267,7 +267,7 @@ impl<'a> VaultScan<'a> {
 
     async fn read_files(&mut self, kind: RecordKind, wanted: Vec<FileToRead>) -> Result<(), IndexError> {
         self.report.read += wanted.len() as u64;
-        self.index.reading.add_expected(wanted.len());
+        self.index.scan_progress.add_expected(wanted.len());
         let depth = self.depth;
         let batches = stream::iter(split_into_batches(wanted)).map(|batch| {
             let (root, count) = (self.root.clone(), batch.len());
@@ -277,7 +277,7 @@ impl<'a> VaultScan<'a> {
         });
         let mut batches = batches.buffered(CONCURRENT_READS);
         while let Some((count, files)) = batches.try_next().await? {
-            self.index.reading.add_done(count);
+            self.index.scan_progress.add_done(count);
             self.signals.extend(self.index.write_files(kind, &files, self.clock).await?);
             add_files_to_report(&mut self.report, files);
         }
@@ -305,9 +305,9 @@ impl<'a> VaultScan<'a> {
         before: Option<BTreeMap<String, Option<String>>>,
     ) -> Result<SyncReport, IndexError> {
         if let Some(before) = before {
-            self.report.news.matters_changed = before != self.index.read_matter_states().await?;
+            self.report.scan_changes.matters_changed = before != self.index.read_matter_states().await?;
         }
-        self.report.news.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
+        self.report.scan_changes.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
         self.report.woken = self.index.list_matters_of_signals(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }
@@ -316,9 +316,9 @@ impl<'a> VaultScan<'a> {
 fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
     for file in files {
         report.changed += u64::from(file.changed);
-        report.news.events_arrived |=
+        report.scan_changes.events_arrived |=
             file.changed && matches!(&file.typed, Some(ParsedRecord::Stream(e)) if e.is_untouched());
-        report.news.owing_arrived |=
+        report.scan_changes.owing_arrived |=
             file.changed && matches!(&file.typed, Some(ParsedRecord::Action(a)) if a.has_owed_delivery());
         if let Some(message) = file.now.problem {
             report.problems.push(VaultProblem { path: file.path, message });

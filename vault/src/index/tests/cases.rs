@@ -138,7 +138,7 @@ async fn what_is_live_answered_or_settled_before_is_a_case_by_itself() {
     assert_eq!(lessons, [open, (ProposalFeedback::Dismissed, false, 1), (ProposalFeedback::Opposed, false, 1), open]);
     open_task(&bench);
     bench.sync("23:00:00").await;
-    assert_eq!(compared(&bench).await, ["then", "live"], "what was opposed goes on as what was said since");
+    assert_eq!(compared(&bench).await, ["then", "live"], "the later proposal is compared in place of the opposed one");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
     let after = bench.index.compute_source_trust(later()).await.unwrap();
     let lost = |source: &str| before[source].confidence.value - after[source].confidence.value;
     assert!((lost("mail") - 0.1).abs() < 1e-9 && (lost("shy") - 0.1).abs() < 1e-9, "{after:?}");
-    assert!(lost("doubt").abs() < 1e-9, "it is not lowered by the undo of what it did not say: {after:?}");
+    assert!(lost("doubt").abs() < 1e-9, "the undo of a change that it did not support does not lower it: {after:?}");
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_source_that_spoke_and_was_not_weighed_is_a_voice_and_no_step() {
         draft.source_contributions.clear();
     });
     assert_eq!(supporters(&cases(&bench).await[0]), ["mail"]);
-    assert!(bench.index.compute_source_trust(later()).await.unwrap().is_empty(), "nobody said what it contributed");
+    assert!(bench.index.compute_source_trust(later()).await.unwrap().is_empty(), "its contribution is unknown");
 }
 
 #[tokio::test]
@@ -410,7 +410,7 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
     }
     bench.sync("23:00:00").await;
     let round = async || bench.index.select_comparison_round(later(), 2, 4).await.unwrap();
-    assert_eq!(round().await, round().await, "who is killed in it begins it anew");
+    assert_eq!(round().await, round().await, "a process that is killed begins the round again");
     let mut seen = HashSet::new();
     for _ in 0..12 {
         let round = round().await;
@@ -457,7 +457,7 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
     });
     assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Undone, 0));
     let after = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
-    assert_eq!(after, before, "what was undone is not what the source had said");
+    assert_eq!(after, before, "the source did not support the change that was undone");
     bench.index.rebuild(&bench.root, later()).await.unwrap();
     assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Undone);
 }
@@ -557,5 +557,5 @@ async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_tw
     let found = cases(&bench).await;
     let expected =
         [(0.5, ProposalFeedback::Confirmed), (0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Undone)];
-    assert_eq!(of_class(&found), expected, "the click that stands is told by the one that is left");
+    assert_eq!(of_class(&found), expected, "the rest of the batch now counts by its remaining action");
 }

@@ -36,7 +36,7 @@ async fn three_days() -> Bench {
 #[tokio::test]
 async fn each_day_counts_its_landings_and_answers() {
     let bench = three_days().await;
-    let told = async |since| {
+    let list_days = async |since| {
         let days = bench.index.actions_per_day(since).await.unwrap();
         days.into_iter().map(|d| (d.day.to_string(), d.what, d.count)).collect::<Vec<_>>()
     };
@@ -50,8 +50,8 @@ async fn each_day_counts_its_landings_and_answers() {
         ("2026-11-23", "pending", 1),
     ]
     .map(|(day, what, count)| (day.to_owned(), what, count));
-    assert_eq!(told(noon("00:00:00")).await, wanted);
-    assert_eq!(told(noon("09:30:00") + TimeDelta::days(1)).await[0], ("2026-11-22".into(), "reversed", 1));
+    assert_eq!(list_days(noon("00:00:00")).await, wanted);
+    assert_eq!(list_days(noon("09:30:00") + TimeDelta::days(1)).await[0], ("2026-11-22".into(), "reversed", 1));
     assert_eq!(NaiveDate::default(), "1970-01-01".parse().unwrap(), "days are counted from there");
 }
 
@@ -60,10 +60,10 @@ async fn confidence_is_held_against_what_became_of_it_as_in_the_report() {
     let bench = three_days().await;
     let now = noon("12:00:00") + TimeDelta::days(7);
     let bins = bench.index.confidence_vs_outcome(noon("00:00:00"), now).await.unwrap();
-    let told: Vec<_> = bins.iter().map(|b| (b.right, b.wrong, b.open)).collect();
-    assert_eq!(told[9], (1, 1, 1), "survived, undone, and nobody can tell");
-    assert_eq!((told[7], told[3]), ((1, 0, 0), (0, 1, 0)));
-    assert_eq!(told.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
+    let counts: Vec<_> = bins.iter().map(|b| (b.right, b.wrong, b.open)).collect();
+    assert_eq!(counts[9], (1, 1, 1), "survived, undone, and not known yet");
+    assert_eq!((counts[7], counts[3]), ((1, 0, 0), (0, 1, 0)));
+    assert_eq!(counts.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
     assert_eq!((bins[7].from, bins[7].to), (0.7, 0.8));
     let mut report = TrustReportPass::new(&DecisionPolicy::default(), now);
     bench.index.for_each_case(now, |case| report.add_case(case)).await.unwrap();

@@ -560,7 +560,11 @@ async fn a_pulled_brake_moves_nothing() {
     assert!(seen.stopped && seen.looks.is_empty());
     assert_eq!((seen.streak, seen.quiet), (0, 0));
     assert_eq!(bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);
-    assert_eq!(bench.look("matter/m.md", "l1", "02:00:01").await.signals, 1, "the brake's answer is not kept");
+    assert_eq!(
+        bench.look("matter/m.md", "l1", "02:00:01").await.signals,
+        1,
+        "the observation under a stop is not stored"
+    );
 }
 
 #[tokio::test]

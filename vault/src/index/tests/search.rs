@@ -1,4 +1,4 @@
-//! Everything is found by its words, and what somebody types is never an error.
+//! Every record is found by its words, and no search text is an error.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn of_kind(kind: RecordKind) -> SearchFilter {
     SearchFilter { kind: Some(kind), ..SearchFilter::default() }
 }
 
-/// The names of all hits, by pages of so many.
+/// The names of all hits, read in pages with this limit.
 async fn paged(index: &Index, words: &str, filter: &SearchFilter, limit: u32) -> Vec<String> {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
@@ -57,13 +57,13 @@ async fn matters_tasks_signals_and_actions_are_found_by_their_words() {
 async fn a_hit_says_what_it_is_and_what_it_is_about() {
     let bench = roofer().await;
     let page = bench.index.search("pa", &SearchFilter::default(), None, 9).await.unwrap();
-    let told: Vec<_> = page.rows.iter().map(|h| (h.kind, h.title.as_str(), h.snippet.as_str())).collect();
+    let hits: Vec<_> = page.rows.iter().map(|h| (h.kind, h.title.as_str(), h.snippet.as_str())).collect();
     let wanted = [
         (RecordKind::Task, "Pay the roofer", "open"),
         (RecordKind::Signal, "it is paid", "gmail"),
         (RecordKind::Event, "Pay the roofer", "it is paid"),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(hits, wanted);
     let about: Vec<_> = page.rows.iter().map(|h| h.about.as_ref().map(RecordPath::as_str)).collect();
     assert_eq!(about, [Some("matter/roof.md"), Some("task/pay.md"), Some("task/pay.md")]);
     assert_eq!(page.rows[2].id, Some(ActionId::derive(&["a1"])));

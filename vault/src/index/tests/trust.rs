@@ -74,7 +74,7 @@ async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_ou
     assert!((value("bank").await - 0.82).abs() < 1e-9, "the judgement is not weighed twice");
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 0\nconfidence: 0.9\ncounted: 0\n---\n");
     bench.sync("13:02:00").await;
-    assert!((value("bank").await - 0.55).abs() < 1e-9, "without the human's number it starts in the middle");
+    assert!((value("bank").await - 0.55).abs() < 1e-9, "without a person's start value it starts in the middle");
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
     let to_compare = async |now| bench.index.next_comparison_round(now).await.unwrap().proposals.len();
-    // The later live change was made by us, and stands for what was proposed before; itself it may be taken back.
+    // Steward's later live change settles the earlier proposal. The live change itself may be reverted.
     assert_eq!(to_compare(noon("13:00:00")).await, 1);
     proposed("newer", Disposition::Shadow);
     bench.sync("14:00:00").await;
@@ -200,7 +200,7 @@ async fn a_change_of_another_member_hides_no_proposal() {
     assert_eq!(to_compare().await, 2);
     related("ann-ours", (3, Disposition::Live), "[[Ann]]");
     bench.sync("14:00:00").await;
-    assert_eq!(to_compare().await, 2, "ours, not hers: the first proposal is settled by it");
+    assert_eq!(to_compare().await, 2, "a change of Steward, not of a person: it settles the first proposal");
 }
 
 async fn cases(bench: &Bench, now: &str) -> Vec<TrustCase> {
