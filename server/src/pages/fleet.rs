@@ -198,7 +198,7 @@ async fn describe_workers(
     };
     let released = stop::list_stop_events(&app.root, 1).pop().filter(|turn| !turn.stopped);
     let released = released.and_then(|turn| time::parse(&turn.stop.at));
-    let lag = app.index.measure_tick_lag(&settings.cadence, (released, now)).await?;
+    let lag = app.index.measure_tick_lag(&settings.cadence, released, now).await?;
     let late = match (&lag.worst, lag.late) {
         _ if stop::is_stopped(&app.root) => "stopped: nobody is looked at until it is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
