@@ -66,7 +66,7 @@ async fn a_file_from_the_future_is_taken_in_when_it_has_stood_still() {
     let mut folder = DropFolder::new(bench.keeper.root(), 1000);
     let mut intake = bench.intake("inbox");
     assert_ne!(folder.read_folder(&mut intake).await.unwrap(), NextRound::Usual);
-    for (_, since) in folder.met.values_mut() {
+    for (_, since) in folder.first_seen.values_mut() {
         *since = since.checked_sub(Duration::from_secs(2)).unwrap();
     }
     folder.read_folder(&mut intake).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_file_that_is_written_on_meanwhile_is_left_for_the_next_round() {
     assert!(matches!(read_small_file(&inbox, &listed[1], 1000).unwrap(), SmallFileRead::Gone));
     folder.ingest_lines_file(&inbox, listed[0].clone(), &mut intake).await.unwrap();
     // As if both had been read before they were written on.
-    folder.put_away(&inbox, listed, Vec::new()).await.unwrap();
+    folder.move_files(&inbox, listed, Vec::new()).await.unwrap();
     assert_eq!(bench.names("inbox"), ["a.jsonl", "b.eml", "done"]);
     assert_eq!(round(&bench).await.0, IntakeTally { stored: 3, known: 0, refused: 0 });
     assert_eq!(bench.names("inbox"), ["done"]);
