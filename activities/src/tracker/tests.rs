@@ -418,7 +418,10 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     let bench = Bench { dir, host, intervals };
     match bench.undone(&action, "u").await {
         ResolveOutput::Refused { status: 502, message, .. } => {
-            assert!(message.contains("undone in the vault") && message.contains("no tracker is set"), "{message}");
+            assert!(
+                message.contains("undone in the vault") && message.contains("no tracker is configured any more"),
+                "{message}"
+            );
         }
         other => panic!("{other:?}"),
     }

@@ -336,7 +336,11 @@ mod tests {
         };
         assert_eq!(retry_until_clean(true, until(2)).await.unwrap(), Vec::<&str>::new());
         assert_eq!(retry_until_clean(false, until(2)).await.unwrap(), ["task/rent.md"], "no worker will read it");
-        assert_eq!(retry_until_clean(true, until(u32::MAX)).await.unwrap(), ["task/rent.md"], "a lasting difference is reported");
+        assert_eq!(
+            retry_until_clean(true, until(u32::MAX)).await.unwrap(),
+            ["task/rent.md"],
+            "a lasting difference is reported"
+        );
     }
 
     #[test]

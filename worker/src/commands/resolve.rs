@@ -60,7 +60,8 @@ async fn edit_proposal(config: &StewardConfig, action: &str, value: &str) -> any
             record.proposal.map(|proposal| proposal.mutation).or(state_change)
         }
     };
-    let proposed = proposed.with_context(|| format!("{} proposes no change whose value --set could replace", escape_text(action)))?;
+    let proposed = proposed
+        .with_context(|| format!("{} proposes no change whose value --set could replace", escape_text(action)))?;
     let shown = escape_text(value);
     proposed.with_value(value).with_context(|| format!("`{shown}` cannot be written into `{}`", proposed.field()))
 }

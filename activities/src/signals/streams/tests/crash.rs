@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use steward_vault::files::crash::INTAKE;
 
 const FOLDER: &str = "STEWARD_TEST_INTAKE";
-const CHILD: &str = "streams::tests::crash::a_child_takes_everything_in_and_dies_where_it_is_told";
+const CHILD: &str = "signals::streams::tests::crash::a_child_takes_everything_in_and_dies_where_it_is_told";
 const SIGKILL: i32 = 9;
 /// What is dropped: more lines than fit into one batch, and two mails.
 const LINES: usize = 450;

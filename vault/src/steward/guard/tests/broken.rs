@@ -193,7 +193,7 @@ async fn a_read_only_file_or_folder_refuses() {
         }
         fs::set_permissions(home.database(), fs::Permissions::from_mode(file_mode)).unwrap();
         fs::set_permissions(root.join("state"), fs::Permissions::from_mode(folder_mode)).unwrap();
-        child.args(["guard::tests::broken::as_a_user_who_may_not_write", "--exact"]).env(READ_ONLY, root);
+        child.args(["steward::guard::tests::broken::as_a_user_who_may_not_write", "--exact"]).env(READ_ONLY, root);
         let output = child.current_dir(root).output().unwrap();
         fs::set_permissions(root.join("state"), fs::Permissions::from_mode(0o755)).unwrap();
         let stdout = String::from_utf8_lossy(&output.stdout);

@@ -43,7 +43,7 @@ async fn as_another_process() {
 
 fn start(home: &Home, name: &str) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["guard::tests::processes::as_another_process", "--exact", "--nocapture"]);
+    child.args(["steward::guard::tests::processes::as_another_process", "--exact", "--nocapture"]);
     child.env(HOME, home.folder.path()).env(NAME, name).stdout(Stdio::piped()).spawn().unwrap()
 }
 

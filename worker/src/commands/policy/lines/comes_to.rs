@@ -150,7 +150,9 @@ fn find_live_reach(
         return (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from));
     }
     let (value, from) = match demotion {
-        Some((cap, subject)) if cap < settings.effective_mode() => ("may be made at high confidence", explain(&subject)),
+        Some((cap, subject)) if cap < settings.effective_mode() => {
+            ("may be made at high confidence", explain(&subject))
+        }
         Some(_) | None => ("may be made", settings.build_mode_line().from),
     };
     (Ceiling::Act, (value.to_owned(), from))
