@@ -65,7 +65,7 @@ impl VaultWriter {
             let taken_back = by_hand::is_reverted(mutation, replaces, document.fields());
             return Ok(taken_back.then_some(ActionKind::Opposed));
         }
-        Ok(by_hand::classify_manual_edit(mutation, replaces, (document.fields(), now)))
+        Ok(by_hand::classify_manual_edit(mutation, replaces, document.fields(), now))
     }
 
     /// Files a record that changes nothing, once.
