@@ -3,7 +3,7 @@
 //! More careful settings are always cleared. Bolder ones must pass these checks. All cases that they make live clear
 //! the bar, and so do the newly live ones alone, and each class that they open, even if it never had a case. No class,
 //! and no class from a source, is known to be below the bar. No threshold goes below every decided case. Unnamed
-//! sources stay at `confirm`, because no case can support them. The shortfalls are sentences that hold names of sources.
+//! sources stay at `confirm`, because no case can support them. The shortfalls are sentences with names of sources.
 
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
