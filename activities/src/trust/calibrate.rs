@@ -133,7 +133,7 @@ async fn record_pruned_sources(
             let name = short_source_name(source, &trust.name);
             let mark =
                 TrustMark::Pruned { subject: TrustSubject::Source(source.clone()), name, confidence: fall.value };
-            let plan = mark.into_plan((&fall.cause, fall.at), vault.settings.policy.mode, workflow.clone());
+            let plan = mark.into_plan(&fall.cause, fall.at, vault.settings.policy.mode, workflow.clone());
             let plan = plan.map_err(retryable_failure)?;
             if recorded.contains(plan.id().as_str()) {
                 continue;
@@ -165,7 +165,7 @@ pub(crate) async fn apply_demotions(
         tracing::warn!(subject = %step.mark.subject(), "demoted: {}", step.mark);
         steps.push(step.mark.to_string());
         let plan =
-            step.mark.into_plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(retryable_failure)?;
+            step.mark.into_plan(&step.cause.0, step.cause.1, mode, workflow.clone()).map_err(retryable_failure)?;
         vault.file_record(plan).await?;
     }
     Ok(steps)

@@ -46,7 +46,7 @@ async fn record_drill_results(
         if caps.get(&subject).and_then(|cap| cap.mode) != Some(Mode::Shadow) {
             let mark = TrustMark::Unrestored { subject, why: why.clone() };
             tracing::error!(class = class.as_str(), "{mark}");
-            let plan = mark.into_plan((&workflow.run_id, now), vault.settings.policy.mode, workflow.clone());
+            let plan = mark.into_plan(&workflow.run_id, now, vault.settings.policy.mode, workflow.clone());
             vault.file_record(plan.map_err(retryable_failure)?).await?;
             report.lowered += 1;
         }

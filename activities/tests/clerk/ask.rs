@@ -79,14 +79,14 @@ async fn answers_outside_the_form_are_bad_answers_and_their_usage_counts() {
         answer.to_string()
     };
     let table = [
-        ("Sure! The task looks done to me.".to_owned(), "not the JSON object"),
-        (good_answer().to_string().replace('}', ""), "not the JSON object"),
+        ("Sure! The task looks done to me.".to_owned(), "not the requested JSON object"),
+        (good_answer().to_string().replace('}', ""), "not the requested JSON object"),
         (with("confidence", json!(98)), "`confidence` is 98"),
         (with("confidence", json!(-0.1)), "`confidence` is -0.1"),
         (with("source_contributions", json!({"gmail": 1.5})), "`gmail` is 1.5"),
         (with("source_contributions", json!({"gmail": 1, "fax": 1})), "a source that was not given"),
         (with("evidence", json!(["signal/invented.md"])), "a signal that was not given"),
-        (with("evidence", json!(["../../etc/passwd"])), "not the JSON object"),
+        (with("evidence", json!(["../../etc/passwd"])), "not the requested JSON object"),
         (with("command", json!("rm -rf")), "unknown field `command`"),
         (" ".to_owned(), "no content"),
     ];

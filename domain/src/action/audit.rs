@@ -48,7 +48,7 @@ pub struct AuditResolution {
     #[serde(rename = "of")]
     pub of: ActionId,
     /// When that action was decided.
-    #[serde(with = "stamped")]
+    #[serde(with = "millis")]
     pub at: DateTime<Utc>,
     /// The person's name, as they gave it. Untrusted.
     pub by: String,
@@ -78,7 +78,7 @@ pub struct AuditDraft {
     #[serde(rename = "type")]
     pub kind: ActionKind,
     pub id: ActionId,
-    #[serde(with = "stamped")]
+    #[serde(with = "millis")]
     pub timestamp: DateTime<Utc>,
     pub target: RecordPath,
     pub class: Option<MutationClass>,
@@ -129,7 +129,7 @@ pub struct UndoRecipe {
     pub vault_patch: Vec<FieldPatch>,
     /// `None` if the change owes nothing to the tracker.
     pub plane_revert: Option<PlaneRevert>,
-    #[serde(with = "stamped")]
+    #[serde(with = "millis")]
     pub expires_at: DateTime<Utc>,
 }
 
@@ -365,7 +365,7 @@ pub(crate) fn short_name(target: &RecordPath) -> String {
 }
 
 /// Instants in records: `2026-11-21T09:30:15.123Z`.
-pub(crate) mod stamped {
+pub(crate) mod millis {
     use chrono::{DateTime, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -356,7 +356,7 @@ async fn bolder_settings_without_reason_are_refused_and_more_careful_ones_printe
     let told = past.run(&ask).await.expect(3).json();
     let lacking: Vec<&str> = told["lacking"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let none = |class: &str| format!("{class}: 0 decided cases, at least 73 are needed");
-    assert!(lacking[0].starts_with("sources that nobody named may act"), "{lacking:?}");
+    assert!(lacking[0].starts_with("unnamed sources may act"), "{lacking:?}");
     assert_eq!(lacking[1..3], [none("context_edit"), none("parent_matter")], "what never had a case is opened, too");
     assert_eq!(lacking[3..], ["related: 12 decided cases, at least 73 are needed"]);
     assert_eq!(told["toml"], Value::Null);

@@ -67,7 +67,7 @@ impl VaultWriter {
             let is_reverted = by_hand::is_reverted(mutation, replaces, document.fields());
             return Ok(is_reverted.then_some(ActionKind::Opposed));
         }
-        Ok(by_hand::classify_manual_edit(mutation, replaces, (document.fields(), now)))
+        Ok(by_hand::classify_manual_edit(mutation, replaces, document.fields(), now))
     }
 
     /// Files a record that changes nothing. Repeated calls file it once.

@@ -42,8 +42,8 @@ impl CallSource {
     /// The sources of some evidence, each once.
     #[must_use]
     pub fn from_evidence(evidence: &[SignalEvidence]) -> Vec<Self> {
-        let mut met = BTreeSet::new();
-        let new = evidence.iter().filter(|e| met.insert(source_key(&e.source)));
+        let mut seen = BTreeSet::new();
+        let new = evidence.iter().filter(|e| seen.insert(source_key(&e.source)));
         new.map(|e| Self { source: e.source.clone(), known: e.observations > 0 }).collect()
     }
 }
