@@ -118,7 +118,7 @@ async fn submit_resolution(
 ) -> anyhow::Result<CommandExit> {
     let by = steward_server::access::parse_caller_name(answer.by.as_deref().unwrap_or(&config.operator))?;
     let [action] = answer.actions.as_slice() else {
-        let ask = ResolveBatchInput::new(kind, answer.actions, (by, answer.reason));
+        let ask = ResolveBatchInput::new(kind, answer.actions, by, answer.reason);
         return submit_batch(config, ask, out).await;
     };
     let ask = ResolveInput { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
