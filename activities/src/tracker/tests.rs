@@ -1,4 +1,4 @@
-//! Deliveries to a Plane server that fails in every way it can, and the way back.
+//! Deliveries to a Plane server that fails in every possible way, and their reverts.
 
 mod crash;
 mod meanwhile;
@@ -47,7 +47,7 @@ impl Desk {
         Self { bench, server, dispatcher }
     }
 
-    /// One with a live change that is owed.
+    /// Builds a vault with a live change that is owed to the tracker.
     async fn owing() -> (Self, ActionId) {
         let desk = Self::new().await;
         let action = desk.bench.changed(&ids()).await;
@@ -195,7 +195,7 @@ async fn an_answer_that_is_lost_doubles_nothing() {
 
 #[tokio::test]
 async fn a_half_made_delivery_is_taken_back_whole() {
-    // The comment was made and nobody was told; the transition was never tried.
+    // The comment was made without an answer, and the move was never tried.
     let (desk, action) = Desk::owing().await;
     desk.server.chatter(ISSUE, 150);
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::DoneBut(500)));
@@ -205,7 +205,7 @@ async fn a_half_made_delivery_is_taken_back_whole() {
     let undo = desk.undo(&action).await;
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
     assert_eq!((desk.server.comments(ISSUE).len(), desk.server.state_of(ISSUE)), (280, "In Progress".into()));
-    // The same where the note of it is lost.
+    // The same if the progress file is lost.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::DoneBut(500)));
     failed(&desk.settle(&action).await);
@@ -268,7 +268,7 @@ async fn a_server_that_asks_to_wait_is_left_in_peace() {
     let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!("it was asked again") };
     assert_eq!((desk.server.asked().len(), desk.due().await), (1, vec![]));
     assert_eq!(desk.records().len(), 1, "a wait is no failure");
-    // What is used up is known before it is refused.
+    // A spent limit is known before a request is refused.
     let (desk, action) = Desk::owing().await;
     desk.server.says_left(0);
     let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!() };
@@ -277,7 +277,7 @@ async fn a_server_that_asks_to_wait_is_left_in_peace() {
 
 #[tokio::test]
 async fn an_issue_that_a_person_moved_is_left_where_it_is() {
-    // Since it was told.
+    // After the delivery.
     let (desk, action) = Desk::owing().await;
     desk.settle(&action).await;
     desk.server.moves(ISSUE, "Backlog");
@@ -285,7 +285,7 @@ async fn an_issue_that_a_person_moved_is_left_where_it_is() {
     let tracked = desk.settle(&undo).await;
     assert!(came(&tracked).starts_with("comment removed: a person has moved the issue since"), "{tracked:?}");
     assert_eq!((desk.server.state_of(ISSUE), desk.last().partially_applied), ("Backlog".into(), true));
-    // While it was told.
+    // During the delivery.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "PATCH").then_some(Fault::DoneBut(500)));
     failed(&desk.settle(&action).await);
@@ -294,7 +294,7 @@ async fn an_issue_that_a_person_moved_is_left_where_it_is() {
     let tracked = desk.settle(&action).await;
     assert!(came(&tracked).starts_with("comment made, state unchanged: a person"), "{tracked:?}");
     assert_eq!(desk.server.state_of(ISSUE), "Backlog");
-    // Before: it is done there already.
+    // Before the delivery: the issue is done already.
     let (desk, action) = Desk::owing().await;
     desk.server.moves(ISSUE, "Shipped");
     assert_eq!(came(&desk.settle(&action).await), "comment made, state unchanged");
@@ -355,7 +355,7 @@ async fn a_server_that_finds_nothing_at_all_is_not_believed_that_the_issue_is_go
 async fn an_undo_waits_for_a_delivery_that_is_under_way() {
     let (desk, action) = Desk::owing().await;
     let undo = desk.undo(&action).await;
-    // Held as a delivery would hold it that began before the undo.
+    // The lock is held as by a delivery that began before the undo.
     let turn = desk.dispatcher.lock_issue(ISSUE).await;
     let mut settling = Box::pin(desk.settle(&undo));
     assert!(futures_util::FutureExt::now_or_never(&mut settling).is_none());

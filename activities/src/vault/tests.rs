@@ -1,4 +1,4 @@
-//! Every activity of the vault, run twice: the state afterwards is that of one run.
+//! Runs every activity of the vault twice: the state afterwards is that of one run.
 
 mod budget;
 mod strangers;
@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) intervals: UnboundedReceiver<NewInterval>,
 }
 
-/// Holds the vault in a folder.
+/// Opens the vault in a folder and takes its lock.
 pub(crate) async fn open(
     folder: &Path,
     mode: Mode,
@@ -32,7 +32,7 @@ pub(crate) async fn open(
 ) -> (VaultContext, UnboundedReceiver<NewInterval>) {
     let root = VaultRoot::open(folder).unwrap();
     let own = folder.join(".steward");
-    // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
+    // A process that another test starts holds a copy of every open file for a moment, also of the lock.
     let free = (0..100_000).find_map(|_| match VaultWriter::lock(root.clone()) {
         Err(LockError::Held { .. }) => {
             std::thread::yield_now();
@@ -97,7 +97,7 @@ impl Bench {
         Self { dir, host, intervals }
     }
 
-    /// Makes a live change of `task/pay.md`, whose frontmatter gets these lines before; the action's id.
+    /// Adds lines to the frontmatter of `task/pay.md`, makes a live change of it, and returns the action's id.
     pub(crate) async fn changed(&self, more: &str) -> ActionId {
         let text = self.task().replace("parent_matter", &format!("{more}parent_matter"));
         std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
@@ -407,7 +407,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     let text = std::fs::read_to_string(bench.dir.path().join(record.as_str())).unwrap();
     let other = text.replace(action_id.as_str(), &format!("{}0000000000", &action_id.as_str()[..6]));
     assert_ne!(other, text);
-    // A copy is no other action; a record of another id that begins so is.
+    // A copy is the same action. A record whose id has the same first digits is another one.
     let said = [("copy", &text, "changed nothing"), ("other", &other, "more digits")];
     for (slug, text, word) in said {
         let path = RecordPath::parse(&format!("event/steward-action-{slug}.md")).unwrap();

@@ -153,7 +153,7 @@ impl ActionsService for GrpcService {
         let kind = request::decode_resolution_kind(asked.kind)?;
         let actions = self.read_action_ids(&asked.ids).await?;
         let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
-        let ask = ResolveBatchInput::new(kind, actions, (by, reason));
+        let ask = ResolveBatchInput::new(kind, actions, by, reason);
         let all = self.resolution_client().request_batch_resolution(ask).await;
         let all = all.map_err(|e| refusal::resolution_error(&e))?;
         let of = |(id, one): (String, ResolveBatchItem)| {

@@ -131,7 +131,7 @@ pub(crate) async fn resolve_batch(
     };
     let asked = app
         .resolution_client()
-        .request_batch_resolution(ResolveBatchInput::new(kind, actions, (caller.name.clone(), said.trimmed_reason())))
+        .request_batch_resolution(ResolveBatchInput::new(kind, actions, caller.name.clone(), said.trimmed_reason()))
         .await;
     let all = match asked {
         Ok(all) => all,

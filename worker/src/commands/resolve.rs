@@ -121,7 +121,7 @@ async fn submit_resolution(
 ) -> anyhow::Result<CommandExit> {
     let by = steward_server::access::parse_caller_name(resolution.by.as_deref().unwrap_or(&config.operator))?;
     let [action] = resolution.actions.as_slice() else {
-        let input = ResolveBatchInput::new(kind, resolution.actions, (by, resolution.reason));
+        let input = ResolveBatchInput::new(kind, resolution.actions, by, resolution.reason);
         return submit_batch(config, input, out).await;
     };
     let input = ResolveInput { kind, action: action.clone(), by, reason: resolution.reason, edited, together: None };

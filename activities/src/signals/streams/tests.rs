@@ -31,7 +31,7 @@ impl Bench {
         self.dir.path().join("vault").join(path)
     }
 
-    /// Writes a file whose time says that nobody is writing it any more.
+    /// Writes a file with an old time, so that it counts as quiet.
     pub(super) fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
         fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
         fs::write(self.at(path), bytes).unwrap();
@@ -109,7 +109,7 @@ async fn a_crash_between_the_files_and_the_cursor_stores_nothing_twice() {
         .await
         .unwrap();
     let before = bench.names("stream/mail");
-    // As if the index had not heard of it: the state of another vault.
+    // The index does not know the file, as with the state of another vault.
     let other = Arc::new(Index::open(&bench.dir.path().join("other")).await.unwrap());
     let mut intake = Intake::new("mail", Arc::clone(&bench.keeper), other);
     intake

@@ -14,12 +14,12 @@ const FOLDER: &str = "STEWARD_TEST_TRACKER_FOLDER";
 const URL: &str = "STEWARD_TEST_TRACKER_URL";
 const CHILD: &str = "tracker::tests::crash::a_child_delivers_everything_and_dies_where_it_is_told";
 const SIGKILL: i32 = 9;
-/// Children at once.
+/// Most children at once.
 const AT_ONCE: usize = 3;
 /// Points that the filing of the outcome meets on the write path.
 const FILING: [&str; 6] =
     ["before-staging", "after-staging-record", "after-journal", "before-filing", "after-filing", "after-chain-head"];
-/// The outbox is noted before the comment, after it, and before the transition.
+/// The outbox is written before the comment, after it, and before the move.
 const NOTES: u32 = 3;
 
 #[tokio::test]

@@ -45,7 +45,7 @@ async fn a_comment_that_comes_late_is_removed_by_its_undo() {
     desk.server.catches_up();
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
     assert_eq!((desk.server.comments(ISSUE), desk.server.state_of(ISSUE)), (vec![], "In Progress".into()));
-    // One that never comes is waited for no longer than that, also where the note of it is lost.
+    // The wait for a comment that never comes is limited, also if the progress file is lost.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::Late));
     failed(&desk.settle(&action).await);
@@ -74,13 +74,13 @@ async fn a_comment_that_may_come_is_not_asked_for_again() {
     desk.server.catches_up();
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
     assert_eq!((desk.server.count("POST"), desk.server.made()), (1, 1));
-    // A clear refusal is no such case.
+    // A clear refusal needs no wait.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then(|| Fault::Says(400, Vec::new(), String::new())));
     failed(&desk.settle(&action).await);
     desk.server.works();
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
-    // After a while it is asked for again.
+    // After the wait it is requested again.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::Late));
     failed(&desk.settle(&action).await);

@@ -8,7 +8,7 @@ fn run() -> WorkflowRef {
     WorkflowRef { id: "calibrate".into(), run_id: "run".into() }
 }
 
-/// An instinct of `bank`, before anything is known of its records.
+/// Writes an instinct of `bank`, before there are records about it.
 fn write_instinct(bench: &Bench, lines: &str) -> std::path::PathBuf {
     let file = bench.dir.path().join("instinct/bank.md");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -40,7 +40,7 @@ async fn what_a_human_wrote_of_a_source_survives_the_first_calibration_and_every
         CalibrateOutput::default()
     );
     assert_eq!(read_fields(&file), first, "the start is not taken a second time");
-    // Left alone for a week, the change was right: ours are added.
+    // A change that stays for a week counts as right, and our observations are added.
     let in_a_week = Utc::now() + chrono::TimeDelta::days(8);
     run_calibration(&bench.host, CallDeadline::from_now, run(), in_a_week).await.unwrap();
     let later = read_fields(&file);
