@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 pub(super) const BACKTEST: &str = "Settings that are not given stay as they are now. No clerk is asked: the records \
-    hold its answers and the values of the gates. Ceilings of sources and matters apply as they are now, except for sources \
-    that are named here. The daily budget of a source is not replayed.\n\n\
+    hold its answers and the values of the gates. Ceilings of sources and matters apply as they are now, except for \
+    sources that are named here. The daily budget of a source is not replayed.\n\n\
     --write changes the given settings in steward.toml and nothing else. It is refused (3) if the new settings are \
     less restrictive than the file and the cases do not support them, or if the audit chain is broken. Ceilings of \
     sources are not written: the command prints the lines for you to set.\n\n\

@@ -1,8 +1,8 @@
 //! The command `steward doctor`: finds problems and prints the fix for each.
 //!
-//! Each check prints one line: ok, or the problem and its fix. If no process holds the vault, the command takes the lock
-//! for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts the loss
-//! of the ledger or lifts a back-off.
+//! Each check prints one line: ok, or the problem and its fix. If no process holds the vault, the command takes the
+//! lock for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts
+//! the loss of the ledger or lifts a back-off.
 
 mod server;
 
@@ -307,7 +307,8 @@ async fn lift_back_off(
     Ok(())
 }
 
-/// Checks the local clock. If it is behind the newest file, it was set back, or the clock that wrote the file was ahead.
+/// Checks the local clock. If it is behind the newest file, it was set back, or the clock that wrote the file was
+/// ahead.
 fn check_local_clock(root: &VaultRoot, findings: &mut DoctorFindings) {
     let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
@@ -336,7 +337,11 @@ mod tests {
         };
         assert_eq!(retry_until_clean(true, until(2)).await.unwrap(), Vec::<&str>::new());
         assert_eq!(retry_until_clean(false, until(2)).await.unwrap(), ["task/rent.md"], "no worker will read it");
-        assert_eq!(retry_until_clean(true, until(u32::MAX)).await.unwrap(), ["task/rent.md"], "a lasting difference is reported");
+        assert_eq!(
+            retry_until_clean(true, until(u32::MAX)).await.unwrap(),
+            ["task/rent.md"],
+            "a lasting difference is reported"
+        );
     }
 
     #[test]

@@ -62,7 +62,8 @@ async fn edit_proposal(config: &StewardConfig, action: &str, by: &str, value: &s
             record.proposal.map(|proposal| proposal.mutation).or(state_change)
         }
     };
-    let proposed = proposed.with_context(|| format!("{} proposes no change whose value --set could replace", escape_text(action)))?;
+    let proposed = proposed
+        .with_context(|| format!("{} proposes no change whose value --set could replace", escape_text(action)))?;
     let shown = escape_text(value);
     proposed.with_value(value).with_context(|| format!("`{shown}` cannot be written into `{}`", proposed.field()))
 }
@@ -145,8 +146,8 @@ async fn submit_resolution(
     })
 }
 
-/// Requests a resolution from the configured or running Temporal server. If nothing runs, the command starts a server of
-/// its own.
+/// Requests a resolution from the configured or running Temporal server. If nothing runs, the command starts a server
+/// of its own.
 async fn request_resolution<T>(
     config: &StewardConfig,
     request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
@@ -201,7 +202,8 @@ fn format_resolution(kind: ResolutionKind, output: &ResolveOutput) -> String {
                     format!("{}: {target}", describe_resolution(kind))
                 }
                 ResolutionKind::Raise => format!(
-                    "restored: {} may act as far as the mode allows again (`steward trust report` shows what its cases support)",
+                    "restored: {} may act as far as the mode allows again (`steward trust report` shows what its cases \
+                     support)",
                     escape_text(target.slug())
                 ),
             };

@@ -191,7 +191,11 @@ fn describe_status(status: &StatusReport) -> String {
                 let reason =
                     stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
                 let before = status.policy.mode.as_str();
-                format!("stopped by {} at {}{reason} (otherwise {before})", escape_text(&stop.by), escape_text(&stop.at))
+                format!(
+                    "stopped by {} at {}{reason} (otherwise {before})",
+                    escape_text(&stop.by),
+                    escape_text(&stop.at)
+                )
             }
         },
     );

@@ -150,7 +150,9 @@ fn find_live_reach(
         return (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from));
     }
     let (value, from) = match demotion {
-        Some((cap, subject)) if cap < settings.effective_mode() => ("may be made at high confidence", explain(&subject)),
+        Some((cap, subject)) if cap < settings.effective_mode() => {
+            ("may be made at high confidence", explain(&subject))
+        }
         Some(_) | None => ("may be made", settings.build_mode_line().from),
     };
     (Ceiling::Act, (value.to_owned(), from))
@@ -158,7 +160,8 @@ fn find_live_reach(
 
 /// The demotion of the class, or of every source that may act for it, with the demoted subject.
 ///
-/// If sources that nobody named may act, one of them may not be demoted, so demotions of sources do not limit the class.
+/// If sources that nobody named may act, one of them may not be demoted, so demotions of sources do not limit the
+/// class.
 fn find_demotion(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,

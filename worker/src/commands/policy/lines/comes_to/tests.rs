@@ -9,7 +9,12 @@ use steward_domain::trust::demotion::{ModeCap, ModeCaps};
 use steward_vault::index::SourceCeiling;
 
 /// The outcome for `state_change`, with its origin. 3 live changes of the day are used, and it is noon.
-fn explain_state_change(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: ModeCaps) -> (String, String) {
+fn explain_state_change(
+    variables: &[(&str, &str)],
+    sources: &[(&str, Ceiling)],
+    block: &str,
+    caps: ModeCaps,
+) -> (String, String) {
     let variables = [&[("STEWARD_LIVE_MODE", "live")], variables].concat();
     let config = StewardConfig::from_variables(&variables);
     let named = |(source, ceiling): &(&str, Ceiling)| {
@@ -155,7 +160,8 @@ fn a_demotion_of_every_source_that_may_act_is_in_the_outcome() {
         ),
         ("act", vec![cap("mail", Mode::Shadow), cap("chat", Mode::Shadow)], MAY.into(), None),
     ] {
-        let (found, from) = explain_state_change(&[("STEWARD_DEFAULT_CEILING", default)], &both, "", caps.into_iter().collect());
+        let (found, from) =
+            explain_state_change(&[("STEWARD_DEFAULT_CEILING", default)], &both, "", caps.into_iter().collect());
         assert_eq!(found, value, "{default}");
         assert_eq!(raise.is_some(), from.contains("steward trust raise"), "{from}");
         assert!(raise.is_none_or(|source| from.contains(&format!("`steward trust raise {source}`"))), "{from}");
