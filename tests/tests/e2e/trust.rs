@@ -117,10 +117,7 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
     let first = world.run(&["undo", live[0].as_str()]).await.expect(0);
     assert!(!first.out.contains("demoted"), "one click may be a mistake: {first}");
     let second = world.run(&["undo", live[1].as_str()]).await.expect(0);
-    assert!(
-        second.out.contains("demoted: mail went from live_high_confidence_only to shadow: 2 of 3"),
-        "{second}"
-    );
+    assert!(second.out.contains("demoted: mail went from live_high_confidence_only to shadow: 2 of 3"), "{second}");
     calibrate(&world, "one").await;
     assert_eq!(calibrate(&world, "again").await, nothing(), "for the same undos once");
     let lowered = of_kind(&world, ActionKind::Lowered);
