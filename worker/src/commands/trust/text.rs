@@ -48,8 +48,8 @@ pub(super) fn describe_trust_report(document: &TrustReportDocument) -> String {
     );
     write_section(&mut out, "By class, source and stated confidence", &render_count_table(report));
     write_section(&mut out, "What each mode would act on, % of all cases", &render_coverage_table(report));
-    write_section(&mut out, "What the gates held", &describe_gates(report));
-    write_section(&mut out, "Stated confidence and outcome", &describe_reliability(&report.reliability));
+    write_section(&mut out, "What the gates did", &describe_gates(report));
+    write_section(&mut out, "Stated confidence and truth", &describe_reliability(&report.reliability));
     write_section(&mut out, "How to read it", &wrap_reader_notes(report));
     out.truncate(out.trim_end().len());
     out
