@@ -241,8 +241,8 @@ pub(crate) enum SchedulesCommand {
     List,
     /// Take over schedules that carry another vault's id or none
     ///
-    /// For a vault whose `.steward/vault.json` was lost, or that replaces the vault it was copied from. Stop the process
-    /// of the other vault first. The schedules are shown before anything is changed.
+    /// For a vault whose `.steward/vault.json` was lost, or that replaces the vault it was copied from. Stop the
+    /// process of the other vault first. The schedules are shown before anything is changed.
     #[command(after_help = "Examples:\n  steward schedules adopt\n  steward schedules adopt --yes\n\n\
         Exits with 3 when it was not confirmed or a process serves the other vault, with 4 when a schedule could not \
         be changed.")]

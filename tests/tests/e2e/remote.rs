@@ -104,7 +104,7 @@ async fn a_server_that_is_named_is_asked_with_a_token_from_where_no_vault_is() {
     let away = actor.with("STEWARD_SERVER", format!("http://127.0.0.1:{}", free_port()));
     assert!(undo(&away, 1).await.contains("no server answers at"));
     let clear = actor.with("STEWARD_SERVER", "http://steward.example");
-    assert!(undo(&clear, 1).await.contains("in the clear only to this machine"));
+    assert!(undo(&clear, 1).await.contains("unencrypted only to this machine"));
 
     assert!(undo(&actor, 0).await.contains("undone: task/"));
     let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap().by;

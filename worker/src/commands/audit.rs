@@ -88,8 +88,8 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
     match (found.head_unknown, found.records) {
         (true, 0) => "there is no chain yet".into(),
         (true, records) => format!(
-            "the chain of {records} records has no fault, but its head is unknown: records missing at the end cannot be \
-             detected"
+            "the chain of {records} records has no fault, but its head is unknown: records missing at the end cannot \
+             be detected"
         ),
         (false, records) => format!("{records} records, the chain is intact"),
     }

@@ -1,8 +1,8 @@
 //! The command `steward doctor`: finds problems and prints the fix for each.
 //!
-//! Each check prints one line: ok, or the problem and its fix. If no process holds the vault, the command takes the lock
-//! for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts the loss
-//! of the ledger or lifts a back-off.
+//! Each check prints one line: ok, or the problem and its fix. If no process holds the vault, the command takes the
+//! lock for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts
+//! the loss of the ledger or lifts a back-off.
 
 mod server;
 
@@ -88,8 +88,8 @@ pub(crate) async fn run(
     };
     let client = server::check_server(config, &holder, &mut findings).await;
     server::check_worker(config, &holder, client.as_ref(), &mut findings).await;
-    if let (Ok(root), Some(client), VaultHolder::Runs(note)) = (&root, &client, &holder) {
-        check_schedules(config, root, RunningWorker { client, note }, &mut findings).await;
+    if let (Ok(root), Some(client), VaultHolder::Runs(record)) = (&root, &client, &holder) {
+        check_schedules(config, root, RunningWorker { client, record }, &mut findings).await;
     }
     check_tracker(config, &mut findings).await;
     match root {
@@ -109,21 +109,21 @@ pub(crate) async fn run(
 /// The process that serves the vault, and a client of its server.
 struct RunningWorker<'a> {
     client: &'a Client,
-    note: &'a HolderRecord,
+    record: &'a HolderRecord,
 }
 
 /// Checks that the schedules are registered. The schedule of a new matter gets some time to be registered.
 async fn check_schedules(
     config: &StewardConfig,
     root: &VaultRoot,
-    RunningWorker { client, note }: RunningWorker<'_>,
+    RunningWorker { client, record }: RunningWorker<'_>,
     findings: &mut DoctorFindings,
 ) {
     let compared = retry_until_clean(true, async || {
         let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
         let expected = list_expected_ids(&Index::open(&config.state_dir()?).await?).await?;
         let found = compare_schedules(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
-        Ok(found.describe_fault(note.schedule_check_interval()).into_iter().collect())
+        Ok(found.describe_fault(record.schedule_check_interval()).into_iter().collect())
     });
     match compared.await.map(|mut faults| faults.pop()) {
         Ok(None) => findings.add_ok("schedules", "all are registered"),
@@ -159,10 +159,10 @@ async fn check_vault(
     match VaultWriter::lock(root.clone()) {
         Ok(_) => findings.add_ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
-            VaultHolder::Runs(note) => {
+            VaultHolder::Runs(record) => {
                 findings.add_ok(
                     "lock",
-                    format!("held by {} in mode {}", server::describe_process(note), note.policy.mode.as_str()),
+                    format!("held by {} in mode {}", server::describe_process(record), record.policy.mode.as_str()),
                 );
             }
             VaultHolder::Nobody | VaultHolder::Died(_) | VaultHolder::Silent(_) => {
@@ -307,7 +307,8 @@ async fn lift_back_off(
     Ok(())
 }
 
-/// Checks the local clock. If it is behind the newest file, it was set back, or the clock that wrote the file was ahead.
+/// Checks the local clock. If it is behind the newest file, it was set back, or the clock that wrote the file was
+/// ahead.
 fn check_local_clock(root: &VaultRoot, findings: &mut DoctorFindings) {
     let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());

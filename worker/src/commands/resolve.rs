@@ -140,8 +140,8 @@ async fn submit_resolution(
     })
 }
 
-/// Requests a resolution from the configured or running Temporal server. If nothing runs, the command starts a server of
-/// its own.
+/// Requests a resolution from the configured or running Temporal server. If nothing runs, the command starts a server
+/// of its own.
 async fn request_resolution<T>(
     config: &StewardConfig,
     request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
@@ -196,7 +196,8 @@ fn format_resolution(kind: ResolutionKind, output: &ResolveOutput) -> String {
                     format!("{}: {target}", describe_resolution(kind))
                 }
                 ResolutionKind::Raise => format!(
-                    "restored: {} may act as far as the mode allows again (`steward trust report` shows what its cases support)",
+                    "restored: {} may act as far as the mode allows again (`steward trust report` shows what its cases \
+                     support)",
                     escape_text(target.slug())
                 ),
             };

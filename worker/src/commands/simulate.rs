@@ -1,7 +1,7 @@
 //! The command `steward simulate`: writes a vault with a simulated month.
 //!
-//! The clock is read once, here, because the month ends now. [`crate::simulate`] decides what happens in it; this module
-//! only prints the result.
+//! The clock is read once, here, because the month ends now. [`crate::simulate`] decides what happens in it; this
+//! module only prints the result.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput};

@@ -1,8 +1,8 @@
 //! The commands `steward up` and `steward worker`: run everything a vault needs until they are stopped.
 //!
-//! `up` also starts a Temporal server if none is configured, and stops it at its end. `worker` joins a configured server.
-//! Both handle Ctrl-C from their first moment, start [`crate::runtime::engine`] and wait. The process that holds the
-//! vault writes a holder record about itself. They must not decide anything that a tick decides.
+//! `up` also starts a Temporal server if none is configured, and stops it at its end. `worker` joins a configured
+//! server. Both handle Ctrl-C from their first moment, start [`crate::runtime::engine`] and wait. The process that
+//! holds the vault writes a holder record about itself. They must not decide anything that a tick decides.
 
 mod round;
 

@@ -67,39 +67,39 @@ pub(super) async fn check_worker(
     client: Option<&Client>,
     findings: &mut DoctorFindings,
 ) {
-    let note = match holder {
+    let record = match holder {
         VaultHolder::Nobody => return findings.add_ok("worker", "not running: `steward up` starts it"),
-        VaultHolder::Died(note) => {
+        VaultHolder::Died(record) => {
             return findings.add_fault(
                 "worker",
-                format!("not running: {} ended unexpectedly; `steward up` starts it again", describe_process(note)),
+                format!("not running: {} ended unexpectedly; `steward up` starts it again", describe_process(record)),
             );
         }
         VaultHolder::Silent(holder) => {
             return findings.add_fault("worker", format!("{holder} is starting or hangs: check its log"));
         }
-        VaultHolder::Runs(note) => note,
+        VaultHolder::Runs(record) => record,
     };
-    if note.task_queue != config.task_queue {
-        let (theirs, ours) = (&note.task_queue, &config.task_queue);
+    if record.task_queue != config.task_queue {
+        let (theirs, ours) = (&record.task_queue, &config.task_queue);
         findings.add_fault(
             "worker",
             format!(
                 "{} serves the queue `{theirs}`, but commands here use `{ours}`: set STEWARD_TASK_QUEUE",
-                describe_process(note)
+                describe_process(record)
             ),
         );
     }
     let Some(client) = client else { return };
-    let clerks = clerk_queue(&note.task_queue);
-    for (queue, kind) in [(&note.task_queue, TaskQueueType::Workflow), (&clerks, TaskQueueType::Activity)] {
+    let clerks = clerk_queue(&record.task_queue);
+    for (queue, kind) in [(&record.task_queue, TaskQueueType::Workflow), (&clerks, TaskQueueType::Activity)] {
         match pollers::is_queue_polled(client, queue, kind).await {
             Ok(true) => findings.add_ok("worker", format!("serves the queue `{queue}`")),
             Ok(false) => findings.add_fault(
                 "worker",
                 format!(
                     "no worker polls the queue `{queue}` here: check that TEMPORAL_NAMESPACE is that of {}",
-                    describe_process(note)
+                    describe_process(record)
                 ),
             ),
             Err(e) => findings.add_fault("worker", format_causes(&e)),
@@ -107,8 +107,8 @@ pub(super) async fn check_worker(
     }
 }
 
-pub(super) fn describe_process(note: &HolderRecord) -> String {
-    format!("`steward {}` (process {})", note.command, note.pid)
+pub(super) fn describe_process(record: &HolderRecord) -> String {
+    format!("`steward {}` (process {})", record.command, record.pid)
 }
 
 /// Checks the server's clock. Schedules fire by that clock, and tasks fall due by ours.

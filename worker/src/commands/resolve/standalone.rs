@@ -1,8 +1,8 @@
 //! Resolves actions when nothing runs for the vault: starts a Temporal server and a worker, and stops both again.
 //!
 //! The server keeps nothing on disk, so it has no schedules. No tick can become due meanwhile, and the history of
-//! `steward up` stays as it is. The worker holds the vault's lock and uses the one write path. If the command is killed,
-//! the journal settles what was begun, and the command can be run again.
+//! `steward up` stays as it is. The worker holds the vault's lock and uses the one write path. If the command is
+//! killed, the journal settles what was begun, and the command can be run again.
 
 use crate::commands::up::{install_stop_handler, log_warnings, run_unless_stopped};
 use crate::config::StewardConfig;

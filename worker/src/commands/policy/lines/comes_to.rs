@@ -160,7 +160,8 @@ fn find_live_reach(
 
 /// The demotion of the class, or of every source that may act for it, with the demoted subject.
 ///
-/// If sources that nobody named may act, one of them may not be demoted, so demotions of sources do not limit the class.
+/// If sources that nobody named may act, one of them may not be demoted, so demotions of sources do not limit the
+/// class.
 fn find_demotion(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
