@@ -1,8 +1,8 @@
 //! The settings that a recommendation consists of, by the names under which people set them.
 //!
-//! All matters share one mode. So a recommendation is that mode, ceilings for everything that must not act under it, and
-//! `ceiling: act` in the instinct of each source that may act. This module must not set anything: a person does that.
-//! `steward backtest --recommended` replays the same settings ([`PolicyOverrides::from_choice`]).
+//! All matters share one mode. So a recommendation is that mode, ceilings for everything that must not act under it,
+//! and `ceiling: act` in the instinct of each source that may act. This module must not set anything: a person does
+//! that. `steward backtest --recommended` replays the same settings ([`PolicyOverrides::from_choice`]).
 
 use crate::config::StewardConfig;
 use crate::config::rules::PolicyOverrides;
