@@ -98,7 +98,7 @@ impl PolicyOverrides {
     /// The text has none of these forms, or its class or ceiling is unknown.
     pub(crate) fn add_ceiling(&mut self, pair: &str) -> anyhow::Result<()> {
         let (name, ceiling) =
-            pair.rsplit_once('=').with_context(|| format!("`{}` does not have the form CLASS=WORD", escape_text(pair)))?;
+            pair.rsplit_once('=').with_context(|| format!("`{}` is not of the form CLASS=WORD", escape_text(pair)))?;
         let (name, ceiling) = (name.trim(), parse_ceiling(ceiling)?);
         if let Some(source) = name.strip_prefix("source:").filter(|source| !source.trim().is_empty()) {
             self.sources.insert(source_key(source), ceiling);
@@ -118,14 +118,14 @@ impl PolicyOverrides {
 
     /// Whether these settings include a key of `steward.toml`.
     pub(crate) fn has_key(&self, key: &str) -> bool {
-        let names_class = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.as_str());
+        let is_key_of = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.as_str());
         match key {
             "live_mode" => self.mode.is_some(),
             "confidence_threshold" => self.confidence.is_some(),
             "high_confidence_threshold" => self.high_confidence.is_some(),
             "default_ceiling" => self.default_ceiling.is_some(),
             _ => {
-                MutationClass::ALL.into_iter().any(|class| names_class(&class) && self.ceilings[class as usize].is_some())
+                MutationClass::ALL.into_iter().any(|class| is_key_of(&class) && self.ceilings[class as usize].is_some())
             }
         }
     }

@@ -300,15 +300,15 @@ pub(super) fn list_reader_notes(report: &TrustReport) -> Vec<String> {
             .into(),
         format!(
             "Supported: of the cases on which the mode would act, {enough}, and the lower bound of their precision \
-             is {:.1} % or more (1 − STEWARD_REVERSAL_BUDGET). The same must hold if every proposal without an answer within \
-             its 14 days counts as wrong: people who agree do it by hand and are seen, but people who disagree \
-             often do nothing.",
+             is {:.1} % or more (1 − STEWARD_REVERSAL_BUDGET). The same must hold if every proposal without an \
+             answer within its 14 days counts as wrong: people who agree do it by hand and are seen, but people who \
+             disagree often do nothing.",
             report.bar.precision_at_least * 100.0
         ),
         format!(
             "Worse lately: so many of the {NEWEST} newest known cases were wrong that even the upper bound of their \
-             99 % interval is below that. For a source that is wrong in 2 % of cases, one check in 1,700 says so by chance; \
-             for 3 %, one in 370."
+             99 % interval is below that. For a source that is wrong in 2 % of cases, one check in 1,700 says \
+             so by chance; for 3 %, one in 370."
         ),
         "Held by this gate alone: no other gate was closed except mode, caller and brake, which judge no single case. \
          A case with several closed gates counts for each of them on the left."
