@@ -65,7 +65,7 @@ impl TimestampWriter {
             wait = match self.write_batch().await {
                 Ok(TimestampBatchOutcome::Over | TimestampBatchOutcome::Full) => ROUND_INTERVAL,
                 Err(e) => {
-                    tracing::error!(error = %e, "failed to write timestamps into a task's file; trying again in a minute");
+                    tracing::error!(error = %e, "failed to write timestamps; trying again in a minute");
                     FAILURE_WAIT
                 }
             };
@@ -79,7 +79,7 @@ impl TimestampWriter {
                 Ok(TimestampBatchOutcome::Full) => {}
                 Ok(TimestampBatchOutcome::Over) => return,
                 Err(e) => {
-                    tracing::error!(error = %e, "failed to write timestamps into a task's file; the next start tries again");
+                    tracing::error!(error = %e, "failed to write timestamps; the next start tries again");
                     return;
                 }
             }
@@ -126,7 +126,7 @@ impl TimestampWriter {
                 return Ok(());
             }
             Err(e @ TimestampWriteError::Unusable(_)) => {
-                tracing::warn!(error = %e, "failed to write timestamps into a task's file; trying again after its next check");
+                tracing::warn!(error = %e, "failed to write timestamps; trying again after the next check");
             }
             Err(e @ TimestampWriteError::Apply(_)) => return Err(e.into()),
         }
