@@ -28,7 +28,9 @@ pub(crate) async fn measure_clock_offset(
     let queue = format!("steward-doctor-{}", std::process::id());
     let before = now();
     let seen = tokio::select! {
-        seen = tokio::time::timeout(PATIENCE, read_poll_time(client, &queue)) => seen.context("the server did not record the poll")??,
+        seen = tokio::time::timeout(PATIENCE, read_poll_time(client, &queue)) => {
+            seen.context("the server did not record the poll")??
+        }
         ended = poll_queue(client, &queue) => match ended {
             Ok(()) => anyhow::bail!("the server ended the poll at once"),
             Err(e) => return Err(e),
