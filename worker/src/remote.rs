@@ -127,8 +127,7 @@ impl RemoteStewardClient {
             let answered = match one.result.context("the server's response lacks the result of one action")? {
                 answer_result::Result::Answered(answered) => decode_answered(answered)?,
                 answer_result::Result::Refused(refused) => ResolveOutput::from_refusal(
-                    serde_json::from_str(&refused.json)
-                        .context("the server has another version than this command")?,
+                    serde_json::from_str(&refused.json).context("the server has another version than this command")?,
                 ),
             };
             Ok(ResolveBatchItem { action: one.id, answered })

@@ -85,9 +85,12 @@ impl Telemetry {
     /// Starts the configured exporters; returns a complaint for each one that cannot start.
     fn start(settings: &TelemetrySettings) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let mut complain = |signal: &str, e: ExporterBuildError| complaints.push(format!("no {signal} are exported: {e}"));
-        let traces =
-            settings.traces.as_ref().and_then(|to| export::start_trace_export(to).map_err(|e| complain("traces", e)).ok());
+        let mut complain =
+            |signal: &str, e: ExporterBuildError| complaints.push(format!("no {signal} are exported: {e}"));
+        let traces = settings
+            .traces
+            .as_ref()
+            .and_then(|to| export::start_trace_export(to).map_err(|e| complain("traces", e)).ok());
         let metrics = settings
             .metrics
             .as_ref()

@@ -146,11 +146,7 @@ struct TemporalOptions {
 }
 
 /// Connects; `hint` reads after "set" in the error message.
-async fn open_client(
-    options: TemporalOptions,
-    plugins: Vec<SimplePlugin>,
-    hint: &str,
-) -> anyhow::Result<Client> {
+async fn open_client(options: TemporalOptions, plugins: Vec<SimplePlugin>, hint: &str) -> anyhow::Result<Client> {
     let TemporalOptions { mut connection, client } = options;
     let client = ClientOptions::new(client.namespace).plugins(plugins).build();
     let address = connection.target.to_string();

@@ -80,7 +80,8 @@ async fn run_report(config: &StewardConfig, html: Option<&Path>, out: CommandOut
         out.print_value(&document, || text::describe_trust_report(&document))?;
         return Ok(exit);
     };
-    std::fs::write(file, page::render_page(&document)?).with_context(|| format!("failed to write {}", file.display()))?;
+    std::fs::write(file, page::render_page(&document)?)
+        .with_context(|| format!("failed to write {}", file.display()))?;
     out.print_value(&json!({"page": file}), || format!("wrote the report to {}", file.display()))?;
     Ok(exit)
 }

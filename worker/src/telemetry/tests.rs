@@ -243,7 +243,8 @@ async fn an_unreachable_collector_is_logged_once_and_delays_nothing() {
         let away = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"), ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)];
         let played = play("tick", Some(&server), &[away, OFTEN].concat()).await;
         let lines = played.lines();
-        let logged: Vec<&Value> = lines.iter().filter(|l| l["message"].as_str().unwrap().contains("collector")).collect();
+        let logged: Vec<&Value> =
+            lines.iter().filter(|l| l["message"].as_str().unwrap().contains("collector")).collect();
         assert_eq!(logged.len(), 2, "once for each signal: {logged:?}");
         assert!(lines.iter().all(|l| !l["target"].as_str().unwrap().contains("opentelemetry")), "{lines:?}");
         assert!(played.report["tick"].as_f64().unwrap() < MAX_DELAY, "{}", played.report);

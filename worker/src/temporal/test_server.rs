@@ -42,7 +42,8 @@ impl DevServer {
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut server = Self { child, output, address };
-        let ready = server.output.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
+        let ready =
+            server.output.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
         ready.then_some(server)
     }
 

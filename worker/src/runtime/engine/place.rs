@@ -38,9 +38,8 @@ pub(super) async fn follow_vault_folder(
             }
             FolderPlacement::Here | FolderPlacement::Gone => {}
             FolderPlacement::Replaced => {
-                let replaced = anyhow::anyhow!(
-                    "another folder replaced the vault's folder at {path}: start again to serve it"
-                );
+                let replaced =
+                    anyhow::anyhow!("another folder replaced the vault's folder at {path}: start again to serve it");
                 // The receiver is gone only if the process is ending anyway.
                 let _ = failed.send(replaced);
                 return;
