@@ -93,8 +93,8 @@ async fn tick(telemetry: &Telemetry, by_another: bool) {
         if by_another { connect(&address, ClientOptions::new("default").build()).await } else { client.clone() };
     let runtime = Runtime::from_current_tokio(telemetry.build_runtime_options().unwrap()).unwrap();
     let vault = WorkerOptions::new(QUEUE).register_workflow::<StewardWorkflow>().unwrap();
-    let vault = vault.register_activities(fakes::Vault).build();
-    let clerk = WorkerOptions::new(clerk_queue(QUEUE)).register_activities(fakes::Bench).build();
+    let vault = vault.register_activities(fakes::FakeVault).build();
+    let clerk = WorkerOptions::new(clerk_queue(QUEUE)).register_activities(fakes::FakeClerkWorker).build();
     let mut vault = Worker::new(&runtime, client.clone(), vault).unwrap();
     let mut clerk = Worker::new(&runtime, client.clone(), clerk).unwrap();
     let (stop_vault, stop_clerk) = (vault.shutdown_handle(), clerk.shutdown_handle());
@@ -144,7 +144,7 @@ fn holds_one_trace(collector: &Collector, root: &str) {
         assert!(chain[0] == name && chain.join(" < ").ends_with(&above.join(" < ")), "{chain:?}");
     }
     let judged = spans.iter().find(|span| span.name == "RunActivity:steward.judge").unwrap();
-    assert_eq!(text_of(&judged.attributes, "task").as_deref(), Some(fakes::ASKED));
+    assert_eq!(text_of(&judged.attributes, "task").as_deref(), Some(fakes::JUDGED));
     assert_eq!(text_of(&judged.attributes, "matter").as_deref(), Some(fakes::MATTER));
     assert!(!names.contains(&"activity") && !names.contains(&"RunActivity"), "{names:?}");
 }
@@ -181,7 +181,7 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
     let line =
         |message: &str| lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{lines:?}"));
     let asking = line("asking");
-    assert_eq!((&asking["task"], &asking["matter"]), (&fakes::ASKED.into(), &fakes::MATTER.into()));
+    assert_eq!((&asking["task"], &asking["matter"]), (&fakes::JUDGED.into(), &fakes::MATTER.into()));
     assert!(asking["workflow_id"].as_str().unwrap().starts_with("tick-"));
     assert!(line("writing")["action_id"].is_string());
     assert_eq!(line("activity failed")["error"], "no settling today");
