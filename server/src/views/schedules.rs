@@ -50,7 +50,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleListingError {
     /// The listing failed before its last page; nothing was done.
-    #[error("list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again", source.message(), source.code())]
+    #[error(
+        "list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again",
+        source.message(),
+        source.code()
+    )]
     Broken {
         /// Counted from 1.
         page: usize,
@@ -63,14 +67,18 @@ pub enum ScheduleListingError {
         page: usize,
     },
     /// The server took too long for a page; nothing was done.
-    #[error("list the schedules (page {page}): no answer within {} s; nothing was changed, the next round tries again", PATIENCE.as_secs())]
+    #[error(
+        "list the schedules (page {page}): no answer within {} s; nothing was changed, the next round tries again",
+        PATIENCE.as_secs()
+    )]
     Late {
         /// Counted from 1.
         page: usize,
     },
     /// There are more than 100,000; nothing was done.
     #[error(
-        "list the schedules: more than {PAGES} pages of {PAGE}; nothing was changed: check whether all of them are Steward's"
+        "list the schedules: more than {PAGES} pages of {PAGE}; nothing was changed: \
+         check whether all of them are Steward's"
     )]
     Endless,
 }
