@@ -2,7 +2,7 @@
 //!
 //! Each service has its own file. `values`, `enums` and `record` encode values as messages; `request` and `page` decode
 //! requests. The values are the [`crate::views`] that every interface shows. Only tokens are accepted, no sessions. A
-//! refusal has its details in the trailers ([`refusal`]), even before a request reaches a service.
+//! refusal has its details in the trailers (`refusal`), even before a request reaches a service.
 
 mod actions;
 mod enums;

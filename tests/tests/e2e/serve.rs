@@ -58,7 +58,7 @@ async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
         let listed = MattersServiceClient::new(line.clone()).list_matters(v1::ListMattersRequest::default()).await;
         let fleet = reader.get("/fleet").await.body;
         let (sources, ui) =
-            (fleet.contains("confirm unless they say otherwise"), fleet.contains("https://temporal.example/"));
+            (fleet.contains("confirm unless set for a source"), fleet.contains("https://temporal.example/"));
         // What moves to the next faces may be told to ask again.
         let (mode, matters) = (modes.ok()?.into_inner().configured(), listed.ok()?.into_inner().matters);
         Some((mode, matters.first()?.interval_seconds, sources, ui))
@@ -80,7 +80,7 @@ async fn a_server_alone_shows_the_configuration_as_it_was_edited() {
     let (_serving, api) = serve(&world.steward.with("STEWARD_CONFIG", file.display())).await;
     let reader = api.token(&world, "read").await;
     let says =
-        async |word: &str| reader.get("/fleet").await.body.contains(&format!("{word} unless they say otherwise"));
+        async |word: &str| reader.get("/fleet").await.body.contains(&format!("{word} unless set for a source"));
     assert!(says("ask").await);
     std::fs::write(&file, "default_ceiling = \"confirm\" # edited\n").unwrap();
     wait::until("the edited ceiling", async || says("confirm").await.then_some(())).await;

@@ -23,7 +23,7 @@ async fn a_refusal_comes_back_as_it_was_and_trouble_is_none() {
 fn what_is_wrong_is_told_with_the_mend() {
     assert!(explain_status(false, &Status::unauthenticated("no")).contains("start it again"));
     assert!(explain_status(true, &Status::unauthenticated("no")).contains("steward token list"));
-    let narrow = Status::permission_denied("this needs the scope `act`, and you have `read`");
+    let narrow = Status::permission_denied("this needs the scope `act`; you have `read`");
     assert!(explain_status(true, &narrow).contains("needs the scope `act`"));
     assert!(explain_status(true, &narrow).contains("steward token create --scope act"));
     assert!(explain_status(true, &Status::unimplemented("")).contains("no Steward of this version"));
