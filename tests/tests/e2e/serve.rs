@@ -79,8 +79,7 @@ async fn a_server_alone_shows_the_configuration_as_it_was_edited() {
     std::fs::write(&file, "default_ceiling = \"ask\"\n").unwrap();
     let (_serving, api) = serve(&world.steward.with("STEWARD_CONFIG", file.display())).await;
     let reader = api.token(&world, "read").await;
-    let says =
-        async |word: &str| reader.get("/fleet").await.body.contains(&format!("{word} unless set for a source"));
+    let says = async |word: &str| reader.get("/fleet").await.body.contains(&format!("{word} unless set for a source"));
     assert!(says("ask").await);
     std::fs::write(&file, "default_ceiling = \"confirm\" # edited\n").unwrap();
     wait::until("the edited ceiling", async || says("confirm").await.then_some(())).await;
