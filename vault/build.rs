@@ -1,4 +1,4 @@
-//! Has the crate built again when a migration is added.
+//! Makes cargo rebuild the crate when a migration is added.
 
 fn main() {
     println!("cargo::rerun-if-changed=migrations");

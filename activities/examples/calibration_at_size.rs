@@ -36,7 +36,7 @@ async fn main() -> anyhow::Result<()> {
     let workflow = WorkflowRef { id: "calibration".into(), run_id: "at-size".into() };
     loop {
         let begin = Instant::now();
-        let ended = host.calibrate_trust((workflow.clone(), now)).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        let ended = host.calibrate_trust(workflow.clone(), now).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
         print_progress(&format!("{ended:?} with one fold"), begin)?;
         if !ended.more {
             break;

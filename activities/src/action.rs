@@ -1,6 +1,6 @@
 //! Activities that resolve an action: undo, confirm, dismiss.
 //!
-//! They run in the process that holds the vault, because only that process writes it. A repeated call finds the
-//! first one's result.
+//! They run in the process that holds the vault, because only that process writes it. A repeated call returns the
+//! result of the first one.
 
 pub(crate) mod resolve;

@@ -1,9 +1,9 @@
-//! Side effects: the activities that workflows declare, implemented.
+//! Side effects: implements the activities that the workflows declare.
 //!
 //! [`vault`] runs in the process that holds the vault's lock, next to the index, the ledger and the vault writer. The
-//! clerk's activity in [`steward`] runs on any worker and knows nothing but the clerk. [`signals`] brings in what
-//! happens outside, [`tracker`] reports to a tracker what was done. Which errors are worth a retry is decided in one
-//! place, `failure`.
+//! clerk's activity in [`steward`] runs on any worker and knows only the clerk. [`signals`] reads streams and turns
+//! their events into signals. [`tracker`] reports completed changes to an issue tracker. `failure` alone decides which
+//! errors are retried.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod action;

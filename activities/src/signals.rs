@@ -1,7 +1,7 @@
-//! Activities that bring in what happens outside and turn it into signals.
+//! Activities that read events from streams and turn them into signals.
 //!
-//! [`streams`] holds one adapter a kind of stream, [`extract`] reads the events they bring, [`purge`] drops old ones. All of it
-//! stays data: text from outside never becomes an instruction or a path.
+//! [`streams`] holds one adapter for each kind of stream. [`extract`] reads the events that they store, and [`purge`]
+//! removes old ones. Text from a stream stays data: it never becomes an instruction or a path.
 
 pub mod extract;
 pub mod purge;

@@ -1,8 +1,8 @@
 //! The activities of the process that holds the vault.
 //!
-//! Thin: each gathers what the vault's own parts need, calls one of them, and turns what came of
-//! it into a value. The policy (mode, thresholds, ceilings) and the stop enter here, so that
-//! workflow code sees no environment.
+//! Each activity is thin: it collects the inputs, calls the index, the ledger or the vault writer, and turns the
+//! outcome into a value. The policy (mode, thresholds, ceilings) and the stop enter here. Workflow code must not read
+//! the environment.
 
 mod disk;
 
@@ -14,9 +14,9 @@ use crate::trust::calibrate::{self, CallDeadline};
 use crate::trust::drill;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_domain::action::audit::{AuditDraft, WorkflowRef};
+use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::{Disposition, Plan};
-use steward_domain::gates::landing::DispositionLimits;
+use steward_domain::gates::landing::LandingSettings;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
@@ -24,7 +24,7 @@ use steward_domain::steward::tick::{Cadence, MatterObservation};
 use steward_vault::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use steward_vault::files::crash;
 use steward_vault::gates::stop;
-use steward_vault::index::{CompletedCheck, Index, ObservationQuery as Look};
+use steward_vault::index::{CompletedCheck, Index, ObservationQuery};
 use steward_vault::steward::guard::{Ledger, LedgerError};
 use steward_workflows::CalibrateOutput;
 use steward_workflows::DrillOutput;
@@ -41,10 +41,10 @@ use tokio::sync::mpsc::UnboundedSender;
 pub use crate::action::resolve::FiledResolution;
 pub use steward_domain::steward::tick::MAX_LOOKS;
 
-/// What the environment and the configuration say, fixed for the life of the process.
+/// The settings from environment and configuration, fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct VaultSettings {
-    /// The ceiling of this process; nothing raises it.
+    /// The policy of this process. Nothing raises its mode or its ceilings.
     pub policy: DecisionPolicy,
     pub default_ceiling: Ceiling,
     pub cadence: Cadence,
@@ -52,35 +52,35 @@ pub struct VaultSettings {
     pub keep_events_days: u32,
     /// Live changes that one source may lead to in 24 hours.
     pub live_per_source_day: u32,
-    /// The share of live changes that may be undone before a source or a class goes one step back, 0 to 1.
+    /// The share of live changes that may be undone before a source or a class is demoted, 0 to 1.
     pub reversal_budget: f64,
 }
 
-/// A matter's schedule should have another interval from now on.
+/// A new interval for the schedule of a matter, in seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewInterval {
     pub matter: RecordPath,
     pub seconds: u32,
 }
 
-/// The vault's own parts, held together for the activities. Cheap to clone.
+/// What the vault's activities work with: the writer, the index, the ledger and the settings. Cheap to clone.
 #[derive(Clone)]
 pub struct VaultContext {
     pub keeper: Arc<VaultWriter>,
     pub index: Arc<Index>,
     pub ledger: Arc<Ledger>,
     pub settings: VaultSettings,
-    /// Whose answers are kept and given again; asked elsewhere.
+    /// The clerk whose answers are cached here. Other processes may ask it.
     pub clerk: Arc<Clerk>,
-    /// Where changes of a matter's cadence go.
+    /// Receives the new interval when a matter's cadence changes.
     pub intervals: UnboundedSender<NewInterval>,
-    /// Changes land one after the other, each counted before the next.
+    /// Held while a live change is applied, so that each change is counted before the next one.
     pub landing: Arc<Mutex<()>>,
-    /// One signal is routed at a time, also when two runs of the router meet.
+    /// Held while one signal is routed, because two runs of the router may overlap.
     pub routing: Arc<Mutex<()>>,
-    /// Trust is brought in line by one at a time, also where one that was given up has not ended yet.
+    /// Held by one calibration at a time, because a cancelled one may not have ended yet.
     pub learning: Arc<Mutex<()>>,
-    /// Answers that were filed and that the index and the signals do not show yet.
+    /// Filed resolutions that the index and the signals do not show yet.
     pub unshown: Arc<Mutex<Vec<FiledResolution>>>,
 }
 
@@ -89,15 +89,15 @@ impl VaultContext {
         stop::is_stopped(self.keeper.root())
     }
 
-    async fn observe_matter(&self, ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
+    async fn observe_matter(&self, input: ObserveInput) -> Result<MatterObservation, ActivityError> {
         self.publish_filed_resolutions().await?;
         let before =
-            self.index.read_matter_interval(&ask.matter, &self.settings.cadence).await.map_err(retryable_failure)?;
-        let mut seen = self
+            self.index.read_matter_interval(&input.matter, &self.settings.cadence).await.map_err(retryable_failure)?;
+        let mut observation = self
             .index
-            .observe_due_tasks(&Look {
-                matter: ask.matter,
-                look_id: ask.look_id,
+            .observe_due_tasks(&ObservationQuery {
+                matter: input.matter,
+                look_id: input.look_id,
                 now: Utc::now(),
                 cadence: self.settings.cadence,
                 policy: self.settings.policy.clone(),
@@ -107,46 +107,46 @@ impl VaultContext {
             })
             .await
             .map_err(retryable_failure)?;
-        if before != seen.interval_seconds {
-            let change = NewInterval { matter: seen.matter.clone(), seconds: seen.interval_seconds };
-            // The receiver is gone only while the process ends; the registrar reads the interval
-            // from the index at the next start.
+        if before != observation.interval_seconds {
+            let change = NewInterval { matter: observation.matter.clone(), seconds: observation.interval_seconds };
+            // The receiver is gone only while the process ends. The registrar reads the interval from the index at the
+            // next start.
             let _ = self.intervals.send(change);
         }
-        for look in &mut seen.looks {
-            look.known = self.recall_verdict(&look.question).await?;
+        for check in &mut observation.looks {
+            check.known = self.recall_verdict(&check.question).await?;
         }
-        Ok(seen)
+        Ok(observation)
     }
 
-    async fn reserve_call(&self, ask: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
+    async fn reserve_call(&self, input: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
         let now = Utc::now();
-        let outcome = if self.is_stopped() { stopped_refusal() } else { self.ledger.reserve(&ask, now).await };
+        let outcome = if self.is_stopped() { stopped_refusal() } else { self.ledger.reserve(&input, now).await };
         if let ReserveOutcome::Refused(refusal) = &outcome {
-            let task = ask.task.unwrap_or_default();
+            let task = input.task.unwrap_or_default();
             match (refusal.cap, RecordPath::parse(&task)) {
                 (GuardCap::LedgerUnreadable, Ok(target)) => self.try_again_later(&target).await,
                 (GuardCap::Stopped, Ok(target)) => self.wake_after_stop(&target).await?,
                 (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
-            self.index.count_check(now, "rate_guarded", &ask.call_id.0).await.map_err(retryable_failure)?;
+            self.index.count_check(now, "rate_guarded", &input.call_id.0).await.map_err(retryable_failure)?;
         }
         Ok(outcome)
     }
 
-    /// What was observed and met a stop is judged when that is over, even when the run ends later.
+    /// Marks the target's matter, so that its task is judged after the stop, even if this run ends later.
     async fn wake_after_stop(&self, target: &RecordPath) -> Result<(), ActivityError> {
         self.index.mark_matter_again(target, Utc::now()).await.map_err(retryable_failure)
     }
 
-    pub(crate) async fn settle_call(&self, ask: SettleCallInput) -> Result<(), ActivityError> {
-        if let Some((question, judged)) = &ask.answered {
+    pub(crate) async fn settle_call(&self, input: SettleCallInput) -> Result<(), ActivityError> {
+        if let Some((question, judged)) = &input.answered {
             self.remember_verdict(question, judged).await;
         }
-        self.ledger.settle(&ask.settlement, Utc::now()).await.map_err(|e| {
-            let passes = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
-            if passes { retryable_failure(e) } else { non_retryable_failure(e.to_string()) }
+        self.ledger.settle(&input.settlement, Utc::now()).await.map_err(|e| {
+            let is_temporary = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
+            if is_temporary { retryable_failure(e) } else { non_retryable_failure(e.to_string()) }
         })
     }
 
@@ -186,11 +186,12 @@ impl VaultContext {
         Ok(ApplyOutput::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
     }
 
-    /// Has the keeper carry a plan out, within what this process, trust, its sources' budget and its matter's note allow
-    /// by now, and tells the index.
+    /// Applies a plan within the limits that hold now, and updates the index.
+    ///
+    /// The limits are the policy of this process, trust, the budgets of the sources and the policies in matter notes.
     ///
     /// # Errors
-    /// When the index cannot be read or written; that the keeper refuses is an answer.
+    /// When the index cannot be read or written. A refusal by the vault writer is a value.
     pub async fn cap_and_apply(
         &self,
         plan: Plan,
@@ -200,15 +201,14 @@ impl VaultContext {
             self.catch_up_index().await?;
         }
         let _turn = if plan.disposition() == Disposition::Live { Some(self.landing.lock().await) } else { None };
-        let ceiling = self.find_plan_ceiling(plan.draft(), now).await?;
-        let plan = plan.cap_by_policy(&DispositionLimits { policy: &self.settings.policy, ceiling });
-        let spendings = self.index.count_changes_by_source(plan.draft(), now).await.map_err(retryable_failure)?;
-        let caps = self.index.read_mode_caps().await.map_err(retryable_failure)?;
-        let speaking = self.index.list_supporting_sources(plan.draft()).await.map_err(retryable_failure)?;
-        let plan = plan.cap_by_trust(&speaking, &caps, &self.settings.policy);
-        let plan = plan.cap_by_budget(&spendings, self.settings.live_per_source_day);
-        let notes = self.index.list_policies_with_spending(plan.draft(), now).await.map_err(retryable_failure)?;
-        let plan = plan.cap_by_matter_policies(&notes, now);
+        if plan.disposition() >= Disposition::Pending {
+            let new_parent = plan.draft().proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
+            self.refresh_stale_matters(plan.target(), new_parent, now).await?;
+        }
+        let facts = self.index.read_landing_facts(plan.draft(), self.settings.default_ceiling, now).await;
+        let settings =
+            LandingSettings { policy: &self.settings.policy, live_per_source_day: self.settings.live_per_source_day };
+        let plan = plan.hold_at_landing(settings, &facts.map_err(retryable_failure)?, now);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
         let applied = run_blocking(move || keeper.apply_plan(plan)).await?;
         crash::die_if_armed("before-indexing");
@@ -219,47 +219,44 @@ impl VaultContext {
         Ok(applied)
     }
 
-    /// The lowest ceiling that humans have set for the sources of a plan and the matters concerned, by their files.
-    async fn find_plan_ceiling(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Ceiling, ActivityError> {
-        if draft.landing < Disposition::Pending {
-            return Ok(Ceiling::default());
-        }
-        let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
-        // The watcher may not have seen yet that one of them was edited, renamed or deleted.
+    /// Reads the matters again that a plan concerns, where their files differ from the index: the watcher may not have
+    /// seen yet that one of them was edited, renamed or deleted.
+    pub(crate) async fn refresh_stale_matters(
+        &self,
+        target: &RecordPath,
+        new_parent: Option<&RecordPath>,
+        now: DateTime<Utc>,
+    ) -> Result<(), ActivityError> {
         let root = self.keeper.root();
-        let stale = self.index.list_stale_matters(root, &draft.target, new_parent).await.map_err(retryable_failure)?;
+        let stale = self.index.list_stale_matters(root, target, new_parent).await.map_err(retryable_failure)?;
         if !stale.is_empty() {
             self.index.sync_paths(root, &stale, now).await.map_err(retryable_failure)?;
         }
-        let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
-        let default = self.settings.default_ceiling;
-        self.index
-            .lowest_configured_ceiling(&draft.target, new_parent, &sources, default)
-            .await
-            .map_err(retryable_failure)
+        Ok(())
     }
 
-    /// Files a record that changes nothing, and tells the index.
+    /// Files an audit record that changes no other record, and updates the index.
     pub(crate) async fn file_record(&self, plan: Plan) -> Result<(), ActivityError> {
-        let keeper = Arc::clone(&self.keeper);
-        let receipt = run_blocking(move || keeper.file_plan(&plan)).await?.map_err(retryable_failure)?;
+        let writer = Arc::clone(&self.keeper);
+        let receipt = run_blocking(move || writer.file_plan(&plan)).await?.map_err(retryable_failure)?;
         self.reindex_paths(&[&receipt.record]).await
     }
 
-    /// Brings trust in line with the records as of this moment, as `ReversalCalibrationWorkflow` does, as far as one
-    /// call comes; `more` says that there is something left.
+    /// Calibrates trust from the records as of `now`, as `ReversalCalibrationWorkflow` does.
+    ///
+    /// One call has limited time; `more` in the output says that something is left.
     ///
     /// # Errors
-    /// When the vault or its index cannot be read or written; doing it again is safe.
+    /// When the vault or its index cannot be read or written. A repeated call is safe.
     pub async fn calibrate_trust(
         &self,
-        (workflow, now): (WorkflowRef, DateTime<Utc>),
+        workflow: WorkflowRef,
+        now: DateTime<Utc>,
     ) -> Result<CalibrateOutput, ActivityError> {
-        calibrate::run_calibration(self, CallDeadline::from_now, (workflow, now)).await
+        calibrate::run_calibration(self, CallDeadline::from_now, workflow, now).await
     }
 
-    /// Tells the index what was just written, so that the next look sees it without waiting for
-    /// the watcher.
+    /// Reads files that were just written into the index, so that the next check need not wait for the watcher.
     pub(crate) async fn reindex_paths(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
         self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(retryable_failure)
@@ -272,30 +269,34 @@ impl VaultContext {
     pub async fn observe(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        ask: ObserveInput,
+        input: ObserveInput,
     ) -> Result<MatterObservation, ActivityError> {
-        let matter = ask.matter.clone();
-        self.retry_later_on_failure(&matter, self.observe_matter(ask)).await
+        let matter = input.matter.clone();
+        self.retry_later_on_failure(&matter, self.observe_matter(input)).await
     }
 
     #[activity(definition = steward_workflows::activities::Reserve)]
     pub async fn reserve(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        ask: ReserveRequest,
+        input: ReserveRequest,
     ) -> Result<ReserveOutcome, ActivityError> {
-        self.reserve_call(ask).await
+        self.reserve_call(input).await
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
-    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: SettleCallInput) -> Result<(), ActivityError> {
-        self.settle_call(ask).await
+    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, input: SettleCallInput) -> Result<(), ActivityError> {
+        self.settle_call(input).await
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]
-    pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
-        let target = ask.plan.target().clone();
-        self.retry_later_on_failure(&target, self.apply_decision(ask)).await
+    pub async fn apply(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        input: ApplyInput,
+    ) -> Result<ApplyOutput, ActivityError> {
+        let target = input.plan.target().clone();
+        self.retry_later_on_failure(&target, self.apply_decision(input)).await
     }
 
     #[activity(definition = steward_workflows::activities::Release)]
@@ -309,8 +310,8 @@ impl VaultContext {
     }
 
     #[activity(definition = steward_workflows::activities::Route)]
-    pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteInput) -> Result<RouteOutput, ActivityError> {
-        let routed = self.route_signals(ask.limit, read_workflow_ref(&ctx)).await;
+    pub async fn route(self: Arc<Self>, ctx: ActivityContext, input: RouteInput) -> Result<RouteOutput, ActivityError> {
+        let routed = self.route_signals(input.limit, read_workflow_ref(&ctx)).await;
         if routed.is_err() && !self.can_write().await {
             self.index.run_routines_again();
         }
@@ -318,33 +319,37 @@ impl VaultContext {
     }
 
     #[activity(definition = steward_workflows::activities::Purge)]
-    pub async fn purge(self: Arc<Self>, _ctx: ActivityContext, ask: PurgeInput) -> Result<PurgeOutput, ActivityError> {
-        purge::purge_events(&self, &ask, Utc::now()).await
+    pub async fn purge(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        input: PurgeInput,
+    ) -> Result<PurgeOutput, ActivityError> {
+        purge::purge_events(&self, &input, Utc::now()).await
     }
 
     #[activity(definition = steward_workflows::activities::Calibrate)]
     pub async fn calibrate(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<CalibrateOutput, ActivityError> {
-        run_until_cancelled(&ctx, self.calibrate_trust((read_workflow_ref(&ctx), Utc::now()))).await
+        run_until_cancelled(&ctx, self.calibrate_trust(read_workflow_ref(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::StepBack)]
     pub async fn step_back(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<u64, ActivityError> {
-        let steps = calibrate::apply_demotions(&self, (&read_workflow_ref(&ctx), Utc::now())).await?;
+        let steps = calibrate::apply_demotions(&self, &read_workflow_ref(&ctx), Utc::now()).await?;
         Ok(steps.len() as u64)
     }
 
     #[activity(definition = steward_workflows::activities::Drill)]
     pub async fn drill(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<DrillOutput, ActivityError> {
-        drill::drill_all(&self, (read_workflow_ref(&ctx), Utc::now())).await
+        drill::drill_all(&self, read_workflow_ref(&ctx), Utc::now()).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]
     pub async fn answer(
         self: Arc<Self>,
         ctx: ActivityContext,
-        ask: ResolveInput,
+        input: ResolveInput,
     ) -> Result<ResolveOutput, ActivityError> {
-        self.handle_resolution(ask, read_workflow_ref(&ctx)).await
+        self.handle_resolution(input, read_workflow_ref(&ctx)).await
     }
 }
 
@@ -356,11 +361,11 @@ pub(crate) fn read_workflow_ref(ctx: &ActivityContext) -> WorkflowRef {
     }
 }
 
-/// Runs file work where it may block; a panic there is a passing failure like any other.
+/// Runs file work on a blocking thread. A panic there is a retryable failure.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ActivityError> {
-    // Opened here and entered there: a span opened on the blocking thread would have no parent.
+    // The span is opened here and entered there: one opened on the blocking thread would have no parent.
     let span = tracing::info_span!("file write");
     tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(retryable_failure)
 }
@@ -373,7 +378,7 @@ fn stopped_refusal() -> ReserveOutcome {
     })
 }
 
-/// A plan that does not fit the record any more is an answer; trouble with the machine is not.
+/// Turns a plan that no longer fits its record into a value; a failure of the machine stays a failure.
 fn map_apply_error(e: ApplyError) -> Result<ApplyOutput, ActivityError> {
     match e {
         ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(ApplyOutput::ChangedMeanwhile),

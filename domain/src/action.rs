@@ -1,7 +1,7 @@
-//! Actions: what is decided, carried out, recorded and undone.
+//! Actions: changes that are decided, applied, recorded and undone.
 //!
-//! [`mutation`] lists what may change, [`plan`] is the exact change, [`audit`] is the record of it, [`undo`] is the way
-//! back. Only the planners make a plan, and only the vault writer takes one.
+//! [`mutation`] lists the classes of change, [`plan`] holds one exact change, [`audit`] its record, [`undo`] its
+//! reversal. Only the planners make a plan, and only the vault writer applies one.
 
 pub mod audit;
 pub mod mutation;

@@ -1,7 +1,7 @@
 //! Records: the Markdown files of a vault, as formats and edits.
 //!
 //! [`path`] names a record, [`frontmatter`] reads and edits its fields, [`entity`] holds matters, tasks and instincts.
-//! A change of one field leaves every other byte as it was.
+//! An edit of one field must leave every other byte as it was.
 
 pub mod content_hash;
 pub mod entity;

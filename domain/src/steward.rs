@@ -1,7 +1,8 @@
-//! The steward of a matter: when it looks, what it asks, what follows.
+//! The steward of a matter: its checks, its questions to a clerk, and its decisions.
 //!
-//! [`tick`] says what is due, [`clerk`] what a model is asked and may answer, [`guard`] whether it may be asked now,
-//! [`mod@decide`] what follows from a checked answer.
+//! [`tick`] decides which tasks are due. [`clerk`] holds the question and its checked answer. [`guard`] decides whether
+//! a clerk may be called now. [`mod@decide`] turns a checked answer into a plan. [`timestamps`] writes the last check
+//! into the task's file.
 
 pub mod clerk;
 pub mod decide;

@@ -1,7 +1,7 @@
 //! Instants as people and machines write them in records.
 //!
-//! Everything inside is UTC. A time without a zone is UTC (S3-21); a date alone is its first
-//! instant. What cannot be read is `None`: the caller says what a malformed time means to it.
+//! Everything inside is UTC. A time without a zone is UTC (S3-21), and a date alone means its first instant.
+//! A malformed time is `None`: each caller decides what that means to it.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Option<DateTime<Utc>> {
     NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().and_then(|d| d.and_hms_opt(0, 0, 0)).map(|at| at.and_utc())
 }
 
-/// Writes an instant the way our records hold it: `2026-11-21T09:30:15.123Z`.
+/// Writes an instant as our records hold it: `2026-11-21T09:30:15.123Z`.
 #[must_use]
 pub fn format_millis(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn a_malformed_time_is_none() {
         for text in ["", "soon", "2026-13-01", "12:30", "2026-11-21T25:00:00Z", "20261121"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }
 
     #[test]
-    fn stamps_keep_milliseconds() {
+    fn formatted_times_keep_milliseconds() {
         let at = parse("2026-11-21T09:30:15.123Z").unwrap();
         assert_eq!(format_millis(at), "2026-11-21T09:30:15.123Z");
         assert_eq!(format_compact(at), "20261121T093015123Z");

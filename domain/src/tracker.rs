@@ -1,9 +1,9 @@
-//! What a change of a task means for the tracker in which the task is an issue as well (Plane).
+//! The tracker: the part of a task's change that concerns its issue in an external tracker (Plane).
 //!
-//! Pure: which issue is meant, what it should become, what became of it, and the words of the comment.
-//! What is owed is said by the record of the change itself ([`PlaneAction`]); what came of it is a
-//! record of its own ([`outcome`]), so that none is ever rewritten. Ids come from files that people
-//! write: one that is no UUID names nothing. Sending is not here.
+//! The rules are pure: the issue, its new state, the outcome and the text of the comment. The record of the change
+//! holds what is owed to the tracker ([`PlaneAction`]). The outcome is a record of its own ([`plan_tracker_outcome`]),
+//! so that no record is rewritten. Ids come from files that people write, and one that is not a UUID is refused.
+//! Nothing here sends a request.
 
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What our comments say they come from; with the action's id it names a comment for good.
+/// The external source of our comments. With the action's id it identifies a comment permanently.
 pub const EXTERNAL_SOURCE: &str = "steward";
 
 /// A UUID as the tracker gives it, in lower case.
@@ -25,13 +25,13 @@ pub const EXTERNAL_SOURCE: &str = "steward";
 #[serde(try_from = "String", into = "String")]
 pub struct TrackerId(String);
 
-/// A text is no id of a tracker.
+/// A text is not an id of the tracker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a UUID such as 1b4e28ba-2fa1-41d2-883f-0016d3cca427")]
 pub struct TrackerIdError;
 
 impl TrackerId {
-    /// Reads 8-4-4-4-12 hex digits in any case.
+    /// Parses 8-4-4-4-12 hex digits in any case.
     ///
     /// # Errors
     /// [`TrackerIdError`] for everything else.
@@ -69,14 +69,14 @@ impl fmt::Display for TrackerId {
     }
 }
 
-/// Where an issue is.
+/// An issue and its project.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TrackerIssue {
     pub project: TrackerId,
     pub issue: TrackerId,
 }
 
-/// The states of a project that end an issue, by their group.
+/// The group of a project's states that end an issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackerStateGroup {
@@ -85,7 +85,7 @@ pub enum TrackerStateGroup {
 }
 
 impl TrackerStateGroup {
-    /// The tracker's word for it.
+    /// The tracker's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -103,7 +103,7 @@ impl TrackerStateGroup {
     }
 }
 
-/// What a record says of the tracker.
+/// The tracker's part of a record: owed work or its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]
 pub enum PlaneAction {
@@ -113,49 +113,50 @@ pub enum PlaneAction {
         issue: TrackerIssue,
         group: TrackerStateGroup,
     },
-    /// What was made for another action is to be taken back.
+    /// The comment and transition of another action are to be reverted.
     RevertOwed {
         #[serde(flatten)]
         issue: TrackerIssue,
         of: ActionId,
     },
-    /// The task names no issue that could be meant; nothing will be made.
+    /// The task names no usable issue, so nothing is tried.
     Unusable { reason: String },
-    /// It was tried in vain once and is tried again.
+    /// The first delivery failed. It is tried again.
     Failed {
         #[serde(flatten)]
         issue: TrackerIssue,
         reason: String,
     },
-    /// The project has had no such issue for so long that it is tried no more, or the task names another.
+    /// It is not tried again: the project has not had such an issue for too long, or the task names another one.
     GivenUp {
         #[serde(flatten)]
         issue: TrackerIssue,
         reason: String,
     },
-    /// The comment and the transition are made; without `to_state` the issue was left where it was.
+    /// The comment and the transition are made. Without `to_state` the issue kept its state.
     Made {
         #[serde(flatten)]
         issue: TrackerIssue,
         comment: TrackerId,
         from_state: Option<TrackerId>,
         to_state: Option<TrackerId>,
-        /// What was not done, and why.
+        /// The part that was not done, and why.
         left: Option<String>,
     },
-    /// What had been made is taken back, as far as there was anything.
+    /// The comment and the transition are reverted, as far as there were any.
     Reverted {
         #[serde(flatten)]
         issue: TrackerIssue,
         comment_removed: bool,
         state_restored: bool,
-        /// What was not done, and why.
+        /// The part that was not done, and why.
         left: Option<String>,
     },
 }
 
-/// How to take back what was made in the tracker: the comment is known by this external id, and the
-/// state from before stands in the record of the delivery.
+/// The data that reverts a delivery to the tracker.
+///
+/// The comment is found by this external id. The record of the delivery holds the old state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaneRevert {
     #[serde(flatten)]
@@ -164,7 +165,7 @@ pub struct PlaneRevert {
 }
 
 impl PlaneAction {
-    /// The issue that something is owed to.
+    /// The issue to which something is owed.
     #[must_use]
     pub fn owed_issue(&self) -> Option<&TrackerIssue> {
         match self {
@@ -177,7 +178,7 @@ impl PlaneAction {
         }
     }
 
-    /// Why a part was not done; `None` where nothing is missing, or not yet.
+    /// Why a part was not done. `None` if nothing is missing, or the work is still owed.
     #[must_use]
     pub fn missing_reason(&self) -> Option<&str> {
         match self {
@@ -187,7 +188,7 @@ impl PlaneAction {
         }
     }
 
-    /// The kind of record that says so of an earlier one.
+    /// The kind of the record that reports this outcome.
     fn record_kind(&self) -> ActionKind {
         match self {
             Self::Failed { .. } | Self::Unusable { .. } => ActionKind::TrackFailed,
@@ -201,25 +202,25 @@ impl PlaneAction {
 }
 
 impl fmt::Display for PlaneAction {
-    /// One line, in words of ours alone.
+    /// One line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Owed { group, .. } => write!(f, "a comment and the state `{}` are owed", group.as_str())?,
-            Self::RevertOwed { .. } => f.write_str("taking back what was made is owed")?,
+            Self::RevertOwed { .. } => f.write_str("the reversal of an earlier action is owed")?,
             Self::Unusable { .. } => f.write_str("nothing can be sent")?,
-            Self::Failed { .. } => f.write_str("tried in vain")?,
+            Self::Failed { .. } => f.write_str("the delivery failed")?,
             Self::GivenUp { .. } => f.write_str("given up")?,
             Self::Made { to_state: Some(_), .. } => f.write_str("comment made, state set")?,
-            Self::Made { to_state: None, .. } => f.write_str("comment made, state as it was")?,
+            Self::Made { to_state: None, .. } => f.write_str("comment made, state unchanged")?,
             Self::Reverted { comment_removed: false, state_restored: false, left: None, .. } => {
                 f.write_str("nothing had been sent, and nothing will be")?;
             }
             Self::Reverted { comment_removed, state_restored, .. } => {
                 f.write_str(match (comment_removed, state_restored) {
-                    (true, true) => "comment removed, state put back",
+                    (true, true) => "comment removed, state restored",
                     (true, false) => "comment removed",
-                    (false, true) => "state put back",
-                    (false, false) => "nothing taken back",
+                    (false, true) => "state restored",
+                    (false, false) => "nothing reverted",
                 })?
             }
         }
@@ -227,9 +228,10 @@ impl fmt::Display for PlaneAction {
     }
 }
 
-/// What a change of these fields of a task owes to the tracker; `None` where that has no part in it.
+/// The action that a change of a task owes to the tracker, if it concerns the tracker.
 ///
-/// `default_project` serves tasks without a `plane_project_id`.
+/// `default_project` is used for tasks without a `plane_project_id`. A task that names no usable issue changes all the
+/// same: its record is `partially_applied` with the reason, and nothing is tried.
 #[must_use]
 pub fn derive_owed_action(
     target: &RecordPath,
@@ -246,13 +248,13 @@ pub fn derive_owed_action(
     })
 }
 
-/// The issue that a task names, or why it is none that can be meant; `None` where it names none.
+/// The issue that a task names, or the reason why it is not usable. `None` if the task names no issue.
 #[must_use]
 pub fn read_issue(fields: &RecordFields, default_project: Option<&TrackerId>) -> Option<Result<TrackerIssue, String>> {
-    let written = |field| entity::read_text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
-    let issue = written("plane_issue_id")?;
+    let field_text = |field| entity::read_text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
+    let issue = field_text("plane_issue_id")?;
     let read = |field: &str, text: &str| TrackerId::parse(text).map_err(|e| format!("`{field}` is {e}"));
-    let project = match (written("plane_project_id"), default_project) {
+    let project = match (field_text("plane_project_id"), default_project) {
         (Some(text), _) => read("plane_project_id", &text),
         (None, Some(project)) => Ok(project.clone()),
         (None, None) => {
@@ -265,33 +267,33 @@ pub fn read_issue(fields: &RecordFields, default_project: Option<&TrackerId>) ->
     })
 }
 
-/// What undoing a recorded change owes to the tracker.
+/// The action that the undo of a recorded change owes to the tracker.
 #[must_use]
 pub fn derive_owed_revert(undone: &AuditRecord) -> Option<PlaneAction> {
     let recipe = undone.undo_recipe.as_ref()?.plane_revert.as_ref()?;
     Some(PlaneAction::RevertOwed { issue: recipe.issue.clone(), of: undone.draft.id.clone() })
 }
 
-/// Plans the record of what came of what a record owes. It changes nothing but the chain.
+/// Plans the record of an outcome in the tracker. It changes no record but adds one to the chain.
 #[must_use]
 pub fn plan_tracker_outcome(
     owing: &AuditRecord,
-    came: &PlaneAction,
+    outcome: &PlaneAction,
     workflow: WorkflowRef,
     now: DateTime<Utc>,
 ) -> Plan {
-    let (kind, of) = (came.record_kind(), &owing.draft);
-    let answers = AuditResolution {
-        of: of.id.clone(),
-        at: of.timestamp,
+    let (kind, action) = (outcome.record_kind(), &owing.draft);
+    let resolution = AuditResolution {
+        of: action.id.clone(),
+        at: action.timestamp,
         by: "Steward".into(),
-        reason: came.missing_reason().map(str::to_owned),
+        reason: outcome.missing_reason().map(str::to_owned),
         edited: false,
         together: None,
     };
     let draft = AuditDraft {
         kind,
-        id: ActionId::derive(&[kind.as_str(), of.id.as_str()]),
+        id: ActionId::derive(&[kind.as_str(), action.id.as_str()]),
         timestamp: now,
         landing: Disposition::Recorded,
         gates: Vec::new(),
@@ -301,41 +303,42 @@ pub fn plan_tracker_outcome(
         pending_confirmation: false,
         evidence: Vec::new(),
         source_contributions: BTreeMap::new(),
-        reasoning: came.to_string(),
+        reasoning: outcome.to_string(),
         clerk: None,
         workflow,
-        answers: Some(answers),
-        ..of.clone()
+        answers: Some(resolution),
+        ..action.clone()
     };
     Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }
 
-/// The comment on the issue: what was done to the task, because of what, and how to take it back.
+/// The comment on the issue: the change of the task, its reason, and how to undo it.
 ///
-/// Every word from outside is escaped: it shows as itself.
+/// Every untrusted word is escaped, so that it shows as plain text.
 #[must_use]
 pub fn render_comment(record: &AuditRecord) -> String {
     let draft = &record.draft;
     let state = draft.proposed_state.map_or("changed", RecordState::as_str);
     let mut html =
         format!("<p>Steward set the task <em>{}</em> to <strong>{state}</strong>", escape_html(draft.target.slug()));
-    if let Some(answer) = draft.answers.as_ref().filter(|_| draft.kind == ActionKind::Confirmed) {
-        let chosen = if answer.edited { "chosen" } else { "confirmed" };
-        html.push_str(&format!(", {chosen} by {}", escape_html(&answer.by)));
+    if let Some(resolution) = draft.answers.as_ref().filter(|_| draft.kind == ActionKind::Confirmed) {
+        let verb = if resolution.edited { "chosen" } else { "confirmed" };
+        html.push_str(&format!(", {verb} by {}", escape_html(&resolution.by)));
     }
     html.push_str(".</p>");
     if let [first, rest @ ..] = draft.evidence.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
         let (source, note) = (escape_html(&first.source), escape_html(&first.note));
-        // What a person chose instead, nobody had said.
-        let because = if draft.answers.as_ref().is_some_and(|answer| answer.edited) { "After" } else { "Because" };
-        html.push_str(&format!("<p>{because} {source} said <q>{note}</q>{more}.</p>"));
+        // If a person chose another value, the message is not the reason for it.
+        let conjunction =
+            if draft.answers.as_ref().is_some_and(|resolution| resolution.edited) { "After" } else { "Because" };
+        html.push_str(&format!("<p>{conjunction} {source} said <q>{note}</q>{more}.</p>"));
     }
-    html.push_str(&format!("<p>Take it back within 7 days: <code>steward undo {}</code></p>", draft.id));
+    html.push_str(&format!("<p>Undo it within 7 days: <code>steward undo {}</code></p>", draft.id));
     html
 }
 
-/// Text that shows as itself in HTML, on one line.
+/// Escapes a text for HTML, on one line.
 fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain_text::to_one_line(text).chars() {

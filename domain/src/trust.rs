@@ -1,11 +1,10 @@
-//! How far a source is trusted, told from the audit records alone.
+//! Trust: how far a source may act, computed from the audit records alone.
 //!
-//! Everything here is a fold over the records in the order of the chain, so that it comes out the same
-//! however often, in whatever order and after whatever loss it is asked for: [`confidence`] moves with what
-//! sources contribute and with every undo, [`outcome`] says what became of an action, and which of that counts as
-//! an observation. [`report`] tells from that how right the steward is,
-//! [`advice`] what a person may set, [`backtest`] what other settings would have done, and [`clearance`] whether that is
-//! reason enough to set them.
+//! Everything here is a fold over the records in the order of the chain. So the result is the same after a repetition
+//! or a loss of state. [`confidence`] moves with the contributions of a source and with every undo. [`outcome`] and
+//! [`tally`] classify how an action turned out, and which outcomes count as observations. [`demotion`] takes rights
+//! away. [`report`] measures how often the steward was right and recommends settings. [`backtest`] replays the recorded
+//! decisions under other settings.
 
 pub mod backtest;
 pub mod by_hand;

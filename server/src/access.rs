@@ -2,15 +2,13 @@
 //!
 //! A request passes these checks in this order: its host name ([`host`], against DNS rebinding), its token or session
 //! ([`token`], [`session`]), its rate limit (`rate_limit`), its scope, and for a session that changes something the
-//! page it came from (`origin`). The command on this machine has a key of its own ([`local`]). Secrets are kept only as
-//! hashes in `access/` of the state folder, one file each. So every process of the vault knows them, and removing a
-//! file revokes one.
+//! page it came from (`origin`). Secrets are kept only as hashes in `access/` of the state folder, one file each. So
+//! every process of the vault knows them, and removing a file revokes one.
 
 pub(crate) mod admission;
 pub(crate) mod connection_limit;
 pub mod host;
 pub mod link;
-pub mod local;
 pub(crate) mod origin;
 pub mod proxy;
 pub(crate) mod rate_limit;

@@ -8,6 +8,7 @@
 
 pub mod access;
 mod api;
+pub mod charts;
 pub mod grpc;
 pub mod http;
 mod pages;

@@ -109,6 +109,7 @@ impl PageFrame {
         // The change notifier may be half a second late. Records that this page shows must not be announced as new.
         let newest = app.index.actions_page(&ActionFilter::default(), None, 1).await?;
         let newest = newest.rows.first().map_or(0, |row| row.seq);
+        let settings = app.read_settings();
         Ok(Self {
             assets: assets::asset_urls(),
             tab,
@@ -118,10 +119,10 @@ impl PageFrame {
             may_act: caller.scope >= AccessScope::Act,
             may_operate: caller.scope >= AccessScope::Operate,
             stop: stop::read_stop(&app.root).map(StopNotice::from_stop),
-            mode: app.read_policy().mode.as_str(),
+            mode: settings.policy.mode.as_str(),
             waiting: app.index.count_pending_actions().await?,
             vault: app.root.path().display().to_string(),
-            temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
+            temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.beat.borrow().seq),
         })
     }

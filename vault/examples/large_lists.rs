@@ -1,8 +1,8 @@
-//! Fills an index with made-up matters, tasks, signals and actions and asks it for what pages show, with times.
+//! Fills an index with made-up matters, tasks, signals and actions, and times the queries of the dashboard's lists.
 //!
-//! `cargo run --release -p steward-vault --example large_lists -- <folder> [<actions>]`. The folder must not hold anything
-//! dear: its `state.db` becomes one of records without files, to measure with and for nothing else. Each list is asked
-//! for nine times; what is told is the median.
+//! `cargo run --release -p steward-vault --example large_lists -- <folder> [<actions>]`. Use an empty folder: its
+//! `state.db` gets records without files and is only for measurements. Each list is queried nine times, and the median
+//! is printed.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection, SqliteConnection};
@@ -11,8 +11,8 @@ use std::time::Instant;
 use steward_domain::action::plan::Disposition;
 use steward_vault::index::{ActionFilter, ActionSubset, FILE, Index, MatterFilter, SearchFilter};
 
-/// A matter for each twenty actions, five tasks each. One in fifty proposals waits still; one action in fifty thousand
-/// was only recorded. `loud` is a source of all of them.
+/// One matter for twenty actions, with five tasks each. One in fifty proposals is still pending, and one in fifty
+/// thousand actions is only recorded. `loud` is a source of every action.
 const FILL: [&str; 9] = [
     "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 20)
     INSERT INTO matters (path, name, state, ceiling, hash) SELECT printf('matter/m%07d.md', i),
@@ -44,7 +44,7 @@ const FILL: [&str; 9] = [
     "INSERT INTO documents (path, kind, at) SELECT path, 'matter', NULL FROM matters WHERE ?1 AND ?2 UNION ALL
         SELECT path, 'task', NULL FROM tasks UNION ALL SELECT path, 'event', at FROM actions
         UNION ALL SELECT path, 'signal', created FROM signals",
-    // The number is that of `words.rs`; without it nothing is found, and that is told.
+    // The row number must be computed as in `words.rs`, or the search finds nothing and prints 0 rows.
     "INSERT INTO words (rowid, text) SELECT (CASE d.kind WHEN 'matter' THEN 3 WHEN 'task' THEN 2 WHEN 'signal' THEN 1 ELSE 0
             END << 61) + (COALESCE(d.at, 0) / 1000000 << 29) + d.id, COALESCE(m.name, t.name, s.note || ' ' || s.source,
             'invoice ' || d.id || ' mail:sender-' || (d.id % 300) || ' Payment received in full')

@@ -1,8 +1,8 @@
-//! Writes a vault with many made-up audit records and reads it for the first time, with times and memory.
+//! Writes a vault with many made-up audit records and indexes it, and prints the times and the memory.
 //!
-//! `cargo run --release -p steward-vault --example large_vault -- <folder> [<records> [<sources>]]`. The folder becomes a
-//! vault, with its index in `state/` beside the records; a second run finds the records there and reads them anew into
-//! the index. The records have the form of real ones but no chain: they are to measure with and for nothing else.
+//! `cargo run --release -p steward-vault --example large_vault -- <folder> [<records> [<sources>]]`. The folder becomes
+//! a vault, with its index in `state/` beside the records. A second run finds the records and reads them into a new
+//! index. The records look like real ones and are only for measurements.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -32,8 +32,8 @@ async fn main() -> Outcome {
     let folder = Path::new(&folder);
     let begin = Instant::now();
     if !folder.join("event").exists() {
-        write(folder, (records, sources))?;
-        told("written", begin)?;
+        write(folder, records, sources)?;
+        print_usage("written", begin)?;
     }
     let state = folder.join("state");
     if state.exists() {
@@ -42,35 +42,35 @@ async fn main() -> Outcome {
     let (root, index) = (VaultRoot::open(folder)?, Index::open(&state).await?);
     let begin = Instant::now();
     let report = index.sync_all(&root, Utc::now()).await?;
-    told(&format!("{} files read, {} problems", report.read, report.problems.len()), begin)?;
+    print_usage(&format!("{} files read, {} problems", report.read, report.problems.len()), begin)?;
     let begin = Instant::now();
     let again = index.sync_all(&root, Utc::now()).await?;
-    told(&format!("{} files read again", again.read), begin)?;
+    print_usage(&format!("{} files read again", again.read), begin)?;
     let begin = Instant::now();
     let trust = index.compute_source_trust(Utc::now()).await?;
-    told(&format!("{} sources told", trust.len()), begin)
+    print_usage(&format!("trust of {} sources computed", trust.len()), begin)
 }
 
-/// Says what was done, in which time and processor time, and the most memory so far.
-fn told(what: &str, begin: Instant) -> Outcome {
+/// Prints a step with its time, the processor time and the peak memory so far.
+fn print_usage(step: &str, begin: Instant) -> Outcome {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |n: usize| fields.get(n).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
     let busy = (ticks(11) + ticks(12)) / 100.0;
-    eprintln!("{what} in {:.1?}; processor so far {busy:.1} s; most memory so far: {peak}", begin.elapsed());
+    eprintln!("{step} in {:.1?}; processor time so far {busy:.1} s; peak memory so far: {peak}", begin.elapsed());
     Ok(())
 }
 
-fn write(folder: &Path, (records, sources): (u64, u64)) -> Outcome {
+fn write(folder: &Path, records: u64, sources: u64) -> Outcome {
     for kind in ["event", "matter", "task", "signal"] {
         fs::create_dir_all(folder.join(kind))?;
     }
     let (mut prev, first) = (ContentHash::genesis(), Utc::now() - TimeDelta::days(60));
     for seq in 1..=records {
         let at = first + TimeDelta::days(50) * i32::try_from(seq * 10_000 / records)? / 10_000;
-        let draft = draft(seq, (seq % sources, at))?;
+        let draft = draft(seq, seq % sources, at)?;
         let (file, record) =
             (draft.record_path()?, AuditRecord::from_draft(draft, Vec::new(), ChainLink { seq, prev }));
         let text = record.render()?;
@@ -80,8 +80,8 @@ fn write(folder: &Path, (records, sources): (u64, u64)) -> Outcome {
     Ok(())
 }
 
-/// One in five is an answer to the one before.
-fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box<dyn std::error::Error>> {
+/// One record. Every fifth one resolves the one before it.
+fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn std::error::Error>> {
     let landing = [Disposition::Live, Disposition::Pending, Disposition::Shadow][usize::try_from(seq % 3)?];
     let gates = ["caller", "mode", "confidence", "discretion", "ceiling", "rate_guard"];
     let gates: Vec<_> =

@@ -1,8 +1,7 @@
-//! Fills an index with a million made-up actions and tells the report, the backtest and every source's trust from them,
-//! with times and memory.
+//! Fills an index with a million made-up actions, and times the report, the backtest and every source's trust.
 //!
-//! `cargo run --release -p steward-vault --example million_actions -- <folder> [<actions>]`. The folder must not hold
-//! anything dear: its `state.db` becomes one of actions without files, to measure with and for nothing else.
+//! `cargo run --release -p steward-vault --example million_actions -- <folder> [<actions>]`. Use an empty folder: its
+//! `state.db` gets actions without files and is only for measurements. The peak memory is printed too.
 
 use chrono::Utc;
 use sqlx::{Connection, SqliteConnection};
@@ -16,8 +15,8 @@ use steward_domain::trust::report::TrustReportPass;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE, Index};
 
-/// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough. Two of five
-/// are proposed a second time.
+/// Half of the actions are decided. Of these a third is undone, confirmed or dismissed, and the rest is live for long
+/// enough. Two of five actions are proposed a second time.
 const ACTIONS: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
     INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged,
@@ -42,11 +41,11 @@ const SOURCES: &str = "
     SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq FROM actions
     WHERE kind = 'steward-action' UNION ALL
     SELECT path, 'also', 'Also', seq % 2 * 0.5, 1, seq % 2, proposal, seq FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
-/// Numbers stand for hashes.
+/// Numbers are used in place of hashes.
 const CHAIN: &str = "UPDATE actions SET prev = printf('%064x', seq - 1)";
 const FILES: &str = "INSERT INTO files (path, kind, size, modified_ns, inode, hash)
     SELECT path, 'event', 1, 1, seq, printf('%064x', seq) FROM actions";
-/// Sources that speak: more than are told one by one.
+/// The number of sources that support a proposal: more than a report lists one by one.
 const SPEAKERS: i64 = 20_000;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -59,7 +58,7 @@ async fn main() -> Outcome {
     let folder = Path::new(&folder);
     let index = Index::open(folder).await?;
     timed("filled", fill(&folder.join(FILE), count)).await?;
-    timed("told", tell(&index)).await?;
+    timed("reported", report(&index)).await?;
     timed("replayed", replay(&index)).await?;
     timed("learned", learn(&index)).await?;
     timed("walked", walk(&index, &folder.join("vault"))).await
@@ -70,7 +69,7 @@ async fn timed(what: &str, work: impl Future<Output = Outcome>) -> Outcome {
     work.await?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
-    eprintln!("{what} in {:.1?}; most memory so far: {peak}", begin.elapsed());
+    eprintln!("{what} in {:.1?}; peak memory so far: {peak}", begin.elapsed());
     Ok(())
 }
 
@@ -92,7 +91,7 @@ async fn fill(file: &Path, count: i64) -> Outcome {
     Ok(db.close().await?)
 }
 
-async fn tell(index: &Index) -> Outcome {
+async fn report(index: &Index) -> Outcome {
     let mut reporting = TrustReportPass::new(&DecisionPolicy::default(), Utc::now());
     index.for_each_case(Utc::now(), |case| reporting.add_case(case)).await?;
     let report = reporting.into_report(0.05);
@@ -109,19 +108,19 @@ async fn replay(index: &Index) -> Outcome {
     };
     let mut backtesting = BacktestPass::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly), Utc::now());
     index.for_each_case(Utc::now(), |case| backtesting.add_case(case)).await?;
-    let told = backtesting.into_report();
-    eprintln!("{} live, {} of them newly", told.policy.live.total_count(), told.newly_live.all.total_count());
+    let report = backtesting.into_report();
+    eprintln!("{} live, {} of them newly", report.policy.live.total_count(), report.newly_live.all.total_count());
     Ok(())
 }
 
-/// What a report says of the chain.
+/// Verifies the chain, as a report does.
 async fn walk(index: &Index, vault: &Path) -> Outcome {
     let found = index.verify_indexed_chain(&VaultRoot::open(vault)?).await?;
     eprintln!("{} records, {} faults", found.records, found.faults.len());
     Ok(())
 }
 
-/// What a calibration folds.
+/// Computes the trust of every source, as a calibration does.
 async fn learn(index: &Index) -> Outcome {
     let trust = index.compute_source_trust(Utc::now()).await?;
     let observations: u64 = trust.values().map(|source| u64::from(source.observations)).sum();

@@ -1,10 +1,10 @@
 -- The tables of `state.db`. Instants are microseconds since 1970.
 --
--- First: derived from the files, and refilled from them at any time.
+-- The first tables are derived from the files and can be refilled from them at any time.
 CREATE TABLE files (
     path TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
-    -- Null: to be read again.
+    -- Null: the file must be read again.
     hash TEXT,
     size INTEGER NOT NULL,
     modified_ns INTEGER NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE matters (
     state TEXT NOT NULL,
     state_as_written TEXT,
     ceiling TEXT NOT NULL,
-    -- What the matter's own note allows its steward, and what of that is invalid: JSON, null where there is none.
+    -- The policy in the matter's own note, and its invalid parts: JSON, null if there are none.
     policy TEXT,
     policy_faults TEXT,
     hash TEXT NOT NULL
@@ -46,18 +46,18 @@ CREATE INDEX tasks_by_id ON tasks (id) WHERE id IS NOT NULL;
 
 CREATE TABLE signals (
     path TEXT PRIMARY KEY,
-    -- Null where no single record could be found.
+    -- Null if no single record could be found.
     target TEXT,
     created INTEGER NOT NULL,
     source TEXT NOT NULL,
     instinct TEXT NOT NULL,
     note TEXT NOT NULL,
     effect TEXT NOT NULL,
-    -- Null where nothing usable is proposed; `proposal` is JSON, in the form of `mutation_proposal`.
+    -- Null if nothing usable is proposed. `proposal` is JSON, in the form of `mutation_proposal`.
     class TEXT,
     proposal TEXT,
     proposed_state TEXT,
-    -- The field, and of a set the member, that it would change.
+    -- The field that it would change and, in a set, the member.
     changes TEXT,
     target_confidence REAL NOT NULL,
     effect_confidence REAL NOT NULL,
@@ -72,8 +72,8 @@ CREATE INDEX signals_by_target ON signals (target, created);
 CREATE INDEX signals_by_source ON signals (instinct, created);
 CREATE INDEX signals_by_time ON signals (created);
 CREATE INDEX signals_skipped ON signals (reason) WHERE status = 'skipped';
--- The signals that the router handles: those that nobody has acted upon, those that were ambiguous until a human named
--- their target, and those that are withheld while a question is open.
+-- The signals that the router handles: those without an action, those that were ambiguous until a person named their
+-- target, and those that are withheld while a question is open.
 CREATE VIEW signals_to_route AS SELECT path, source FROM signals
     WHERE status = 'unrouted'
         OR (status = 'skipped' AND target IS NOT NULL AND (reason LIKE 'ambiguous%' OR reason LIKE 'withheld:%'));
@@ -82,14 +82,14 @@ CREATE TABLE instincts (
     path TEXT PRIMARY KEY,
     source TEXT NOT NULL,
     observations INTEGER NOT NULL,
-    -- 0 ask, 1 confirm, 2 act; null where no human set one.
+    -- 0 ask, 1 confirm, 2 act; null if no person set one.
     ceiling INTEGER,
-    -- The confidence from which the average starts, where a human wrote one.
+    -- The confidence from which the average starts, if a person wrote one.
     start REAL
 ) WITHOUT ROWID;
 CREATE INDEX instincts_by_source ON instincts (source);
 
--- Derived from the files under `stream/`. `source` is the folder, which nothing in the file can contradict.
+-- Derived from the files under `stream/`. `source` is the name of the folder; a file cannot claim another one.
 CREATE TABLE stream_events (
     path TEXT PRIMARY KEY,
     source TEXT NOT NULL,
@@ -116,7 +116,7 @@ CREATE TABLE actions (
     mode TEXT NOT NULL,
     pending INTEGER NOT NULL,
     answers_of TEXT,
-    -- What is proposed: its class and state, the field (and the member of a set) that it changes, the matter to which and
+    -- The proposal: its class and state, the field (and the member of a set) that it changes, the matters to which and
     -- from which a task moves, and a hash of all of it.
     class TEXT,
     proposed_state TEXT,
@@ -124,33 +124,34 @@ CREATE TABLE actions (
     moves_to TEXT,
     moved_from TEXT,
     proposal TEXT,
-    -- Whether a clerk judged it; the router asks none.
+    -- Whether a clerk judged it. The router asks no clerk.
     judged INTEGER NOT NULL,
-    -- The names of the gates that held it.
+    -- The names of the closed gates.
     closed TEXT NOT NULL DEFAULT '',
-    -- The tracker's issue to which it owes something, and the action whose delivery it reports.
+    -- The tracker's issue to which it owes a change, and the action whose delivery it reports.
     issue TEXT,
     tracks_of TEXT,
     -- A demotion or a restoration: its subject, and the subject's mode from then on.
     trust_subject TEXT,
     trust_mode TEXT,
-    -- A hash of the target after a change of ours; null where nothing was changed.
+    -- A hash of the target after our change; null if nothing was changed.
     content TEXT,
-    -- The hash of the record before, and whether the record lies under another name than it was filed under: the index can
+    -- The hash of the record before, and whether the record was renamed after it was filed. With these the index can
     -- check this part of the chain without reading a million files.
     prev TEXT,
     misnamed INTEGER NOT NULL DEFAULT 0,
-    -- Whether a confirmation changed what was proposed, and the batch in which it was given.
+    -- Whether a confirmation changed the proposal, and the batch in which it was given.
     edited INTEGER NOT NULL DEFAULT 0,
     together TEXT,
     seq INTEGER NOT NULL,
-    -- Kept by the triggers below: nobody has answered this proposal; this is the newest open question about its target.
+    -- Set by the triggers below. `waits`: the proposal has no resolution. `asks`: this is the newest open question
+    -- about its target.
     waits INTEGER NOT NULL DEFAULT 0,
     asks INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX actions_by_id ON actions (id);
 CREATE INDEX actions_by_seq ON actions (seq);
--- Holds the columns by which actions are counted and chosen, so that no row is read for it.
+-- It holds the columns by which actions are counted and filtered, so that no row is read for that.
 CREATE INDEX actions_by_time ON actions (at, path, kind, landing, class);
 CREATE INDEX actions_by_target ON actions (target, at);
 CREATE INDEX actions_by_answer ON actions (answers_of, kind, at, id) WHERE answers_of IS NOT NULL;
@@ -169,7 +170,7 @@ CREATE INDEX actions_that_ask_by_target ON actions (target) WHERE asks = 1;
 CREATE INDEX questions_by_target ON actions (target, seq)
     WHERE decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded';
 
--- Open proposals are marked, so that lists and counts of them cost what is open and not what was ever proposed.
+-- Open proposals are marked, so that the cost of listing and counting them depends on the open ones alone.
 CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 BEGIN
     UPDATE actions SET waits = 1
     WHERE path = new.path AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = new.id);
@@ -182,7 +183,7 @@ CREATE TRIGGER action_waits_again AFTER DELETE ON actions WHEN old.answers_of IS
     WHERE id = old.answers_of AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = old.answers_of);
 END;
 
--- A question to a human stays until it has ended. Only the newest one about a record is open.
+-- A question to a person stays open until it ends. Only the newest one about a record is open.
 CREATE TRIGGER question_is_asked AFTER INSERT ON actions
 WHEN new.decision = 'needs_input' AND new.kind = 'steward-action' AND new.landing = 'recorded' BEGIN
     UPDATE actions SET asks = 0 WHERE target = new.target AND asks = 1;
@@ -210,7 +211,7 @@ CREATE TABLE action_evidence (
 ) WITHOUT ROWID;
 CREATE INDEX evidence_by_action ON action_evidence (action);
 
--- What each source contributed to a decision. A source that only supported it has no contribution.
+-- The contribution of each source to a decision. A source that only supported it has none.
 CREATE TABLE action_sources (
     action TEXT NOT NULL,
     -- The key under which the source's trust is kept.
@@ -219,7 +220,7 @@ CREATE TABLE action_sources (
     contribution REAL,
     cited INTEGER NOT NULL,
     speaks INTEGER NOT NULL,
-    -- The record's own.
+    -- The values of the action's row.
     proposal TEXT,
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
@@ -228,10 +229,10 @@ CREATE TABLE action_sources (
 CREATE INDEX sources_by_proposal ON action_sources (source, proposal, seq) WHERE speaks = 1;
 CREATE INDEX sources_by_time ON action_sources (source, at, action);
 
--- What search finds: names of matters and tasks, quotes and sources of signals, and actions by both. Row numbers go by
--- kind and moment (`words.rs`), so that the newest matches are found first without sorting.
+-- The texts for search: names of matters and tasks, quotes and sources of signals, and both for actions. Row numbers
+-- are ordered by kind and moment (`words.rs`), so that the newest matches are found first without sorting.
 CREATE TABLE documents (
-    -- Never given again, so the highest one tells whether anything was written.
+    -- Never reused, so the highest one shows whether anything was written.
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,
@@ -240,7 +241,7 @@ CREATE TABLE documents (
 );
 CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 
--- From here on: state of our own, which is not in the files and is kept by a rebuild.
+-- The following tables are our own state, which is not in the files. A rebuild keeps it.
 CREATE TABLE task_checks (
     task TEXT PRIMARY KEY,
     last_check_at INTEGER NOT NULL,
@@ -259,7 +260,7 @@ CREATE TABLE matter_ticks (
 );
 CREATE INDEX ticks_by_time ON matter_ticks (observed_at);
 
--- Tasks that a run is judging.
+-- The tasks that a run is judging.
 CREATE TABLE leases (
     task TEXT PRIMARY KEY,
     run TEXT NOT NULL,
@@ -279,7 +280,7 @@ CREATE TABLE looks (
     PRIMARY KEY (day, reason)
 ) WITHOUT ROWID;
 
--- The looks that `looks` has counted one by one, so that a repeated activity counts once.
+-- The checks that `looks` has counted, so that a repeated activity counts once.
 CREATE TABLE look_marks (
     id TEXT PRIMARY KEY,
     day TEXT NOT NULL
@@ -290,35 +291,35 @@ CREATE TABLE meta (
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What was written into the frontmatter of tasks (only where the operator asked for it), to tell our own dates from a
--- human's.
+-- The timestamps that were written into the frontmatter of tasks (only if the operator enabled that). They distinguish
+-- our own dates from a person's.
 CREATE TABLE stamps (
     task TEXT PRIMARY KEY,
-    -- The cursor that the file says or cannot say; null before the first.
+    -- The time of the last check that the file holds, or that could not be written; null before the first one.
     checked_at INTEGER,
-    -- The last `next_check_after` that we set out to write, and the one that may still be there if that write failed.
+    -- The last `next_check_after` that we tried to write, and the one that may still be there if that write failed.
     written INTEGER,
     before INTEGER,
     retry_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Matters that a signal woke and that no tick has observed since.
+-- The matters that a signal woke and that no tick has observed since.
 CREATE TABLE wakes (
     matter TEXT PRIMARY KEY,
     at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The router's list. Every signal has its place on it, so that those that wait for later cost nothing.
+-- The router's list. Every signal has a row, so that signals that wait for later cost nothing.
 CREATE TABLE routes (
     signal TEXT PRIMARY KEY,
-    -- Whether changes could happen then.
+    -- Whether the mode allowed changes at that time.
     acts INTEGER NOT NULL,
-    -- The moment after which its action is named, the same for every try; null while there is none.
+    -- The moment from which its action is named, the same for every try; null while there is none.
     at INTEGER,
-    -- It is left alone until then, unless it says something new.
+    -- It is not routed again until then, unless the signal changes.
     retry_at INTEGER NOT NULL,
     met_at INTEGER NOT NULL,
-    -- What the router last decided, in words, and the question on which the signal is listed.
+    -- The router's last decision, in words, and the question on which the signal is listed.
     reason TEXT,
     question TEXT
 ) WITHOUT ROWID;
@@ -327,31 +328,31 @@ CREATE INDEX routes_by_turn ON routes (retry_at);
 CREATE INDEX routes_of_shadow ON routes (signal) WHERE acts = 0;
 CREATE INDEX routes_by_question ON routes (question) WHERE question IS NOT NULL;
 
--- Where each stream stands.
+-- The cursor and the status of each stream.
 CREATE TABLE stream_cursors (
     stream TEXT PRIMARY KEY,
-    -- Opaque to all but the adapter; null before the first round.
+    -- Only the adapter understands it; null before the first run.
     cursor TEXT,
     paused INTEGER NOT NULL DEFAULT 0,
     ran_at INTEGER,
-    -- Of the last round; null when it went well.
+    -- The error of the last run; null if it succeeded.
     error TEXT,
     failures INTEGER NOT NULL DEFAULT 0,
-    -- How many events could not be ingested, ever.
+    -- The total number of events that could not be ingested.
     refused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- The events that were ingested, so that one that was purged is not ingested again.
+-- The events that were ingested, so that a removed event is not ingested again.
 CREATE TABLE stream_seen (
     stream TEXT NOT NULL,
     key TEXT NOT NULL,
-    -- When it was last met.
+    -- When it was last received.
     at INTEGER NOT NULL,
     PRIMARY KEY (stream, key)
 ) WITHOUT ROWID;
 CREATE INDEX stream_seen_by_time ON stream_seen (at);
 
--- What clerks answered about raw events, so that the same question is paid for once. Worth no more than those calls.
+-- The clerks' answers about raw events, so that the same question is paid for once. Losing them costs only those calls.
 CREATE TABLE answers (
     -- SHA-256 of provider, model and the exact prompt, in hex.
     key TEXT PRIMARY KEY,
@@ -360,8 +361,8 @@ CREATE TABLE answers (
 ) WITHOUT ROWID;
 CREATE INDEX answers_by_time ON answers (at);
 
--- What each task and matter said when it was last read, as a hash; and what a record about which a human is asked has
--- come to say since, after the action of that number. If this is lost, a question stays.
+-- `contents`: a hash of each task and matter as it was last read. `edits`: the hashes of later content of a record with
+-- an open question, after the action of that number. If they are lost, the question stays open.
 CREATE TABLE contents (
     path TEXT PRIMARY KEY,
     content TEXT NOT NULL

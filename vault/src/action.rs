@@ -1,7 +1,7 @@
 //! The one write path: journal, compare-and-swap, audit record, undo recipe.
 //!
-//! [`writer`] is the only thing that writes records, [`resolve`] takes a person's resolution, [`preview`] shows what an undo
-//! would do. A crash at any point loses nothing and doubles nothing.
+//! Only [`writer`] writes records. [`resolve`] takes a person's resolution. [`preview`] shows what an undo would do.
+//! A crash at any point loses no change and makes no change twice.
 
 pub(crate) mod apply;
 pub mod chain;

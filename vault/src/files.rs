@@ -1,7 +1,7 @@
 //! The files of a vault and of its state folder.
 //!
-//! [`root`] opens the vault once and never leaves it, [`watch`] hints that files changed. The other modules write
-//! files that survive a power cut and that only their owner may read.
+//! [`root`] opens the vault once and never leaves its folder. [`watch`] hints that files changed. The other modules
+//! write files that survive a power cut and that only their owner may read.
 
 pub mod crash;
 pub mod disk;

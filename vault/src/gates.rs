@@ -1,6 +1,6 @@
-//! Gates that are files of the vault.
+//! The gate that is a file of the vault.
 //!
-//! [`stop`] is the file that stops every process of the vault. The facts behind the other gates come from the index:
-//! see `index/gates`.
+//! [`stop`] is the stop file, which stops every process of the vault. The facts behind the other gates come from the
+//! index: see `index/gates`.
 
 pub mod stop;

@@ -1,10 +1,10 @@
-//! What is known of a vault without opening its files, and the steward's own cursors.
+//! The index of a vault and the stewards' cursors, in one SQLite file.
 //!
-//! One SQLite file with two kinds of tables. The derived ones say what the files say; a scan fills
-//! them and a rebuild fills them again. The state is ours alone: when a task was last looked at, how
-//! long a matter has been quiet, when a signal was first seen. [`Index::observe`] answers a tick from
-//! both in one transaction and opens no file. Nothing here writes into the vault: findings go to the
-//! workflows, and only [`crate::action::writer`] changes a record.
+//! The file has two kinds of tables. Derived tables repeat what the vault's files say: a scan fills them, and a
+//! rebuild fills them again. State tables exist nowhere else: when a task was last checked, how long a matter has
+//! been quiet, when a signal was first seen. [`Index::observe_due_tasks`] answers a tick from both in one transaction
+//! and opens no file. Nothing here writes to the vault. Workflows receive the findings, and only
+//! [`crate::action::writer`] changes a record.
 
 mod actions;
 mod cursors;
@@ -48,54 +48,55 @@ pub use read::why::{SubjectRow, WeighedSignal};
 pub use signals::route::{RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};
-pub use store::schema::FILE;
+pub use store::schema::{FILE, IndexFileStatus};
 pub use store::sync::SyncReport;
 pub use tracker::OwedDelivery;
 pub use trust::demotions::ComparisonRound;
 pub use trust::drills::DrillHistory;
 pub use trust::sources::{SourceStatusChange, SourceTrust};
 
-/// How the way out of a file that cannot be used reads in messages.
-const MEND: &str = "run `steward index rebuild`: it sets the file aside, reads the vault anew and takes the cursors \
-                    from the audit records";
+/// The hint in messages about a file that cannot be used.
+const REBUILD_HINT: &str = "run `steward index rebuild`: it quarantines the file, reads the vault again and restores \
+                            the cursors from the audit records";
 
-/// The index of one vault and the state beside it. Cheap to clone.
+/// The index of one vault and the stewards' state. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Index {
     store: StateDatabase,
-    /// One scan at a time, so that an older read never overwrites a newer one.
-    scanning: Arc<Mutex<()>>,
-    /// Whether one whole scan has been finished since the file was created.
+    /// Allows one scan at a time, so that an older read never overwrites a newer one.
+    scan_lock: Arc<Mutex<()>>,
+    /// Whether one whole scan has finished since the file was created.
     filled: Arc<AtomicBool>,
-    /// Counts what was written of tasks and matters.
-    edition: Arc<AtomicU64>,
-    news: Arc<cursors::news::ScanChangeBoard>,
-    reading: Arc<store::progress::ScanProgress>,
+    /// Counts the writes of tasks and matters in this process.
+    records_revision: Arc<AtomicU64>,
+    scan_changes: Arc<cursors::news::ScanChangeBoard>,
+    scan_progress: Arc<store::progress::ScanProgress>,
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
 }
 
-/// A record that cannot be used, with the mend.
+/// A record that cannot be used, with the hint how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct VaultProblem {
-    /// Relative to the root of the vault; not always a record's path, as the name may be what is wrong.
+    /// Relative to the root of the vault. It may be no valid record path, because the name itself may be the problem.
     pub path: String,
     pub message: String,
 }
 
-/// What went wrong with `state.db`.
+/// A failure of `state.db` or of a query on it.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    #[error("{path}: {source}: the state folder must be one that Steward may write")]
+    #[error("{path}: {source}: allow Steward to write to the state folder")]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path}: damaged ({reason}): {MEND}")]
+    #[error("{path}: damaged ({reason}): {REBUILD_HINT}")]
     Damaged { path: PathBuf, reason: String },
     #[error(
-        "{path}: written by a newer Steward (tables {found}, this one knows {known}): start that version, or {MEND}"
+        "{path}: written by a newer Steward (table version {found}, this one supports {known}): start that version, or \
+         {REBUILD_HINT}"
     )]
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("{path}: {source}")]
     Sql { path: PathBuf, source: sqlx::Error },
-    #[error("{path}: holds `{found}`, which this Steward does not know: {MEND}")]
+    #[error("{path}: contains the unknown value `{found}`: {REBUILD_HINT}")]
     Value { path: PathBuf, found: String },
     #[error("{path}: the vault has not been read yet: wait for the first scan, or run `steward index rebuild`")]
     Unfilled { path: PathBuf },
@@ -103,30 +104,36 @@ pub enum IndexError {
     Prefix(String),
     #[error(transparent)]
     Root(#[from] VaultRootError),
-    #[error("a scan was cut short: {0}")]
+    #[error("a scan was interrupted: {0}")]
     CutShort(#[from] tokio::task::JoinError),
 }
 
 impl Index {
-    /// The folder of our own state, in which `state.db` lies.
+    /// The state folder, which contains `state.db`.
     #[must_use]
     pub fn state_dir(&self) -> &Path {
         self.store.file.parent().unwrap_or(&self.store.file)
     }
 
-    /// Opens `state.db` in a folder, creating both where they are missing.
+    /// What lies now where this index was opened.
+    #[must_use]
+    pub fn file_status(&self) -> IndexFileStatus {
+        self.store.file_status()
+    }
+
+    /// Opens `state.db` in a folder and creates both if they are missing.
     ///
     /// # Errors
-    /// [`IndexError`] naming the file and the mend when it is damaged, foreign or of a newer version.
+    /// [`IndexError`] if the file is damaged, foreign or of a newer version. It names the file and the fix.
     pub async fn open(state_dir: &Path) -> Result<Self, IndexError> {
         let store = StateDatabase::open(state_dir).await?;
         let index = Self {
             store,
-            scanning: Arc::default(),
+            scan_lock: Arc::default(),
             filled: Arc::default(),
-            edition: Arc::default(),
-            news: Arc::default(),
-            reading: Arc::default(),
+            records_revision: Arc::default(),
+            scan_changes: Arc::default(),
+            scan_progress: Arc::default(),
             unfinished: Arc::default(),
         };
         let filled = index.read_meta("filled_at").await?.is_some();
@@ -134,51 +141,53 @@ impl Index {
         Ok(index)
     }
 
-    /// Opens `state.db`, setting a file that cannot be used aside first.
+    /// Opens `state.db`, after quarantining a file that cannot be used.
     ///
-    /// Returns where the old file lies now. The caller scans the vault next; the cursors are then
-    /// taken from the audit records.
+    /// Returns the new path of the old file. The caller scans the vault next, which restores the cursors from the audit
+    /// records.
     ///
     /// # Errors
-    /// [`IndexError`] when the state folder cannot be written.
+    /// [`IndexError`] if the state folder cannot be written.
     pub async fn open_or_recreate(state_dir: &Path) -> Result<(Self, Option<PathBuf>), IndexError> {
         match Self::open(state_dir).await {
             Ok(index) => Ok((index, None)),
             Err(IndexError::Damaged { .. } | IndexError::Newer { .. } | IndexError::Value { .. }) => {
-                let aside = store::schema::quarantine_database(state_dir)?;
-                Ok((Self::open(state_dir).await?, aside))
+                let quarantined = store::schema::quarantine_database(state_dir)?;
+                Ok((Self::open(state_dir).await?, quarantined))
             }
             Err(e) => Err(e),
         }
     }
 
-    /// Whether the vault has been read once as a whole, which [`Index::observe`] needs.
+    /// Whether the whole vault has been read once. [`Index::observe_due_tasks`] requires it.
     #[must_use]
     pub fn is_filled(&self) -> bool {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Goes up whenever this process has written anything about a task or a matter: what was read of them
-    /// after one edition holds until the next.
+    /// The revision of tasks and matters.
+    ///
+    /// It rises whenever this process has written anything about one. Data that was read at one revision stays valid
+    /// until the next.
     #[must_use]
     pub fn records_revision(&self) -> u64 {
-        self.edition.load(Ordering::Acquire)
+        self.records_revision.load(Ordering::Acquire)
     }
 
-    /// How many files the scan under way, or the last one, has read, and of how many that it knows of so far.
+    /// How many files the current or last scan has read, and how many it expects so far.
     #[must_use]
     pub fn scan_progress(&self) -> (usize, usize) {
-        self.reading.done_and_expected()
+        self.scan_progress.done_and_expected()
     }
 
-    /// To be said after the writing, so that nobody takes the old for the new.
+    /// Must be called after the write, so that no reader takes old rows for new ones.
     fn bump_records_revision(&self, kind: RecordKind) {
         if matches!(kind, RecordKind::Task | RecordKind::Matter) {
-            self.edition.fetch_add(1, Ordering::Release);
+            self.records_revision.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// When the last whole scan ended; `None` before the first.
+    /// The time at which the last whole scan ended; `None` before the first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -208,7 +217,7 @@ impl Index {
         RecordPath::parse(text).map_err(|_| self.unknown_value_error(text))
     }
 
-    /// A word of one of our enums, as it was stored.
+    /// Decodes an enum from its stored spelling.
     fn parse_enum<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, IndexError> {
         store::codec::decode_enum(text).ok_or_else(|| self.unknown_value_error(text))
     }
@@ -219,7 +228,7 @@ impl Index {
 }
 
 impl IndexError {
-    /// SQLite's codes 11 (corrupt) and 26 (not a database) mean that the file is gone for good.
+    /// SQLite's codes 11 (corrupt) and 26 (not a database) and their extended codes mean that the file is lost.
     fn from_sqlx(file: &Path, source: sqlx::Error) -> Self {
         let damaged = match &source {
             sqlx::Error::Database(e) => matches!(e.code().as_deref(), Some("11" | "26" | "267" | "523" | "779")),

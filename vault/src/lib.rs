@@ -1,7 +1,7 @@
 //! Storage: records on disk, their index, the action journal, the audit chain, the rate guard's ledger.
 //!
-//! The files are the truth. [`files`] reads them inside a sandbox, [`action::writer`] is the only thing that writes
-//! records, [`index`] is derived from them and can be rebuilt. Nothing here knows Temporal, a clerk or the network.
+//! The files are the truth. [`files`] reads them inside a sandbox. Only [`action::writer`] writes records. [`index`] is
+//! derived from the files and can be rebuilt. This crate must not know Temporal, a clerk or the network.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;
@@ -11,7 +11,7 @@ pub mod signals;
 pub mod steward;
 pub mod tracker;
 pub mod trust;
-/// Tests inside and beside this crate share their fixtures.
+/// Unit tests and integration tests share their fixtures under this name.
 #[cfg(test)]
 extern crate self as steward_vault;
 

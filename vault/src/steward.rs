@@ -1,7 +1,7 @@
-//! What the steward keeps outside the records: the rate guard's ledger and the timestamps of checks.
+//! The rate guard's ledger, and the timestamps of checks.
 //!
-//! [`guard`] reserves every clerk call before it is made. Its loss fails closed. [`timestamps`] writes when a task was last
-//! checked into its file, where the operator asked for it.
+//! [`guard`] reserves every clerk call before it is made. If its ledger is lost, it refuses calls. [`timestamps`]
+//! writes the time of a task's last check into the task's file, if the operator enabled that.
 
 pub mod guard;
 pub mod timestamps;

@@ -1,6 +1,6 @@
-//! What the vault records about trust.
+//! The records of the vault that trust is computed from.
 //!
-//! [`drill`] makes and undoes every class of change on a canary and compares the bytes. The other module records outcomes
+//! [`drill`] makes and undoes every class of change on a canary and compares the bytes. The other module files outcomes
 //! that change no task.
 
 pub mod drill;

@@ -1,7 +1,7 @@
-//! The one write path, held against crashes, people who edit at the same moment, full and
-//! read-only disks, and whoever tampers with the audit chain.
+//! Tests of the one write path: crashes, people who edit at the same moment, full and read-only disks, and a tampered
+//! audit chain.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
-#![allow(clippy::print_stdout, reason = "what was tried and counted is part of the outcome")]
+#![allow(clippy::print_stdout, reason = "tests print what they tried and counted")]
 
 #[path = "write_path/answers.rs"]
 mod answers;

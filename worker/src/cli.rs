@@ -1,5 +1,6 @@
-//! The command line: every command, its options and examples.
+//! The command line: every command with its options and examples.
 //!
+//! It declares arguments only; the modules below [`crate::commands`] run the commands.
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
 pub(crate) mod output;
@@ -20,7 +21,7 @@ const EXIT_CODES: &str =
 #[derive(Debug, Parser)]
 #[command(name = "steward", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
-    /// The vault's folder (STEWARD_VAULT)
+    /// Set the folder of the vault (STEWARD_VAULT)
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) vault: Option<PathBuf>,
     /// Print one JSON value instead of text
@@ -32,105 +33,106 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    /// Run everything: a Temporal server if none is set, a worker, the schedules
+    /// Run everything: a worker, the schedules, the dashboard, and a Temporal server if none is configured
     #[command(after_help = "Examples:\n  steward up --vault ~/vault\n  steward up --vault ~/vault --once\n  \
         TEMPORAL_ADDRESS=temporal.example:7233 steward up --vault ~/vault\n\n\
-        With --once: 3 while stopped, 4 when a record, a clerk or a tick failed.")]
+        With --once: exits with 3 while stopped, with 4 when a record, a clerk or a tick failed.")]
     Up(UpArgs),
-    /// Run a worker for a Temporal server that is set; without a vault it serves clerk calls only
+    /// Run a worker for a configured Temporal server; without a vault it serves clerk calls only
     #[command(after_help = "Examples:\n  TEMPORAL_ADDRESS=127.0.0.1:7233 steward worker --vault ~/vault\n  \
         TEMPORAL_ADDRESS=temporal.example:7233 STEWARD_CLERK=openai steward worker")]
     Worker,
-    /// The dashboard and the control API alone, beside a worker that holds the vault
+    /// Serve the dashboard and the control API beside a worker that holds the vault
     #[command(
         after_help = "Examples:\n  steward serve --vault ~/vault\n  STEWARD_LISTEN=127.0.0.1:9000 steward serve\n\n\
-        `steward up` serves them too."
+        `steward up` serves both by itself."
     )]
     Serve,
-    /// Tokens for scripts that use the control API
+    /// Manage the tokens of scripts that use the control API
     #[command(subcommand, after_help = "Example:\n  steward token create --scope act --name button")]
     Token(TokenCommand),
-    /// Print an address that logs you, or whom you give it to, in to the dashboard, once
+    /// Print a link that logs one person in to the dashboard, once
     #[command(after_help = "Examples:\n  xdg-open $(steward login --json | jq -r .link)\n  \
         steward login --name Ann --scope read")]
     Login(LoginArgs),
-    /// The schedules of all matters
+    /// Show and apply the schedules of all matters
     #[command(subcommand, after_help = "Example:\n  steward schedules plan")]
     Schedules(SchedulesCommand),
-    /// Look at one matter now
+    /// Check one matter now
     #[command(
         after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow\n\n\
-        With --wait: 3 while stopped, 4 when a record or a clerk failed."
+        With --wait: exits with 3 while stopped, with 4 when a record or a clerk failed."
     )]
     Tick(TickArgs),
-    /// What was read from outside
+    /// Show the signals that were read from events
     #[command(subcommand, after_help = "Example:\n  steward signals list --status skipped")]
     Signals(SignalsCommand),
-    /// The audit records
+    /// Show and verify the audit records
     #[command(subcommand, after_help = "Example:\n  steward audit list --limit 20")]
     Audit(AuditCommand),
-    /// Why a task or matter stands as it does: what was seen, what was decided, what would change it
+    /// Explain a task or matter: its signals, the decision, the gates, and what would change it
     #[command(after_help = "Examples:\n  steward why pay-rent\n  steward why matter/eagle-farm --json")]
     Why {
         /// `task/<slug>.md`, `matter/<slug>.md` or a task's slug
         record: String,
     },
-    /// Take a change back (within 7 days)
+    /// Undo a change within 7 days
     #[command(
         after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json\n  steward undo 3f9a1c22 81d04e5b\n\n\
-        Several are answered with one click: a refused one stops no other, and together they are one lesson.\n\
-        With nothing running, the command starts what it needs and ends it again.\n\
+        Several actions are one batch: a refused one does not stop the others, and the batch counts as one case.\n\
+        If nothing is running, the command starts what it needs and stops it again.\n\
         Exits with 3 when it is refused."
     )]
     Undo(ResolveArgs),
-    /// Let a pending proposal happen
+    /// Confirm a pending proposal
     #[command(after_help = "Examples:\n  steward confirm 3f9a1c22\n  steward confirm 3f9a1c22 --set archived\n\n\
         Exits with 3 when it is refused.")]
     Confirm(ConfirmArgs),
-    /// Turn a pending proposal down, or set a question aside
+    /// Dismiss a pending proposal or a question
     #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
         Exits with 3 when it is refused.")]
     Dismiss(ResolveArgs),
-    /// How far sources and classes are trusted
+    /// Show and restore how far sources and classes are trusted
     #[command(subcommand, after_help = "Example:\n  steward trust report")]
     Trust(TrustCommand),
     /// Replay the recorded decisions under other settings (the same as `steward trust backtest`)
     #[command(after_help = BACKTEST)]
     Backtest(BacktestArgs),
-    /// What stewards may do at a matter
+    /// Show what stewards may do at a matter
     #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
     Policy(PolicyCommand),
-    /// Stop every worker of the vault within a second: no clerk calls, proposals or changes; undo and dismiss still work
-    #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
+    /// Stop every worker of the vault within a second; undo and dismiss still work
+    #[command(after_help = "Example:\n  steward stop --reason \"something is off\"\n\n\
+        While stopped there are no clerk calls, no proposals and no changes.")]
     Stop {
-        /// Why, for those who find it stopped
+        /// State a reason, which status and the dashboard show
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Release the brake; signals that arrived meanwhile are judged now
+    /// End the stop; signals that arrived meanwhile are judged now
     #[command(after_help = "Example:\n  steward resume")]
     Resume,
-    /// How everything stands
+    /// Show the state of the vault, its process, the clerk, the rate guard and the schedules
     #[command(after_help = "Example:\n  steward status --json | jq .guard")]
     Status,
-    /// Find what is wrong and say the mend
+    /// Find problems and print the fix for each
     #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n  \
         steward doctor --lift-back-off\n\nExits with 4 when something is wrong.")]
     Doctor(DoctorArgs),
     /// Write an example vault into an empty folder
     #[command(after_help = "Example:\n  steward example ./demo/vault")]
     Example {
-        /// A folder that is empty or not there yet
+        /// An empty or new folder
         folder: PathBuf,
     },
-    /// Write a vault with a simulated month into an empty folder, and the truth about it beside that
+    /// Write a vault with a simulated month into an empty folder, and its ground truth beside it
     #[command(after_help = "Examples:\n  steward simulate ./month\n  steward simulate --days 30 --seed 7 ./month\n\n\
-        The same seed at the same moment writes the same vault. The truth is kept in <folder>.truth.json.")]
+        The same seed at the same moment gives the same vault. The ground truth is in <folder>.truth.json.")]
     Simulate(SimulateArgs),
-    /// The index, derived from the files
+    /// Check or rebuild the index, which is derived from the files
     #[command(subcommand, after_help = "Example:\n  steward index check")]
     Index(IndexCommand),
-    /// What brings events in: mails, calendars, webhooks, the drop folder
+    /// Manage the streams that bring events in: mail, calendars, webhooks, the drop folder
     #[command(subcommand, after_help = "Example:\n  steward streams list")]
     Streams(StreamsCommand),
     /// Replay recorded workflow histories against this build
@@ -139,29 +141,29 @@ pub(crate) enum CliCommand {
         Exits with 4 when a history does not replay."
     )]
     Replay {
-        /// Histories as `temporal workflow show -o json` prints them
+        /// Files with histories, as `temporal workflow show -o json` prints them
         #[arg(required = true)]
         histories: Vec<PathBuf>,
     },
 }
 
-/// What an operator may change while looking for what is wrong.
+/// The options of `steward doctor`.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Let clerk calls go on although it is not known how many were made today
+    /// Allow clerk calls again although the number of today's calls is lost
     #[arg(long)]
     pub(crate) accept_ledger_loss: bool,
-    /// Ask the clerk's provider again before the time that its 429 named; one call goes first as a probe
+    /// End the back-off of the clerk's provider (429) early; one probe call goes first
     #[arg(long)]
     pub(crate) lift_back_off: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Tick every matter once, print what was decided, and end
+    /// Tick every matter once, print the decisions, and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Tick every matter once, print what was decided, and stay up
+    /// Tick every matter once, print the decisions, and keep running
     #[arg(long, conflicts_with = "once")]
     pub(crate) tick_now: bool,
 }
@@ -173,32 +175,32 @@ pub(crate) struct TickArgs {
     /// Wait for the result and print it
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Change nothing, whatever the mode
+    /// Decide but change nothing, whatever the mode
     #[arg(long)]
     pub(crate) shadow: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
-    /// How many days; they end now
+    /// Set the number of days; the last one ends now
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=366))]
     pub(crate) days: u32,
-    /// What is drawn follows from it
+    /// Set the seed of the random numbers
     #[arg(long, default_value_t = 7)]
     pub(crate) seed: u64,
-    /// A folder that is empty or not there yet
+    /// An empty or new folder
     pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ResolveArgs {
-    /// The action's id, or its first digits (at least 4); of several, up to 200, all are answered with one click
+    /// Id of the action, or its first digits (at least 4); up to 200 actions are one batch
     #[arg(required = true, num_args = 1..=200, value_name = "ACTION")]
     pub(crate) actions: Vec<String>,
-    /// Why
+    /// State a reason for the record
     #[arg(long)]
     pub(crate) reason: Option<String>,
-    /// Who answers (STEWARD_OPERATOR, else USER)
+    /// Name the person who decides (STEWARD_OPERATOR, else USER)
     #[arg(long)]
     pub(crate) by: Option<String>,
 }
@@ -207,44 +209,45 @@ pub(crate) struct ResolveArgs {
 pub(crate) struct ConfirmArgs {
     #[command(flatten)]
     pub(crate) answer: ResolveArgs,
-    /// Let this happen instead of what is proposed: open, done or archived; a text; a matter; a member, as the proposal has it
+    /// Set this value instead of the proposed one: open, done or archived, a text, a matter, or a list member
     #[arg(long, value_name = "VALUE")]
     pub(crate) set: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchedulesCommand {
-    /// Say what would be created, updated, paused and deleted
+    /// Show what would be created, updated, paused and deleted
     #[command(after_help = "Examples:\n  steward schedules plan\n  steward schedules plan --deep\n\n\
         Exits with 3 when deletions would be refused, or when the namespace holds another vault's schedules.")]
     Plan {
-        /// Look at every schedule in full, to find changes that others made beneath our mark
+        /// Read every schedule in full, to find changes by others that a listing does not show
         #[arg(long)]
         deep: bool,
     },
-    /// Do it
+    /// Create, update, pause and delete schedules as planned
     #[command(after_help = "Examples:\n  steward schedules apply\n  steward schedules apply --confirm-deletions\n\n\
         Exits with 3 when deletions are refused or the namespace holds another vault's schedules, with 4 when a schedule \
         could not be changed.")]
     Apply {
-        /// Delete even more schedules than the budget allows
+        /// Delete more schedules than the deletion budget allows
         #[arg(long)]
         confirm_deletions: bool,
-        /// Look at every schedule in full, to mend changes that others made beneath our mark
+        /// Read every schedule in full, to correct changes by others that a listing does not show
         #[arg(long)]
         deep: bool,
     },
     /// List the schedules with their next runs
     #[command(after_help = "Example:\n  steward schedules list --json")]
     List,
-    /// Take over schedules that bear another vault's id or none
+    /// Take over schedules that carry another vault's id or none
     ///
-    /// For a vault whose `.steward/vault.json` was lost, or that replaces the one it was copied from. The schedules are
-    /// shown first; stop the other vault's steward before.
+    /// For a vault whose `.steward/vault.json` was lost, or that replaces the vault it was copied from. Stop the
+    /// process of the other vault first. The schedules are shown before anything is changed.
     #[command(after_help = "Examples:\n  steward schedules adopt\n  steward schedules adopt --yes\n\n\
-        Exits with 3 when it was not confirmed or a process serves the other vault, with 4 when a schedule could not be changed.")]
+        Exits with 3 when it was not confirmed or a process serves the other vault, with 4 when a schedule could not \
+        be changed.")]
     Adopt {
-        /// Do not ask
+        /// Skip the confirmation prompt
         #[arg(long)]
         yes: bool,
     },
@@ -256,25 +259,26 @@ pub(crate) enum SignalsCommand {
     #[command(after_help = "Examples:\n  steward signals list --status unrouted\n  \
         steward signals list --matter eagle-farm --json")]
     List {
-        /// Only those that are unrouted, applied, skipped, pending or action_pending
+        /// Show only signals with this status: unrouted, applied, skipped, pending or action_pending
         #[arg(long)]
         status: Option<String>,
-        /// Only those about this matter or its tasks
+        /// Show only signals about this matter or its tasks
         #[arg(long)]
         matter: Option<String>,
+        /// Show at most this many signals
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
-    /// Show one signal whole
+    /// Show one signal in full
     #[command(after_help = "Example:\n  steward signals show signal/20261120T080000000Z-1f2e3d4c.md")]
     Show {
-        /// Its path or its slug
+        /// Path or slug of the signal
         path: String,
     },
-    /// Say why a signal stands where it does, and what would change that
+    /// Explain the status of a signal and what would change it
     #[command(after_help = "Example:\n  steward signals explain 20261120T080000000Z-1f2e3d4c")]
     Explain {
-        /// Its path or its slug
+        /// Path or slug of the signal
         path: String,
     },
 }
@@ -284,19 +288,20 @@ pub(crate) enum AuditCommand {
     /// List actions, newest first
     #[command(after_help = "Examples:\n  steward audit list --limit 20\n  steward audit list --task task/pay-rent.md")]
     List {
+        /// Show at most this many actions
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Only actions about this record
+        /// Show only actions about this record
         #[arg(long)]
         task: Option<String>,
     },
-    /// Show one action whole
+    /// Show one action in full
     #[command(after_help = "Example:\n  steward audit show 3f9a1c22")]
     Show {
-        /// The action's id, or its first digits (at least 4)
+        /// Id of the action, or its first digits (at least 4)
         action: String,
     },
-    /// Check the chain: changed, missing, reordered or cut off records
+    /// Verify the chain: find changed, missing, reordered or cut-off records
     #[command(after_help = "Example:\n  steward audit verify || echo somebody changed the records\n\n\
         Exits with 4 when the chain is broken.")]
     Verify,
@@ -304,9 +309,9 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Say what holds at a matter, or at all whose notes have a `steward:` block, and which line says so
+    /// Show the policy of a matter and which line sets it; without a matter, of all that have a `steward:` block
     #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
-        Exits with 4 when something in a note cannot be understood, or a matter that a task names is missing.")]
+        Exits with 4 when a note has an invalid line, or when a matter that a task names is missing.")]
     Check {
         /// `matter/<slug>.md` or the slug
         matter: Option<String>,
@@ -315,7 +320,7 @@ pub(crate) enum PolicyCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
-    /// Drop what is derived and read every file anew
+    /// Drop the index and read every file again
     #[command(after_help = "Example:\n  steward index rebuild")]
     Rebuild,
     /// Compare the index with every file
@@ -328,27 +333,36 @@ pub(crate) enum StreamsCommand {
     /// List the streams with their counts, delays and last errors
     #[command(after_help = "Example:\n  steward streams list --json")]
     List,
-    /// Write a stream into steward.toml; its secrets stay in the environment or in a file of yours
+    /// Add a stream to steward.toml; its secrets stay in the environment or in a file of yours
     #[command(after_help = "Examples:\n  steward streams add post --kind maildir --set path=/var/mail/ann\n  \
         steward streams add mail --kind imap --set host=imap.example.org --set user=ann --set password_file=/run/secrets/imap\n  \
         steward streams add github --kind webhook --set vendor=github --set secret_env=GITHUB_HOOK_SECRET")]
     Add {
-        /// Its name, which becomes a folder below stream/
+        /// Name of the stream, and of its folder below stream/
         name: String,
-        /// inbox, maildir, ics, imap or webhook
+        /// Set the kind: inbox, maildir, ics, imap or webhook
         #[arg(long)]
         kind: String,
-        /// One of the kind's own keys
+        /// Set a key of this kind; may be repeated
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// Bring nothing in from a stream until it is resumed
+    /// Pause a stream until it is resumed
     #[command(after_help = "Example:\n  steward streams pause mail")]
-    Pause { name: String },
-    /// Let a paused stream go on
+    Pause {
+        /// Name of the stream
+        name: String,
+    },
+    /// Resume a paused stream
     #[command(after_help = "Example:\n  steward streams resume mail")]
-    Resume { name: String },
-    /// Read a stream once and print what would be stored; stores nothing
+    Resume {
+        /// Name of the stream
+        name: String,
+    },
+    /// Read a stream once and print the events without storing them
     #[command(after_help = "Example:\n  steward streams test mail")]
-    Test { name: String },
+    Test {
+        /// Name of the stream
+        name: String,
+    },
 }

@@ -1,8 +1,8 @@
-//! One file a command.
+//! The commands of the command line, one file for each.
 //!
-//! A command reads what it needs, asks the server or the vault, and hands one value to [`crate::cli::output`],
-//! which shows it to a person or a program. Decisions are taken elsewhere; here are only words and
-//! exit codes. What several commands look up is below.
+//! A command reads what it needs, asks the server or the vault, and hands one value to [`crate::cli::output`]. That
+//! module prints it for a person or a program. A command must not decide anything about the vault: it holds only texts
+//! and exit codes. This file holds the lookups that several commands share.
 
 pub(crate) mod audit;
 pub(crate) mod doctor;
@@ -37,21 +37,24 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, Index};
 use uuid::Uuid;
 
-/// A vault and its index, to look at.
+/// A vault and its index, for commands that only read.
 pub(crate) struct ReadOnlyVault {
     pub(crate) root: VaultRoot,
     pub(crate) index: Index,
-    /// Where the index lies when it could not lie in its place.
+    /// The copy of the index that is in use; `None` if the state folder can be written.
     _copy: Option<TemporaryIndexCopy>,
 }
 
-/// Opens a vault to look at it, also where nothing can be written: the index is then brought up to date
-/// in a folder that goes with the command.
+/// Opens a vault for reading. If the state folder cannot be written, a temporary copy of the index is updated instead,
+/// and removed with the command.
+///
+/// Reading commands use the files even if a server listens. The result is the same, it works while that server hangs,
+/// and a person who may read the vault needs no permission from the server.
 pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<ReadOnlyVault> {
     let state = config.state_dir()?;
-    // Its nearest folder that is there says whether it can be made.
-    let there = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
-    if access(there, Access::WRITE_OK).is_ok() {
+    // If the state folder does not exist yet, its nearest existing ancestor decides whether it can be created.
+    let nearest = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
+    if access(nearest, Access::WRITE_OK).is_ok() {
         let (root, index) = open_vault(config).await?;
         return Ok(ReadOnlyVault { root, index, _copy: None });
     }
@@ -72,10 +75,10 @@ impl TemporaryIndexCopy {
         let copy = Self(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
         std::fs::DirBuilder::new().mode(0o700).create(&copy.0)?;
         for file in ["state.db", "state.db-wal"] {
-            // From file to file: an index of a million records has more bytes than there may be memory.
+            // Copied from file to file, because the index of a million records may be larger than the memory.
             match std::fs::copy(state.join(file), copy.0.join(file)) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-                // Readable alone as the original may be, the copy is ours to write.
+                // The original may be read-only, and the copy must be writable.
                 Ok(_) => std::fs::set_permissions(copy.0.join(file), std::fs::Permissions::from_mode(0o600))?,
                 Err(_) => {}
             }
@@ -86,13 +89,14 @@ impl TemporaryIndexCopy {
 
 impl Drop for TemporaryIndexCopy {
     fn drop(&mut self) {
-        // Left over it is no harm: a folder among the temporary ones, readable by nobody else.
+        // A copy that is left behind does no harm: it is a temporary folder that only its owner can read.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Opens a vault: brings the index up to date unless a worker is doing that, which must see for itself
-/// what is new: it wakes matters and registers schedules by it.
+/// Opens a vault, and updates its index unless a worker holds the vault.
+///
+/// A worker must find the changes itself, because it wakes matters and registers schedules for what is new.
 pub(crate) async fn open_vault(config: &StewardConfig) -> anyhow::Result<(VaultRoot, Index)> {
     let root = VaultRoot::open(config.vault_folder()?)?;
     let state = config.state_dir()?;
@@ -103,21 +107,21 @@ pub(crate) async fn open_vault(config: &StewardConfig) -> anyhow::Result<(VaultR
     Ok((root, index))
 }
 
-/// The audit record that the first digits of an id name.
+/// Finds the audit record whose id begins with these digits.
 pub(crate) async fn find_action_record(index: &Index, action: &str) -> anyhow::Result<RecordPath> {
     match index.find_action(action).await? {
         ActionLookup::One(path) => Ok(path),
-        ActionLookup::None => bail!("no action has the id {action}: list them with `steward audit list`"),
-        ActionLookup::Many(paths) => bail!("{} actions begin with {action}: give more digits", paths.len()),
+        ActionLookup::None => bail!("no action has the id {action}: list the actions with `steward audit list`"),
+        ActionLookup::Many(paths) => bail!("{} action ids begin with {action}: give more digits", paths.len()),
     }
 }
 
-/// A matter as a person names it: its path, its link or its slug.
+/// Reads a matter as a person names it: by its path, its link or its slug.
 pub(crate) fn parse_matter(text: &str) -> anyhow::Result<RecordPath> {
     let bare = text.trim().trim_start_matches("[[").trim_end_matches("]]");
     let folder = bare.split_once('/').map_or("matter", |(folder, _)| folder);
     if folder != "matter" && RecordKind::ALL.iter().any(|kind| kind.folder() == folder) {
-        bail!("`{}` is not a matter but in {folder}/: name `matter/<slug>.md` or the slug", text.escape_debug());
+        bail!("`{}` is in {folder}/ and not a matter: give `matter/<slug>.md` or the slug", text.escape_debug());
     }
     parse_link(RecordKind::Matter, text)
         .with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_of_another_kind_is_called_no_matter() {
+    fn a_record_of_another_kind_is_refused_as_not_a_matter() {
         for text in ["task/foo.md", "task/foo", "[[task/foo]]", "signal/x.md"] {
             let message = format!("{:#}", parse_matter(text).unwrap_err());
             assert!(message.contains("not a matter") && !message.contains("rename"), "{message}");
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_makeshift_index_can_be_written_and_goes_with_its_command() {
+    fn a_temporary_index_copy_is_writable_and_removed_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
         let original = dir.path().join("state.db");
         std::fs::write(&original, "x").unwrap();

@@ -1,9 +1,9 @@
-//! What the operator set: the environment first, then `steward.toml`, then the defaults.
+//! The configuration: the environment first, then `steward.toml`, then the defaults.
 //!
-//! Every key exists once, as `name` in the file and `STEWARD_NAME` in the environment (tables
-//! become prefixes: `cadence.task_seconds` is `STEWARD_CADENCE_TASK_SECONDS`). An unknown key is
-//! an error that names it. A mode or threshold that cannot be read falls back to the safe default
-//! and is reported, because a typo must never make a steward bolder.
+//! Every key has one name in the file and one in the environment: `name` and `STEWARD_NAME`. Tables become prefixes, so
+//! `cadence.task_seconds` is `STEWARD_CADENCE_TASK_SECONDS`. An unknown key is an error that names it. An invalid mode,
+//! ceiling or threshold is reported and replaced by the safe value, because a typo must never widen what a steward may
+//! do.
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ mod web;
 pub(crate) use origins::SettingOrigins;
 pub(crate) use sources::{locate_config_file, read_environment_value};
 
-/// Where webhooks are listened to: this machine alone; what faces the net is the operator's proxy.
+/// The default address for webhooks: this machine only. A proxy of the operator receives them from the network.
 const WEBHOOK_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8320);
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,13 +87,13 @@ struct RawConfig {
     caps: CallCaps,
 }
 
-/// Which clerk judges.
+/// The configured clerk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ClerkChoice {
-    /// Offline: the proposals that signals carry.
+    /// Fixed rules, offline: they use the proposals in the signals.
     Rules,
-    /// Any server that speaks OpenAI's chat completions.
+    /// Any server with OpenAI's chat completions API.
     Openai(ClerkServer),
     /// Anthropic's Messages API.
     Anthropic(ClerkServer),
@@ -108,69 +108,69 @@ pub(crate) struct ClerkServer {
     pub(crate) model: String,
     pub(crate) timeout_seconds: u64,
     pub(crate) max_response_bytes: usize,
-    /// Calls that this process begins in a second.
+    /// The most calls that this process begins per second.
     pub(crate) calls_per_second: NonZeroU32,
 }
 
-/// Everything that is set, checked.
+/// The checked configuration.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StewardConfig {
     pub(crate) vault: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     pub(crate) policy: DecisionPolicy,
     pub(crate) default_ceiling: Ceiling,
-    /// Live changes that one source may lead to in 24 hours: 20; what is beyond waits for a human.
+    /// Live changes that one source may cause in 24 hours: 20. Further ones wait for a person.
     pub(crate) live_per_source_day: u32,
-    /// The share of live changes that may be undone before a source or class goes one step back, 0 to 1: 0.05.
+    /// The share of live changes that may be undone before a source or class is demoted, 0 to 1: 0.05.
     pub(crate) reversal_budget: f64,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     pub(crate) temporal_cli: Option<PathBuf>,
-    /// The port of the server that `up` starts; `None` for 7233, or the next one that is free.
+    /// The port of the server that `up` starts; `None` for 7233 or the next free port.
     pub(crate) temporal_port: Option<u16>,
-    /// The port of its web page; `None` for 8233, or the next one that is free.
+    /// The port of that server's web page; `None` for 8233 or the next free port.
     pub(crate) temporal_ui_port: Option<u16>,
-    /// Seconds between two looks at every file's size and time: 60.
+    /// Seconds between two scans of every file's size and time: 60.
     pub(crate) scan_seconds: u64,
-    /// Seconds between two looks at every file's content: 3,600.
+    /// Seconds between two scans of every file's content: 3,600.
     pub(crate) content_scan_seconds: u64,
     /// Seconds between two comparisons of the schedules with those at the server: 300.
     pub(crate) schedule_check_seconds: u64,
-    /// Activities after which the SDK's worker is rebuilt: 50,000, about 10 MB of what it leaks.
+    /// Activities after which the SDK's worker is rebuilt, because it leaks memory: 50,000, about 10 MB.
     pub(crate) recycle_after_activities: u64,
-    /// How long the server waits for a worker that fell silent before another takes over: 10 s.
+    /// How long the server waits for a silent worker before another one takes over: 10 s.
     pub(crate) workflow_task_timeout: Duration,
-    /// Who answers on the command line.
+    /// The name of the person at the command line.
     pub(crate) operator: String,
-    /// The time of a task's last and next look is also written into its file: no.
+    /// Whether the times of a task's last and next check are also written into its file: no.
     pub(crate) stamp_files: bool,
     /// Days for which an extracted event is kept: 7.
     pub(crate) keep_events_days: u32,
-    /// What brings events in; the drop folder is among them without being configured.
+    /// The streams. The drop folder is one of them even if it is not configured.
     pub(crate) streams: Vec<StreamConfig>,
-    /// Where tasks are issues as well; off unless it is set.
+    /// The tracker that holds issues for tasks; off by default.
     pub(crate) tracker: Option<TrackerConfig>,
-    /// Where webhooks are listened to: 127.0.0.1:8320, this machine alone.
+    /// The address for webhooks: 127.0.0.1:8320, this machine only.
     pub(crate) webhook_listen: SocketAddr,
-    /// Where the dashboard and the control API are; `None` for 127.0.0.1:8420, or the next port that is free.
+    /// The address of the dashboard and the control API; `None` for 127.0.0.1:8420 or the next free port.
     pub(crate) listen: Option<SocketAddr>,
-    /// Names by which others reach them, beside this machine's own: none.
+    /// Further host names by which the dashboard and the API are reached: none.
     pub(crate) hosts: Vec<String>,
-    /// Proxies that are believed about who asks: none.
+    /// Proxies whose statements about the caller are trusted: none.
     #[serde(skip)]
     pub(crate) trusted_proxies: TrustedProxies,
-    /// With what the dashboard and the control API are encrypted: not.
+    /// The certificate of the dashboard and the control API; without one they are not encrypted.
     #[serde(skip)]
     pub(crate) tls: Option<CertificateFiles>,
-    /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
+    /// The web page of a configured Temporal server, for links, such as `https://temporal.example`: none.
     pub(crate) temporal_ui: Option<String>,
-    /// The server that answers are asked of, as in `https://steward.example`; `None` for the one of the vault.
+    /// The server elsewhere that resolutions are sent to, such as `https://steward.example`: none.
     pub(crate) server: Option<String>,
     pub(crate) cadence: Cadence,
     pub(crate) caps: CallCaps,
-    /// Where what decides was set.
+    /// Where the settings that limit a steward were set.
     pub(crate) origins: SettingOrigins,
-    /// Values that were not usable and what holds instead.
+    /// Invalid values, and the values that apply instead.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -178,8 +178,8 @@ impl StewardConfig {
     /// Reads the environment and the file.
     ///
     /// # Errors
-    /// An unknown key, a value of the wrong type, an unreadable file, a path that is not UTF-8, and a
-    /// file inside the vault that sets what a vault may not.
+    /// An unknown key, a value of the wrong type, an unreadable file, a path that is not UTF-8, and a file inside the
+    /// vault that sets a key that a vault must not set.
     pub(crate) fn load(vault_flag: Option<&Path>) -> anyhow::Result<Self> {
         let file = ConfigFile::find()?;
         file.refuse_unnamed_server()?;
@@ -197,20 +197,7 @@ impl StewardConfig {
         Ok(config)
     }
 
-    /// These settings, as far as a process that listens can take them up: where and how it listens stays as it was.
-    pub(crate) fn with_listener_from(self, old: &Self) -> Self {
-        Self {
-            vault: old.vault.clone(),
-            state_dir: old.state_dir.clone(),
-            listen: old.listen,
-            hosts: old.hosts.clone(),
-            trusted_proxies: old.trusted_proxies.clone(),
-            tls: old.tls.clone(),
-            ..self
-        }
-    }
-
-    /// What these variables alone make of it.
+    /// Builds a configuration from these variables alone.
     #[cfg(test)]
     pub(crate) fn from_variables(variables: &[(&str, &str)]) -> Self {
         let file = ConfigFile { path: "steward.toml".into(), table: toml::Table::new(), named: false };
@@ -271,15 +258,15 @@ impl StewardConfig {
         })
     }
 
-    /// The vault's folder.
+    /// The folder of the vault.
     ///
     /// # Errors
-    /// When none is set.
+    /// When no vault is set.
     pub(crate) fn vault_folder(&self) -> anyhow::Result<&Path> {
         self.vault.as_deref().context("no vault is set: pass --vault <folder> or set STEWARD_VAULT")
     }
 
-    /// Where the databases lie: `STEWARD_STATE_DIR`, or `.steward` inside the vault.
+    /// The folder of the databases: `STEWARD_STATE_DIR`, or `.steward` inside the vault.
     ///
     /// # Errors
     /// When no vault is set.
@@ -291,17 +278,17 @@ impl StewardConfig {
     }
 }
 
-/// One spelling for one folder, whatever the current folder and the links on the way: processes find
-/// each other's files and locks by it.
+/// Returns one spelling for one folder, independent of the current folder and of links, because processes find each
+/// other's files and locks by it.
 fn canonicalize_folder(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
-    let whole = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
-    if whole.to_str().is_none() {
-        bail!("{setting} is {}, whose name is not UTF-8: rename that folder", whole.display());
+    let canonical = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
+    if canonical.to_str().is_none() {
+        bail!("{setting} is {}, whose name is not UTF-8: rename that folder", canonical.display());
     }
-    Ok(whole)
+    Ok(canonical)
 }
 
-/// The settings that decide.
+/// Reads the settings that the gates use.
 fn read_policy(raw: &RawConfig, warnings: &mut Vec<String>) -> DecisionPolicy {
     let mut class = |name, text: &Option<String>| read_ceiling(name, text.as_deref(), warnings);
     let state_change_ceiling = class("STEWARD_STATE_CHANGE_CEILING", &raw.state_change_ceiling);
@@ -333,7 +320,7 @@ fn read_mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
     let Some(text) = text else { return Mode::Shadow };
     Mode::parse(text).unwrap_or_else(|| {
         warnings.push(format!(
-            "STEWARD_LIVE_MODE is `{}`, expected shadow, live_high_confidence_only or live; shadow holds",
+            "STEWARD_LIVE_MODE is `{}`, expected shadow, live_high_confidence_only or live; using shadow",
             text.escape_debug()
         ));
         Mode::Shadow
@@ -344,7 +331,7 @@ fn read_ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> C
     let Some(text) = text else { return Ceiling::default() };
     let read = Ceiling::parse_or_ask(text);
     if !text.trim().eq_ignore_ascii_case(read.as_str()) {
-        warnings.push(format!("{name} is `{}`, expected act, confirm or ask; ask holds", text.escape_debug()));
+        warnings.push(format!("{name} is `{}`, expected act, confirm or ask; using ask", text.escape_debug()));
     }
     read
 }
@@ -353,12 +340,12 @@ fn read_threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mu
     let Some(value) = value else { return default };
     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     number.filter(|n| (0.0..=1.0).contains(n)).unwrap_or_else(|| {
-        warnings.push(format!("{name} is {value}, expected a number from 0 to 1; {default} holds"));
+        warnings.push(format!("{name} is {value}, expected a number from 0 to 1; using {default}"));
         default
     })
 }
 
-/// Less than a day would drop what was extracted a moment ago.
+/// At least one day, because with less an event could be removed right after its extraction.
 fn read_keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
     match days.unwrap_or(KEEP_EVENTS_DAYS) {
         days @ 1..=36_500 => Ok(days),

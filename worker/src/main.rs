@@ -1,7 +1,7 @@
-//! The one binary: `steward`.
+//! The entry point of the binary `steward`.
 //!
-//! Reads the configuration, starts the telemetry, and hands over to a command. Commands that act
-//! on the vault ask its stewards through Temporal; commands that only look read the index.
+//! It parses the command line, loads the configuration and runs one command. It turns the outcome into an exit code
+//! and an error into one line. It must not decide anything itself: each command has a module below `commands`.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cli;
@@ -31,19 +31,19 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(e) => return report_failure(&anyhow::Error::from(e).context("failed to start"), json),
     };
-    let ended = runtime.block_on(run_command(cli));
-    // What had to end has ended. A worker that lost its server may still wait on a thread of its own, and
-    // would panic if the runtime went before the process.
+    let outcome = runtime.block_on(run_command(cli));
+    // The command has shut everything down. A worker that lost its server may still wait on a thread of its own. It
+    // would panic if the runtime were dropped before the process ends.
     std::mem::forget(runtime);
-    match ended {
+    match outcome {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(e) => report_failure(&e, json),
     }
 }
 
-/// Help and the version are answers, everything else was wrong usage.
+/// Prints the help or the version with exit code 0, or a usage error with exit code 2.
 fn report_usage_error(e: &clap::Error) -> ExitCode {
-    // Nobody who reads it is no trouble.
+    // A closed output is no failure of ours.
     let _ = e.print();
     if e.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         cli::output::print_json_error(&e.to_string());
@@ -64,32 +64,32 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Up(up) => commands::up::run(&config, &up, out).await,
         CliCommand::Worker => commands::up::run_worker(&config, out).await,
         CliCommand::Serve => commands::serve::run(&config, out).await,
-        CliCommand::Token(what) => commands::token::run(&config, &what, out),
+        CliCommand::Token(command) => commands::token::run(&config, &command, out),
         CliCommand::Login(login) => commands::token::print_login_link(&config, &login, out),
-        CliCommand::Schedules(what) => commands::schedules::run(&config, &what, out).await,
+        CliCommand::Schedules(command) => commands::schedules::run(&config, &command, out).await,
         CliCommand::Tick(tick) => commands::tick::run(&config, &tick, out).await,
-        CliCommand::Signals(what) => commands::signals::run(&config, &what, out).await,
-        CliCommand::Audit(what) => commands::audit::run(&config, &what, out).await,
+        CliCommand::Signals(command) => commands::signals::run(&config, &command, out).await,
+        CliCommand::Audit(command) => commands::audit::run(&config, &command, out).await,
         CliCommand::Why { record } => commands::why::run(&config, &record, out).await,
-        CliCommand::Undo(answer) => commands::resolve::undo_actions(&config, answer, out).await,
-        CliCommand::Confirm(answer) => commands::resolve::confirm_actions(&config, answer, out).await,
-        CliCommand::Dismiss(answer) => commands::resolve::dismiss_actions(&config, answer, out).await,
+        CliCommand::Undo(resolution) => commands::resolve::undo_actions(&config, resolution, out).await,
+        CliCommand::Confirm(resolution) => commands::resolve::confirm_actions(&config, resolution, out).await,
+        CliCommand::Dismiss(resolution) => commands::resolve::dismiss_actions(&config, resolution, out).await,
         CliCommand::Trust(trust) => commands::trust::run(&config, trust, out).await,
         CliCommand::Backtest(backtest) => {
             commands::trust::run(&config, cli::TrustCommand::Backtest(backtest), out).await
         }
-        CliCommand::Policy(what) => commands::policy::run(&config, &what, out).await,
+        CliCommand::Policy(command) => commands::policy::run(&config, &command, out).await,
         CliCommand::Stop { reason } => commands::stop::stop_vault(&config, reason, out),
         CliCommand::Resume => commands::stop::resume_vault(&config, out),
-        CliCommand::Streams(what) => commands::streams::run(&config, what, out).await,
+        CliCommand::Streams(command) => commands::streams::run(&config, command, out).await,
         CliCommand::Status => commands::status::run(&config, out).await,
         CliCommand::Doctor(doctor) => commands::doctor::run(&config, doctor, out).await,
-        CliCommand::Index(what) => commands::index::run(&config, &what, out).await,
+        CliCommand::Index(command) => commands::index::run(&config, &command, out).await,
         CliCommand::Example { .. } | CliCommand::Replay { .. } | CliCommand::Simulate(_) => Ok(CommandExit::Ok),
     }
 }
 
-/// Errors are for the person who meets them, on one line with their causes; a program gets them as a value too.
+/// Prints an error with its causes on one line, and with `--json` also as a JSON value.
 fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
     use std::io::Write;
     let message = cli::output::format_causes(e);
@@ -97,7 +97,7 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         cli::output::print_json_error(&message);
     }
-    // A namespace that is another vault's is a refusal; everything else that ends a command is a failure.
+    // A namespace of another vault is a refusal (3). Any other error is a failure (1).
     let refused = e.chain().any(|cause| cause.is::<registrar::NamespaceConflict>());
     ExitCode::from(if refused { CommandExit::Refused as u8 } else { 1 })
 }

@@ -1,13 +1,14 @@
-//! Keeps one Temporal schedule per matter: plans what to change, shows it, carries it out.
+//! Keeps one Temporal schedule per matter: plans the changes, then applies them.
 //!
-//! [`plan`] decides, purely; [`facts`] says what a schedule should hold; [`server`] lists and
-//! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out; [`routine`] keeps the few
-//! schedules that belong to no matter. A failed or partial
-//! listing ends the round with an error and nothing done. [`owner`] tells the schedules of one vault from
-//! those of another. It never reads the vault: its caller brings the matters. Outcome and rows go to the CLI, which renders them.
+//! [`plan`] decides and is pure. [`facts`] defines what a schedule should contain. [`server`] lists and describes
+//! schedules over gRPC, [`edit`] changes one, and [`apply`] carries out a plan. [`routine`] keeps the few schedules
+//! that belong to no matter. [`owner`] tells the schedules of one vault from those of another.
 //!
-//! The SDK's own schedule handle is not used: it cannot set timeouts, a catch-up window or a
-//! summary, and its update sends no conflict token.
+//! A failed or partial listing ends the round with an error, and nothing is changed. The registrar must not read the
+//! vault: its caller passes the matters in. The command line renders its plans and outcomes.
+//!
+//! The SDK's own schedule handle is not used: it cannot set timeouts, a catch-up window or a summary, and its update
+//! sends no conflict token.
 
 pub(crate) mod desired;
 use futures_util::{StreamExt, stream};
@@ -36,42 +37,42 @@ pub(crate) use plan::{MatterScheduleStatus, SchedulePlan, ScheduleStep, Schedule
 pub(crate) use routine::RoutineStep;
 pub(crate) use server::RegistrarError;
 
-/// What every schedule of ours has in common, and how far a round may go.
+/// What all our schedules have in common, and the limits of a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ScheduleSettings {
     /// The task queue that the workers poll.
     pub(crate) task_queue: String,
-    /// The longest a tick may take, retries and all.
+    /// The time limit of a tick, including retries.
     pub(crate) execution_timeout: Duration,
-    /// The longest one run of a tick may take.
+    /// The time limit of one run of a tick.
     pub(crate) run_timeout: Duration,
-    /// The longest a worker may think about one workflow task.
+    /// The time limit of a worker for one workflow task.
     pub(crate) workflow_task_timeout: Duration,
-    /// Seconds between two ticks of a matter that asks for nothing else; at least 1.
+    /// Seconds between two ticks of a matter without an interval of its own; at least 1.
     pub(crate) interval_seconds: u32,
-    /// How many of the known schedules a round may delete unasked, in percent.
+    /// The share of the known schedules that a round may delete without a confirmation, in percent.
     pub(crate) deletion_percent: u8,
-    /// How many a round may delete unasked, however few are known.
+    /// The number of schedules that a round may always delete without a confirmation, however few are known.
     pub(crate) deletion_floor: usize,
-    /// An operator said that deletions above the budget are right.
+    /// Whether an operator has confirmed deletions above the budget.
     pub(crate) operator_confirmed: bool,
-    /// Look at every schedule in full, so that a change made beneath our mark shows too.
+    /// Whether every schedule is described in full, to find changes that our mark does not show.
     ///
-    /// It costs a call each, about 20 ms of the development server whatever is asked at once: a minute
-    /// and a half for 5,000. A listing costs a call for a thousand; a boot trusts it.
+    /// It costs a call for each schedule, about 20 ms of the development server however many run at once: a minute and
+    /// a half for 5,000. A listing costs one call for a thousand schedules, so a start relies on the listing.
     pub(crate) describe_all: bool,
-    /// A tracker is set, so what is owed to it is delivered.
+    /// Whether a tracker is configured, so that debts to it are delivered.
     pub(crate) tracker: bool,
-    /// The vault whose schedules are kept; `None` for one that has no id yet.
+    /// The vault whose schedules are kept; `None` if it has no id yet.
     pub(crate) owner: Option<VaultIdentity>,
-    /// The folder of that vault, to be named in refusals.
+    /// The folder of that vault, for refusals.
     pub(crate) folder: String,
-    /// The server keeps its database in the state folder of this vault, so a copy of the vault has a server of its own.
+    /// Whether the server's database is in the state folder of this vault. Then a copy of the vault has its own server.
     pub(crate) private_server: bool,
 }
 
 impl ScheduleSettings {
-    /// Whether a schedule that names this vault is not ours to change.
+    /// Whether a schedule that names this vault belongs to another vault, so that it must not be changed.
     fn is_foreign_vault(&self, vault: Option<VaultId>) -> bool {
         schedules::is_other_vault(vault, self.owner.as_ref().map(|owner| owner.id))
     }
@@ -98,82 +99,82 @@ impl Default for ScheduleSettings {
     }
 }
 
-/// Hears how far a long round has come: what is done, how many of them, of how many.
+/// Receives the progress of a long round: the operation, the number of items done, and the total.
 pub(crate) type ProgressCallback = fn(&str, usize, usize);
-/// How often it hears: every 2 s.
-const TELL_EVERY: Duration = Duration::from_secs(2);
+/// The time between two progress reports: 2 s.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The one that keeps the schedules of a vault; cheap to clone.
+/// Keeps the schedules of a vault; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ScheduleRegistrar {
     client: Client,
     settings: ScheduleSettings,
-    tell: ProgressCallback,
+    on_progress: ProgressCallback,
 }
 
-/// How far one part of a round has come.
+/// Reports the progress of one part of a round.
 struct ProgressReporter {
-    tell: ProgressCallback,
-    what: &'static str,
-    of: usize,
+    on_progress: ProgressCallback,
+    operation: &'static str,
+    total: usize,
     done: usize,
-    told: Instant,
+    last_report: Instant,
 }
 
 impl ProgressReporter {
     fn advance(&mut self) {
         self.done += 1;
-        if self.told.elapsed() >= TELL_EVERY {
-            (self.tell)(self.what, self.done, self.of);
-            self.told = Instant::now();
+        if self.last_report.elapsed() >= REPORT_INTERVAL {
+            (self.on_progress)(self.operation, self.done, self.total);
+            self.last_report = Instant::now();
         }
     }
 }
 
 impl ScheduleRegistrar {
-    /// A registrar for the namespace of this client.
+    /// Creates a registrar for the namespace of this client, without progress reports.
     #[must_use]
     pub(crate) fn new(client: Client, settings: ScheduleSettings) -> Self {
-        Self { client, settings, tell: |_, _, _| () }
+        Self { client, settings, on_progress: |_, _, _| () }
     }
 
-    /// The same, telling how far it has come.
+    /// Adds progress reports.
     #[must_use]
-    pub(crate) fn with_progress(self, tell: ProgressCallback) -> Self {
-        Self { tell, ..self }
+    pub(crate) fn with_progress(self, on_progress: ProgressCallback) -> Self {
+        Self { on_progress, ..self }
     }
 
-    fn start_progress(&self, what: &'static str, of: usize) -> ProgressReporter {
-        ProgressReporter { tell: self.tell, what, of, done: 0, told: Instant::now() }
+    fn start_progress(&self, operation: &'static str, total: usize) -> ProgressReporter {
+        ProgressReporter { on_progress: self.on_progress, operation, total, done: 0, last_report: Instant::now() }
     }
 
-    /// Lists the schedules once, looks closer at those of which the listing does not say enough, and plans.
+    /// Lists the schedules once, describes those for which the listing is not enough, and plans.
     ///
-    /// `matters` must be all matters of the vault. Nothing is changed. A schedule that cannot be
-    /// looked at is kept, with a warning.
+    /// `matters` must be all matters of the vault. Nothing is changed. A schedule that cannot be described is kept,
+    /// with a warning.
     ///
     /// # Errors
-    /// [`RegistrarError::Listing`]: without a whole listing there is no plan.
+    /// [`RegistrarError::Listing`]: without a complete listing there is no plan.
     pub(crate) async fn plan_matters(&self, matters: &[WantedMatter]) -> Result<SchedulePlan, RegistrarError> {
         let entries = self.list_entries().await?;
         let conflict = self.find_namespace_conflict(&entries);
         let of_matters = entries.into_iter().filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX));
         let listed: Vec<KnownSchedule> = of_matters.map(server::known_from_listing).collect();
-        let unclear = plan::find_undescribed(matters, &listed, &self.settings);
+        let undescribed = plan::find_undescribed(matters, &listed, &self.settings);
         let mut known: BTreeMap<String, KnownSchedule> =
             listed.into_iter().map(|schedule| (schedule.id.clone(), schedule)).collect();
-        let mut progress = self.start_progress("schedules looked at", unclear.len());
-        let mut descriptions = stream::iter(unclear)
+        let mut progress = self.start_progress("schedules described", undescribed.len());
+        let mut descriptions = stream::iter(undescribed)
             .map(|id| async move {
-                let answer = self.describe_schedule(&id).await;
-                (id, answer)
+                let description = self.describe_schedule(&id).await;
+                (id, description)
             })
             .buffer_unordered(apply::AT_ONCE);
-        while let Some((id, answer)) = descriptions.next().await {
+        while let Some((id, description)) = descriptions.next().await {
             progress.advance();
-            match answer {
+            match description {
                 Ok(None) => drop(known.remove(&id)),
-                Ok(Some(answer)) => drop(known.insert(id.clone(), server::known_from_description(&id, answer))),
+                Ok(Some(found)) => drop(known.insert(id.clone(), server::known_from_description(&id, found))),
                 Err(error) => {
                     if let Some(schedule) = known.get_mut(&id) {
                         schedule.contents = ScheduleContents::Unread(format!("failed to {error}"));

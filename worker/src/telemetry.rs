@@ -23,6 +23,7 @@ use core_meter::OtelMeter;
 use metrics::ActivityMetrics;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use settings::TelemetrySettings;
@@ -71,7 +72,7 @@ pub(crate) fn init_quiet_telemetry() -> anyhow::Result<Telemetry> {
 
 fn install_telemetry(settings: &TelemetrySettings) -> anyhow::Result<Telemetry> {
     let (telemetry, complaints) = Telemetry::start(settings);
-    let logs = logs::LogLayer::to_stderr().with_filter(settings.levels.clone());
+    let logs = logs::create_stderr_layer().with_filter(settings.levels.clone());
     let subscriber = tracing_subscriber::registry().with(telemetry.build_span_layer()).with(logs);
     tracing::subscriber::set_global_default(subscriber).context("failed to start logging")?;
     for complaint in settings.complaints.iter().chain(&complaints) {
@@ -84,7 +85,7 @@ impl Telemetry {
     /// Starts the exporters that the settings ask for; what cannot start is a complaint.
     fn start(settings: &TelemetrySettings) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let mut off = |what: &str, e: anyhow::Error| complaints.push(format!("no {what} are exported: {e:#}"));
+        let mut off = |what: &str, e: ExporterBuildError| complaints.push(format!("no {what} are exported: {e}"));
         let traces =
             settings.traces.as_ref().and_then(|to| export::start_trace_export(to).map_err(|e| off("traces", e)).ok());
         let metrics = settings

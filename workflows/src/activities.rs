@@ -1,8 +1,8 @@
-//! The activities that workflows ask for, and the shapes that travel.
+//! Declares the activities of the workflows, with their inputs and outputs.
 //!
-//! [`VaultActivities`] run in the process that holds the vault, as local activities where they are
-//! quick; [`ClerkActivities`] run anywhere in the fleet. Each is idempotent: asked twice, it leaves
-//! the state of one run. Names are for good.
+//! [`VaultActivities`] run in the process that holds the vault, the quick ones as local activities.
+//! [`ClerkActivities`] run anywhere in the fleet. Each activity is idempotent: a second call leaves the state of one
+//! call. Activity names and field names stand in recorded histories, so they must not change.
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
@@ -21,41 +21,41 @@ use steward_domain::steward::tick::{MatterObservation, TaskClock};
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
-/// Asks for one look at one matter.
+/// The input of one check of one matter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObserveInput {
     pub matter: RecordPath,
-    /// Names this look: the run's id and the round. The same name gets the same observation.
+    /// The id of this check: the run's id and the round. The same id gets the same observation.
     pub look_id: String,
 }
 
-/// Asks a clerk one question, with the reservation that pays for it.
+/// One question to a clerk, with the reservation of its call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgeInput {
     pub reservation: Reservation,
     pub question: ClerkQuestion,
 }
 
-/// Tells how a call ended, and what was answered to what.
+/// How a clerk call ended, and the answer with its question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettleCallInput {
     pub settlement: Settlement,
-    /// An answer that holds against its question: kept, so that the same evidence costs no second call.
+    /// A valid answer with its question. It is cached, so that the same evidence costs no second call.
     pub answered: Option<(ClerkQuestion, AttributedVerdict)>,
 }
 
-/// Asks for a plan to be carried out and the check to be recorded.
+/// A plan to apply, and the check to record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplyInput {
     pub plan: Plan,
     pub look_id: String,
-    /// The moment of the look: later signals stay new.
+    /// The time of the check. Later signals stay new.
     pub observed_at: DateTime<Utc>,
     pub clock: TaskClock,
     pub had_signals: bool,
 }
 
-/// How applying ended. All of these are values; only trouble with the machine is an error.
+/// How the application of a plan ended. All of these are values; only a failure of the machine is an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ApplyOutput {
@@ -64,34 +64,34 @@ pub enum ApplyOutput {
         record: RecordPath,
         landing: Disposition,
     },
-    /// A human changed the record since it was judged; nothing was done.
+    /// A person changed the record since it was judged. Nothing was done.
     ChangedMeanwhile,
-    /// The record cannot be edited; nothing was done.
+    /// The record cannot be edited. Nothing was done.
     Unusable {
         reason: String,
     },
-    /// An operator stopped the fleet: nothing was filed, and the task stays due.
+    /// An operator stopped the fleet. Nothing was filed, and the task stays due.
     Stopped,
 }
 
-/// A human's answer to an action; the argument of `AnswerWorkflow`.
+/// A person's resolution of an action; the argument of `AnswerWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveInput {
     pub kind: ResolutionKind,
-    /// The action's id, or at least four digits of it that no other action begins with.
+    /// The action's id, or at least four of its first digits that no other action begins with.
     pub action: String,
     pub by: String,
     #[serde(default)]
     pub reason: Option<String>,
-    /// For a confirmation: what is to happen instead of what was proposed, the same change to another value.
+    /// For a confirmation: the change to make instead of the proposed one, of the same kind with another value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Mutation>,
-    /// Where it is one of several that are given with one click.
+    /// The id of the batch, if several actions are resolved with one click.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<ActionId>,
 }
 
-/// How an answer ended; the result of `AnswerWorkflow`.
+/// How a resolution ended; the result of `AnswerWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ResolveOutput {
@@ -99,13 +99,13 @@ pub enum ResolveOutput {
         action_id: ActionId,
         record: RecordPath,
         target: RecordPath,
-        /// The record that owes something to the tracker now, which is to be done at once.
+        /// The record with a new debt to the tracker, which is delivered at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         owes: Option<ActionId>,
-        /// What was done in the tracker, in words of ours.
+        /// What was done in the tracker, in our own words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tracker: Option<String>,
-        /// What an undo took a step back by being one too many, in words of ours.
+        /// The demotions that an undo caused by being one too many, in our own words.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lowered: Vec<String>,
     },
@@ -114,45 +114,45 @@ pub enum ResolveOutput {
 }
 
 impl ResolveOutput {
-    /// A refusal with its status and its words.
+    /// Builds a refusal with its status and its message.
     #[must_use]
     pub fn from_refusal(refusal: ResolutionRefusal) -> Self {
         Self::Refused { status: refusal.http_status(), message: refusal.to_string(), refusal }
     }
 }
 
-/// Asks for signals to be routed.
+/// The input of one round of the router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteInput {
     /// Most signals of this round.
     pub limit: u32,
 }
 
-/// What one round of routing did, or a whole run: the result of `RouterWorkflow`.
+/// The result of one round of routing, or of a whole run; the result of `RouterWorkflow`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteOutput {
-    /// Actions by how they landed.
+    /// The number of actions by their disposition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub landed: BTreeMap<Disposition, u32>,
-    /// Signals that were not acted upon, by reason.
+    /// The number of skipped signals by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped: BTreeMap<String, u32>,
-    /// What could not be routed now and is tried again; at most 20 are named.
+    /// The signals that could not be routed now and are tried again, with the reason; at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// An operator pulled the brake: nothing was routed.
+    /// An operator stopped the fleet, so routing ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// More signals wait for their turn.
+    /// More signals wait to be routed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
 }
 
-/// Most errors that one report names.
+/// Most errors in one report: 20.
 const MAX_ERRORS: usize = 20;
 
 impl RouteOutput {
-    /// Adds what another round did.
+    /// Adds the result of another round.
     pub fn add_round(&mut self, other: Self) {
         for (landing, count) in other.landed {
             *self.landed.entry(landing).or_default() += count;
@@ -164,7 +164,7 @@ impl RouteOutput {
         (self.stopped, self.more) = (other.stopped, other.more);
     }
 
-    /// Notes what could not be routed.
+    /// Adds the reason why a signal could not be routed.
     pub fn add_error(&mut self, error: String) {
         if self.errors.len() < MAX_ERRORS {
             self.errors.push(error);
@@ -172,85 +172,85 @@ impl RouteOutput {
     }
 }
 
-/// Asks for some old events to be dropped.
+/// The input of one step of the purge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PurgeInput {
-    /// At most so many.
+    /// Most events of this step.
     pub limit: u32,
 }
 
-/// What was dropped.
+/// The number of removed events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PurgeOutput {
     pub gone: u64,
-    /// There are more of them.
+    /// More old events are left.
     pub more: bool,
 }
 
-/// How the reading of one stream event ended. Its words and what was wrong with them stay in the vault.
+/// How the extraction of one stream event ended. The event's text and the errors about it stay in the vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ExtractEventOutput {
-    /// Its signals are written; `cached` where an earlier answer served.
+    /// Its signals are written; `cached` means that an earlier answer was used.
     Done { signals: u32, cached: bool },
-    /// It was tried in vain; parked after the third time, with its reason in its file.
+    /// It failed. After the third failure it is parked, with the reason in its file.
     Failed { parked: bool },
-    /// The clerk gave no answer, which says nothing about the event: it stays new.
+    /// The clerk gave no answer, which is not the event's fault. The event stays new.
     Unanswered,
-    /// No call may be made now: it stays new, and so do the others.
+    /// No call may be made now. This event and all others stay new.
     Held {
-        /// Where the provider asked to wait: for how long, in seconds.
+        /// How long to wait within the run, in seconds; `None` if the next run tries again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_seconds: Option<u32>,
     },
-    /// Its sender or its stream has had its share of the calls: it stays new, and others go on.
+    /// The share of its sender or stream is used up. The event stays new, and others go on.
     OverShare,
-    /// It was read already, or is gone.
+    /// It is not new any more, or it is gone.
     NotNew,
 }
 
-/// What one run of `ExtractWorkflow` came to, in events.
+/// The result of one run of `ExtractWorkflow`, in numbers of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtractReport {
     pub extracted: u32,
     pub signals: u32,
-    /// Those of `extracted` that cost no call.
+    /// How many of `extracted` cost no call.
     pub cached: u32,
     pub failed: u32,
-    /// Those of `failed` that were given up.
+    /// How many of `failed` were given up.
     pub parked: u32,
     pub unanswered: u32,
-    /// Left because their sender or stream has had its share of the calls.
+    /// Events that were left because the share of their sender or stream is used up.
     #[serde(default, skip_serializing_if = "is_none")]
     pub over_share: u32,
-    /// Activities that were lost or could not read the vault.
+    /// Activities that were lost, or that could not read the vault.
     pub errors: u32,
     /// The run ended early because no call may be made.
     pub held: bool,
-    /// Not begun in this run.
+    /// Events that were not begun in this run.
     pub left: u32,
 }
 
-/// How one delivery to the tracker ended. Every word is ours: what the tracker said stays in the log.
+/// How one delivery to the tracker ended. All texts are ours; the tracker's responses stay in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum DeliverOutput {
-    /// Done and recorded, now or before.
+    /// The delivery is done and recorded, now or earlier.
     Settled { came: String },
-    /// It is tried again by itself.
+    /// The delivery failed. It is tried again automatically.
     Failed { reason: String },
-    /// The tracker asked to wait, or another delivery comes first.
+    /// The tracker asked to wait (`held`), or another delivery comes first.
     Later { reason: String, held: bool },
 }
 
-/// What one run of `TrackerWorkflow` came to, in deliveries.
+/// The result of one run of `TrackerWorkflow`, in numbers of deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackerReport {
     pub settled: u32,
     pub failed: u32,
-    /// Activities that were lost, or could not read or write the vault.
+    /// Activities that were lost, or that could not read or write the vault.
     pub errors: u32,
-    /// The tracker asked to wait.
+    /// The run ended early because the tracker asked to wait.
     pub held: bool,
 }
 
@@ -258,122 +258,123 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// What happens in the process that holds the vault.
+/// The activities of the process that holds the vault.
 pub struct VaultActivities;
 
 #[activity_definitions]
 impl VaultActivities {
-    /// Looks at a matter: what is due, which signals are new. Stamps what needs no clerk.
+    /// Checks a matter: which tasks are due and which signals are new. Schedules the next check of tasks without a
+    /// clerk.
     #[activity(name = "steward.observe")]
-    pub fn observe(ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
+    pub fn observe(input: ObserveInput) -> Result<MatterObservation, ActivityError> {
         unimplemented!()
     }
 
-    /// Asks the rate guard for one clerk call.
+    /// Reserves one clerk call at the rate guard.
     #[activity(name = "steward.reserve")]
-    pub fn reserve(ask: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
+    pub fn reserve(input: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
         unimplemented!()
     }
 
-    /// Tells the rate guard how a call ended, and keeps what was answered.
+    /// Reports to the rate guard how a call ended, and caches the answer.
     #[activity(name = "steward.settle")]
-    pub fn settle(ask: SettleCallInput) -> Result<(), ActivityError> {
+    pub fn settle(input: SettleCallInput) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
-    /// Carries out a plan, files its record, records the check.
+    /// Applies a plan, files its record and records the check.
     #[activity(name = "steward.apply")]
-    pub fn apply(ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
+    pub fn apply(input: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         unimplemented!()
     }
 
-    /// Lets go of the tasks that a run took and did not judge. Argument: the run's id.
+    /// Releases the leases on tasks that a run did not judge. Argument: the run's id.
     #[activity(name = "steward.release")]
     pub fn release(run_id: String) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
-    /// Routes signals that nobody has acted upon, the oldest first.
+    /// Routes signals that nothing has handled yet, the oldest first.
     #[activity(name = "steward.route")]
-    pub fn route(ask: RouteInput) -> Result<RouteOutput, ActivityError> {
+    pub fn route(input: RouteInput) -> Result<RouteOutput, ActivityError> {
         unimplemented!()
     }
 
-    /// Drops events that were extracted and are older than a week.
+    /// Removes events that were extracted and are older than the configured age.
     #[activity(name = "steward.purge")]
-    pub fn purge(ask: PurgeInput) -> Result<PurgeOutput, ActivityError> {
+    pub fn purge(input: PurgeInput) -> Result<PurgeOutput, ActivityError> {
         unimplemented!()
     }
 
-    /// Takes a step back what was undone too often; waits for nothing else. Result: how many steps.
+    /// Demotes what was undone too often. It waits for nothing else. Result: the number of demotions.
     #[activity(name = "steward.step_back")]
     pub fn step_back(_: ()) -> Result<u64, ActivityError> {
         unimplemented!()
     }
 
-    /// Brings trust in line with the audit records, as far as one call comes.
+    /// Calibrates trust from the audit records, as far as the time of one call allows.
     #[activity(name = "steward.calibrate")]
     pub fn calibrate(_: ()) -> Result<CalibrateOutput, ActivityError> {
         unimplemented!()
     }
 
-    /// Makes every class of change on a canary, takes it back, and lowers what is not restored.
+    /// Makes and undoes every class of change on a canary, and demotes the classes that are not restored.
     #[activity(name = "steward.drill")]
     pub fn drill(_: ()) -> Result<DrillOutput, ActivityError> {
         unimplemented!()
     }
 
-    /// Takes a human's answer.
+    /// Files a person's resolution.
     #[activity(name = "steward.answer")]
-    pub fn answer(ask: ResolveInput) -> Result<ResolveOutput, ActivityError> {
+    pub fn answer(input: ResolveInput) -> Result<ResolveOutput, ActivityError> {
         unimplemented!()
     }
 }
 
-/// The reading of stream events, in the process that holds the vault: no word of them travels.
+/// The extraction of stream events, in the process that holds the vault. No text of an event is in a payload.
 pub struct ExtractActivities;
 
 #[activity_definitions]
 impl ExtractActivities {
-    /// Says which events are to be read, at most `limit`.
+    /// Lists the events to read, at most `limit`.
     #[activity(name = "steward.extract.next")]
     pub fn next(limit: u32) -> Result<Vec<RecordPath>, ActivityError> {
         unimplemented!()
     }
 
-    /// Reads one event: asks the clerk, checks, writes its signals.
+    /// Reads one event: asks the clerk, checks the answer and writes the signals.
     #[activity(name = "steward.extract.event")]
     pub fn event(event: RecordPath) -> Result<ExtractEventOutput, ActivityError> {
         unimplemented!()
     }
 }
 
-/// The way to the tracker, in the process that holds the vault; only where a tracker is set.
+/// Deliveries to the tracker, in the process that holds the vault, if a tracker is configured.
 pub struct TrackActivities;
 
 #[activity_definitions]
 impl TrackActivities {
-    /// Says which deliveries are due, at most `limit`, in the order of the chain.
+    /// Lists the due deliveries in the order of the audit chain, at most `limit`.
     #[activity(name = "steward.track.next")]
     pub fn due(limit: u32) -> Result<Vec<ActionId>, ActivityError> {
         unimplemented!()
     }
 
-    /// Makes one delivery, or takes one back. Argument: the record that owes it.
+    /// Makes or reverts one delivery. Argument: the record with the debt.
     #[activity(name = "steward.track.deliver")]
     pub fn deliver(owing: ActionId) -> Result<DeliverOutput, ActivityError> {
         unimplemented!()
     }
 }
 
-/// What happens anywhere in the fleet.
+/// The activities that run anywhere in the fleet.
 pub struct ClerkActivities;
 
 #[activity_definitions]
 impl ClerkActivities {
     /// Asks the clerk once.
     #[activity(name = "steward.judge")]
-    pub fn judge(ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
+    pub fn judge(input: JudgeInput) -> Result<ClerkReply, ActivityError> {
         unimplemented!()
     }
 }

@@ -1,17 +1,18 @@
-//! The argument of a workflow, read so that a wrong one ends the run and not its workflow task.
+//! The argument of a workflow, decoded so that an invalid one fails the run and not its workflow task.
 //!
-//! Where the SDK cannot decode an argument it fails the workflow task, and the server repeats that task until the run
-//! times out. Decoding an [`WorkflowArgument`] never fails. The workflow then asks for the value and fails once, with the reason.
+//! If the SDK cannot decode an argument, it fails the workflow task, and the server repeats that task until the run
+//! times out. So decoding a [`WorkflowArgument`] must never fail. The workflow then takes the value, and fails once
+//! with the reason.
 
 use temporalio_common::data_converters::{
     GenericPayloadConverter, PayloadConversionError, SerializationContext, TemporalDeserializable, TemporalSerializable,
 };
 use temporalio_common::protos::temporal::api::common::v1::Payload;
 
-/// The longest part of a decoder's message that is passed on, in characters: it may quote the argument.
+/// Longest part of a decoder's message that is passed on, in characters: 200, because it may quote the argument.
 const MAX_REASON_CHARS: usize = 200;
 
-/// The argument of a workflow, or the reason why what was given cannot be used.
+/// The argument of a workflow, or the reason why it is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowArgument<T>(Result<T, String>);
 
@@ -22,10 +23,10 @@ impl<T> From<T> for WorkflowArgument<T> {
 }
 
 impl<T> WorkflowArgument<T> {
-    /// The value; `expected` reads after "expected".
+    /// Takes the value; `expected` is the text after "expected" in the error.
     ///
     /// # Errors
-    /// The reason, for [`permanent_failure`](crate::steward::tick::for_good), when the argument is missing or of another type.
+    /// The reason, for `permanent_failure`, when the argument is missing or of another type.
     pub(crate) fn into_value(self, expected: &str) -> Result<T, String> {
         self.0.map_err(|reason| format!("invalid argument ({reason}): expected {expected}"))
     }
@@ -61,10 +62,10 @@ impl<T: TemporalDeserializable + 'static> TemporalDeserializable for WorkflowArg
 
 fn describe_decode_error(given: usize, error: &PayloadConversionError) -> String {
     if given != 1 {
-        return format!("{given} given");
+        return format!("{given} arguments");
     }
-    let told = error.to_string();
-    told.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect()
+    let message = error.to_string();
+    message.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect()
 }
 
 #[cfg(test)]

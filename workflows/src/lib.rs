@@ -1,9 +1,9 @@
-//! What happens when: durable, deterministic workflows, and the activities they ask for.
+//! Durable, deterministic workflows, and the declarations of their activities.
 //!
-//! A workflow sees no clock, no randomness, no environment and no file but through an activity;
-//! payloads carry ids, hashes and decisions. [`activities`] declares what is asked for, the crate
-//! `steward-activities` implements it, so that drift is a compile error. Steps are never renamed,
-//! moved or given other arguments without `patched` (S3-57): recorded histories hold that.
+//! A workflow sees no clock, randomness, environment or file but through an activity. Payloads carry ids, hashes and
+//! decisions. [`activities`] declares the activities, and the crate `steward-activities` implements them, so that drift
+//! is a compile error. Steps must not be renamed, moved or given other arguments without `patched` (S3-57). Recorded
+//! histories test that.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod action;
@@ -27,10 +27,10 @@ pub use tracker::TrackerWorkflow;
 pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
 pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
 
-/// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.
+/// Memo key with which a caller requests a tick that changes nothing; its value is then `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";
 
-/// Where clerk calls are taken up: anywhere in the fleet.
+/// The task queue of clerk calls, which workers anywhere in the fleet serve.
 #[must_use]
 pub fn clerk_queue(task_queue: &str) -> String {
     format!("{task_queue}-clerk")
@@ -39,22 +39,22 @@ pub fn clerk_queue(task_queue: &str) -> String {
 /// The id of the router's schedule.
 pub const ROUTER_SCHEDULE: &str = "al-signal-router";
 
-/// What the ids of stewards' schedules begin with.
+/// The prefix of the ids of stewards' schedules.
 pub const SCHEDULE_PREFIX: &str = "al-steward-";
 
-/// The id of the schedule on which trust is brought in line with what humans answered.
+/// The id of the schedule that calibrates trust from people's resolutions.
 pub const CALIBRATION_SCHEDULE: &str = "al-reversal-calibration";
 
-/// The schedule that drops old events, daily at 03:00 UTC.
+/// The id of the schedule that removes old events, daily at 03:00 UTC.
 pub const PURGE_SCHEDULE: &str = "al-stream-event-purge";
 
-/// The id of the schedule that drills whether changes can be taken back, daily at 02:00 UTC.
+/// The id of the schedule that drills whether changes can be undone, daily at 02:00 UTC.
 pub const DRILL_SCHEDULE: &str = "al-reversibility-drill";
 
-/// The id of the schedule on which new stream events are read.
+/// The id of the schedule that extracts signals from new stream events.
 pub const EXTRACT_SCHEDULE: &str = "al-signal-extract";
 
-/// The id of the schedule on which what is owed to the tracker is delivered.
+/// The id of the schedule that delivers debts to the tracker.
 pub const TRACKER_SCHEDULE: &str = "al-tracker-outbox";
 
 /// The id of the schedule of a matter's steward.

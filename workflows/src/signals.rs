@@ -1,7 +1,7 @@
 //! Signals: extraction, routing and the purge of old events, as workflows.
 //!
-//! [`extract`] turns stream events into signals, [`router`] acts on signals that no steward judges, [`purge`] drops events
-//! that have served.
+//! [`extract`] turns stream events into signals. [`router`] handles signals that no steward judges. [`purge`] removes
+//! old events.
 
 pub(crate) mod extract;
 pub(crate) mod purge;

@@ -1,7 +1,7 @@
 //! The steward of one matter as a workflow.
 //!
-//! [`tick`] checks one matter, [`evaluate`] judges one of its tasks: reserve, ask, settle, decide, apply. Neither sees a clock
-//! or a file but through an activity.
+//! [`tick`] checks one matter. [`evaluate`] judges one of its tasks: reserve, ask, settle, decide, apply. Neither sees
+//! a clock or a file but through an activity.
 
 pub(crate) mod evaluate;
 pub(crate) mod tick;

@@ -1,8 +1,8 @@
-//! `TrackerWorkflow`: what changes of tasks owe to the tracker is delivered, one after the other.
+//! `TrackerWorkflow`: delivers the debts of changed tasks to the tracker, one after the other.
 //!
-//! It learns what is due and has each delivered by an activity of the vault's process; nothing but ids and
-//! words of ours comes here. One that fails stops no other; a tracker that asks to wait ends the run.
-//! What is left waits for the next one.
+//! It lists the due deliveries and has an activity of the vault's process make each of them. Only ids and our own
+//! texts may come here. A failed delivery does not stop the others. A tracker that asks to wait ends the run, and the
+//! next run does the rest.
 
 use crate::activities::{DeliverOutput, TrackActivities, TrackerReport};
 use crate::argument::WorkflowArgument;
@@ -13,25 +13,25 @@ use steward_domain::action::plan::ActionId;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult};
 
-/// Most deliveries of one round; at 60 requests a minute no more are made in a run.
+/// Most deliveries of one round: 50. At 60 requests a minute, a run cannot make more.
 const ROUND: u32 = 50;
-/// Most rounds: what waits for an earlier delivery to its issue is due in the next.
+/// Most rounds: 10. A delivery that waits for an earlier one to its issue is due in the next round.
 const MAX_ROUNDS: u32 = 10;
-/// No delivery is begun later than this into a run; the slowest takes [`DELIVERY_TIMEOUT`], which makes 4 min.
+/// No delivery is begun later than this into a run: 115 s. The slowest takes [`DELIVERY_TIMEOUT`], which makes 4 min.
 const START_NO_LATER: Duration = Duration::from_secs(115);
-/// Longest that one delivery may take: some requests of 10 s, and their turns.
+/// Longest time of one delivery: 120 s, for some requests of 10 s and their waits for the rate limit.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
-/// A process that has not been heard of for so long is taken for dead: 10 s.
-const SILENCE: Duration = Duration::from_secs(10);
+/// A process without a heartbeat for this long counts as dead: 10 s.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Delivers what is owed. No argument; result: [`TrackerReport`].
+/// Delivers debts to the tracker. No argument; result: [`TrackerReport`].
 #[workflow]
 #[derive(Default)]
 pub struct TrackerWorkflow;
 
 #[workflow_methods]
 impl TrackerWorkflow {
-    /// Runs until nothing is due, time is up or the tracker asks to wait.
+    /// Runs until nothing is due, the time is up, or the tracker asks to wait.
     ///
     /// # Errors
     /// Fails when the index cannot be read.
@@ -41,8 +41,9 @@ impl TrackerWorkflow {
         let started = ctx.workflow_time();
         let mut report = TrackerReport::default();
         for _ in 0..MAX_ROUNDS {
-            let due =
-                ctx.execute_local_activity(TrackActivities::due, ROUND, local_activity_options("what is due")).await?;
+            let due = ctx
+                .execute_local_activity(TrackActivities::due, ROUND, local_activity_options("list due deliveries"))
+                .await?;
             let before = report.settled;
             for owing in due {
                 let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
@@ -60,7 +61,7 @@ impl TrackerWorkflow {
             report.settled,
             report.failed,
             report.errors,
-            if report.held { "; asked to wait" } else { "" }
+            if report.held { "; the tracker asked to wait" } else { "" }
         ));
         Ok(report)
     }
@@ -76,10 +77,10 @@ async fn deliver_owed(ctx: &WorkflowContext<TrackerWorkflow>, owing: ActionId, r
     }
 }
 
-/// One attempt: what a lost process left is taken up by the next run from where it was.
+/// Options with one attempt: the next run continues a delivery that a lost process left.
 pub(crate) fn single_attempt_options(summary: &str, timeout: Duration) -> ActivityOptions {
     ActivityOptions::with_schedule_to_close_timeout(timeout)
-        .heartbeat_timeout(SILENCE)
+        .heartbeat_timeout(HEARTBEAT_TIMEOUT)
         .retry_policy(RetryPolicy::builder().maximum_attempts(1).build())
         .summary(summary.to_owned())
         .build()

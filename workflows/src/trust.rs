@@ -1,6 +1,6 @@
 //! Trust: calibration and the reversibility drill, as workflows.
 //!
-//! [`calibrate`] brings instincts in line with what people resolved, [`drill`] shows every night that each class of change
+//! [`calibrate`] updates the instincts from people's resolutions. [`drill`] tests every night that each class of change
 //! can be undone to the byte.
 
 pub(crate) mod calibrate;

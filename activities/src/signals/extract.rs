@@ -1,10 +1,10 @@
-//! Reading stream events: from words that came in to signals on disk, in the vault's own process.
+//! Extracts signals from stream events, in the process that holds the vault.
 //!
-//! An event is asked about once: its answer is kept under the hash of the exact question before any
-//! signal is written, signals are named after event and quote, and only then is the event marked. So
-//! whatever is cut short is done again from the start and comes to the same files. Whoever reads the
-//! words holds no other tool than writing signals; what they may say is checked by
-//! [`steward_domain::signals::extract`]. The workflow hears counts, the log hears no word of an event.
+//! The clerk is asked once about an event. Its answer is cached under the hash of the exact question before any signal
+//! is written. Signals are named after event and quote, and the event is marked last. So an extraction that was cut
+//! short starts again and writes the same files. It must write nothing but signals, and
+//! [`steward_domain::signals::extract`] checks what they may say. The workflow gets counts only, and the log holds no
+//! text of an event.
 
 mod memory;
 mod progress;
@@ -15,7 +15,9 @@ use crate::steward::judge::keep_alive;
 use crate::vault::{VaultContext, run_blocking};
 use chrono::{TimeDelta, Utc};
 use memory::ExtractionMemory;
-use progress::{AnswerInProgress, answer_key, extracted_edits, field_edit, whole_seconds};
+use progress::{
+    AnswerInProgress, EventReading, ExtractCallOutcome, answer_key, extracted_edits, field_edit, whole_seconds,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,70 +41,41 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
 use tracing::Instrument;
 
-/// Most attempts at one question: the second is stricter.
+/// Most attempts at one question: 2, and the second is stricter.
 const ATTEMPTS: u32 = 2;
-/// How long an answer is given again: 30 days, far longer than an event waits.
-const GIVEN_AGAIN: TimeDelta = TimeDelta::days(30);
-/// When the answer to a probe that is out is looked for again: 2 s, which most calls take.
-const PROBE_ANSWERS_WITHIN: u32 = 2;
+/// How long a cached answer is used again: 30 days, far longer than an event waits.
+const KEEP_ANSWERS: TimeDelta = TimeDelta::days(30);
+/// How long to wait for the answer to a probe that another call has sent: 2 s, which most calls take.
+const PROBE_WAIT_SECONDS: u32 = 2;
 /// Longest reason that is written into an event's file, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// Who reads events. Cheap to clone.
+/// Extracts signals from events with its clerk. Cheap to clone.
 #[derive(Clone)]
 pub struct Extractor {
-    host: VaultContext,
+    vault: VaultContext,
     clerk: Arc<Clerk>,
     memory: ExtractionMemory,
 }
 
-/// What the clerk made of an event.
-enum EventReading {
-    Answer {
-        text: String,
-        cached: bool,
-    },
-    /// The event is to blame.
-    Bad(String),
-    Unanswered {
-        reason: String,
-        /// It took too long, and others were asked at the same time.
-        crowded: bool,
-    },
-    Held {
-        reason: String,
-        /// Where the provider asked to wait: for how long, in seconds.
-        wait_seconds: Option<u32>,
-    },
-    /// Its sender's or its stream's share is used up.
-    OverShare(String),
-}
-
-/// What one call came to.
-enum ExtractCallOutcome {
-    Text(String),
-    Complaint(String),
-    Ends(EventReading),
-}
-
 impl Extractor {
-    /// Seats a clerk beside the vault.
+    /// Creates an extractor that asks `clerk` and writes to `vault`.
     #[must_use]
-    pub fn new(host: VaultContext, clerk: Clerk) -> Self {
-        Self { host, clerk: Arc::new(clerk), memory: ExtractionMemory::default() }
+    pub fn new(vault: VaultContext, clerk: Clerk) -> Self {
+        Self { vault, clerk: Arc::new(clerk), memory: ExtractionMemory::default() }
     }
 
-    /// Those that got no answer a moment ago come last.
+    /// Lists events to read. Those that got no answer a moment ago come last.
     async fn list_waiting_events(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
         let resting = self.memory.list_resting_events();
-        // A ledger that cannot be read refuses every call and says why.
-        let spent = self.host.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
+        // If the ledger cannot be read, the error is ignored here: every reservation is refused with the reason.
+        let spent = self.vault.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
         let events =
-            self.host.index.list_events_to_extract(limit + resting.len(), &spent).await.map_err(retryable_failure)?;
-        let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains(e));
-        first.extend(last);
-        first.truncate(limit);
-        Ok(first)
+            self.vault.index.list_events_to_extract(limit + resting.len(), &spent).await.map_err(retryable_failure)?;
+        let (last, mut ordered): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains(e));
+        ordered.extend(last);
+        ordered.truncate(limit);
+        Ok(ordered)
     }
 
     async fn read_event(&self, path: &RecordPath, reading: &str) -> Result<ExtractEventOutput, ActivityError> {
@@ -110,10 +83,10 @@ impl Extractor {
         let Some((event, question)) = self.prepare_question(path).await? else { return Ok(ExtractEventOutput::NotNew) };
         let key = answer_key(path, &event);
         if let Some(answer) = self.find_answer_in_progress(&key, &question).await? {
-            return self.complete_event((path, &event), &answer, (&key, true)).await;
+            return self.complete_event(path, &event, &answer, &key, true).await;
         }
         if question.offers.is_empty() {
-            self.update_event(path, extracted_edits("no open task or matter shares a word with it")).await?;
+            self.update_event(path, extracted_edits("no open task or matter shares a word with this event")).await?;
             return Ok(ExtractEventOutput::Done { signals: 0, cached: false });
         }
         let offers = question.offers.clone();
@@ -121,39 +94,39 @@ impl Extractor {
             EventReading::Answer { text, cached } => {
                 let answer =
                     ExtractAnswer::parse_answer(&text, &question).map_err(|e| non_retryable_failure(e.to_string()))?;
-                let begun = json!(AnswerInProgress { offers, text }).to_string();
-                self.host.index.cache_answer(&key, &begun, Utc::now()).await.map_err(retryable_failure)?;
+                let in_progress = json!(AnswerInProgress { offers, text }).to_string();
+                self.vault.index.cache_answer(&key, &in_progress, Utc::now()).await.map_err(retryable_failure)?;
                 crash::die_if_armed("after-keeping-the-answer");
-                self.complete_event((path, &event), &answer, (&key, cached)).await
+                self.complete_event(path, &event, &answer, &key, cached).await
             }
             EventReading::Bad(reason) => self.record_failure(path, &event, &reason).await,
             EventReading::Unanswered { reason, crowded } => {
                 if self.memory.record_missed_answer(path, crowded, Instant::now()) {
                     return self.record_failure(path, &event, &reason).await;
                 }
-                tracing::warn!(event = %path, reason, "no answer about an event; it waits");
+                tracing::warn!(event = %path, reason, "the clerk gave no answer about an event; the event waits");
                 Ok(ExtractEventOutput::Unanswered)
             }
             EventReading::Held { reason, wait_seconds } => {
-                tracing::warn!(event = %path, reason, wait_seconds, "no call about an event now; it waits");
+                tracing::warn!(event = %path, reason, wait_seconds, "no call is possible now; the event waits");
                 Ok(ExtractEventOutput::Held { wait_seconds })
             }
             EventReading::OverShare(reason) => {
-                tracing::info!(event = %path, reason, "it waits until its sender has calls left");
+                tracing::info!(event = %path, reason, "the event waits until its sender or stream has calls left");
                 Ok(ExtractEventOutput::OverShare)
             }
         }
     }
 
-    /// The event and what to ask about it; `None` when it is not new, gone, or not understood any more.
+    /// Reads the event and builds its question; `None` if the event is not new, is gone, or cannot be parsed.
     async fn prepare_question(
         &self,
         path: &RecordPath,
     ) -> Result<Option<(StreamEvent, ExtractQuestion)>, ActivityError> {
         let candidates = self.load_candidates().await?;
-        let (keeper, path) = (Arc::clone(&self.host.keeper), path.clone());
+        let (writer, path) = (Arc::clone(&self.vault.keeper), path.clone());
         run_blocking(move || {
-            let file = match keeper.root().read_file(&path) {
+            let file = match writer.root().read_file(&path) {
                 Ok(file) => file,
                 Err(e @ VaultRootError::Io { .. }) => return Err(retryable_failure(e)),
                 Err(_) => return Ok(None),
@@ -168,19 +141,19 @@ impl Extractor {
         .await?
     }
 
-    /// Comparing words needs all names, which are many and seldom change.
+    /// Returns the matcher over all open records. It is cached, because the names are many and seldom change.
     async fn load_candidates(&self) -> Result<Arc<CandidateMatcher>, ActivityError> {
-        let edition = self.host.index.records_revision();
-        if let Some(candidates) = self.memory.cached_candidates(edition) {
+        let revision = self.vault.index.records_revision();
+        if let Some(candidates) = self.memory.cached_candidates(revision) {
             return Ok(candidates);
         }
-        let known = self.host.index.list_open_records().await.map_err(retryable_failure)?;
-        let candidates = Arc::new(run_blocking(move || CandidateMatcher::new(known)).await?);
-        self.memory.cache_candidates(edition, &candidates);
+        let records = self.vault.index.list_open_records().await.map_err(retryable_failure)?;
+        let candidates = Arc::new(run_blocking(move || CandidateMatcher::new(records)).await?);
+        self.memory.cache_candidates(revision, &candidates);
         Ok(candidates)
     }
 
-    /// `reading` names this reading of the event among all: a new one has a reservation of its own.
+    /// Asks about an event, at most twice. `reading` is the id of this reading: each one has reservations of its own.
     async fn ask_clerk(
         &self,
         path: &RecordPath,
@@ -189,16 +162,20 @@ impl Extractor {
     ) -> Result<EventReading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
-            let kept =
-                self.host.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(retryable_failure)?;
-            if let Some(text) = kept.filter(|text| ExtractAnswer::parse_answer(text, &question).is_ok()) {
+            let cached = self
+                .vault
+                .index
+                .find_cached_answer(&key, Utc::now() - KEEP_ANSWERS)
+                .await
+                .map_err(retryable_failure)?;
+            if let Some(text) = cached.filter(|text| ExtractAnswer::parse_answer(text, &question).is_ok()) {
                 return Ok(EventReading::Answer { text, cached: true });
             }
             let call_id = CallId(format!("extract/{reading}/{path}/{attempt}"));
-            let request = self.build_reserve_request(path, (call_id, &question)).await?;
+            let request = self.build_reserve_request(path, call_id, &question).await?;
             match self.attempt_call(request, &question).await? {
                 ExtractCallOutcome::Text(text) => {
-                    self.host.index.cache_answer(&key, &text, Utc::now()).await.map_err(retryable_failure)?;
+                    self.vault.index.cache_answer(&key, &text, Utc::now()).await.map_err(retryable_failure)?;
                     return Ok(EventReading::Answer { text, cached: false });
                 }
                 ExtractCallOutcome::Complaint(complaint) => question.complaint = Some(complaint),
@@ -208,7 +185,7 @@ impl Extractor {
         Ok(EventReading::Bad(question.complaint.unwrap_or_default()))
     }
 
-    /// Reserves, asks, settles.
+    /// Reserves a call, asks, and settles.
     async fn attempt_call(
         &self,
         request: ReserveRequest,
@@ -232,7 +209,7 @@ impl Extractor {
             ExtractOutcome::RateLimited { retry_after_seconds } => {
                 let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
                 let wait_seconds = whole_seconds(back_off_for(retry_after_seconds));
-                let held = EventReading::Held { reason: "the provider asked to wait".to_owned(), wait_seconds };
+                let held = EventReading::Held { reason: "the provider asked Steward to wait".to_owned(), wait_seconds };
                 (SettlementOutcome::RateLimited { retry_after_seconds }, ExtractCallOutcome::Ends(held))
             }
             ExtractOutcome::NotSent { reason } => (
@@ -247,32 +224,37 @@ impl Extractor {
         if matches!(outcome, SettlementOutcome::Answered { .. }) {
             self.memory.record_answer(Instant::now());
         }
-        // A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
-        if let Err(e) = self.host.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
-            tracing::warn!(error = %e, "failed to settle a call");
+        // An answer is not thrown away because its settlement failed: the reservation still counts.
+        if let Err(e) = self.vault.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
+            tracing::warn!(error = %e, "failed to settle a clerk call");
         }
         Ok(call)
     }
 
-    /// A call of no task or matter, on the account of the event's stream and sender.
+    /// Builds a request that names no task or matter. It counts against the event's stream and sender.
     async fn build_reserve_request(
         &self,
         path: &RecordPath,
-        (call_id, question): (CallId, &ExtractQuestion),
+        call_id: CallId,
+        question: &ExtractQuestion,
     ) -> Result<ReserveRequest, ActivityError> {
-        let known = self.host.index.is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
+        let known = self.vault.index.is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })
     }
 
+    /// Reserves a call at the rate guard.
+    ///
+    /// Only a wait that the provider asked for is waited for within a run. A full window of the rate guard may take
+    /// hours to clear, so the next run of the schedule tries again.
     async fn reserve_call(&self, request: &ReserveRequest) -> Result<Reservation, EventReading> {
-        if self.host.is_stopped() {
+        if self.vault.is_stopped() {
             let reason = "the fleet is stopped: `steward resume` lets it run again".to_owned();
             return Err(EventReading::Held { reason, wait_seconds: None });
         }
         let now = Utc::now();
-        match self.host.ledger.reserve(request, now).await {
+        match self.vault.ledger.reserve(request, now).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
             ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Sender | GuardCap::Stream, reason, .. }) => {
                 Err(EventReading::OverShare(reason))
@@ -281,44 +263,47 @@ impl Extractor {
                 let wait_seconds = if refusal.cap == GuardCap::BackOff {
                     refusal.clears_at.and_then(|clears_at| whole_seconds(clears_at - now))
                 } else {
-                    (refusal.cap == GuardCap::ProbePending).then_some(PROBE_ANSWERS_WITHIN)
+                    (refusal.cap == GuardCap::ProbePending).then_some(PROBE_WAIT_SECONDS)
                 };
                 Err(EventReading::Held { reason: refusal.reason, wait_seconds })
             }
         }
     }
 
-    /// The answer by which an earlier run began to write signals, to the question as it was then: by now its
-    /// own signals may have closed what they are about.
+    /// Finds the answer whose signals an earlier run began to write.
+    ///
+    /// It is parsed against the offers of that time: its own signals may have closed their targets by now.
     async fn find_answer_in_progress(
         &self,
         key: &str,
         question: &ExtractQuestion,
     ) -> Result<Option<ExtractAnswer>, ActivityError> {
-        let kept =
-            self.host.index.find_cached_answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(retryable_failure)?;
-        let begun: Option<AnswerInProgress> = kept.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(begun.and_then(|AnswerInProgress { offers, text }| {
+        let cached =
+            self.vault.index.find_cached_answer(key, Utc::now() - KEEP_ANSWERS).await.map_err(retryable_failure)?;
+        let in_progress: Option<AnswerInProgress> = cached.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(in_progress.and_then(|AnswerInProgress { offers, text }| {
             ExtractAnswer::parse_answer(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
         }))
     }
 
     async fn complete_event(
         &self,
-        (path, event): (&RecordPath, &StreamEvent),
+        path: &RecordPath,
+        event: &StreamEvent,
         answer: &ExtractAnswer,
-        (key, cached): (&str, bool),
+        key: &str,
+        cached: bool,
     ) -> Result<ExtractEventOutput, ActivityError> {
         let signals = self.write_signals(path, event, answer).await?;
         crash::die_if_armed("after-writing-signals");
         self.update_event(path, extracted_edits("")).await?;
-        // Who sets it to new again wants it read anew.
-        self.host.index.forget_answer(key).await.map_err(retryable_failure)?;
-        tracing::info!(event = %path, signals, cached, "event read");
+        // A person who sets the event to `new` again wants the clerk to be asked again.
+        self.vault.index.forget_answer(key).await.map_err(retryable_failure)?;
+        tracing::info!(event = %path, signals, cached, "event extracted");
         Ok(ExtractEventOutput::Done { signals, cached })
     }
 
-    /// Writes the signals; how many there are, those written before included.
+    /// Writes the signals, and returns their count, including those that were written before.
     async fn write_signals(
         &self,
         path: &RecordPath,
@@ -327,11 +312,11 @@ impl Extractor {
     ) -> Result<u32, ActivityError> {
         let signals = answer.to_signals(path, event).map_err(|e| non_retryable_failure(e.to_string()))?;
         let count = u32::try_from(signals.len()).unwrap_or(u32::MAX);
-        let keeper = Arc::clone(&self.host.keeper);
+        let writer = Arc::clone(&self.vault.keeper);
         run_blocking(move || {
             for (path, signal) in signals {
-                match keeper.create_file(&path, signal.render().as_bytes()) {
-                    // Written before a crash, and routed or edited since: it stays as it is.
+                match writer.create_file(&path, signal.render().as_bytes()) {
+                    // A signal that was written before a crash may have been routed or edited since. It stays as it is.
                     Ok(_) | Err(CreateError::Taken { .. }) => {}
                     Err(e @ (CreateError::Kind { .. } | CreateError::Disk(_))) => return Err(retryable_failure(e)),
                 }
@@ -355,17 +340,18 @@ impl Extractor {
             edits.push(field_edit("status", json!(EventStatus::Parked.as_str())));
         }
         self.update_event(path, edits).await?;
-        tracing::warn!(event = %path, tries, parked, "an event could not be read");
+        tracing::warn!(event = %path, tries, parked, "failed to extract an event");
         Ok(ExtractEventOutput::Failed { parked })
     }
 
-    /// Notes in the event's file how far it has come, and tells the index. The signals it leaves to the
-    /// watcher, which wakes their matters.
+    /// Writes the event's status to its file and updates the index.
+    ///
+    /// The signals are left to the watcher, which wakes their matters.
     async fn update_event(&self, path: &RecordPath, edits: Vec<FieldEdit>) -> Result<(), ActivityError> {
-        let (keeper, event) = (Arc::clone(&self.host.keeper), path.clone());
-        run_blocking(move || keeper.update_status_fields(&event, &edits)).await?.map_err(retryable_failure)?;
-        let root = self.host.keeper.root();
-        self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(retryable_failure)?;
+        let (writer, event) = (Arc::clone(&self.vault.keeper), path.clone());
+        run_blocking(move || writer.update_status_fields(&event, &edits)).await?.map_err(retryable_failure)?;
+        let root = self.vault.keeper.root();
+        self.vault.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(retryable_failure)?;
         Ok(())
     }
 }
@@ -390,8 +376,8 @@ impl Extractor {
             ended = self.read_event(&event, &reading).instrument(span) => ended,
             failed = keep_alive(&ctx) => Err(failed),
         };
-        if ended.is_err() && !self.host.can_write().await {
-            self.host.index.run_routines_again();
+        if ended.is_err() && !self.vault.can_write().await {
+            self.vault.index.run_routines_again();
         }
         ended
     }

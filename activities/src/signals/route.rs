@@ -1,10 +1,9 @@
-//! Rounds of the router: signals become plans or named reasons, one after the other.
+//! Runs the router's rounds: turns each signal into a plan or into a named reason to skip it, one after the other.
 //!
-//! What a signal and its target say is read from their files; who has acted before and how far whom is
-//! trusted comes from the index; the decision is [`mod@steward_domain::signals::route`]. The keeper carries it out.
-//! A crash anywhere and the same round again comes to the same: a record that was filed claims its
-//! signal, and its name is the same for every try. Where nothing may change no signal's standing is noted in its file;
-//! the index keeps the reason for every signal that the router has met.
+//! A signal and its target are read from their files. Earlier actions and trust come from the index.
+//! [`mod@steward_domain::signals::route`] decides, and the vault writer applies the plan. A round that is repeated
+//! after a crash gives the same result: a filed record claims its signal, and its name is the same for every try. In
+//! shadow mode a signal's file must not change. The index keeps the reason for every signal that the router has met.
 
 mod status;
 use self::status::{signal_status_for_receipt, signal_status_for_skip};
@@ -31,21 +30,21 @@ use steward_vault::index::{RouteDeferral, RouteFacts, RouteFactsQuery};
 use steward_workflows::activities::RouteOutput;
 use temporalio_common::ActivityError;
 
-/// No signal is begun later than this into a round, 15 s: the activity may take 30.
+/// No signal is begun later than this into a round: 15 s, because the activity may take 30 s.
 const ROUND_TIME: Duration = Duration::from_secs(15);
-/// When a file that cannot be used is looked at again: 10 min.
-const MEND: TimeDelta = TimeDelta::minutes(10);
-/// When a signal is looked at again that has been dealt with, should its standing not show that: 6 h.
-const LATER: TimeDelta = TimeDelta::hours(6);
-/// When a signal is looked at again that is listed on a question: 10 years, so never by time alone.
-const WITHHELD: TimeDelta = TimeDelta::days(3_650);
-/// When a change is tried again that a human's edit or a stop came before: 10 s.
-const SOON: TimeDelta = TimeDelta::seconds(10);
+/// When a file that cannot be used is checked again: 10 min.
+const RECHECK_UNUSABLE: TimeDelta = TimeDelta::minutes(10);
+/// When a finished signal is checked again, in case its status does not show that: 6 h.
+const RECHECK_FINISHED: TimeDelta = TimeDelta::hours(6);
+/// When a signal that is listed on a question is checked again: 10 years, so never by time alone.
+const RECHECK_WITHHELD: TimeDelta = TimeDelta::days(3_650);
+/// When a change is tried again that a person's edit or a stop prevented: 10 s.
+const RETRY_SOON: TimeDelta = TimeDelta::seconds(10);
 
-/// What one round shares.
+/// What all signals of one round share.
 struct RoutingRound {
     policy: DecisionPolicy,
-    /// Changes may happen.
+    /// The mode allows changes.
     acts: bool,
     workflow: WorkflowRef,
     now: DateTime<Utc>,
@@ -57,11 +56,11 @@ enum RoutingOutcome {
     Skipped(RouteSkip),
     /// Tried again later.
     Failed(String),
-    /// An operator stopped the fleet: nothing was filed, and it is tried again soon.
+    /// An operator stopped the fleet. Nothing was filed, and the signal is tried again soon.
     Stopped,
 }
 
-/// A signal, and its target as far as there is one.
+/// A signal, with its target and the facts about both, as far as it has a target.
 struct SignalContext {
     signal: Signal,
     target: Option<RouteTarget>,
@@ -69,17 +68,17 @@ struct SignalContext {
     doubt: Option<ProposalDoubt>,
 }
 
-/// How a signal is left.
+/// When the router meets a signal again, and why.
 struct SignalRevisit {
     wait: TimeDelta,
-    /// Its action has its record.
+    /// The record of its action is filed.
     filed: bool,
     reason: String,
     question: Option<ActionId>,
 }
 
 impl SignalRevisit {
-    /// For a while, for this reason.
+    /// Checks the signal again after `wait`, for this reason.
     fn schedule_after(wait: TimeDelta, reason: &str) -> Self {
         Self { wait, filed: false, reason: plain_text::to_one_line(reason), question: None }
     }
@@ -125,28 +124,27 @@ impl VaultContext {
         round: &RoutingRound,
         reference: &RecordPath,
     ) -> Result<RoutingOutcome, ActivityError> {
-        // Half landed, a change would be taken for somebody else's.
-        let _turn = self.routing.lock().await;
-        let read = match self.read_signal(round, reference).await? {
-            Ok(read) => read,
+        // A second run must not meet a half-applied change: it would take it for another party's.
+        let _guard = self.routing.lock().await;
+        let context = match self.read_signal(round, reference).await? {
+            Ok(context) => context,
             Err(reason) => {
                 self.reindex_paths(&[reference]).await?;
-                self.record_revisit(round, reference, SignalRevisit::schedule_after(MEND, &reason)).await?;
+                self.record_revisit(round, reference, SignalRevisit::schedule_after(RECHECK_UNUSABLE, &reason)).await?;
                 return Ok(RoutingOutcome::Failed(reason));
             }
         };
-        let routed = self.decide_route(round, reference, &read, round.now);
-        let skip = match routed {
+        let skip = match self.decide_route(round, reference, &context, round.now) {
             RouteDecision::Skipped(skip) => skip,
             RouteDecision::Planned(_) | RouteDecision::QuestionPlanned(_) => {
-                let named_after =
+                let decided_at =
                     self.index.begin_route(reference, round.acts, round.now).await.map_err(retryable_failure)?;
-                match self.decide_route(round, reference, &read, named_after) {
+                match self.decide_route(round, reference, &context, decided_at) {
                     RouteDecision::Skipped(skip) => skip,
                     RouteDecision::Planned(plan) => return self.apply_route(round, reference, *plan).await,
                     RouteDecision::QuestionPlanned(plan) => match self.cap_and_apply(*plan, Utc::now()).await? {
                         Ok(receipt) => {
-                            tracing::info!(signal = %reference, action_id = %receipt.id, "question to a human filed");
+                            tracing::info!(signal = %reference, action_id = %receipt.id, "question filed for a person");
                             RouteSkip::Withheld(receipt.id)
                         }
                         Err(e) => return self.defer_route(round, reference, e).await,
@@ -154,7 +152,7 @@ impl VaultContext {
                 }
             }
         };
-        self.skip_signal(round, reference, (&read, &skip)).await?;
+        self.skip_signal(round, reference, &context, &skip).await?;
         Ok(RoutingOutcome::Skipped(skip))
     }
 
@@ -162,13 +160,13 @@ impl VaultContext {
         &self,
         round: &RoutingRound,
         reference: &RecordPath,
-        read: &SignalContext,
+        context: &SignalContext,
         decided_at: DateTime<Utc>,
     ) -> RouteDecision {
-        let facts = read.facts.as_ref();
+        let facts = context.facts.as_ref();
         let weighing = match facts {
             Some(facts) if facts.weighed && facts.beside_others => StewardWeighing::DoneBesideOthers,
-            // Its steward did not come to it in time, nor to what others say of the same record.
+            // The steward did not judge it in time, nor the signals of other sources about the same record.
             Some(facts) if self.is_overdue_beside_others(round, facts) => StewardWeighing::DoneBesideOthers,
             Some(facts) if facts.weighed => StewardWeighing::Done,
             Some(facts) => StewardWeighing::Until(self.weighing_deadline(round, facts)),
@@ -176,14 +174,14 @@ impl VaultContext {
         };
         route::plan_signal_route(&RouteCase {
             reference,
-            signal: &read.signal,
-            target: read.target.as_ref(),
+            signal: &context.signal,
+            target: context.target.as_ref(),
             new_parent: facts.and_then(|f| f.new_parent),
             claim: facts.and_then(|f| f.claim.as_ref()),
             weighing,
-            doubt: read.doubt.as_ref(),
+            doubt: context.doubt.as_ref(),
             observations: facts.map_or(0, |f| f.observations),
-            // Of what is not known, a human is asked.
+            // Without facts a person is asked.
             ceiling: facts.map_or(Ceiling::Ask, |f| f.ceiling),
             policy: &round.policy,
             notes: facts.map_or(&[], |f| &f.notes),
@@ -204,15 +202,17 @@ impl VaultContext {
         TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
     }
 
-    /// A steward has one interval of its matter to weigh what came; where it may act, its quiet hours do not count.
+    /// When the steward's time to judge the signal ends: one interval after it came.
+    ///
+    /// Where changes are allowed, the matter's quiet hours do not count.
     fn weighing_deadline(&self, round: &RoutingRound, facts: &RouteFacts) -> DateTime<Utc> {
         let interval = self.matter_interval();
         let notes = facts.notes.iter().filter(|_| round.acts);
-        let turns = notes.map(|note| note.steward_turn_end(facts.first_seen, interval));
-        turns.max().unwrap_or(facts.first_seen + interval)
+        let ends = notes.map(|note| note.steward_turn_end(facts.first_seen, interval));
+        ends.max().unwrap_or(facts.first_seen + interval)
     }
 
-    /// The signal and what it points at, from their files; or why one of them cannot be used.
+    /// Reads the signal and its target from their files; or returns why one of them cannot be used.
     async fn read_signal(
         &self,
         round: &RoutingRound,
@@ -232,7 +232,7 @@ impl VaultContext {
             return Ok(Ok(SignalContext { signal, target: None, facts: None, doubt: None }));
         };
         let new_parent = signal.proposal.as_ref().and_then(Mutation::new_parent);
-        let ask = RouteFactsQuery {
+        let query = RouteFactsQuery {
             signal: reference,
             source: &signal.source_type,
             target: &path,
@@ -240,13 +240,13 @@ impl VaultContext {
             acts: round.acts,
             default_ceiling: self.settings.default_ceiling,
         };
-        let facts = self.index.read_route_facts(&ask).await.map_err(retryable_failure)?;
+        let facts = self.index.read_route_facts(&query).await.map_err(retryable_failure)?;
         let doubt = match &signal.proposal {
             Some(_) => self.index.find_doubt(reference, &path).await.map_err(retryable_failure)?,
             None => None,
         };
-        let (root, known) = (self.keeper.root().clone(), facts.clone());
-        match run_blocking(move || read_target(&root, path, known.as_ref())).await? {
+        let (root, target_facts) = (self.keeper.root().clone(), facts.clone());
+        match run_blocking(move || read_target(&root, path, target_facts.as_ref())).await? {
             Ok(target) => Ok(Ok(SignalContext { signal, target, facts, doubt })),
             Err(reason) => Ok(Err(reason)),
         }
@@ -270,21 +270,20 @@ impl VaultContext {
         if round.acts {
             self.mark_signal_status(reference, signal_status_for_receipt(receipt.landing, &receipt)).await?;
         }
-        // A lowered source turned the change into a shadow: the next round says so on the signal.
-        let is_lowered = round.acts && receipt.landing == Disposition::Shadow;
+        // A demotion turned the change into a shadow. The next round writes that to the signal.
+        let is_demoted = round.acts && receipt.landing == Disposition::Shadow;
         let reason = format!("{}: {}", receipt.landing.as_str(), receipt.id);
-        let wait = if is_lowered { SOON } else { LATER };
+        let wait = if is_demoted { RETRY_SOON } else { RECHECK_FINISHED };
         self.record_revisit(
             round,
             reference,
-            SignalRevisit { filed: !is_lowered, ..SignalRevisit::schedule_after(wait, &reason) },
+            SignalRevisit { filed: !is_demoted, ..SignalRevisit::schedule_after(wait, &reason) },
         )
         .await?;
         Ok(RoutingOutcome::Landed(receipt.landing))
     }
 
-    /// A plan that does not fit the record any more waits, and so does one that the machine refuses: it keeps
-    /// back no other.
+    /// Lets a plan wait that no longer fits its record, or that a disk error stopped. Other signals go on.
     async fn defer_route(
         &self,
         round: &RoutingRound,
@@ -292,12 +291,12 @@ impl VaultContext {
         e: ApplyError,
     ) -> Result<RoutingOutcome, ActivityError> {
         let wait = match &e {
-            ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } | ApplyError::Stopped => SOON,
+            ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } | ApplyError::Stopped => RETRY_SOON,
             ApplyError::Record { .. }
             | ApplyError::Root(_)
             | ApplyError::Form(_)
             | ApplyError::Chain(_)
-            | ApplyError::Io { .. } => MEND,
+            | ApplyError::Io { .. } => RECHECK_UNUSABLE,
         };
         let reason = e.to_string();
         self.record_revisit(round, reference, SignalRevisit::schedule_after(wait, &reason)).await?;
@@ -308,20 +307,21 @@ impl VaultContext {
         &self,
         round: &RoutingRound,
         reference: &RecordPath,
-        (read, skip): (&SignalContext, &RouteSkip),
+        context: &SignalContext,
+        skip: &RouteSkip,
     ) -> Result<(), ActivityError> {
         if skip.is_temporary() {
-            let facts = read.facts.as_ref();
+            let facts = context.facts.as_ref();
             let until = if *skip == RouteSkip::Snoozed {
-                read.target.as_ref().and_then(|t| t.snoozed_until)
+                context.target.as_ref().and_then(|t| t.snoozed_until)
             } else if *skip == RouteSkip::QuietHours {
-                // A human may make them shorter meanwhile.
+                // A person may shorten the quiet hours meanwhile.
                 let ends = facts.and_then(|f| f.notes.iter().filter_map(|note| note.quiet_until(round.now)).max());
                 ends.map(|ends| ends.min(round.now + self.matter_interval()))
             } else {
                 facts.map(|f| self.weighing_deadline(round, f))
             };
-            let wait = until.map_or(MEND, |until| until - round.now);
+            let wait = until.map_or(RECHECK_UNUSABLE, |until| until - round.now);
             let reason = match until {
                 Some(until) => format!("{}: until {}", skip.as_str(), format_millis(until)),
                 None => skip.as_str().to_owned(),
@@ -329,45 +329,45 @@ impl VaultContext {
             return self.record_revisit(round, reference, SignalRevisit::schedule_after(wait, &reason)).await;
         }
         if round.acts {
-            let standing = signal_status_for_skip(skip, read.facts.as_ref().and_then(|f| f.claim.as_ref()));
-            self.mark_signal_status(reference, Some(standing)).await?;
+            let claim = context.facts.as_ref().and_then(|f| f.claim.as_ref());
+            self.mark_signal_status(reference, Some(signal_status_for_skip(skip, claim))).await?;
         }
-        let left = match skip {
-            // The moment of an action that was filed stays taken.
+        let revisit = match skip {
+            // A filed action keeps the moment that it is named after.
             RouteSkip::Claimed(id) => SignalRevisit {
                 filed: true,
-                ..SignalRevisit::schedule_after(LATER, &format!("{}: {id}", skip.as_str()))
+                ..SignalRevisit::schedule_after(RECHECK_FINISHED, &format!("{}: {id}", skip.as_str()))
             },
-            // It is not met again until its file says something new or a record cites it.
+            // It is not met again until its file changes or a record cites it.
             RouteSkip::Withheld(id) => {
                 let question = Some(id.clone());
                 SignalRevisit {
                     question,
-                    ..SignalRevisit::schedule_after(WITHHELD, &format!("{}: {id}", skip.as_str()))
+                    ..SignalRevisit::schedule_after(RECHECK_WITHHELD, &format!("{}: {id}", skip.as_str()))
                 }
             }
             _ => {
-                let misfit = route::explain_misfit(&read.signal, read.target.as_ref());
-                SignalRevisit::schedule_after(LATER, misfit.as_deref().unwrap_or(skip.as_str()))
+                let misfit = route::explain_misfit(&context.signal, context.target.as_ref());
+                SignalRevisit::schedule_after(RECHECK_FINISHED, misfit.as_deref().unwrap_or(skip.as_str()))
             }
         };
-        self.record_revisit(round, reference, left).await
+        self.record_revisit(round, reference, revisit).await
     }
 
     async fn record_revisit(
         &self,
         round: &RoutingRound,
         reference: &RecordPath,
-        leave: SignalRevisit,
+        revisit: SignalRevisit,
     ) -> Result<(), ActivityError> {
-        let SignalRevisit { wait, filed, reason, question } = leave;
+        let SignalRevisit { wait, filed, reason, question } = revisit;
         let (acts, now) = (round.acts, round.now);
-        let left = RouteDeferral { acts, until: now + wait, now, filed, reason, question };
-        self.index.record_route_deferral(reference, &left).await.map_err(retryable_failure)
+        let deferral = RouteDeferral { acts, until: now + wait, now, filed, reason, question };
+        self.index.record_route_deferral(reference, &deferral).await.map_err(retryable_failure)
     }
 }
 
-/// The target as its file says; `None` where there is none, an error where it cannot be understood.
+/// Reads a target from its file: `None` if it does not exist, an error if it cannot be parsed.
 fn read_target(
     root: &steward_vault::files::root::VaultRoot,
     path: RecordPath,
@@ -386,7 +386,7 @@ fn read_target(
     } else {
         (Matter::read(&fields).map_err(unusable)?.state, None)
     };
-    // What lies under a closed matter is left alone, as in its steward's looks.
+    // A task under a closed matter is left alone, as in the checks of its steward.
     let matter = facts.and_then(|f| f.matter).unwrap_or(RecordState::Open);
     let state = if own == RecordState::Open { matter } else { own };
     let has_twin = facts.is_some_and(|f| f.has_twin);

@@ -1,9 +1,9 @@
-//! What happens outside, brought in: one file an adapter, and one intake for all of them.
+//! Reads streams and stores their messages as events: one file for each adapter, and one intake for all of them.
 //!
-//! An adapter reads its source and says what it found and how far it has come; it writes nothing, and
-//! takes no word of what it reads for more than words. The [`Intake`] stores what was found as stream
-//! events, each once, and only then moves the cursor. What events mean is for the extractor. A new kind
-//! of stream is a file here and a line in `kinds!`; when streams run is the engine's business.
+//! An adapter reads its source and reports what it found and how far it came. It writes nothing, and treats everything
+//! that it reads as text only. The [`Intake`] stores each message once as a stream event, and only then moves the
+//! cursor. The extractor decides what events mean. A new kind of stream is a file here and a line in `kinds!`. The
+//! engine decides when streams run.
 
 mod intake;
 mod mail;
@@ -25,28 +25,30 @@ pub(crate) use settings::read_secret;
 pub use intake::{Intake, IntakeBatch, IntakeTally};
 pub use settings::{StreamConfig, StreamKeys};
 
-/// Largest message that is taken in, in bytes: 1 MiB. A mail's words are some kilobytes; what is larger
-/// carries files, which nobody here opens. Configurable as `max_message_bytes` of a stream.
+/// Largest message that is ingested, in bytes: 1 MiB. Configurable as `max_message_bytes` of a stream.
+///
+/// The text of a mail takes some kilobytes. A larger one carries files, which Steward does not open. A larger message
+/// is refused whole and not cut, because a cut mail could say the opposite of the whole one.
 pub const MAX_MESSAGE_BYTES: u64 = 1024 * 1024;
-/// Messages that are held in memory at once.
+/// Most messages that are held in memory at once: 200.
 const BATCH: usize = 200;
-/// Bytes of messages that are held in memory at once, about: 8 MiB.
+/// About how many bytes of messages are held in memory at once: 8 MiB.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
-/// How far back a source is read that is read for the first time: 7 days, as long as an event lives.
+/// How far back a source is read the first time: 7 days, as long as an event lives.
 const FIRST_DAYS: u64 = 7;
 
-/// A kind of stream: its name in `steward.toml`, its usual interval, and who reads its keys.
+/// A kind of stream: its name in `steward.toml`, its default interval, and the function that reads its keys.
 struct Kind {
     name: &'static str,
     interval: Duration,
     read: fn(StreamKeys) -> Result<StreamOpener, String>,
 }
 
-/// One line is a kind of stream: its file, which is its name in `steward.toml`, and its usual interval.
+/// Declares one kind of stream a line: its file, which is its name in `steward.toml`, and its default interval.
 macro_rules! kinds {
     ($($file:ident every $interval:expr;)*) => {
         $(pub mod $file;)*
-        /// Every kind of stream there is.
+        /// All kinds of streams.
         const KINDS: &[Kind] = &[$(Kind { name: stringify!($file), interval: $interval, read: $file::read }),*];
     };
 }
@@ -55,19 +57,19 @@ kinds! {
     inbox every Duration::from_secs(10);
     maildir every Duration::from_secs(30);
     ics every Duration::from_secs(15 * 60);
-    // An IMAP server is listened to; this is for one that tells nothing for longer than it may.
+    // An IMAP server announces new mail. The interval is for a server that stays silent for too long.
     imap every Duration::from_secs(28 * 60);
     webhook every Duration::MAX;
 }
 
-/// Opens a stream that is configured: reads its secrets and sets up its client, sends nothing.
+/// Opens a configured stream: reads its secrets and sets up its client. It sends nothing.
 pub(crate) type StreamOpener = Box<dyn Fn(&VaultRoot) -> Result<StreamSource, StreamError> + Send + Sync>;
 
 /// A stream that can be read.
 pub enum StreamSource {
-    /// We ask.
+    /// Steward asks the source.
     Polled(Box<dyn StreamAdapter>),
-    /// We are told.
+    /// The source sends to Steward.
     Pushed(webhook::Webhook),
 }
 
@@ -76,7 +78,7 @@ pub trait StreamAdapter: Send {
     /// Reads what is new and hands it to the intake, in batches.
     fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>>;
 
-    /// Waits until there may be something new, for a source that can tell. It may be dropped meanwhile.
+    /// Waits until there may be something new, for a source that can announce it. The future may be dropped.
     fn wait_for_news(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
@@ -87,7 +89,7 @@ pub trait StreamAdapter: Send {
 pub enum NextRound {
     /// After its interval.
     Usual,
-    /// Something is not finished yet: after this long.
+    /// After this time, because something is not finished yet.
     Within(Duration),
 }
 
@@ -95,7 +97,7 @@ pub enum NextRound {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundMessage {
     pub source_id: String,
-    /// `<kind>:<who>`, see [`pattern`].
+    /// `<kind>:<author>`, as `source_pattern` builds it.
     pub pattern: String,
     pub origin_at: Option<DateTime<Utc>>,
     pub author: Option<String>,
@@ -120,7 +122,7 @@ impl FoundMessage {
     }
 }
 
-/// Why a stream cannot be read. Its cursor stays where it was; other streams go on.
+/// Why a stream cannot be read. Its cursor stays where it was, and other streams go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     #[error("streams.{stream}: {message}")]
@@ -135,26 +137,26 @@ pub enum StreamError {
     Store(#[from] CreateError),
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A server did not do what it should; the message holds no secret.
+    /// A server failed. The message holds no secret.
     #[error("{server}: {message}")]
     Server { server: String, message: String },
-    #[error("the reading was cut short: {0}")]
+    #[error("reading was interrupted: {0}")]
     CutShort(#[from] tokio::task::JoinError),
 }
 
-/// Whose word an event is, for trust: the kind and who says it, lower-cased, `unknown` where nobody does.
-fn source_pattern(kind: &str, who: Option<&str>) -> String {
-    let who = who.map(str::trim).filter(|who| !who.is_empty()).unwrap_or("unknown");
-    format!("{kind}:{}", who.to_lowercase())
+/// Names the source of an event, for trust: the kind and the author in lower case, `unknown` without an author.
+fn source_pattern(kind: &str, author: Option<&str>) -> String {
+    let author = author.map(str::trim).filter(|author| !author.is_empty()).unwrap_or("unknown");
+    format!("{kind}:{}", author.to_lowercase())
 }
 
-/// The id of what has none: the hash of its bytes.
+/// The id of a message that has none: the hash of its bytes.
 fn hash_id(bytes: &[u8]) -> String {
     let hash: String = Sha256::digest(bytes).iter().take(16).map(|b| format!("{b:02x}")).collect();
     format!("sha256:{hash}")
 }
 
-/// Runs work where it may block.
+/// Runs blocking work on a blocking thread.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StreamError> {
     Ok(tokio::task::spawn_blocking(work).await?)
 }

@@ -1,11 +1,11 @@
-//! What was answered about evidence, remembered, so that the same evidence costs one call.
+//! Remembers the clerk's answers, so that the same evidence costs one call.
 //!
-//! An answer is kept under the hash of everything that it could depend on ([`ActionClerk::evidence_key`]), and
-//! only if it was given to exactly what this process's own clerk would have sent: calls are made anywhere in
-//! the fleet, and another process may have another model or other rules. Given again, it is held against its
-//! question once more. Bad answers and stand-ins are not kept. Losing this memory costs calls and nothing else.
+//! An answer is cached under the hash of everything that it could depend on ([`Clerk::evidence_key`]). It is kept only
+//! if this process's own clerk would have sent exactly the same request, because another process may have another model
+//! or other rules. An answer that is used again is checked against its question again. Invalid answers and fallbacks
+//! are not kept. Losing this memory only costs calls.
 //!
-//! [`ActionClerk::evidence_key`]: crate::steward::clerks::Clerk::evidence_key
+//! [`Clerk::evidence_key`]: crate::steward::clerks::Clerk::evidence_key
 
 use crate::failure::retryable_failure;
 use crate::vault::VaultContext;
@@ -13,33 +13,35 @@ use chrono::{TimeDelta, Utc};
 use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion};
 use temporalio_common::ActivityError;
 
-/// How long an answer is given again: 7 days; models behind one name change.
-const GIVEN_AGAIN: TimeDelta = TimeDelta::days(7);
+/// How long a cached answer is used again: 7 days, because the model behind a name changes.
+///
+/// This is shorter than for events, because a change may follow from an answer about a task.
+const KEEP_ANSWERS: TimeDelta = TimeDelta::days(7);
 
 impl VaultContext {
-    /// What was answered to this evidence within the last 7 days.
+    /// Finds an answer to this evidence from the last 7 days.
     pub(crate) async fn recall_verdict(
         &self,
         question: &ClerkQuestion,
     ) -> Result<Option<AttributedVerdict>, ActivityError> {
         let key = self.clerk.evidence_key(question);
-        let kept = self.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(retryable_failure)?;
-        let judged: Option<AttributedVerdict> = kept.and_then(|text| serde_json::from_str(&text).ok());
+        let cached = self.index.find_cached_answer(&key, Utc::now() - KEEP_ANSWERS).await.map_err(retryable_failure)?;
+        let judged: Option<AttributedVerdict> = cached.and_then(|text| serde_json::from_str(&text).ok());
         let known = judged.and_then(|judged| judged.recall_for(question));
         if known.is_some() {
-            tracing::info!(task = %question.subject.task, "judged before; no clerk is asked");
+            tracing::info!(task = %question.subject.task, "the same evidence was judged before; no clerk is asked");
         }
         Ok(known)
     }
 
-    /// An answer that cannot be kept is not worth a failure: the same question then costs another call.
+    /// Caches an answer. An error here is only logged: the same question then costs another call.
     pub(crate) async fn remember_verdict(&self, question: &ClerkQuestion, judged: &AttributedVerdict) {
         if !self.clerk.would_ask_the_same(question, &judged.clerk) {
             return;
         }
         let Ok(text) = serde_json::to_string(judged) else { return };
         if let Err(e) = self.index.cache_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await {
-            tracing::warn!(error = %e, "failed to keep an answer");
+            tracing::warn!(error = %e, "failed to cache a clerk's answer");
         }
     }
 }

@@ -1,10 +1,9 @@
-//! The clerks: who judges what the signals of a task mean.
+//! The clerks, which judge what the signals of a task mean.
 //!
-//! A clerk is asked one [`ClerkQuestion`] and gives one [`ClerkReply`]; every way a call can end is a value
-//! of it. No clerk can be asked without a [`Reservation`] of the rate guard, the offline one
-//! included, and one reservation is one attempt: nothing here tries again. A clerk never sees
-//! the vault and changes nothing; its reply goes back to the workflow, which decides, and to the
-//! guard's ledger, which learns of a 429.
+//! A clerk is asked one [`ClerkQuestion`] and gives one [`ClerkReply`], which has a value for every way a call can end.
+//! No clerk, not even the offline one, can be asked without a [`Reservation`] of the rate guard. One reservation is one
+//! attempt: nothing here tries again. A clerk never sees the vault and changes nothing. Its reply goes to the workflow,
+//! which decides, and to the guard's ledger, which records a 429.
 
 pub mod pace;
 pub mod remote;
@@ -17,7 +16,7 @@ use steward_domain::steward::guard::Reservation;
 
 /// A clerk that can be asked.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a process has one, and it stays where it is")]
+#[allow(clippy::large_enum_variant, reason = "a process has one clerk, which is never moved")]
 pub enum Clerk {
     /// Offline and deterministic: counts the proposals that the signals carry.
     Rules(rules::RulesClerk),
@@ -26,7 +25,7 @@ pub enum Clerk {
 }
 
 impl Clerk {
-    /// Asks once. Spends the reservation: ask the guard for another one before asking again.
+    /// Asks once and spends the reservation. Another attempt needs another reservation.
     pub async fn ask(&self, reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
         let reply = match self {
             Self::Rules(rules) => rules.ask(reservation, question),
@@ -46,7 +45,7 @@ impl Clerk {
         reply
     }
 
-    /// Asks once what an event says. Spends the reservation like [`ActionClerk::ask`].
+    /// Asks once which facts an event holds. Spends the reservation like [`Clerk::ask`].
     pub async fn extract_signals(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let reply = match self {
             Self::Rules(rules) => rules.extract_signals(reservation, question),
@@ -71,12 +70,12 @@ impl Clerk {
         reply
     }
 
-    /// Names the question as it would be asked: SHA-256 of provider, model, server and exact prompt, in hex.
+    /// The cache key of a question about an event: SHA-256 of provider, model, server and exact prompt, in hex.
     ///
-    /// Two questions of one name get the same answer, so the second need not be asked.
+    /// Two questions with the same key get the same answer, so the second one need not be asked.
     #[must_use]
     pub fn extract_key(&self, question: &ExtractQuestion) -> String {
-        let (by, prompt) = match self {
+        let (mark, prompt) = match self {
             Self::Rules(rules) => {
                 let prompt = rules.render_extract_prompt(question);
                 (rules::build_mark(rules::PATTERNS, &prompt), prompt)
@@ -86,29 +85,33 @@ impl Clerk {
                 (remote.build_mark(&prompt), prompt)
             }
         };
-        hash_key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes()], &prompt)
+        hash_key(&[mark.provider.as_bytes(), mark.model.as_bytes(), mark.server.as_bytes()], &prompt)
     }
 
-    /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, server, exact
-    /// prompt and everything that the question holds, in hex; only not of the moment, nor of an earlier answer's faults.
+    /// The cache key of a task's evidence for this clerk, as SHA-256 in hex.
+    ///
+    /// It covers provider, model, server, exact prompt and the whole question, except for the moment and the complaint
+    /// about an earlier answer.
     #[must_use]
     pub fn evidence_key(&self, question: &ClerkQuestion) -> String {
         let first = ClerkQuestion { complaint: None, ..question.clone() };
-        let (by, prompt) = self.judge_prompt(&first);
-        hash_key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes(), &prompt], &first.evidence_bytes())
+        let (mark, prompt) = self.judge_prompt(&first);
+        let head = [mark.provider.as_bytes(), mark.model.as_bytes(), mark.server.as_bytes(), &prompt];
+        hash_key(&head, &first.evidence_bytes())
     }
 
-    /// Whether an answer was given to exactly what this clerk would send about a task: another process of
-    /// the fleet may have another clerk.
+    /// Reports whether an answer was given to exactly what this clerk would send about a task.
+    ///
+    /// Another process of the fleet may have another clerk.
     #[must_use]
     pub fn would_ask_the_same(&self, question: &ClerkQuestion, answered: &ClerkMark) -> bool {
         let (ours, _) = self.judge_prompt(question);
-        let same =
+        let identity =
             |mark: &ClerkMark| [&mark.provider, &mark.model, &mark.server, &mark.prompt_sha256].map(String::clone);
-        same(&ours) == same(answered)
+        identity(&ours) == identity(answered)
     }
 
-    /// What would be sent about a task, and the mark that its answer would bear.
+    /// The prompt that would be sent about a task, and the mark of its answer.
     fn judge_prompt(&self, question: &ClerkQuestion) -> (ClerkMark, Vec<u8>) {
         match self {
             Self::Rules(rules) => {
@@ -123,7 +126,7 @@ impl Clerk {
     }
 }
 
-/// Each part of the head with its length, so that no two heads read alike.
+/// Hashes each part of the head with its length, so that no two heads give the same bytes.
 fn hash_key(head: &[&[u8]], rest: &[u8]) -> String {
     let mut bytes = Vec::new();
     for part in head {

@@ -1,7 +1,7 @@
-//! Asking the clerk: the one activity that may leave the machine.
+//! Asks the clerk about a task: the only activity of a tick that may leave the machine.
 //!
-//! It takes a reservation and a question and gives back a value whatever happens; it holds no
-//! tool that writes anything.
+//! It takes a reservation and a question, and returns a value however the call ends. It must not write anything, and
+//! has nothing to write with.
 
 use crate::failure::retryable_failure;
 use crate::steward::clerks::Clerk;
@@ -14,7 +14,7 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
 use tracing::Instrument;
 
-/// How often the server is told that a call is still under way: 3 s, well within its patience.
+/// How often a heartbeat says that a call is still under way: 3 s, well within the heartbeat timeout.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
 /// The clerk of this process. Cheap to clone.
@@ -24,7 +24,7 @@ pub struct ClerkWorker {
 }
 
 impl ClerkWorker {
-    /// Seats a clerk.
+    /// Creates the worker of this clerk.
     #[must_use]
     pub fn new(clerk: Clerk) -> Self {
         Self { clerk: Arc::new(clerk) }
@@ -34,9 +34,9 @@ impl ClerkWorker {
 #[activities]
 impl ClerkWorker {
     #[activity(definition = steward_workflows::activities::Judge)]
-    pub async fn judge(self: Arc<Self>, ctx: ActivityContext, ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
+    pub async fn judge(self: Arc<Self>, ctx: ActivityContext, input: JudgeInput) -> Result<ClerkReply, ActivityError> {
         let span = tracing::info_span!("clerk call");
-        let reply = self.clerk.ask(&ask.reservation, &ask.question).instrument(span);
+        let reply = self.clerk.ask(&input.reservation, &input.question).instrument(span);
         tokio::select! {
             reply = reply => Ok(reply),
             failed = keep_alive(&ctx) => Err(failed),
@@ -44,7 +44,7 @@ impl ClerkWorker {
     }
 }
 
-/// Never ends while the server can be told, so that a worker that died is noticed within seconds.
+/// Sends heartbeats, so that a dead worker is noticed within seconds. Ends only when a heartbeat fails.
 pub(crate) async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
@@ -54,8 +54,9 @@ pub(crate) async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
     }
 }
 
-/// Works while the server is told of it, and no longer than it wants to hear of it: work that timed out, or whose
-/// worker ends, is let go at its next pause, so that nothing of it goes on unseen.
+/// Runs work with heartbeats until the server cancels it.
+///
+/// Work that timed out, or whose worker ends, is dropped at its next await, so that none of it goes on unseen.
 pub(crate) async fn run_until_cancelled<T>(
     ctx: &ActivityContext,
     work: impl Future<Output = Result<T, ActivityError>>,
@@ -63,6 +64,8 @@ pub(crate) async fn run_until_cancelled<T>(
     tokio::select! {
         done = work => done,
         failed = keep_alive(ctx) => Err(failed),
-        () = ctx.cancelled() => Err(retryable_failure(std::io::Error::other("given up: it took too long, or the worker ends"))),
+        () = ctx.cancelled() => {
+            Err(retryable_failure(std::io::Error::other("cancelled: it took too long, or the worker is ending")))
+        }
     }
 }

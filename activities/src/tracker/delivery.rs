@@ -1,10 +1,10 @@
-//! One delivery, step by step, so that it may be cut short anywhere and taken up again.
+//! Performs one delivery in steps, so that it can be interrupted anywhere and continued later.
 //!
-//! The comment is named by the action, so a second one is found to be there. What the issue's state was
-//! and what it shall be is durable before it is moved; so the issue itself tells afterwards whether that
-//! happened. An issue that is in neither of the two states was moved by a person: it stays, and the
-//! record says so. The way back looks at what is there in the same way. That an issue is not there is
-//! believed where its project is: a wrong address or a proxy answers 404 to everything.
+//! The comment is named by the action, so an earlier one is found. The old and the new state of the issue are durable
+//! before the issue is moved, so the issue itself shows afterwards whether the move happened. An issue in neither of
+//! the two states was moved by a person. It must stay there, and the record says so. A revert checks what is there in
+//! the same way. A missing issue is believed only if its project exists, because a wrong address or a proxy answers
+//! 404 to everything.
 
 use super::DeliveryJob;
 use super::TrackerDispatcher;
@@ -20,15 +20,15 @@ use temporalio_common::ActivityError;
 
 const NO_SUCH_ISSUE: &str = "the issue is not there any more";
 const TOO_MANY: &str = "our comment, if it was made, is not among the newest 1,000 of the issue, so it was not removed";
+/// This text is compared with the reasons of earlier records, so it must not change.
 const ANOTHER_ISSUE: &str = "the task names another issue now";
-/// How long a request may go on there after we have stopped waiting for its answer: 60 s, longer than web
-/// servers let one run.
-const LATE: TimeDelta = TimeDelta::seconds(60);
+/// How long a request may still run at the tracker after our time-out: 60 s, longer than web servers allow.
+const LATE_REQUEST: TimeDelta = TimeDelta::seconds(60);
 
-/// What came of some steps, if the vault could be written.
+/// The result of some steps. The outer error means that the vault could not be read or written.
 type DeliveryStep<T> = Result<Result<T, PlaneError>, ActivityError>;
 
-/// What was made for an action, as far as it is known.
+/// What was made at the tracker for an action, as far as it is known.
 struct DeliveryTrace {
     comment: Option<TrackerId>,
     asked_at: Option<DateTime<Utc>>,
@@ -36,20 +36,20 @@ struct DeliveryTrace {
     to: Option<TrackerId>,
 }
 
-/// Goes on with the value, or ends the step with its trouble.
-macro_rules! went {
+/// Continues with the value, or ends the step with its error.
+macro_rules! try_step {
     ($step:expr) => {
         match $step {
             Ok(value) => value,
-            Err(trouble) => return Ok(Err(trouble)),
+            Err(error) => return Ok(Err(error)),
         }
     };
 }
 
 impl TrackerDispatcher {
-    /// Does what the record owes; `ahead` where something else is owed to the issue before.
+    /// Delivers or reverts what the record owes. `ahead` means that an earlier debt to the issue must come first.
     pub(super) async fn deliver_or_revert(&self, job: &DeliveryJob, ahead: bool) -> DeliveryStep<PlaneAction> {
-        let first = || Err(PlaneError::Passing("has to be told something earlier about this issue first".into()));
+        let must_wait = || Err(PlaneError::Passing("must first get an earlier update of this issue".into()));
         match &job.record.plane_action {
             Some(PlaneAction::Owed { issue, group }) if !ahead => self.make_delivery(job, issue, *group).await,
             Some(PlaneAction::RevertOwed { issue, of }) => match self.find_delivery_trace(of).await? {
@@ -62,10 +62,10 @@ impl TrackerDispatcher {
                     };
                     Ok(Ok(nothing))
                 }
-                Some(made) if !ahead => Ok(self.revert_delivery((issue, of), made).await),
-                Some(_) => Ok(first()),
+                Some(trace) if !ahead => Ok(self.revert_delivery(issue, of, trace).await),
+                Some(_) => Ok(must_wait()),
             },
-            _ => Ok(first()),
+            _ => Ok(must_wait()),
         }
     }
 
@@ -81,16 +81,16 @@ impl TrackerDispatcher {
             return given_up(ANOTHER_ISSUE);
         }
         let mut progress = job.progress.clone();
-        let seen = plane.read_issue_state(issue).await;
-        if matches!(seen, Err(PlaneError::Missing)) && job.has_failed_for_long() {
-            went!(plane.read_project_states(&issue.project).await);
+        let found_state = plane.read_issue_state(issue).await;
+        if matches!(found_state, Err(PlaneError::Missing)) && job.has_failed_for_long() {
+            try_step!(plane.read_project_states(&issue.project).await);
             return given_up(NO_SUCH_ISSUE);
         }
-        went!(seen);
-        let states = went!(plane.read_project_states(&issue.project).await);
-        let comment = went!(self.ensure_comment(job, issue, &mut progress).await?);
-        // Asked again: a person may have moved it since.
-        let now = went!(plane.read_issue_state(issue).await);
+        try_step!(found_state);
+        let states = try_step!(plane.read_project_states(&issue.project).await);
+        let comment = try_step!(self.ensure_comment(job, issue, &mut progress).await?);
+        // The state is read again, because a person may have moved the issue since.
+        let now = try_step!(plane.read_issue_state(issue).await);
         let made = |from_state, to_state, left: Option<&str>| {
             let left = left.map(str::to_owned);
             Ok(Ok(PlaneAction::Made { issue: issue.clone(), comment: comment.clone(), from_state, to_state, left }))
@@ -111,17 +111,17 @@ impl TrackerDispatcher {
         };
         (progress.from, progress.to) = (now.clone(), Some(to.clone()));
         self.record_progress(id, &progress).await?;
-        went!(plane.move_issue(issue, to).await);
+        try_step!(plane.move_issue(issue, to).await);
         crash::die_if_armed("after-transition");
         made(now, Some(to.clone()), None)
     }
 
-    /// Whether the task names another issue by now than its record does.
+    /// Reports whether the task names another issue now than its record does.
     async fn has_changed_issue(&self, job: &DeliveryJob, issue: &TrackerIssue) -> Result<bool, ActivityError> {
         let (target, issue) = (job.record.draft.target.clone(), issue.clone());
-        self.run_with_writer(move |keeper| {
-            let Ok(task) = keeper.root().read_file(&target) else { return Ok(false) };
-            let default = keeper.tracker_site().and_then(|site| site.project.as_ref());
+        self.run_with_writer(move |writer| {
+            let Ok(task) = writer.root().read_file(&target) else { return Ok(false) };
+            let default = writer.tracker_site().and_then(|site| site.project.as_ref());
             let named =
                 frontmatter::read_document(&task.bytes).ok().and_then(|d| tracker::read_issue(d.fields(), default));
             Ok(matches!(named, Some(Ok(named)) if named != issue))
@@ -129,8 +129,10 @@ impl TrackerDispatcher {
         .await
     }
 
-    /// Our comment on the issue, made once. One that was asked for without a clear answer is looked for, and
-    /// asked for again only when it can come no more.
+    /// Ensures that our comment is on the issue once.
+    ///
+    /// If an earlier request got no clear answer, the comment is searched first. It is requested again only when the
+    /// earlier request can no longer create it.
     async fn ensure_comment(
         &self,
         job: &DeliveryJob,
@@ -141,22 +143,22 @@ impl TrackerDispatcher {
         if let Some(comment) = progress.comment.clone() {
             return Ok(Ok(comment));
         }
-        let there = match progress.asked_at {
-            Some(_) => went!(plane.find_comment(issue, id).await),
+        let found = match progress.asked_at {
+            Some(_) => try_step!(plane.find_comment(issue, id).await),
             None => CommentSearch::Nothing,
         };
-        let comment = match (there, late_comment_wait(progress.asked_at)) {
+        let comment = match (found, late_comment_wait(progress.asked_at)) {
             (CommentSearch::Found(comment), _) => comment,
-            (CommentSearch::Nothing | CommentSearch::TooMany, Some(trouble)) => return Ok(Err(trouble)),
+            (CommentSearch::Nothing | CommentSearch::TooMany, Some(error)) => return Ok(Err(error)),
             (CommentSearch::Nothing | CommentSearch::TooMany, None) => {
                 (progress.begun, progress.asked_at) = (true, Some(Utc::now()));
                 self.record_progress(id, progress).await?;
-                let asked = plane.post_comment(issue, id, &render_comment(&job.record)).await;
-                if !matches!(asked, Ok(_) | Err(PlaneError::Passing(_))) {
+                let posted = plane.post_comment(issue, id, &render_comment(&job.record)).await;
+                if !matches!(posted, Ok(_) | Err(PlaneError::Passing(_))) {
                     progress.asked_at = None;
                     self.record_progress(id, progress).await?;
                 }
-                went!(asked)
+                try_step!(posted)
             }
         };
         crash::die_if_armed("after-comment");
@@ -165,12 +167,12 @@ impl TrackerDispatcher {
         Ok(Ok(comment))
     }
 
-    /// What was made for an action, or may have been; `None` where nothing was ever sent.
+    /// Finds what was made for an action, or may have been; `None` if nothing was ever sent.
     async fn find_delivery_trace(&self, of: &ActionId) -> Result<Option<DeliveryTrace>, ActivityError> {
         let Some(undone) = self.find_record(of).await? else { return Ok(None) };
         let id = of.clone();
-        self.run_with_writer(move |keeper| {
-            let root = keeper.root();
+        self.run_with_writer(move |writer| {
+            let root = writer.root();
             match outbox::find_follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action) {
                 Some(PlaneAction::Made { comment, from_state: from, to_state: to, .. }) => {
                     return Ok(Some(DeliveryTrace { comment: Some(comment), asked_at: None, from, to }));
@@ -178,14 +180,14 @@ impl TrackerDispatcher {
                 Some(PlaneAction::GivenUp { reason, .. }) if reason == ANOTHER_ISSUE => return Ok(None),
                 _ => {}
             }
-            let tried = outbox::find_follower(root, &undone, ActionKind::TrackFailed)?;
+            let failure = outbox::find_follower(root, &undone, ActionKind::TrackFailed)?;
             Ok(match outbox::read_delivery_progress(root, &id)? {
                 Some(DeliveryProgress { begun: true, from, to, comment, asked_at, .. }) => {
                     Some(DeliveryTrace { comment, asked_at, from, to })
                 }
                 Some(_) => None,
-                // The note of how far it came is lost, so the tracker is asked.
-                None => tried.map(|(_, failed)| DeliveryTrace {
+                // The progress file is lost, so the tracker is asked.
+                None => failure.map(|(_, failed)| DeliveryTrace {
                     comment: None,
                     asked_at: Some(failed.draft.timestamp),
                     from: None,
@@ -198,8 +200,9 @@ impl TrackerDispatcher {
 
     async fn revert_delivery(
         &self,
-        (issue, of): (&TrackerIssue, &ActionId),
-        made: DeliveryTrace,
+        issue: &TrackerIssue,
+        of: &ActionId,
+        trace: DeliveryTrace,
     ) -> Result<PlaneAction, PlaneError> {
         let plane = &self.plane;
         let reverted = |comment_removed, state_restored, left: Vec<String>| PlaneAction::Reverted {
@@ -208,7 +211,7 @@ impl TrackerDispatcher {
             state_restored,
             left: (!left.is_empty()).then(|| left.join("; ")),
         };
-        // Asked first, so that a refusal below is one of that step alone.
+        // The state is read first, so that a refusal below concerns that step alone.
         let now = match plane.read_issue_state(issue).await {
             Err(PlaneError::Missing) => {
                 plane.read_project_states(&issue.project).await?;
@@ -217,11 +220,11 @@ impl TrackerDispatcher {
             now => now?,
         };
         let mut left = Vec::new();
-        let comment = match made.comment {
+        let comment = match trace.comment {
             Some(comment) => Some(comment),
-            None => match (plane.find_comment(issue, of).await?, late_comment_wait(made.asked_at)) {
+            None => match (plane.find_comment(issue, of).await?, late_comment_wait(trace.asked_at)) {
                 (CommentSearch::Found(comment), _) => Some(comment),
-                (CommentSearch::Nothing | CommentSearch::TooMany, Some(trouble)) => return Err(trouble),
+                (CommentSearch::Nothing | CommentSearch::TooMany, Some(error)) => return Err(error),
                 (CommentSearch::Nothing, None) => None,
                 (CommentSearch::TooMany, None) => {
                     left.push(TOO_MANY.into());
@@ -236,12 +239,12 @@ impl TrackerDispatcher {
                 Err(PlaneError::Refused(code)) => {
                     left.push(format!("the comment stays, its removal was refused ({code})"))
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
             crash::die_if_armed("after-uncomment");
         }
         let mut restored = false;
-        match (made.from, made.to) {
+        match (trace.from, trace.to) {
             (_, None) => {}
             (from, Some(_)) if now == from => restored = true,
             (None, Some(_)) => left.push("the issue had no state before, so it stays where it is".into()),
@@ -257,12 +260,12 @@ impl TrackerDispatcher {
 
     async fn record_progress(&self, of: &ActionId, progress: &DeliveryProgress) -> Result<(), ActivityError> {
         let (of, progress) = (of.clone(), progress.clone());
-        self.run_with_writer(move |keeper| keeper.write_delivery_progress(&of, &progress)).await
+        self.run_with_writer(move |writer| writer.write_delivery_progress(&of, &progress)).await
     }
 }
 
-/// What to wait for while a comment may still come to be.
+/// The wait while an earlier request may still create the comment.
 fn late_comment_wait(asked_at: Option<DateTime<Utc>>) -> Option<PlaneError> {
-    let left = (asked_at? + LATE - Utc::now()).min(LATE).num_milliseconds();
+    let left = (asked_at? + LATE_REQUEST - Utc::now()).min(LATE_REQUEST).num_milliseconds();
     u64::try_from(left).ok().filter(|left| *left > 0).map(|left| PlaneError::Unsure(left.div_ceil(1_000)))
 }

@@ -1,9 +1,9 @@
-//! The tracker's port: what is asked of Plane, by its published REST API, version 1.
+//! The client of the tracker Plane, by version 1 of its published REST API.
 //!
-//! One call is one HTTP request: no retry, no redirect, no proxy from the environment. What comes back is
-//! untrusted: bodies are bounded, ids must be UUIDs, and no word of it leaves this module but into
-//! the log. At most 60 requests begin in any minute, Plane's limit for a key; a 429 or a limit that is used up
-//! keeps everything back until the time it says. Whether something is owed is not decided here.
+//! One call is one HTTP request: no retry, no redirect, no proxy from the environment. The response is untrusted:
+//! bodies are bounded, ids must be UUIDs, and text of the response must not leave this module but into the log. At
+//! most 60 requests begin in any minute, which is Plane's limit for a key. After a 429 or a spent limit, no request is
+//! sent until the time that the response names. Nothing here decides whether something is owed.
 
 mod wire;
 
@@ -25,59 +25,59 @@ use steward_domain::action::plan::ActionId;
 use steward_domain::steward::guard::parse_retry_after;
 use steward_domain::tracker::{EXTERNAL_SOURCE, TrackerId, TrackerIssue};
 
-/// From connecting to the last byte: 10 s, so that a delivery of some requests ends within its time.
+/// Longest time from connecting to the last byte: 10 s, so that a delivery of some requests ends within its time.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest body that is read, 1 MiB: a hundred comments without their texts have a few kilobytes.
+/// Largest body that is read: 1 MiB. A hundred comments without their texts have a few kilobytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// With [`BURST`] it makes 60 in any minute.
+/// Requests a minute: 50. With [`BURST`] that allows 60 in any minute.
 const PER_MINUTE: NonZeroU32 = NonZeroU32::new(50).expect("50 is not zero");
 const BURST: NonZeroU32 = NonZeroU32::new(10).expect("10 is not zero");
-/// Longest wait for a turn, in seconds.
-const LONGEST_TURN: u64 = 10;
-/// The wait after a 429 that says no time, in seconds: Plane counts by the minute.
-const UNSAID_WAIT: u64 = 60;
-/// The longest wait that is believed, in seconds: an hour.
+/// Longest wait for the rate limit, in seconds: 10.
+const MAX_RATE_WAIT: u64 = 10;
+/// The wait after a 429 that names no time, in seconds: 60, because Plane counts by the minute.
+const DEFAULT_WAIT: u64 = 60;
+/// The longest wait that is accepted, in seconds: 1 h.
 const LONGEST_WAIT: u64 = 3_600;
-/// Most pages of comments that are looked through for one of ours: 1,000 comments, the newest first.
+/// Most pages of comments that are searched for one of ours: 10, which is 1,000 comments, the newest first.
 const MAX_PAGES: usize = 10;
-/// Longest word of Plane's in the log, in characters.
-const MAX_SAID_CHARS: usize = 200;
+/// Longest excerpt of a response in the log, in characters: 200.
+const MAX_EXCERPT_CHARS: usize = 200;
 
-/// Why a call did not do what was asked. The words are ours.
+/// Why a call failed. The texts are ours and hold nothing of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlaneError {
-    /// Nothing may be sent for so many seconds.
+    /// Nothing may be sent for this many seconds.
     Wait(u64),
-    /// An earlier request may still be under way there for so many seconds.
+    /// An earlier request may still be running at the tracker for this many seconds.
     Unsure(u64),
-    /// It may go away by itself.
+    /// The failure may pass by itself.
     Passing(String),
     /// A person must do something.
     Lasting(String),
-    /// There is no such thing.
+    /// The issue, project or comment does not exist.
     Missing,
-    /// What was asked may not be done with it.
+    /// The request was refused with this status.
     Refused(u16),
 }
 
-/// What a search for a comment of ours came to.
+/// The result of a search for our comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommentSearch {
     Found(TrackerId),
     Nothing,
-    /// There are more comments than are looked through.
+    /// There are more comments than are searched.
     TooMany,
 }
 
-/// Plane, at one workspace.
+/// A client for one workspace of Plane.
 #[derive(Debug)]
 pub struct PlaneClient {
     config: TrackerConfig,
     endpoint: Url,
     key: Secret,
     client: Client,
-    pace: DefaultDirectRateLimiter,
-    /// Nothing is sent before.
+    rate_limiter: DefaultDirectRateLimiter,
+    /// Nothing is sent before this time.
     quiet_until: Mutex<Option<Instant>>,
 }
 
@@ -85,13 +85,13 @@ impl PlaneClient {
     /// Reads the key and builds the HTTP client. Sends nothing.
     ///
     /// # Errors
-    /// A message that names the setting and the mend; never the key.
+    /// A message that names the setting and the fix, never the key.
     pub fn new(config: &TrackerConfig) -> Result<Self, String> {
         let (endpoint, key) = (config.endpoint_url()?, config.read_key()?);
         let unusable = "the tracker's key has characters that cannot be sent, such as a line break: set it again";
         let mut value = HeaderValue::from_str(key.expose()).map_err(|_| unusable)?;
         value.set_sensitive(true);
-        // Fails when one is installed already, which is as good.
+        // This fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .default_headers(HeaderMap::from_iter([(HeaderName::from_static("x-api-key"), value)]))
@@ -103,43 +103,43 @@ impl PlaneClient {
             .no_proxy()
             .build()
             .map_err(|e| format!("failed to set up the tracker's HTTP client: {}", e.without_url()))?;
-        let pace = RateLimiter::direct(Quota::per_minute(PER_MINUTE).allow_burst(BURST));
-        Ok(Self { config: config.clone(), endpoint, key, client, pace, quiet_until: Mutex::default() })
+        let rate_limiter = RateLimiter::direct(Quota::per_minute(PER_MINUTE).allow_burst(BURST));
+        Ok(Self { config: config.clone(), endpoint, key, client, rate_limiter, quiet_until: Mutex::default() })
     }
 
-    /// Whether the key is taken and the default project, if one is set, may be seen.
+    /// Checks that the key is accepted, and that it may read the default project if one is set.
     ///
     /// # Errors
-    /// What is wrong, with the mend.
+    /// A message that names the failure and the fix.
     pub async fn check_access(&self) -> Result<(), String> {
-        let asked = match &self.config.project {
+        let checked = match &self.config.project {
             Some(project) => self.read_project_states(project).await.map(drop),
             None => self.send_checked(Method::GET, &["users", "me"], &[], None).await.map(drop),
         };
-        asked.map_err(|trouble| self.describe_error(&trouble))
+        checked.map_err(|error| self.describe_error(&error))
     }
 
-    /// The issue's state; `None` where it has none.
+    /// Reads the issue's state; `None` if it has none.
     pub(super) async fn read_issue_state(&self, issue: &TrackerIssue) -> Result<Option<TrackerId>, PlaneError> {
         let path = self.issue_path(issue, &[]);
         let response = self.send_checked(Method::GET, &path, &[("fields", "id,state")], None).await?;
         Ok(self.read_json::<WorkItem>(response).await?.state)
     }
 
-    /// The project's states.
+    /// Reads the states of a project.
     pub(super) async fn read_project_states(&self, project: &TrackerId) -> Result<ProjectStates, PlaneError> {
         let path = ["workspaces", &self.config.workspace, "projects", project.as_str(), "states"];
         let response = self.send_checked(Method::GET, &path, &[], None).await?;
         Ok(ProjectStates(self.read_json::<PlanePage<PlaneState>>(response).await?.results))
     }
 
-    /// Moves the issue.
+    /// Moves an issue to another state.
     pub(super) async fn move_issue(&self, issue: &TrackerIssue, state: &TrackerId) -> Result<(), PlaneError> {
         let body = json!({"state": state});
         self.send_checked(Method::PATCH, &self.issue_path(issue, &[]), &[], Some(body)).await.map(drop)
     }
 
-    /// Comments on the issue, once for an action: a second time its comment is found.
+    /// Comments on an issue, once for an action: a second call finds the comment of the first.
     pub(super) async fn post_comment(
         &self,
         issue: &TrackerIssue,
@@ -149,24 +149,24 @@ impl PlaneClient {
         let body = json!({"comment_html": html, "external_source": EXTERNAL_SOURCE, "external_id": of});
         let path = self.issue_path(issue, &["comments"]);
         let response = self.send_request(Method::POST, &path, &[], Some(body)).await?;
-        let taken = response.status() == StatusCode::CONFLICT;
-        let response = if taken { response } else { self.check_status(response).await? };
-        let named = self.read_json::<CreatedComment>(response).await?.id;
-        if !taken {
-            return Ok(named);
+        let exists = response.status() == StatusCode::CONFLICT;
+        let response = if exists { response } else { self.check_status(response).await? };
+        let comment_id = self.read_json::<CreatedComment>(response).await?.id;
+        if !exists {
+            return Ok(comment_id);
         }
-        // Known in the whole project: another vault may have told it of another issue.
+        // The id is unique in the whole project: another vault may have used it on another issue.
         match self.find_comment(issue, of).await? {
             CommentSearch::Found(comment) => Ok(comment),
-            CommentSearch::TooMany => Ok(named),
+            CommentSearch::TooMany => Ok(comment_id),
             CommentSearch::Nothing => Err(PlaneError::Lasting(format!(
                 "has the comment of action {of} on another issue of this project: another vault shares the project, \
-                 so comment on this issue by hand, or give each vault its own"
+                 so comment on this issue by hand, or give each vault a project of its own"
             ))),
         }
     }
 
-    /// The comment of an action on its issue.
+    /// Searches the comment of an action on its issue, the newest 1,000 comments at most.
     pub(super) async fn find_comment(&self, issue: &TrackerIssue, of: &ActionId) -> Result<CommentSearch, PlaneError> {
         let path = self.issue_path(issue, &["comments"]);
         let mut cursor = String::from("100:0:0");
@@ -188,22 +188,22 @@ impl PlaneClient {
         Ok(CommentSearch::TooMany)
     }
 
-    /// Removes a comment; one that is gone is as good.
+    /// Removes a comment. A comment that is already gone is no error.
     pub(super) async fn remove_comment(&self, issue: &TrackerIssue, comment: &TrackerId) -> Result<(), PlaneError> {
         let path = self.issue_path(issue, &["comments", comment.as_str()]);
         match self.send_checked(Method::DELETE, &path, &[], None).await {
             Ok(_) | Err(PlaneError::Missing) => Ok(()),
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         }
     }
 
-    /// Trouble as a person should read it.
-    pub(super) fn describe_error(&self, trouble: &PlaneError) -> String {
+    /// Describes an error for a person.
+    pub(super) fn describe_error(&self, error: &PlaneError) -> String {
         let at = &self.config.base_url;
-        match trouble {
-            PlaneError::Wait(seconds) => format!("{at} asks to wait {seconds} s"),
+        match error {
+            PlaneError::Wait(seconds) => format!("{at} asks Steward to wait {seconds} s"),
             PlaneError::Unsure(seconds) => {
-                format!("{at} may still be at work on the comment: looked at again in {seconds} s")
+                format!("{at} may still be creating the comment; Steward checks again in {seconds} s")
             }
             PlaneError::Passing(why) | PlaneError::Lasting(why) => format!("{at} {why}"),
             PlaneError::Missing => {
@@ -211,10 +211,10 @@ impl PlaneClient {
             }
             PlaneError::Refused(code @ (401 | 403)) => {
                 format!(
-                    "{at} refused the key, or what it may do ({code}): check the key and that its owner is in the project"
+                    "{at} refused the key or its rights ({code}): check the key, and that its owner is in the project"
                 )
             }
-            PlaneError::Refused(code) => format!("{at} refused the request ({code}); the log has its words"),
+            PlaneError::Refused(code) => format!("{at} refused the request ({code}); the log has the response"),
         }
     }
 
@@ -224,7 +224,7 @@ impl PlaneClient {
         issue.into_iter().chain(more.iter().copied()).collect()
     }
 
-    /// Sends one request whose answer must be a success.
+    /// Sends one request, and fails unless its response is a success.
     async fn send_checked(
         &self,
         method: Method,
@@ -246,7 +246,7 @@ impl PlaneClient {
         self.wait_for_turn().await?;
         let mut url = self.endpoint.clone();
         url.path_segments_mut()
-            .map_err(|()| PlaneError::Lasting("is no address that can be asked".into()))?
+            .map_err(|()| PlaneError::Lasting("is not a usable address".into()))?
             .pop_if_empty()
             .extend(["api", "v1"])
             .extend(path)
@@ -263,32 +263,32 @@ impl PlaneClient {
         Ok(response)
     }
 
-    /// Waits for a turn, a bounded while.
+    /// Waits for the rate limit, for a limited time.
     async fn wait_for_turn(&self) -> Result<(), PlaneError> {
         if let Some(seconds) = self.quiet_seconds() {
             return Err(PlaneError::Wait(seconds));
         }
-        let turn = tokio::time::timeout(Duration::from_secs(LONGEST_TURN), self.pace.until_ready());
-        turn.await.map_err(|_| PlaneError::Wait(LONGEST_TURN))
+        let ready = tokio::time::timeout(Duration::from_secs(MAX_RATE_WAIT), self.rate_limiter.until_ready());
+        ready.await.map_err(|_| PlaneError::Wait(MAX_RATE_WAIT))
     }
 
-    /// Seconds for which nothing may be sent.
+    /// For how many seconds nothing may be sent; `None` if requests may be sent.
     pub(super) fn quiet_seconds(&self) -> Option<u64> {
         let until = *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until?.checked_duration_since(Instant::now())?;
         Some(left.as_secs() + 1)
     }
 
-    /// Keeps quiet for as long as the answer asks for.
+    /// Records for how long the response asks to send nothing.
     fn record_rate_limit(&self, headers: &HeaderMap, status: StatusCode) {
         let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
         let now = Utc::now();
         let seconds = if status == StatusCode::TOO_MANY_REQUESTS {
-            let said = header(RETRY_AFTER.as_str()).and_then(|text| parse_retry_after(text, now));
-            said.map_or(UNSAID_WAIT, |wait| wait.as_secs().saturating_add(1))
+            let retry_after = header(RETRY_AFTER.as_str()).and_then(|text| parse_retry_after(text, now));
+            retry_after.map_or(DEFAULT_WAIT, |wait| wait.as_secs().saturating_add(1))
         } else if header("x-ratelimit-remaining") == Some("0") {
             let reset = header("x-ratelimit-reset").and_then(|text| text.parse::<i64>().ok());
-            reset.and_then(|at| u64::try_from(at - now.timestamp()).ok()).unwrap_or(UNSAID_WAIT).min(UNSAID_WAIT)
+            reset.and_then(|at| u64::try_from(at - now.timestamp()).ok()).unwrap_or(DEFAULT_WAIT).min(DEFAULT_WAIT)
         } else {
             return;
         };
@@ -298,28 +298,28 @@ impl PlaneClient {
 
     async fn check_status(&self, response: Response) -> Result<Response, PlaneError> {
         let status = response.status();
-        let trouble = match status.as_u16() {
+        let error = match status.as_u16() {
             200..=299 => return Ok(response),
-            429 => return Err(PlaneError::Wait(self.quiet_seconds().unwrap_or(UNSAID_WAIT))),
+            429 => return Err(PlaneError::Wait(self.quiet_seconds().unwrap_or(DEFAULT_WAIT))),
             404 => PlaneError::Missing,
-            300..=399 => PlaneError::Lasting("redirects elsewhere: set tracker.base_url to where it really is".into()),
+            300..=399 => PlaneError::Lasting("redirects: set tracker.base_url to its final address".into()),
             code @ 400..=499 => PlaneError::Refused(code),
-            code => PlaneError::Passing(format!("is in trouble ({code})")),
+            code => PlaneError::Passing(format!("failed ({code})")),
         };
-        let said = self.read_body(response).await.unwrap_or_default();
+        let body = self.read_body(response).await.unwrap_or_default();
         tracing::warn!(
             status = status.as_u16(),
-            said = self.redact_excerpt(&said),
-            "the tracker did not take a request"
+            response = self.redact_excerpt(&body),
+            "the tracker refused a request"
         );
-        Err(trouble)
+        Err(error)
     }
 
     async fn read_json<T: DeserializeOwned>(&self, response: Response) -> Result<T, PlaneError> {
         let body = self.read_body(response).await?;
         serde_json::from_slice(&body).map_err(|_| {
-            tracing::warn!(said = self.redact_excerpt(&body), "the tracker's answer is not of its published form");
-            PlaneError::Passing("answered something that is not of Plane's published form".into())
+            tracing::warn!(response = self.redact_excerpt(&body), "the tracker's answer is not in its published form");
+            PlaneError::Passing("sent an answer that is not in Plane's published form".into())
         })
     }
 
@@ -334,10 +334,10 @@ impl PlaneClient {
         Ok(body)
     }
 
-    /// The beginning of what was said, on one line and without our key.
-    fn redact_excerpt(&self, said: &[u8]) -> String {
-        let text = self.key.redact_from(&String::from_utf8_lossy(said));
-        text.chars().take(MAX_SAID_CHARS).flat_map(char::escape_debug).collect()
+    /// The beginning of a response, on one line and without our key.
+    fn redact_excerpt(&self, body: &[u8]) -> String {
+        let text = self.key.redact_from(&String::from_utf8_lossy(body));
+        text.chars().take(MAX_EXCERPT_CHARS).flat_map(char::escape_debug).collect()
     }
 }
 
@@ -347,6 +347,6 @@ fn map_transport_error(error: &reqwest::Error) -> PlaneError {
     } else if error.is_connect() {
         "cannot be reached".into()
     } else {
-        "broke off before its answer was whole".into()
+        "broke off before its answer was complete".into()
     })
 }

@@ -1,7 +1,8 @@
-//! `[tracker]` as `steward.toml` has it: where the tracker is and where its key lies.
+//! The table `[tracker]` of `steward.toml`: the tracker's address, and the place of its API key.
 //!
-//! Reading is strict, as for streams: a key that nobody knows is an error that names it. The API key itself
-//! stands in a variable or in a file that only its owner may read, and is read when the tracker is opened.
+//! Reading is strict, as for streams: an unknown key is an error that names it. The API key itself must not be in the
+//! configuration. It is in a variable, or in a file that only its owner may read, and is read when the tracker is
+//! opened.
 
 use crate::signals::streams::read_secret;
 use crate::steward::clerks::remote::Secret;
@@ -12,19 +13,19 @@ use std::path::PathBuf;
 use steward_domain::record::path::is_slug;
 use steward_domain::tracker::TrackerId;
 
-/// Where Plane's own service answers.
+/// The address of Plane's own service.
 const PLANE_CLOUD: &str = "https://api.plane.so";
-/// Where the key lies unless something else is set.
+/// The variable of the API key by default.
 const KEY_VARIABLE: &str = "STEWARD_TRACKER_API_KEY";
 
-/// A tracker that is set, its keys checked.
+/// A configured tracker, with its keys checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrackerConfig {
     pub kind: &'static str,
-    /// Without `/api/v1`.
+    /// The address without `/api/v1`.
     pub base_url: String,
     pub workspace: String,
-    /// For tasks without a `plane_project_id`.
+    /// The project of tasks without a `plane_project_id`.
     pub project: Option<TrackerId>,
     key_env: Option<String>,
     key_file: Option<PathBuf>,
@@ -71,28 +72,28 @@ impl TrackerConfig {
         Ok(Self { kind: "plane", base_url, workspace, project, key_env: raw.key_env, key_file: raw.key_file })
     }
 
-    /// The API key.
+    /// Reads the API key.
     ///
     /// # Errors
-    /// A message that names the variable or file and the mend; never the key.
+    /// A message that names the variable or file and the fix, never the key.
     pub(super) fn read_key(&self) -> Result<Secret, String> {
         let variable = self.key_env.as_deref().or(self.key_file.is_none().then_some(KEY_VARIABLE));
         read_secret("key", variable, self.key_file.as_ref()).map_err(|e| format!("tracker.{e}"))
     }
 
-    /// Where the tracker's interface begins.
+    /// The address at which the tracker's API begins.
     pub(super) fn endpoint_url(&self) -> Result<Url, String> {
         parse_base_url(&self.base_url)
     }
 }
 
 fn parse_base_url(base_url: &str) -> Result<Url, String> {
-    let wrong =
+    let message =
         "tracker.base_url must look like `https://plane.example.org`, without user, password, `?`, `#` or `/api/v1`";
-    let url = Url::parse(base_url.trim()).map_err(|_| wrong)?;
+    let url = Url::parse(base_url.trim()).map_err(|_| message)?;
     let plain = url.username().is_empty() && url.password().is_none();
     let bare = url.query().is_none() && url.fragment().is_none() && !url.path().contains("/api/v");
-    if matches!(url.scheme(), "http" | "https") && plain && bare { Ok(url) } else { Err(wrong.into()) }
+    if matches!(url.scheme(), "http" | "https") && plain && bare { Ok(url) } else { Err(message.into()) }
 }
 
 #[cfg(test)]
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_missing_or_readable_by_others_is_refused_with_the_mend() {
+    fn a_key_that_is_missing_or_readable_by_others_is_refused_with_the_fix() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         std::fs::write(&file, "plane_api_1\n").unwrap();

@@ -1,4 +1,4 @@
-//! Deliveries to a Plane server that fails in every way it can, and the way back.
+//! Deliveries to a Plane server that fails in every possible way, and their reverts.
 
 mod crash;
 mod meanwhile;
@@ -32,22 +32,22 @@ fn run() -> WorkflowRef {
     WorkflowRef { id: "al-tracker-outbox".into(), run_id: "run".into() }
 }
 
-/// A vault, a server, and who carries from the one to the other.
+/// A vault, a server, and the dispatcher between them.
 struct Desk {
     bench: Bench,
     server: Server,
-    courier: TrackerDispatcher,
+    dispatcher: TrackerDispatcher,
 }
 
 impl Desk {
     async fn new() -> Self {
         let (bench, server) = (Bench::new(Mode::Live).await, Server::start().await);
         let plane = PlaneClient::new(&config(bench.dir.path(), &server.url)).unwrap();
-        let courier = TrackerDispatcher::new(bench.host.clone(), plane);
-        Self { bench, server, courier }
+        let dispatcher = TrackerDispatcher::new(bench.host.clone(), plane);
+        Self { bench, server, dispatcher }
     }
 
-    /// One with a live change that is owed.
+    /// Builds a vault with a live change that is owed to the tracker.
     async fn owing() -> (Self, ActionId) {
         let desk = Self::new().await;
         let action = desk.bench.changed(&ids()).await;
@@ -55,7 +55,7 @@ impl Desk {
     }
 
     async fn settle(&self, id: &ActionId) -> DeliverOutput {
-        self.courier.deliver_once(id, run()).await.unwrap()
+        self.dispatcher.deliver_once(id, run()).await.unwrap()
     }
 
     async fn undo(&self, id: &ActionId) -> ActionId {
@@ -66,7 +66,7 @@ impl Desk {
     }
 
     async fn due(&self) -> Vec<ActionId> {
-        self.courier.list_due_deliveries(50, Utc::now()).await.unwrap()
+        self.dispatcher.list_due_deliveries(50, Utc::now()).await.unwrap()
     }
 
     /// Every record, in the order of the chain.
@@ -124,7 +124,7 @@ async fn a_live_change_is_told_once_and_its_undo_takes_everything_back() {
 
     let undo = desk.undo(&action).await;
     assert!(desk.bench.task().contains("state: open"));
-    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
     assert_eq!((desk.server.comments(ISSUE), desk.server.state_of(ISSUE)), (vec![], "In Progress".into()));
     assert_eq!((desk.server.made(), desk.due().await), (1, vec![]));
     let outbox = desk.bench.dir.path().join(".steward/outbox");
@@ -148,7 +148,7 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     let (desk, action) = Desk::owing().await;
     desk.server.is_down(503);
     for _ in 0..3 {
-        assert!(failed(&desk.settle(&action).await).contains("is in trouble (503)"));
+        assert!(failed(&desk.settle(&action).await).contains("failed (503)"));
     }
     let records = desk.records();
     assert_eq!(records.len(), 2, "the change and the first failure: {records:#?}");
@@ -158,8 +158,8 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
     assert!(desk.due().await.is_empty(), "it rests");
-    assert_eq!(desk.courier.list_due_deliveries(9, next).await.unwrap(), from_ref(&action));
-    let restarted = TrackerDispatcher { tried: Arc::default(), ..desk.courier.clone() };
+    assert_eq!(desk.dispatcher.list_due_deliveries(9, next).await.unwrap(), from_ref(&action));
+    let restarted = TrackerDispatcher { tried: Arc::default(), ..desk.dispatcher.clone() };
     assert_eq!(
         restarted.list_due_deliveries(9, Utc::now()).await.unwrap(),
         from_ref(&action),
@@ -187,7 +187,7 @@ async fn an_answer_that_is_lost_doubles_nothing() {
         failed(&desk.settle(&undo).await);
         failed(&desk.settle(&undo).await);
         desk.server.works();
-        assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back", "{method}");
+        assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored", "{method}");
         assert_eq!((desk.server.comments(ISSUE), desk.server.state_of(ISSUE)), (vec![], "In Progress".into()));
         desk.holds();
     }
@@ -195,7 +195,7 @@ async fn an_answer_that_is_lost_doubles_nothing() {
 
 #[tokio::test]
 async fn a_half_made_delivery_is_taken_back_whole() {
-    // The comment was made and nobody was told; the transition was never tried.
+    // The comment was made without an answer, and the move was never tried.
     let (desk, action) = Desk::owing().await;
     desk.server.chatter(ISSUE, 150);
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::DoneBut(500)));
@@ -205,7 +205,7 @@ async fn a_half_made_delivery_is_taken_back_whole() {
     let undo = desk.undo(&action).await;
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
     assert_eq!((desk.server.comments(ISSUE).len(), desk.server.state_of(ISSUE)), (280, "In Progress".into()));
-    // The same where the note of it is lost.
+    // The same if the progress file is lost.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::DoneBut(500)));
     failed(&desk.settle(&action).await);
@@ -226,10 +226,10 @@ async fn every_way_to_fail_is_told_in_our_own_words_and_tried_again() {
         (says(403, &echo), "refused the key"),
         (says(404, &echo), "no such issue"),
         (says(400, &echo), "refused the request (400)"),
-        (says(500, &echo), "in trouble (500)"),
-        (says(301, &echo), "redirects elsewhere"),
-        (says(200, "<html>log in</html>"), "not of Plane's published form"),
-        (says(200, "{\"state\": \"../../x\"}"), "not of Plane's published form"),
+        (says(500, &echo), "failed (500)"),
+        (says(301, &echo), "redirects: set tracker.base_url"),
+        (says(200, "<html>log in</html>"), "not in Plane's published form"),
+        (says(200, "{\"state\": \"../../x\"}"), "not in Plane's published form"),
         (Fault::Endless, "more than 1048576 bytes"),
     ] {
         let (desk, action) = Desk::owing().await;
@@ -253,8 +253,8 @@ async fn a_server_that_is_silent_or_gone_holds_nobody_up_for_long() {
     desk.server.fails(|_| Some(Fault::Silent));
     assert!(failed(&desk.settle(&action).await).contains("did not answer within 10 s"));
     let gone = PlaneClient::new(&config(desk.bench.dir.path(), "http://127.0.0.1:9")).unwrap();
-    let courier = TrackerDispatcher::new(desk.bench.host.clone(), gone);
-    assert!(failed(&courier.deliver_once(&action, run()).await.unwrap()).contains("cannot be reached"));
+    let dispatcher = TrackerDispatcher::new(desk.bench.host.clone(), gone);
+    assert!(failed(&dispatcher.deliver_once(&action, run()).await.unwrap()).contains("cannot be reached"));
 }
 
 #[tokio::test]
@@ -263,12 +263,12 @@ async fn a_server_that_asks_to_wait_is_left_in_peace() {
     let wait = || vec![("retry-after", "120".to_owned())];
     desk.server.fails(move |_| Some(Fault::Says(429, wait(), String::new())));
     let DeliverOutput::Later { held: true, reason } = desk.settle(&action).await else { panic!() };
-    assert!(reason.contains("asks to wait 12"), "{reason}");
+    assert!(reason.contains("asks Steward to wait 12"), "{reason}");
     desk.server.works();
     let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!("it was asked again") };
     assert_eq!((desk.server.asked().len(), desk.due().await), (1, vec![]));
     assert_eq!(desk.records().len(), 1, "a wait is no failure");
-    // What is used up is known before it is refused.
+    // A spent limit is known before a request is refused.
     let (desk, action) = Desk::owing().await;
     desk.server.says_left(0);
     let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!() };
@@ -277,7 +277,7 @@ async fn a_server_that_asks_to_wait_is_left_in_peace() {
 
 #[tokio::test]
 async fn an_issue_that_a_person_moved_is_left_where_it_is() {
-    // Since it was told.
+    // After the delivery.
     let (desk, action) = Desk::owing().await;
     desk.settle(&action).await;
     desk.server.moves(ISSUE, "Backlog");
@@ -285,19 +285,19 @@ async fn an_issue_that_a_person_moved_is_left_where_it_is() {
     let tracked = desk.settle(&undo).await;
     assert!(came(&tracked).starts_with("comment removed: a person has moved the issue since"), "{tracked:?}");
     assert_eq!((desk.server.state_of(ISSUE), desk.last().partially_applied), ("Backlog".into(), true));
-    // While it was told.
+    // During the delivery.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "PATCH").then_some(Fault::DoneBut(500)));
     failed(&desk.settle(&action).await);
     desk.server.works();
     desk.server.moves(ISSUE, "Backlog");
     let tracked = desk.settle(&action).await;
-    assert!(came(&tracked).starts_with("comment made, state as it was: a person"), "{tracked:?}");
+    assert!(came(&tracked).starts_with("comment made, state unchanged: a person"), "{tracked:?}");
     assert_eq!(desk.server.state_of(ISSUE), "Backlog");
-    // Before: it is done there already.
+    // Before the delivery: the issue is done already.
     let (desk, action) = Desk::owing().await;
     desk.server.moves(ISSUE, "Shipped");
-    assert_eq!(came(&desk.settle(&action).await), "comment made, state as it was");
+    assert_eq!(came(&desk.settle(&action).await), "comment made, state unchanged");
     let undo = desk.undo(&action).await;
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
     assert_eq!((desk.server.state_of(ISSUE), desk.server.count("PATCH")), ("Shipped".into(), 0));
@@ -310,7 +310,7 @@ async fn what_cannot_be_taken_back_is_said() {
     let undo = desk.undo(&action).await;
     desk.server.fails(|a| (a.method == "DELETE").then(|| Fault::Says(403, Vec::new(), String::new())));
     let tracked = desk.settle(&undo).await;
-    assert!(came(&tracked).contains("state put back: the comment stays, its removal was refused (403)"), "{tracked:?}");
+    assert!(came(&tracked).contains("state restored: the comment stays, its removal was refused (403)"), "{tracked:?}");
     assert_eq!((desk.server.comments(ISSUE).len(), desk.server.state_of(ISSUE)), (1, "In Progress".into()));
     assert!(desk.last().partially_applied);
     let (desk, action) = Desk::owing().await;
@@ -336,7 +336,7 @@ async fn an_issue_that_its_project_does_not_have_is_given_up_after_a_while() {
     assert_eq!(came(&desk.settle(&action).await), "given up: the issue is not there any more");
     assert!(desk.last().partially_applied && desk.due().await.is_empty());
     let undo = desk.undo(&action).await;
-    assert_eq!(came(&desk.settle(&undo).await), "nothing taken back: the issue is not there any more");
+    assert_eq!(came(&desk.settle(&undo).await), "nothing reverted: the issue is not there any more");
     desk.holds();
 }
 
@@ -348,15 +348,15 @@ async fn a_server_that_finds_nothing_at_all_is_not_believed_that_the_issue_is_go
     desk.server.is_down(404);
     assert!(failed(&desk.settle(&undo).await).contains("404"));
     desk.server.works();
-    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
 }
 
 #[tokio::test]
 async fn an_undo_waits_for_a_delivery_that_is_under_way() {
     let (desk, action) = Desk::owing().await;
     let undo = desk.undo(&action).await;
-    // Held as a delivery would hold it that began before the undo.
-    let turn = desk.courier.lock_issue(ISSUE).await;
+    // The lock is held as by a delivery that began before the undo.
+    let turn = desk.dispatcher.lock_issue(ISSUE).await;
     let mut settling = Box::pin(desk.settle(&undo));
     assert!(futures_util::FutureExt::now_or_never(&mut settling).is_none());
     drop(turn);
@@ -410,15 +410,18 @@ async fn a_task_without_a_usable_issue_changes_all_the_same() {
 async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     let (desk, action) = Desk::owing().await;
     desk.settle(&action).await;
-    let Desk { bench, server, courier } = desk;
+    let Desk { bench, server, dispatcher } = desk;
     let Bench { dir, host, .. } = bench;
     host.index.close().await;
-    drop((courier, host));
+    drop((dispatcher, host));
     let (host, intervals) = open(dir.path(), Mode::Live, None).await;
     let bench = Bench { dir, host, intervals };
     match bench.undone(&action, "u").await {
         ResolveOutput::Refused { status: 502, message, .. } => {
-            assert!(message.contains("undone in the vault") && message.contains("no tracker is set"), "{message}");
+            assert!(
+                message.contains("undone in the vault") && message.contains("no tracker is configured any more"),
+                "{message}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -433,7 +436,7 @@ async fn a_note_that_cannot_be_read_stops_its_own_delivery_alone() {
     failed(&desk.settle(&action).await);
     std::fs::write(desk.bench.dir.path().join(format!(".steward/outbox/{action}.json")), "{").unwrap();
     assert_eq!(desk.due().await, from_ref(&action));
-    let message = format!("{:?}", desk.courier.deliver_once(&action, run()).await.unwrap_err());
+    let message = format!("{:?}", desk.dispatcher.deliver_once(&action, run()).await.unwrap_err());
     assert!(message.contains("move it away"), "{message}");
 }
 
@@ -452,7 +455,7 @@ async fn a_check_tells_whether_the_key_and_the_project_can_be_used() {
     let mut elsewhere = good.clone();
     elsewhere.project = Some(steward_domain::tracker::TrackerId::parse(&state("Done")).unwrap());
     let message = PlaneClient::new(&elsewhere).unwrap().check_access().await.unwrap_err();
-    assert!(message.contains("refused the key, or what it may do (403)"), "{message}");
+    assert!(message.contains("refused the key or its rights (403)"), "{message}");
     std::fs::write(dir.path().join("plane.key"), "wrong").unwrap();
     assert!(PlaneClient::new(&good).unwrap().check_access().await.unwrap_err().contains("(403)"));
     assert!(!format!("{:?}", PlaneClient::new(&good).unwrap()).contains("wrong"), "the key is not shown");

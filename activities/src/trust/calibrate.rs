@@ -1,9 +1,9 @@
-//! Brings the instincts in line with what the audit records say of their sources.
+//! Calibrates the instincts: writes what the audit records show about each source.
 //!
-//! The records are read through the index, the rules are [`steward_domain::trust`]'s. An instinct's numbers are the
-//! whole of what the records say, never a step more than before: doing it twice, in another order or after a
-//! loss comes to the same. What a human wrote stays: a ceiling, words, observations given in advance, to which ours
-//! are added, and the confidence from which the average starts.
+//! The records are read through the index, and the rules are those of [`steward_domain::trust`]. The numbers of an
+//! instinct are computed from all records, never from the earlier numbers. So a repeat, another order or a loss gives
+//! the same result. It must not overwrite what a person wrote: a ceiling, the text, observations given in advance (ours
+//! are added to them), and the confidence from which the average starts.
 
 use crate::failure::retryable_failure;
 use crate::vault::{VaultContext, run_blocking};
@@ -30,22 +30,22 @@ use temporalio_common::ActivityError;
 #[cfg(test)]
 mod tests;
 
-/// Longest that one call goes on beginning things: half of what a workflow gives it.
-const WORKS_FOR: Duration = Duration::from_secs(120);
-/// Instincts that are looked at, and noted, at once: a second or two of a slow disk.
+/// How long one call begins new work: 120 s, half of the time that its workflow allows.
+const WORK_TIME: Duration = Duration::from_secs(120);
+/// Instincts that are written and then indexed at once: 200, which takes a slow disk a second or two.
 const SLICE: usize = 200;
 
-/// When one call stops beginning things.
+/// When one call stops beginning new work.
 #[derive(Clone, Copy)]
 pub(crate) struct CallDeadline(Instant);
 
 impl CallDeadline {
-    /// That of a call which begins now.
+    /// The deadline of a call that begins now.
     pub(crate) fn from_now() -> Self {
-        Self(Instant::now() + WORKS_FOR)
+        Self(Instant::now() + WORK_TIME)
     }
 
-    /// Half of the time that is left.
+    /// A deadline after half of the time that is left.
     fn halve_time_left(self) -> Self {
         let now = Instant::now();
         Self(now + self.0.saturating_duration_since(now) / 2)
@@ -56,21 +56,22 @@ impl CallDeadline {
     }
 }
 
-/// First what was done by hand, then what was undone too often, then what follows for the sources.
+/// Compares proposals with changes made by hand, demotes what was undone too often, and updates the instincts.
 ///
-/// The records are folded once. Dropped at any point, it leaves what was written so far, and the next call the rest.
+/// The records are read once. If the call is dropped at any point, what it wrote stays, and the next call does the rest.
 pub(crate) async fn run_calibration(
-    host: &VaultContext,
-    deadline: impl FnOnce() -> CallDeadline,
-    (workflow, now): (WorkflowRef, DateTime<Utc>),
+    vault: &VaultContext,
+    start_deadline: impl FnOnce() -> CallDeadline,
+    workflow: WorkflowRef,
+    now: DateTime<Utc>,
 ) -> Result<CalibrateOutput, ActivityError> {
-    let _turn = host.learning.lock().await;
-    let (deadline, mut report) = (deadline(), CalibrateOutput::default());
-    compare_proposals(host, deadline.halve_time_left(), (&workflow, now), &mut report).await?;
-    report.lowered = apply_demotions(host, (&workflow, now)).await?.len() as u64;
-    let sources = host.index.compute_source_trust(now).await.map_err(retryable_failure)?;
-    record_pruned_sources(host, deadline, (&workflow, &sources), &mut report).await?;
-    write_instincts(host, deadline, sources, &mut report).await?;
+    let _guard = vault.learning.lock().await;
+    let (deadline, mut report) = (start_deadline(), CalibrateOutput::default());
+    compare_proposals(vault, deadline.halve_time_left(), &workflow, now, &mut report).await?;
+    report.lowered = apply_demotions(vault, &workflow, now).await?.len() as u64;
+    let sources = vault.index.compute_source_trust(now).await.map_err(retryable_failure)?;
+    record_pruned_sources(vault, deadline, &workflow, &sources, &mut report).await?;
+    write_instincts(vault, deadline, sources, &mut report).await?;
     if report != CalibrateOutput::default() {
         tracing::info!(
             written = report.written,
@@ -79,20 +80,21 @@ pub(crate) async fn run_calibration(
             pruned = report.pruned,
             lowered = report.lowered,
             more = report.more,
-            "trust brought in line with the records"
+            "trust calibrated from the records"
         );
     }
     Ok(report)
 }
 
-/// Files what humans did by hand about what was proposed, and which changes they wrote back.
+/// Files which proposals people made true by hand, and which changes they reverted by hand.
 async fn compare_proposals(
-    host: &VaultContext,
+    vault: &VaultContext,
     deadline: CallDeadline,
-    (workflow, now): (&WorkflowRef, DateTime<Utc>),
+    workflow: &WorkflowRef,
+    now: DateTime<Utc>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let round = host.index.next_comparison_round(now).await.map_err(retryable_failure)?;
+    let round = vault.index.next_comparison_round(now).await.map_err(retryable_failure)?;
     let mut compared = 0;
     for proposal in &round.proposals {
         if deadline.is_over() {
@@ -100,81 +102,83 @@ async fn compare_proposals(
             break;
         }
         compared += 1;
-        let (keeper, proposal, workflow) = (Arc::clone(&host.keeper), proposal.clone(), workflow.clone());
-        match run_blocking(move || keeper.file_manual_outcome(&proposal, workflow, now)).await? {
+        let (writer, proposal, workflow) = (Arc::clone(&vault.keeper), proposal.clone(), workflow.clone());
+        match run_blocking(move || writer.file_manual_outcome(&proposal, workflow, now)).await? {
             Ok(Some(receipt)) => {
                 report.by_hand += 1;
-                host.reindex_paths(&[&receipt.record]).await?;
+                vault.reindex_paths(&[&receipt.record]).await?;
             }
             Ok(None) => {}
             Err(e @ (ApplyError::Root(_) | ApplyError::Form(_) | ApplyError::Chain(_))) => {
-                tracing::warn!(error = %e, "a proposal could not be compared with its target");
+                tracing::warn!(error = %e, "failed to compare a proposal with its target");
             }
             Err(e) => return Err(retryable_failure(e)),
         }
     }
-    // Whoever is cut short before this begins the round anew.
-    host.index.finish_comparison_round(&round, compared).await.map_err(retryable_failure)
+    // A call that is interrupted before this line begins the round again.
+    vault.index.finish_comparison_round(&round, compared).await.map_err(retryable_failure)
 }
 
-/// Files that a source is taken for a stranger again, once for each time.
+/// Files a record each time that a source is pruned, which makes it an unknown source again.
 async fn record_pruned_sources(
-    host: &VaultContext,
+    vault: &VaultContext,
     deadline: CallDeadline,
-    (workflow, sources): (&WorkflowRef, &BTreeMap<String, SourceTrust>),
+    workflow: &WorkflowRef,
+    sources: &BTreeMap<String, SourceTrust>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let known = host.index.list_prune_records().await.map_err(retryable_failure)?;
+    let recorded = vault.index.list_prune_records().await.map_err(retryable_failure)?;
     for (source, trust) in sources {
         for fall in trust.moves.iter().filter(|m| m.to == ConfidenceStatus::Pruned) {
             let name = short_source_name(source, &trust.name);
             let mark =
                 TrustMark::Pruned { subject: TrustSubject::Source(source.clone()), name, confidence: fall.value };
-            let plan = mark.into_plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
+            let plan = mark.into_plan(&fall.cause, fall.at, vault.settings.policy.mode, workflow.clone());
             let plan = plan.map_err(retryable_failure)?;
-            if known.contains(plan.id().as_str()) {
+            if recorded.contains(plan.id().as_str()) {
                 continue;
             }
             if deadline.is_over() {
                 report.more = true;
                 return Ok(());
             }
-            host.file_record(plan).await?;
+            vault.file_record(plan).await?;
             report.pruned += 1;
         }
     }
     Ok(())
 }
 
-/// Lowers by a step what was undone too often; says which steps.
+/// Demotes by one step each source and class that was undone too often, and returns the demotions as text.
 pub(crate) async fn apply_demotions(
-    host: &VaultContext,
-    (workflow, now): (&WorkflowRef, DateTime<Utc>),
+    vault: &VaultContext,
+    workflow: &WorkflowRef,
+    now: DateTime<Utc>,
 ) -> Result<Vec<String>, ActivityError> {
-    let (mode, budget) = (host.settings.policy.mode, host.settings.reversal_budget);
-    // No change lands meanwhile that would not know of it.
-    let _turn = host.landing.lock().await;
-    let made = host.index.list_recent_live_changes(now).await.map_err(retryable_failure)?;
-    let caps = host.index.read_mode_caps().await.map_err(retryable_failure)?;
+    let (mode, budget) = (vault.settings.policy.mode, vault.settings.reversal_budget);
+    // A change that is applied meanwhile would not see the demotion.
+    let _guard = vault.landing.lock().await;
+    let made = vault.index.list_recent_live_changes(now).await.map_err(retryable_failure)?;
+    let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
     let mut steps = Vec::new();
     for step in find_demotions(&made, &caps, (mode, budget), now) {
-        tracing::warn!(subject = %step.mark.subject(), "one step back: {}", step.mark);
+        tracing::warn!(subject = %step.mark.subject(), "demoted: {}", step.mark);
         steps.push(step.mark.to_string());
         let plan =
-            step.mark.into_plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(retryable_failure)?;
-        host.file_record(plan).await?;
+            step.mark.into_plan(&step.cause.0, step.cause.1, mode, workflow.clone()).map_err(retryable_failure)?;
+        vault.file_record(plan).await?;
     }
     Ok(steps)
 }
 
 /// Writes the instincts that differ, a slice at a time.
 async fn write_instincts(
-    host: &VaultContext,
+    vault: &VaultContext,
     deadline: CallDeadline,
     sources: BTreeMap<String, SourceTrust>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let mut files = host.index.list_instinct_files().await.map_err(retryable_failure)?;
+    let mut files = vault.index.list_instinct_files().await.map_err(retryable_failure)?;
     let mut left = sources.into_iter().peekable();
     while left.peek().is_some() {
         if deadline.is_over() {
@@ -188,79 +192,80 @@ async fn write_instincts(
         let slice = left.by_ref().take(SLICE).map(|(source, trust)| Ok((path(&source)?, trust)));
         let slice: Vec<(RecordPath, SourceTrust)> =
             slice.collect::<Result<_, PathError>>().map_err(retryable_failure)?;
-        let keeper = Arc::clone(&host.keeper);
-        let ended = run_blocking(move || write_instinct_slice(&keeper, slice)).await?;
-        report.written += ended.written.len() as u64;
-        report.failed += ended.failed;
-        host.reindex_paths(&ended.written.iter().collect::<Vec<_>>()).await?;
-        if let Some(e) = ended.cut_short {
+        let writer = Arc::clone(&vault.keeper);
+        let outcome = run_blocking(move || write_instinct_slice(&writer, slice)).await?;
+        report.written += outcome.written.len() as u64;
+        report.failed += outcome.failed;
+        vault.reindex_paths(&outcome.written.iter().collect::<Vec<_>>()).await?;
+        if let Some(e) = outcome.interrupted_by {
             return Err(retryable_failure(e));
         }
     }
     Ok(())
 }
 
-/// What became of a slice.
+/// How the writing of one slice ended.
 #[derive(Default)]
 struct InstinctSliceOutcome {
     written: Vec<RecordPath>,
     failed: u64,
-    cut_short: Option<ApplyError>,
+    interrupted_by: Option<ApplyError>,
 }
 
-fn write_instinct_slice(keeper: &VaultWriter, slice: Vec<(RecordPath, SourceTrust)>) -> InstinctSliceOutcome {
-    let mut ended = InstinctSliceOutcome::default();
+fn write_instinct_slice(writer: &VaultWriter, slice: Vec<(RecordPath, SourceTrust)>) -> InstinctSliceOutcome {
+    let mut outcome = InstinctSliceOutcome::default();
     for (path, trust) in slice {
-        match update_instinct(keeper, &path, &trust) {
-            Ok(true) => ended.written.push(path),
+        match update_instinct(writer, &path, &trust) {
+            Ok(true) => outcome.written.push(path),
             Ok(false) => {}
-            // A file that a human broke is theirs to mend, and keeps back no other.
+            // A person broke this file and has to fix it. The other files go on.
             Err(e @ (ApplyError::Record { .. } | ApplyError::Root(_) | ApplyError::Form(_))) => {
-                tracing::warn!(instinct = %path, error = %e, "an instinct could not be written");
-                ended.failed += 1;
+                tracing::warn!(instinct = %path, error = %e, "failed to write an instinct");
+                outcome.failed += 1;
             }
             Err(e) => {
-                ended.cut_short = Some(e);
+                outcome.interrupted_by = Some(e);
                 break;
             }
         }
     }
-    ended
+    outcome
 }
 
-/// Whether anything had to be written.
-fn update_instinct(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
-    let current = match keeper.root().read_file(path) {
+/// Updates an instinct's file, and returns whether anything had to be written.
+fn update_instinct(writer: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
+    let current = match writer.root().read_file(path) {
         Ok(current) => current,
-        Err(VaultRootError::Missing { .. }) => return create_instinct(keeper, path, trust),
+        Err(VaultRootError::Missing { .. }) => return create_instinct(writer, path, trust),
         Err(e) => return Err(e.into()),
     };
     let none = RecordFields::new();
     let document = frontmatter::read_document(&current.bytes).ok();
     let edits = plan_instinct_edits(document.as_ref().map_or(&none, |d| d.fields()), trust);
-    if edits.is_empty() { Ok(false) } else { keeper.update_status_fields(path, &edits) }
+    if edits.is_empty() { Ok(false) } else { writer.update_status_fields(path, &edits) }
 }
 
-fn create_instinct(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
+fn create_instinct(writer: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
     let mut fields = RecordFields::new();
     fields.insert("type".into(), json!("instinct"));
     fields.insert("source".into(), json!(trust.name));
     for edit in plan_instinct_edits(&fields, trust) {
         fields.insert(edit.field, edit.value.unwrap_or_default());
     }
-    match keeper.create_file(path, frontmatter::render_document(&fields, "").as_bytes()) {
+    match writer.create_file(path, frontmatter::render_document(&fields, "").as_bytes()) {
         Ok(written) => Ok(written),
-        // It came this very moment: the next round adds to it.
+        // The file was created this very moment. The next round updates it.
         Err(CreateError::Taken { .. }) => Ok(false),
-        Err(CreateError::Kind { path }) => Err(ApplyError::Form(format!("{path}: not written whole"))),
+        Err(CreateError::Kind { path }) => Err(ApplyError::Form(format!("{path}: failed to write the whole file"))),
         Err(CreateError::Disk(e)) => Err(e),
     }
 }
 
-/// What has to change in these fields.
+/// Lists the edits that bring an instinct's fields up to date.
 fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let number = |field: &str| fields.get(field).and_then(Value::as_u64);
-    // Until we have written our count, every number is the human's. The same write keeps both, so a crash adds nothing twice.
+    // Until our count is in the file, every number is the person's. One write stores both, so that a crash adds nothing
+    // twice.
     let counted = number(Instinct::COUNTED);
     let given = number("observations").unwrap_or(0).saturating_sub(counted.unwrap_or(0));
     let start = if counted.is_none() { Instinct::read(fields).start } else { None };
@@ -276,10 +281,10 @@ fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldE
         ("status", json!(trust.confidence.standing.as_str())),
         ("history", json!(history)),
     ];
-    // A list that is written before it has anything would keep its place on one line, and read otherwise than one
-    // that is written whole.
-    let nothing = |(field, value): &(&str, Value)| *value == json!([]) && !fields.contains_key(*field);
-    let differs = |one: &(&str, Value)| fields.get(one.0) != Some(&one.1) && !nothing(one);
+    // An empty list is not written. It would stay on one line when members are added, and so look different from a list
+    // that was written at once.
+    let is_new_empty_list = |(field, value): &(&str, Value)| *value == json!([]) && !fields.contains_key(*field);
+    let differs = |one: &(&str, Value)| fields.get(one.0) != Some(&one.1) && !is_new_empty_list(one);
     let edit = |(field, value): (&str, Value)| FieldEdit { field: field.to_owned(), value: Some(value) };
     let start = start.map(|start| (Instinct::START, json!(start)));
     wanted.into_iter().chain(start).filter(differs).map(edit).collect()

@@ -1,7 +1,7 @@
-//! Has every class of change drilled on canaries, and lowers what its undo does not restore.
+//! Runs the reversibility drill on canaries for every class of change, and demotes classes that undo does not restore.
 //!
-//! The drill itself is [`steward_vault::trust::drill`]'s. A class that is at shadow already is not lowered again; one that a
-//! human has raised is, on the next night that finds it broken.
+//! [`steward_vault::trust::drill`] does the drill itself. A class that is at shadow already is not demoted again. If a
+//! person has restored a class, the next drill that finds it broken demotes it again.
 
 use crate::failure::retryable_failure;
 use crate::vault::{VaultContext, run_blocking};
@@ -15,27 +15,29 @@ use steward_workflows::DrillOutput;
 use temporalio_common::ActivityError;
 
 pub(crate) async fn drill_all(
-    host: &VaultContext,
-    (workflow, now): (WorkflowRef, DateTime<Utc>),
+    vault: &VaultContext,
+    workflow: WorkflowRef,
+    now: DateTime<Utc>,
 ) -> Result<DrillOutput, ActivityError> {
-    let (index, moment) = (Arc::clone(&host.index), now);
-    let found = run_blocking(move || run_drill(index.state_dir(), moment)).await?.map_err(retryable_failure)?;
-    let report = record_drill_results(host, found, (workflow, now)).await?;
-    // Last, so that a drill whose conclusions were not drawn counts as none.
-    host.index.record_drill(now).await.map_err(retryable_failure)?;
+    let index = Arc::clone(&vault.index);
+    let results = run_blocking(move || run_drill(index.state_dir(), now)).await?.map_err(retryable_failure)?;
+    let report = record_drill_results(vault, results, workflow, now).await?;
+    // This comes last, so that a drill whose results were not recorded does not count.
+    vault.index.record_drill(now).await.map_err(retryable_failure)?;
     Ok(report)
 }
 
 async fn record_drill_results(
-    host: &VaultContext,
-    found: Vec<ClassDrillResult>,
-    (workflow, now): (WorkflowRef, DateTime<Utc>),
+    vault: &VaultContext,
+    results: Vec<ClassDrillResult>,
+    workflow: WorkflowRef,
+    now: DateTime<Utc>,
 ) -> Result<DrillOutput, ActivityError> {
     let mut report = DrillOutput::default();
-    // No change lands meanwhile that would not know of it.
-    let _turn = host.landing.lock().await;
-    let caps = host.index.read_mode_caps().await.map_err(retryable_failure)?;
-    for ClassDrillResult { class, broken } in found {
+    // A change that is applied meanwhile would not see the demotion.
+    let _guard = vault.landing.lock().await;
+    let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
+    for ClassDrillResult { class, broken } in results {
         let Some(why) = broken else {
             report.restored.push(class);
             continue;
@@ -44,13 +46,13 @@ async fn record_drill_results(
         if caps.get(&subject).and_then(|cap| cap.mode) != Some(Mode::Shadow) {
             let mark = TrustMark::Unrestored { subject, why: why.clone() };
             tracing::error!(class = class.as_str(), "{mark}");
-            let plan = mark.into_plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
-            host.file_record(plan.map_err(retryable_failure)?).await?;
+            let plan = mark.into_plan(&workflow.run_id, now, vault.settings.policy.mode, workflow.clone());
+            vault.file_record(plan.map_err(retryable_failure)?).await?;
             report.lowered += 1;
         }
         report.broken.push((class, why));
     }
-    tracing::info!(restored = report.restored.len(), broken = report.broken.len(), "reversibility drilled");
+    tracing::info!(restored = report.restored.len(), broken = report.broken.len(), "reversibility drill finished");
     Ok(report)
 }
 
@@ -63,27 +65,31 @@ mod tests {
     use steward_domain::time;
     use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
-    fn run(id: &str) -> (WorkflowRef, DateTime<Utc>) {
-        let at = time::parse(&format!("2026-11-22T02:00:0{id}Z")).unwrap();
-        (WorkflowRef { id: "drill".into(), run_id: id.into() }, at)
+    fn run(id: &str) -> WorkflowRef {
+        WorkflowRef { id: "drill".into(), run_id: id.into() }
     }
 
-    fn found(broken: Option<&str>) -> Vec<ClassDrillResult> {
-        let found = |class| ClassDrillResult {
+    fn time_of(id: &str) -> DateTime<Utc> {
+        time::parse(&format!("2026-11-22T02:00:0{id}Z")).unwrap()
+    }
+
+    fn results(broken: Option<&str>) -> Vec<ClassDrillResult> {
+        let result = |class| ClassDrillResult {
             class,
             broken: broken.filter(|_| class == MutationClass::Related).map(Into::into),
         };
-        MutationClass::ALL.map(found).to_vec()
+        MutationClass::ALL.map(result).to_vec()
     }
 
     #[tokio::test]
     async fn a_class_that_is_not_restored_goes_to_shadow_once_until_a_human_raises_it() {
         let bench = Bench::new(Mode::Live).await;
-        let whole = record_drill_results(&bench.host, found(None), run("1")).await.unwrap();
+        let whole = record_drill_results(&bench.host, results(None), run("1"), time_of("1")).await.unwrap();
         assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
         assert!(bench.host.index.read_mode_caps().await.unwrap().is_empty());
         for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
-            let report = record_drill_results(&bench.host, found(Some("other bytes")), run(night)).await.unwrap();
+            let broken = results(Some("other bytes"));
+            let report = record_drill_results(&bench.host, broken, run(night), time_of(night)).await.unwrap();
             assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
             assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
         }
@@ -99,21 +105,22 @@ mod tests {
             edited: None,
             together: None,
         };
-        let raised = bench.host.handle_resolution(ask, run("4").0).await.unwrap();
+        let raised = bench.host.handle_resolution(ask, run("4")).await.unwrap();
         assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");
         assert_eq!(bench.host.index.read_mode_caps().await.unwrap()[&related].mode, None);
-        let report = record_drill_results(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
+        let broken = results(Some("other bytes"));
+        let report = record_drill_results(&bench.host, broken, run("5"), time_of("5")).await.unwrap();
         assert_eq!(report.lowered, 1, "it is still broken");
     }
 
     #[tokio::test]
     async fn a_real_drill_restores_every_class_and_leaves_nothing_in_the_vault() {
         let bench = Bench::new(Mode::Shadow).await;
-        let report = drill_all(&bench.host, run("1")).await.unwrap();
+        let report = drill_all(&bench.host, run("1"), time_of("1")).await.unwrap();
         assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
         assert!(!bench.dir.path().join("matter/canary.md").exists());
         assert!(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER).exists());
-        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, Some(run("1").1));
+        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, Some(time_of("1")));
     }
 
     #[tokio::test]
@@ -121,7 +128,7 @@ mod tests {
         let bench = Bench::new(Mode::Shadow).await;
         std::fs::write(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER), "no folder")
             .unwrap();
-        assert!(drill_all(&bench.host, run("1")).await.is_err());
+        assert!(drill_all(&bench.host, run("1"), time_of("1")).await.is_err());
         assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, None);
     }
 }

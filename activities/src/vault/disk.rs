@@ -1,7 +1,7 @@
-//! Work that a full or broken disk interrupts: it is done as far as it was, and the rest follows by itself.
+//! Handles a full or broken disk: finished work counts as done, and the rest follows once the disk can be written.
 //!
-//! What was filed is reported as done even where the index cannot be told. What failed is due again as soon as the disk
-//! can be written. Nothing here decides anything.
+//! A filed record is reported as done even if the index cannot be updated. Failed work is due again as soon as the disk
+//! can be written. Nothing here decides about a change.
 
 use super::VaultContext;
 use super::run_blocking;
@@ -12,33 +12,33 @@ use steward_vault::files::disk;
 use temporalio_common::ActivityError;
 
 impl VaultContext {
-    /// [`VaultContext::note`] for what was done and filed: a disk that cannot be written makes the index late, not the work undone.
+    /// Like [`VaultContext::reindex_paths`], for records that are filed: a disk error only makes the index late.
     pub(crate) async fn reindex_or_defer(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
-        let noted = self.reindex_paths(paths).await;
-        if let Err(e) = &noted
+        let indexed = self.reindex_paths(paths).await;
+        if let Err(e) = &indexed
             && !self.can_write().await
         {
-            tracing::warn!(error = ?e, "the index is brought up to date when the disk can be written");
+            tracing::warn!(error = ?e, "the index will be updated once the disk can be written");
             self.index.read_files_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
             return Ok(());
         }
-        noted
+        indexed
     }
 
-    /// Before a live change: what was filed while the disk could not be written counts for it.
+    /// Brings the index up to date before a live change, whose limits count what was filed meanwhile.
     pub(super) async fn catch_up_index(&self) -> Result<(), ActivityError> {
         self.index.read_deferred_files(self.keeper.root()).await.map_err(retryable_failure)?;
         self.publish_filed_resolutions().await
     }
 
-    /// Whether the vault and the state folder can be written.
+    /// Reports whether the vault and the state folder can be written.
     pub(crate) async fn can_write(&self) -> bool {
         let folders = [self.keeper.root().path().to_owned(), self.index.state_dir().to_owned()];
         let checked = run_blocking(move || folders.iter().all(|folder| disk::check_writable(folder).is_ok()));
         checked.await.unwrap_or(false)
     }
 
-    /// Wakes a target's matter once the disk can be written, where it is the disk that failed its work.
+    /// Wakes a target's matter once the disk can be written, if the disk made its work fail.
     pub(crate) async fn try_again_later(&self, target: &RecordPath) {
         if !self.can_write().await {
             self.index.wake_later(target, Utc::now());
@@ -50,10 +50,10 @@ impl VaultContext {
         target: &RecordPath,
         work: impl Future<Output = Result<T, ActivityError>>,
     ) -> Result<T, ActivityError> {
-        let ended = work.await;
-        if ended.is_err() {
+        let result = work.await;
+        if result.is_err() {
             self.try_again_later(target).await;
         }
-        ended
+        result
     }
 }

@@ -1,4 +1,4 @@
-//! Every activity of the vault, run twice: the state afterwards is that of one run.
+//! Runs every activity of the vault twice: the state afterwards is that of one run.
 
 mod budget;
 mod strangers;
@@ -7,7 +7,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steward_domain::action::plan::{ActionId, Disposition, Plan};
-use steward_domain::action::undo::ResolutionKind;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::gates::mode::Mode;
 use steward_domain::steward::clerk::{Judgement, TokenUsage, Verdict};
 use steward_domain::steward::decide::{DecisionCase, decide};
@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) intervals: UnboundedReceiver<NewInterval>,
 }
 
-/// Holds the vault in a folder.
+/// Opens the vault in a folder and takes its lock.
 pub(crate) async fn open(
     folder: &Path,
     mode: Mode,
@@ -32,7 +32,7 @@ pub(crate) async fn open(
 ) -> (VaultContext, UnboundedReceiver<NewInterval>) {
     let root = VaultRoot::open(folder).unwrap();
     let own = folder.join(".steward");
-    // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
+    // A process that another test starts holds a copy of every open file for a moment, also of the lock.
     let free = (0..100_000).find_map(|_| match VaultWriter::lock(root.clone()) {
         Err(LockError::Held { .. }) => {
             std::thread::yield_now();
@@ -97,7 +97,7 @@ impl Bench {
         Self { dir, host, intervals }
     }
 
-    /// Makes a live change of `task/pay.md`, whose frontmatter gets these lines before; the action's id.
+    /// Adds lines to the frontmatter of `task/pay.md`, makes a live change of it, and returns the action's id.
     pub(crate) async fn changed(&self, more: &str) -> ActionId {
         let text = self.task().replace("parent_matter", &format!("{more}parent_matter"));
         std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
@@ -407,7 +407,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     let text = std::fs::read_to_string(bench.dir.path().join(record.as_str())).unwrap();
     let other = text.replace(action_id.as_str(), &format!("{}0000000000", &action_id.as_str()[..6]));
     assert_ne!(other, text);
-    // A copy is no other action; a record of another id that begins so is.
+    // A copy is the same action. A record whose id has the same first digits is another one.
     let said = [("copy", &text, "changed nothing"), ("other", &other, "more digits")];
     for (slug, text, word) in said {
         let path = RecordPath::parse(&format!("event/steward-action-{slug}.md")).unwrap();
@@ -444,4 +444,62 @@ async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once()
     assert_eq!(step().await, PurgeOutput { gone: 0, more: false });
     let mail = &bench.host.index.list_stream_counts().await.unwrap()[0];
     assert_eq!((mail.extracted, mail.parked, mail.new), (1, 1, 1));
+}
+
+/// A person lowers a ceiling and confirms at once: nobody has told the index yet. The rest of the vault is not read for it.
+#[tokio::test]
+async fn a_ceiling_that_was_just_lowered_holds_a_confirmation_and_no_other_file_is_read_for_it() {
+    type Edit = fn(&Path);
+    let edits: [(&str, Edit); 4] = [
+        ("the matter", |vault| {
+            std::fs::write(vault.join("matter/m.md"), "---\ntype: matter\nname: M\nsteward_ceiling: ask\n---\n")
+                .unwrap();
+        }),
+        ("its note", |vault| {
+            let note = "---\ntype: matter\nname: M\nsteward:\n  ceiling: ask\n---\n";
+            std::fs::write(vault.join("matter/m.md"), note).unwrap();
+        }),
+        ("a new instinct of the source", |vault| {
+            std::fs::create_dir_all(vault.join("instinct")).unwrap();
+            std::fs::write(vault.join("instinct/bank.md"), "---\ntype: instinct\nceiling: ask\n---\n").unwrap();
+        }),
+        ("the matter to which the task was just moved", |vault| {
+            std::fs::write(vault.join("matter/n.md"), "---\ntype: matter\nname: N\nsteward_ceiling: ask\n---\n")
+                .unwrap();
+            let moved = "---\ntype: task\nname: Pay\nstate: open  # by hand\nparent_matter: n\n---\n";
+            std::fs::write(vault.join("task/pay.md"), moved).unwrap();
+        }),
+    ];
+    for (what, edit) in edits {
+        let mut bench = Bench::new(Mode::Live).await;
+        bench.host.settings.policy.state_change_ceiling = Ceiling::Confirm;
+        let ask = apply_ask(&bench.see("run/1").await, "run/1");
+        let ApplyOutput::Filed { action_id, landing: Disposition::Pending, .. } =
+            bench.host.apply_decision(ask).await.unwrap()
+        else {
+            panic!("it waits for a person")
+        };
+        edit(bench.dir.path());
+        let quiet = bench.dir.path().join("task/quiet.md");
+        std::fs::write(&quiet, "---\ntype: task\nname: Renamed\nstate: open\nparent_matter: m\n---\n").unwrap();
+        let before = bench.task();
+        let ask = ResolveInput {
+            kind: ResolutionKind::Confirm,
+            action: action_id.to_string(),
+            by: "ann".into(),
+            reason: None,
+            edited: None,
+            together: None,
+        };
+        let workflow = WorkflowRef { id: "confirm".into(), run_id: "c/1".into() };
+        let resolved = bench.host.handle_resolution(ask, workflow).await.unwrap();
+        let expected = ResolutionRefusal::HumanOnly { id: action_id.to_string() };
+        assert!(
+            matches!(&resolved, ResolveOutput::Refused { refusal, .. } if *refusal == expected),
+            "{what}: {resolved:?}"
+        );
+        assert_eq!(bench.task(), before, "{what}");
+        let known = bench.host.index.list_tasks_of_matter(&RecordPath::parse("matter/m.md").unwrap()).await.unwrap();
+        assert!(known.iter().any(|task| task.name == "Q"), "{what}: {known:?}");
+    }
 }

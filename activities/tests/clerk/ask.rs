@@ -79,14 +79,14 @@ async fn answers_outside_the_form_are_bad_answers_and_their_usage_counts() {
         answer.to_string()
     };
     let table = [
-        ("Sure! The task looks done to me.".to_owned(), "not the JSON object"),
-        (good_answer().to_string().replace('}', ""), "not the JSON object"),
+        ("Sure! The task looks done to me.".to_owned(), "not the requested JSON object"),
+        (good_answer().to_string().replace('}', ""), "not the requested JSON object"),
         (with("confidence", json!(98)), "`confidence` is 98"),
         (with("confidence", json!(-0.1)), "`confidence` is -0.1"),
         (with("source_contributions", json!({"gmail": 1.5})), "`gmail` is 1.5"),
         (with("source_contributions", json!({"gmail": 1, "fax": 1})), "a source that was not given"),
         (with("evidence", json!(["signal/invented.md"])), "a signal that was not given"),
-        (with("evidence", json!(["../../etc/passwd"])), "not the JSON object"),
+        (with("evidence", json!(["../../etc/passwd"])), "not the requested JSON object"),
         (with("command", json!("rm -rf")), "unknown field `command`"),
         (" ".to_owned(), "no content"),
     ];
@@ -150,12 +150,12 @@ async fn too_many_requests_says_when_to_ask_again() {
 #[tokio::test]
 async fn a_refusing_status_says_what_to_do() {
     let table = [
-        (500, "in trouble (500), saying \"the model is loading\""),
-        (503, "in trouble (503)"),
+        (500, "failed (500), saying \"the model is loading\""),
+        (503, "failed (503)"),
         (401, "refused the key (401): check the value of STEWARD_CLERK_API_KEY"),
         (403, "refused the key (403)"),
         (404, "or no model `small` (404), saying \"the model is loading\": "),
-        (400, "check that `small` is a model of it and that it takes "),
+        (400, "check that it offers the model `small` and that it accepts "),
         (413, "status 413"),
         (418, "status 418"),
         (204, "status 204"),
@@ -171,7 +171,7 @@ async fn a_refusing_status_says_what_to_do() {
         let server = Server::status(401, "").await;
         let keyless = RemoteClerkConfig { api_key: None, ..config(wire, &server.address) };
         let reason = reason(outcome_with(&server, keyless).await);
-        assert!(reason.contains("put one into STEWARD_CLERK_API_KEY"), "{reason}");
+        assert!(reason.contains("requires a key (401): set STEWARD_CLERK_API_KEY"), "{reason}");
     }
 }
 
@@ -180,7 +180,7 @@ async fn a_page_instead_of_an_error_message_is_left_out() {
     for wire in WIRES {
         let server = Server::status(502, &"<p>sorry</p>".repeat(10_000)).await;
         let reason = reason(outcome(wire, &server).await);
-        assert!(reason.contains("(502): it is asked again later"), "{reason}");
+        assert!(reason.contains("(502): Steward will ask again later"), "{reason}");
         let endless = Server::start(Behaviour::Endless).await;
         let small = RemoteClerkConfig { max_response_bytes: 1_000, ..config(wire, &endless.address) };
         assert!(self::reason(outcome_with(&endless, small).await).contains("larger than 1000 bytes"));
@@ -225,7 +225,7 @@ async fn a_connection_that_drops_midway_is_not_tried_again() {
     for wire in WIRES {
         let server = Server::start(Behaviour::Drops).await;
         let reason = reason(outcome(wire, &server).await);
-        assert!(reason.contains("broke before the answer was whole"), "{reason}");
+        assert!(reason.contains("broke before the answer was complete"), "{reason}");
     }
 }
 
@@ -258,7 +258,7 @@ async fn a_redirect_is_not_followed_and_the_other_host_gets_nothing() {
         let to = vec![("location", format!("{}/chat/completions", other.address))];
         let server = Server::start(Behaviour::Says(status, to, String::new())).await;
         let reason = reason(outcome(wire, &server).await);
-        assert!(reason.contains("redirects elsewhere"), "{reason}");
+        assert!(reason.contains(&format!("redirects ({status})")), "{reason}");
         assert_eq!(other.requests(), 0);
     }
 }

@@ -100,7 +100,7 @@ async fn anthropic_a_model_that_takes_no_schema_and_a_spent_account_are_named() 
         (400, "invalid_request_error", "output_config: Extra inputs are not permitted", "since Claude 4.5"),
         (402, "billing_error", "Your credit balance is too low", "saying \"Your credit balance is too low\""),
         (404, "not_found_error", "model: small", "no model `small` (404), saying \"model: small\": check base URL"),
-        (500, "api_error", "Internal server error", "asked again later"),
+        (500, "api_error", "Internal server error", "Steward will ask again later"),
     ] {
         let server = Server::status(status, &error(&ANTHROPIC, kind, message).to_string()).await;
         let reason = reason(outcome(&ANTHROPIC, &server).await);

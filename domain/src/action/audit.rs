@@ -1,20 +1,20 @@
-//! What is remembered: one record per decision and per change, with the way back.
+//! Audit records: one per decision and per resolution, with the undo recipe of its change.
 //!
-//! A draft is what a plan knows; an [`AuditRecord`] adds what only the act itself can know: the
-//! patch that was really written and the hash of the record before it in the chain. Records are
-//! never rewritten; an answer to one (undo, confirm, dismiss) is a record of its own.
+//! An [`AuditDraft`] holds what is known when a change is planned. An [`AuditRecord`] adds what is known only when it
+//! is applied: the written patch, and the hash of the previous record in the chain. A record must never be rewritten.
+//! A resolution of an action (undo, confirm, dismiss) is a record of its own.
 
 mod cited_signal;
 mod proposal;
 use crate::action::mutation::{Mutation, MutationClass};
 use crate::action::plan::{ActionId, ContentHash, Disposition};
 use crate::gates::mode::Mode;
+use crate::gates::result::GateResult;
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::record::path::{PathError, RecordKind, RecordPath};
 use crate::record::plain_text;
 use crate::steward::clerk::{ClerkMark, Judgement};
-use crate::steward::decide::GateResult;
 use crate::time;
 use crate::tracker::{PlaneAction, PlaneRevert};
 use crate::trust::mark::TrustMark;
@@ -27,11 +27,11 @@ mod kind;
 pub use cited_signal::CitedSignal;
 pub use kind::{ActionKind, is_audit_file_name};
 
-/// How long an undo recipe is honoured, in days (S3-54).
+/// How long a change can be undone, in days (S3-54).
 pub const UNDO_WINDOW_DAYS: i64 = 7;
-/// Longest part of a target's name in a record's file name, in characters.
+/// The longest part of a target's name in a record's file name, in characters.
 const MAX_NAME_CHARS: usize = 80;
-/// Where a longer name is cut; what follows is a hash, so that two long names stay two.
+/// The length to which a longer name is cut, in characters. A hash follows, so that two long names stay different.
 const CUT_NAME_CHARS: usize = 71;
 
 /// The workflow run that acted.
@@ -41,58 +41,61 @@ pub struct WorkflowRef {
     pub run_id: String,
 }
 
-/// Which action a record answers, or tells the outcome of, and who said so.
+/// The action that a record resolves or reports on, and who resolved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditResolution {
-    /// The action that is answered.
+    /// The resolved action.
+    #[serde(rename = "of")]
     pub of: ActionId,
     /// When that action was decided.
-    #[serde(with = "stamped")]
+    #[serde(with = "millis")]
     pub at: DateTime<Utc>,
-    /// Who said so, as they named themselves. Untrusted.
+    /// The person's name, as they gave it. Untrusted.
     pub by: String,
-    /// Why, in their words. Untrusted.
+    /// The person's reason. Untrusted.
     pub reason: Option<String>,
-    /// They let something else happen than was proposed: this record has what they chose, the one that it answers what
-    /// was proposed.
+    /// The person chose another value than the proposed one. This record holds the chosen value, the resolved one the
+    /// proposed value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
-    /// Names what was answered with one click; all answers that have it are one row in a list and one lesson.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The id of the batch if several actions were resolved with one click. A batch is one row in a list and counts as
+    /// one case of feedback.
+    #[serde(rename = "together", default, skip_serializing_if = "Option::is_none")]
     pub together: Option<ActionId>,
 }
 
-/// The exact change that was proposed, so that it can be carried out later.
+/// The exact change that was proposed, so that it can be applied later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MutationProposal {
     pub mutation: Mutation,
-    /// The value of its field when that was decided; `None` where it was absent. Of a set nothing is kept.
+    /// The value of its field at the decision, or `None` if the field was absent. It is not kept for a set.
     pub replaces: Option<Value>,
 }
 
-/// What a plan knows of the record it will leave.
+/// The contents of an audit record that are known when a change is planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditDraft {
     #[serde(rename = "type")]
     pub kind: ActionKind,
     pub id: ActionId,
-    #[serde(with = "stamped")]
+    #[serde(with = "millis")]
     pub timestamp: DateTime<Utc>,
     pub target: RecordPath,
     pub class: Option<MutationClass>,
     pub decision: Judgement,
     pub confidence: f64,
     pub mode: Mode,
+    #[serde(rename = "landing")]
     pub landing: Disposition,
     pub gates: Vec<GateResult>,
-    /// The text of `state` when the decision was made; `None` where the field is absent.
+    /// The text of `state` at the decision, or `None` if the field is absent.
     pub prior_state: Option<String>,
     pub proposed_state: Option<RecordState>,
-    /// `None` where nothing would change, in answers that change nothing new, and in records of before
-    /// there were other classes than `state_change`.
+    /// `None` if nothing would change, in resolutions without a change of their own, and in old records that know only
+    /// the class `state_change`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub proposal: Option<MutationProposal>,
-    /// `false` where a ceiling of `ask` leaves the change to the human.
+    /// `false` if a ceiling of `ask` or a matter's policy leaves the change to the human.
     pub confirmable: bool,
     pub pending_confirmation: bool,
     pub evidence: Vec<CitedSignal>,
@@ -101,41 +104,41 @@ pub struct AuditDraft {
     pub reasoning: String,
     pub clerk: Option<ClerkMark>,
     pub workflow: WorkflowRef,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(rename = "answers", skip_serializing_if = "Option::is_none", default)]
     pub answers: Option<AuditResolution>,
-    /// What changed in how far a source or a class is trusted; `None` in records of anything else.
+    /// A change of trust in a source or a class. `None` in records of anything else.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trust: Option<TrustMark>,
 }
 
-/// One field as it was and as it became.
+/// One changed field, before and after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldPatch {
     pub field: String,
-    /// The value before; `None` where the field was absent.
+    /// The value before, or `None` if the field was absent.
     pub prior: Option<Value>,
-    /// The value after; `None` where the field was removed.
+    /// The value after, or `None` if the field was removed.
     pub value: Option<Value>,
-    /// The lines of both and their place; `None` in the record of an undo itself.
+    /// The lines of both and their position. `None` in the record of an undo.
     pub undo: Option<FieldUndo>,
 }
 
-/// How to put a change back.
+/// The data that undoes a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UndoRecipe {
     pub vault_patch: Vec<FieldPatch>,
-    /// `None` where the change owes nothing to the tracker.
+    /// `None` if the change owes nothing to the tracker.
     pub plane_revert: Option<PlaneRevert>,
-    #[serde(with = "stamped")]
+    #[serde(with = "millis")]
     pub expires_at: DateTime<Utc>,
 }
 
-/// A place in the chain: the number and the predecessor's hash.
+/// A position in the chain: the number and the predecessor's hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainLink {
     /// Counted from 1.
     pub seq: u64,
-    /// SHA-256 of the file of the record before; 64 zeros for the first.
+    /// The SHA-256 of the previous record's file, or 64 zeros for the first record.
     pub prev: ContentHash,
 }
 
@@ -146,20 +149,21 @@ pub struct AuditRecord {
     pub draft: AuditDraft,
     /// `task` or `matter`.
     pub target_kind: RecordKind,
-    /// Place in the chain, counted from 1.
+    /// The position in the chain, counted from 1.
     pub seq: u64,
-    /// The values of the fields concerned, before.
+    /// The affected fields' values before the change.
     pub prior_frontmatter: Map<String, Value>,
-    /// The tracker's part was not done, or not whole; `plane_action` says why.
+    /// The tracker's part was not done, or not completely. `plane_action` says why.
     pub partially_applied: bool,
-    /// `None` where the tracker has no part in it.
+    /// `None` if the change does not concern the tracker.
     pub plane_action: Option<PlaneAction>,
-    /// `None` where nothing was changed.
+    /// `None` if nothing was changed.
     pub undo_recipe: Option<UndoRecipe>,
-    /// What the target says after the change ([`crate::record::content_hash`]); `None` where nothing was changed, and in older records.
+    /// The hash of the target's content after the change (see [`crate::record::content_hash`]). `None` if nothing was
+    /// changed, and in older records.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_sha256: Option<ContentHash>,
-    /// SHA-256 of the record before this one in the chain; 64 zeros for the first.
+    /// The SHA-256 of the previous record's file, or 64 zeros for the first record.
     pub prev_sha256: ContentHash,
 }
 
@@ -173,7 +177,7 @@ pub enum AuditError {
 }
 
 impl AuditDraft {
-    /// Whether it asks something of a human and proposes nothing that could be confirmed.
+    /// Whether it asks a human to do something and proposes nothing that could be confirmed.
     #[must_use]
     pub fn is_question(&self) -> bool {
         self.kind == ActionKind::Action
@@ -181,13 +185,13 @@ impl AuditDraft {
             && self.landing == Disposition::Recorded
     }
 
-    /// Where the record is filed: `event/<kind>-<ts>-<safe-slug>.md`.
+    /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`.
     ///
-    /// An answer is named after the action it answers, so that two answers of one kind meet in
-    /// one file name and only one can be created.
+    /// A resolution is named after the action that it resolves. So two resolutions of one kind have
+    /// the same file name, and only one can be created.
     ///
     /// # Errors
-    /// [`PathError`] if the name would not be a record's; cannot happen for a checked target.
+    /// [`PathError`] if the name is invalid. It cannot happen for a checked target.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
         let named_after = self.answers.as_ref().map_or(self.timestamp, |a| a.at);
         let at = time::format_compact(named_after);
@@ -195,12 +199,12 @@ impl AuditDraft {
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.as_str()))
     }
 
-    /// Where an answer to this action, or its outcome in the tracker, is filed.
+    /// The path of a resolution of this action, or of its outcome in the tracker.
     ///
     /// # Errors
-    /// As [`AuditDraft::file`].
+    /// The same as [`AuditDraft::record_path`].
     pub fn follow_up_path(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
-        let answer = AuditResolution {
+        let resolution = AuditResolution {
             of: self.id.clone(),
             at: self.timestamp,
             by: String::new(),
@@ -208,20 +212,20 @@ impl AuditDraft {
             edited: false,
             together: None,
         };
-        Self { kind, answers: Some(answer), ..self.clone() }.record_path()
+        Self { kind, answers: Some(resolution), ..self.clone() }.record_path()
     }
 }
 
 impl AuditRecord {
-    /// Closes a draft with what the act itself brought.
+    /// Completes a draft with the written patch and the link of the chain.
     ///
-    /// Instants are cut to the millisecond and the reasoning is brought onto one line, because that
-    /// is what the file keeps: a record read back equals the one that was written.
+    /// Instants are cut to the millisecond and the reasoning becomes one line, as in the file. So a record that is read
+    /// back equals the one that was written.
     #[must_use]
     pub fn from_draft(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: ChainLink) -> Self {
         draft.timestamp = time::truncate_to_millis(draft.timestamp);
-        if let Some(answer) = &mut draft.answers {
-            answer.at = time::truncate_to_millis(answer.at);
+        if let Some(resolution) = &mut draft.answers {
+            resolution.at = time::truncate_to_millis(resolution.at);
         }
         draft.reasoning = plain_text::to_one_line(&draft.reasoning);
         let mut prior = Map::new();
@@ -253,40 +257,40 @@ impl AuditRecord {
         }
     }
 
-    /// When the change can no longer be undone; what `expires_at` says in the file changes nothing.
+    /// When the undo window ends. An edited `expires_at` in the file has no effect.
     #[must_use]
     pub fn undo_deadline(&self) -> DateTime<Utc> {
         compute_undo_deadline(&self.draft)
     }
 
-    /// What its `expires_at` says where that is not when the undo window ends: somebody edited it.
+    /// Its `expires_at`, if somebody edited it so that it differs from the end of the undo window.
     #[must_use]
     pub fn edited_expiry(&self) -> Option<DateTime<Utc>> {
-        self.undo_recipe.as_ref().map(|recipe| recipe.expires_at).filter(|says| *says != self.undo_deadline())
+        self.undo_recipe.as_ref().map(|recipe| recipe.expires_at).filter(|expiry| *expiry != self.undo_deadline())
     }
 
-    /// The same record with what its target says after the change.
+    /// The same record with the hash of its target's content after the change.
     #[must_use]
     pub fn with_content(self, content: Option<ContentHash>) -> Self {
         Self { content_sha256: content, ..self }
     }
 
-    /// The same record with what it says of the tracker.
+    /// The same record with its tracker action.
     #[must_use]
-    pub fn with_tracker(mut self, says: Option<PlaneAction>) -> Self {
-        self.partially_applied = says.as_ref().and_then(PlaneAction::missing_reason).is_some();
-        if let (Some(recipe), Some(PlaneAction::Owed { issue, .. })) = (&mut self.undo_recipe, &says) {
+    pub fn with_tracker(mut self, plane_action: Option<PlaneAction>) -> Self {
+        self.partially_applied = plane_action.as_ref().and_then(PlaneAction::missing_reason).is_some();
+        if let (Some(recipe), Some(PlaneAction::Owed { issue, .. })) = (&mut self.undo_recipe, &plane_action) {
             let external_id = self.draft.id.clone();
             recipe.plane_revert = Some(PlaneRevert { issue: issue.clone(), external_id });
         }
-        self.plane_action = says;
+        self.plane_action = plane_action;
         self
     }
 
-    /// The record's file: frontmatter, one line of evidence, the reasoning.
+    /// Renders the record's file: frontmatter, one line of evidence, the reasoning.
     ///
     /// # Errors
-    /// [`AuditError::Form`] when a value cannot be written; cannot happen for a record from `close`.
+    /// [`AuditError::Form`] if a value cannot be written. It cannot happen for a record of [`AuditRecord::from_draft`].
     pub fn render(&self) -> Result<String, AuditError> {
         let value = serde_json::to_value(self).map_err(|e| AuditError::Form(e.to_string()))?;
         let Value::Object(mut fields) = value else {
@@ -301,7 +305,7 @@ impl AuditRecord {
     /// Reads a record back.
     ///
     /// # Errors
-    /// [`AuditError`] when the file is not one.
+    /// [`AuditError`] if the file is not an audit record.
     pub fn parse(bytes: &[u8]) -> Result<Self, AuditError> {
         let document = frontmatter::read_document_fast(bytes)?;
         let body = document.body().trim_end();
@@ -312,27 +316,27 @@ impl AuditRecord {
         Ok(record)
     }
 
-    /// Who answered and why, or the first signal the decision rests on.
+    /// Who resolved the action and why, or the first signal on which the decision rests.
     fn evidence_line(&self) -> String {
-        if let Some(answer) = &self.draft.answers {
+        if let Some(resolution) = &self.draft.answers {
             if self.draft.kind.is_tracker_outcome() {
-                let said = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
-                return format!("The tracker: {} (action {})", plain_text::escape_one_line(&said), answer.of);
+                let outcome = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
+                return format!("The tracker: {} (action {})", plain_text::escape_one_line(&outcome), resolution.of);
             }
-            let did = if answer.edited { "Changed and confirmed" } else { self.draft.kind.outcome_label() };
-            let reason = answer.reason.as_deref().unwrap_or("no reason given");
+            let label = if resolution.edited { "Changed and confirmed" } else { self.draft.kind.outcome_label() };
+            let reason = resolution.reason.as_deref().unwrap_or("no reason given");
             return format!(
-                "{did} by {}: {} (action {})",
-                plain_text::escape_one_line(&answer.by),
+                "{label} by {}: {} (action {})",
+                plain_text::escape_one_line(&resolution.by),
                 plain_text::escape_one_line(reason),
-                answer.of
+                resolution.of
             );
         }
         if let Some(mark) = &self.draft.trust {
             return plain_text::escape_one_line(&mark.to_string());
         }
         match self.draft.evidence.as_slice() {
-            [] => "No signal was named as evidence.".into(),
+            [] => "No signal was cited as evidence.".into(),
             [first, rest @ ..] => {
                 let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
                 let (source, note) =
@@ -347,8 +351,9 @@ fn compute_undo_deadline(draft: &AuditDraft) -> DateTime<Utc> {
     draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS)
 }
 
-/// A target's name as part of a file name. A matter may be named like one of its tasks and be judged
-/// in the same moment, so its name has a hash behind it.
+/// A target's name as part of a file name.
+///
+/// A matter may have the name of one of its tasks and be judged at the same moment, so a hash follows its name.
 pub(crate) fn short_name(target: &RecordPath) -> String {
     let (slug, is_matter) = (target.slug(), target.kind() == RecordKind::Matter);
     if slug.len() <= MAX_NAME_CHARS && !is_matter {
@@ -360,7 +365,7 @@ pub(crate) fn short_name(target: &RecordPath) -> String {
 }
 
 /// Instants in records: `2026-11-21T09:30:15.123Z`.
-pub(crate) mod stamped {
+pub(crate) mod millis {
     use chrono::{DateTime, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

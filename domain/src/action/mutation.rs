@@ -1,9 +1,9 @@
-//! The kinds of change there are, and nothing else.
+//! Mutations: the closed list of changes that Steward can make.
 //!
-//! A signal may propose one ([`Mutation::read`]); whatever does not fit this closed form is no
-//! proposal, whoever wrote it. A mutation names one field of an allow-list and a value of the
-//! right type; which record it changes is the target, and never part of it. Plans are made from
-//! mutations in [`mod@crate::steward::decide`] and [`crate::action::undo`] alone.
+//! A signal may propose one ([`Mutation::from_proposal`]). A proposal outside the closed form is invalid, no matter who
+//! wrote it. A mutation names one field of an allow-list and a value of the right type. It must not name the record:
+//! that is the target. Only [`mod@crate::steward::decide`], [`mod@crate::signals::route`] and [`crate::action::undo`]
+//! make plans from mutations.
 
 use crate::record::entity::RecordState;
 use crate::record::frontmatter;
@@ -12,12 +12,12 @@ use crate::record::plain_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Longest text that a `context_edit` may write, in characters.
+/// The longest text that a `context_edit` may write, in characters.
 pub const MAX_TEXT_CHARS: usize = 500;
-/// Longest member of a `related_*` field, in characters.
+/// The longest member of a `related_*` field, in characters.
 pub const MAX_MEMBER_CHARS: usize = 120;
 
-/// The classes of change; nothing else can be written.
+/// The classes of change. Nothing else can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MutationClass {
@@ -31,7 +31,7 @@ impl MutationClass {
     /// Every class, in the order of the contract.
     pub const ALL: [Self; 4] = [Self::StateChange, Self::ContextEdit, Self::ParentMatter, Self::Related];
 
-    /// The word used in records, schemas and reports.
+    /// The spelling in records, schemas and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl MutationClass {
     }
 }
 
-/// Fields of a matter that say what it is about, and nothing of its life.
+/// The fields that describe a matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextField {
@@ -67,7 +67,7 @@ impl ContextField {
     }
 }
 
-/// Fields that hold a set of links.
+/// The fields that hold a set of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RelatedField {
@@ -95,30 +95,28 @@ impl RelatedField {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Mutation {
-    /// `state` of a task or matter.
+    /// Sets the `state` of a task or matter.
     StateChange { to: RecordState },
-    /// A text of a matter.
+    /// Sets a descriptive text of a matter.
     ContextEdit { field: ContextField, to: String },
-    /// A task moves under another matter.
+    /// Moves a task to another matter.
     ParentMatter { to: RecordPath },
-    /// One member enters or leaves a set of links.
+    /// Adds one member to a set of links, or removes it.
     Related { field: RelatedField, member: String, present: bool },
 }
 
-/// Why a proposal is none.
+/// Why a proposal is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MutationError {
-    #[error("`class` is none of `state_change`, `context_edit`, `parent_matter`, `related`")]
+    #[error("`class` is not `state_change`, `context_edit`, `parent_matter` or `related`")]
     Class,
-    #[error("it names not exactly one field that `{0}` may change")]
+    #[error("it must name exactly one field that `{0}` may change")]
     Field(&'static str),
-    #[error("the value of `{0}` is not one that may be written")]
+    #[error("the value of `{0}` is not valid")]
     Value(&'static str),
-    #[error("the value of `{field}` holds U+{code:04X}, which some readers take for a line break: write it without")]
+    #[error("the value of `{field}` holds U+{code:04X}, which some YAML parsers read as a line break: remove it")]
     LineSeparator { field: String, code: u32 },
-    #[error(
-        "the member of `{0}` names nothing, or not the same when it is read again: write a plain name or `[[name]]`"
-    )]
+    #[error("the member of `{0}` has no name, or another name when it is read again: write a plain name or `[[name]]`")]
     Member(&'static str),
 }
 
@@ -171,17 +169,19 @@ impl Mutation {
         }
     }
 
-    /// Whether it is one that [`Mutation::read`] could have given; for one that comes from a file.
+    /// Whether [`Mutation::from_proposal`] could have made it. This checks a mutation that comes from a file.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         Self::from_proposal(&self.to_proposal()).as_ref() == Ok(self)
     }
 
-    /// Reads a signal's `mutation_proposal`: `{class, set: {field: value}}`, and for `related`
-    /// `{class, add: {field: member}}` or `{class, remove: {field: member}}`.
+    /// Reads a signal's `mutation_proposal`.
+    ///
+    /// The form is `{class, set: {field: value}}`, and for `related` `{class, add: {field: member}}` or
+    /// `{class, remove: {field: member}}`. Other keys of the mapping are ignored.
     ///
     /// # Errors
-    /// [`MutationError`] for anything outside that form; what else the mapping holds is ignored.
+    /// [`MutationError`] for anything outside that form.
     pub fn from_proposal(proposal: &Value) -> Result<Self, MutationError> {
         let class = proposal.get("class").and_then(Value::as_str);
         let class = MutationClass::ALL.into_iter().find(|c| Some(c.as_str()) == class).ok_or(MutationError::Class)?;
@@ -221,10 +221,10 @@ impl Mutation {
         }
     }
 
-    /// The same change of the same field with another value, as a person writes it.
+    /// The same change of the same field with another value, as a person types it.
     ///
     /// # Errors
-    /// [`MutationError::Value`] where that is none that may be written.
+    /// [`MutationError`] if the value is not valid for the field.
     pub fn with_value(&self, text: &str) -> Result<Self, MutationError> {
         let part = match self {
             Self::StateChange { .. } | Self::ContextEdit { .. } | Self::ParentMatter { .. } => "set",
@@ -234,14 +234,14 @@ impl Mutation {
         Self::from_proposal(&json!({"class": self.class().as_str(), part: {self.field(): text}}))
     }
 
-    /// Whether the other one changes the same field in the same way, to whatever value.
+    /// Whether the other one changes the same field in the same way. The values may differ.
     #[must_use]
     pub fn is_same_kind_as(&self, other: &Self) -> bool {
-        let enters = |mutation: &Self| match mutation {
+        let adds = |mutation: &Self| match mutation {
             Self::Related { present, .. } => *present,
             Self::StateChange { .. } | Self::ContextEdit { .. } | Self::ParentMatter { .. } => true,
         };
-        self.class() == other.class() && self.field() == other.field() && enters(self) == enters(other)
+        self.class() == other.class() && self.field() == other.field() && adds(self) == adds(other)
     }
 
     /// The `mutation_proposal` that reads back as this.
@@ -260,7 +260,7 @@ impl Mutation {
     }
 }
 
-/// The new link in the way the old one was written: with brackets, folder and ending, or without.
+/// Formats a new link like the old one: with or without brackets, folder and extension.
 #[must_use]
 pub fn format_link_like(old: Option<&str>, to: &RecordPath) -> String {
     let Some(old) = old.map(str::trim).filter(|old| !old.is_empty()) else {
@@ -274,13 +274,13 @@ pub fn format_link_like(old: Option<&str>, to: &RecordPath) -> String {
     if inner.is_some() { format!("[[{written}]]") } else { written }
 }
 
-/// How a link to a record is written where there was none before.
+/// Formats a link to a record for a field that had none before.
 #[must_use]
 pub fn format_link(to: &RecordPath) -> String {
     format!("[[{}]]", to.as_str().strip_suffix(".md").unwrap_or(to.as_str()))
 }
 
-/// The one field that a part of the proposal names, and its text.
+/// The name and the text of the one field in a part of the proposal.
 fn read_single_field<'a>(
     proposal: &'a Value,
     part: &str,
@@ -301,18 +301,19 @@ fn read_single_field<'a>(
     }
 }
 
-/// A text that may stand in a field: one line, nothing hidden in it, not empty, not too long.
+/// Checks a text for a field: one line without hidden characters, not empty, not too long.
 fn check_text(text: &str, limit: usize, field: &'static str) -> Result<String, MutationError> {
     let line = text.trim();
-    let fine = !line.is_empty() && line.chars().count() <= limit && plain_text::to_one_line(line) == line;
-    if fine { Ok(line.to_owned()) } else { Err(MutationError::Value(field)) }
+    let is_valid = !line.is_empty() && line.chars().count() <= limit && plain_text::to_one_line(line) == line;
+    if is_valid { Ok(line.to_owned()) } else { Err(MutationError::Value(field)) }
 }
 
-/// Whether a member names something, and the same once its brackets, title and ending are gone: by that name an undo
-/// finds it again.
+/// Whether a member has a name that stays the same without its brackets, title and extension.
+///
+/// An undo finds the member by that name.
 fn is_record_name(member: &str) -> bool {
     let name = frontmatter::strip_link_markup(member);
-    // A link to a heading of no record.
+    // A link of which only a heading is left names no record.
     let shown = if member.starts_with("[[") { name.split(['#', '^']).next().unwrap_or_default() } else { name };
     frontmatter::strip_link_markup(name) == name
         && shown.chars().any(|c| !c.is_whitespace() && !plain_text::is_invisible(c))

@@ -1,15 +1,18 @@
-//! A human's answer to an action: undo, confirm, dismiss; and to a lowered mode: raise.
+//! A human's resolution of an action: undo, confirm or dismiss. For a demotion: restore it (`raise`).
 //!
-//! Each makes a [`Plan`] from the record of the action, so that an answer goes through the same
-//! apply, journal and audit as everything else. Undo inherits the mode of what it takes back; a
-//! confirmation is a live change and needs a live mode.
+//! Each resolution becomes a [`Plan`], made from the record of the action. So it takes the same write path with journal
+//! and audit as every other change. An undo keeps the mode of the action. A confirmation is a live change and must not
+//! happen in shadow mode.
 
 mod edit;
 mod history;
 
-use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
+use crate::action::audit::{
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, WorkflowRef,
+};
 use crate::action::mutation::{Mutation, MutationClass, RelatedField};
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::gates::evaluate::allows_confirmation;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{has_member, list_members, member_name};
@@ -20,24 +23,24 @@ use serde_json::{Value, json};
 
 pub use history::{MOMENT_CHARS, PastChange, find_newer_changes, is_change_record};
 
-/// Longest name of a person that a record keeps, in characters.
+/// The longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
-/// Longest reason that a record keeps, in characters; as long as a clerk's reasoning may be.
+/// The longest reason that a record keeps, in characters. It is as long as a clerk's reasoning may be.
 const MAX_REASON_CHARS: usize = 2_000;
 
-/// What a human asks of an action.
+/// The kind of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResolutionKind {
     Undo,
     Confirm,
     Dismiss,
-    /// Let a source or a class go as far as the mode allows again.
+    /// Ends the demotion of a source or a class.
     Raise,
 }
 
 impl ResolutionKind {
-    /// The word on the command line and in workflow ids.
+    /// The spelling on the command line and in workflow ids.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +51,7 @@ impl ResolutionKind {
         }
     }
 
-    /// The kind of record it leaves.
+    /// The kind of its audit record.
     #[must_use]
     pub fn record_kind(self) -> ActionKind {
         match self {
@@ -60,7 +63,7 @@ impl ResolutionKind {
     }
 }
 
-/// Why an answer is not taken; [`ResolutionRefusal::status`] is its HTTP status.
+/// Why a resolution is refused. [`ResolutionRefusal::http_status`] is its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "refused", rename_all = "snake_case")]
 pub enum ResolutionRefusal {
@@ -72,12 +75,13 @@ pub enum ResolutionRefusal {
     Malformed { id: String },
     #[error("{id} changed nothing ({landing}), so there is nothing to undo")]
     NothingToUndo { id: String, landing: String },
-    #[error("{id} is not waiting for an answer ({landing})")]
+    #[error("{id} is not pending ({landing})")]
     NotPending { id: String, landing: String },
-    #[error("{id} lowered nothing, so there is nothing to raise")]
+    #[error("{id} demoted nothing, so there is nothing to restore")]
     NothingToRaise { id: String },
     #[error(
-        "{id} may only be carried out by hand: its ceiling is `ask` (as where its matter is missing) or its matter's note does not allow it, or so it was when it was proposed"
+        "{id} cannot be confirmed: a ceiling of `ask`, a missing matter or its matter's policy leaves this change to \
+         you, now or when it was proposed; make it by hand"
     )]
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
@@ -88,20 +92,19 @@ pub enum ResolutionRefusal {
     Conflict { fields: Vec<String> },
     #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
     NotTheNewest { id: String, fields: Vec<String>, newer: String },
-    #[error(
-        "{id} is not confirmed together with others: newer messages leave it unclear; look at it and confirm it alone"
-    )]
+    #[error("{id} cannot be confirmed in a batch: newer messages make it unclear; check it and confirm it alone")]
     Unclear { id: String },
-    #[error("the mode is shadow now, so nothing may change: set STEWARD_LIVE_MODE")]
+    #[error("the mode is shadow now, so no record may be changed: set STEWARD_LIVE_MODE")]
     ShadowNow,
-    #[error("the fleet is stopped, so nothing may change: `steward resume` lets it run again")]
+    #[error("the fleet is stopped, so no record may be changed: `steward resume` lets it run again")]
     Stopped,
-    #[error("{id} can no longer be undone: its window ended {ended}")]
+    #[error("{id} can no longer be undone: its undo window ended at {ended}")]
     Expired { id: String, ended: String },
     #[error("{reason}")]
     Record { reason: String },
     #[error(
-        "undone in the vault (see {record}), but not in the tracker: {reason}; what is left there stays owed, see `steward status`"
+        "undone in the vault (see {record}), but not in the tracker: {reason}; \
+         the tracker's part is still owed, see `steward status`"
     )]
     Tracker { record: String, reason: String },
 }
@@ -131,7 +134,7 @@ impl ResolutionRefusal {
         }
     }
 
-    /// What goes with it beside its words.
+    /// The data of this refusal besides its message.
     #[must_use]
     pub fn details(&self) -> ResolutionRefusalDetails<'_> {
         let none = ResolutionRefusalDetails::default();
@@ -157,41 +160,41 @@ impl ResolutionRefusal {
     }
 }
 
-/// What goes with some refusals; empty for all others.
+/// The data of some refusals. It is empty for all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolutionRefusalDetails<'a> {
-    /// The fields that humans edited since, or that a newer change holds.
+    /// The fields that humans edited since, or that a newer change wrote.
     pub fields: &'a [String],
-    /// The action to be undone first.
+    /// The action that must be undone first.
     pub newer: &'a str,
-    /// The record that was filed in spite of it.
+    /// The audit record that was written nevertheless.
     pub record: &'a str,
 }
 
-/// A human's answer, ready to be planned.
+/// A human's resolution and all that its plan needs.
 #[derive(Clone, Debug)]
 pub struct ResolutionCase<'a> {
     pub kind: ResolutionKind,
     pub record: &'a AuditRecord,
-    /// For an undo, every change of the same target; what is older than all of them may be missing.
+    /// For an undo: the changes of the same target. Changes before the oldest of them may be missing.
     pub past: &'a [PastChange],
     pub by: &'a str,
     pub reason: Option<&'a str>,
-    /// For a confirmation, what is to happen instead of what was proposed.
+    /// For a confirmation: the change that a human chose instead of the proposed one.
     pub edited: Option<&'a Mutation>,
-    /// Where it is one of several that are given with one click.
+    /// The id of the batch, if several actions are resolved with one click.
     pub together: Option<&'a ActionId>,
     pub policy: &'a DecisionPolicy,
-    /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
+    /// The lowest ceiling that a human has set so far for the matter and for the cited sources.
     pub ceiling: Ceiling,
     pub workflow: WorkflowRef,
     pub now: DateTime<Utc>,
 }
 
-/// Plans an answer to a recorded action that nobody has answered yet.
+/// Plans the resolution of a recorded action that nobody has resolved yet.
 ///
 /// # Errors
-/// [`ResolutionRefusal`], the first that applies.
+/// The first [`ResolutionRefusal`] that applies.
 pub fn build_resolution_plan(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     if request.kind != ResolutionKind::Confirm && request.edited.is_some() {
         return Err(edit::refuse_edit(request.record, "only a confirmation may choose another value"));
@@ -223,8 +226,10 @@ fn plan_trust_restoration(request: &ResolutionCase<'_>) -> Result<Plan, Resoluti
     Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
 }
 
-/// Puts every field back that still stands as we left it. Two changes of one field, or of one member of a
-/// set, go back in their own order: otherwise the older one could not tell its work from the newer one's.
+/// Plans to restore every field that is still as we left it.
+///
+/// Two changes of one field, or of one member of a set, are undone in reverse order. Otherwise the older one could not
+/// distinguish its own value from the newer one's.
 fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     let record = &request.record.draft;
     let Some(recipe) = &request.record.undo_recipe else {
@@ -233,9 +238,9 @@ fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
             landing: record.landing.as_str().into(),
         });
     };
-    let ends = request.record.undo_deadline();
-    if request.now >= ends {
-        let ended = crate::time::format_millis(ends);
+    let deadline = request.record.undo_deadline();
+    if request.now >= deadline {
+        let ended = crate::time::format_millis(deadline);
         return Err(ResolutionRefusal::Expired { id: record.id.to_string(), ended });
     }
     check_recipe(request.record, &recipe.vault_patch)?;
@@ -245,8 +250,10 @@ fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     Ok(Plan { draft: draft_record(request, Disposition::Live), basis: PlanBasis::Fields, change })
 }
 
-/// A record is a file that anyone with the vault can write: its recipe may only put back what a
-/// steward may change, one field of the record's class that a record of its kind has.
+/// Checks that a recipe restores only what a steward may change.
+///
+/// A record is a file that anyone with access to the vault can write. So the recipe may restore only one field of the
+/// record's class, and records of the target's kind must have that field.
 fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), ResolutionRefusal> {
     if let [patch] = patches
         && infer_mutation(patch)
@@ -255,41 +262,41 @@ fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Reso
         return Ok(());
     }
     let reason = format!(
-        "{}: its recipe is not one that Steward writes, so it is not followed: run `steward audit verify`",
+        "{}: Steward writes no such undo recipe, so it is not used: run `steward audit verify`",
         record.draft.id
     );
     Err(ResolutionRefusal::Record { reason })
 }
 
-/// The mutation that could have left this patch.
+/// The mutation that could have made this patch.
 fn infer_mutation(patch: &FieldPatch) -> Option<Mutation> {
     let undo = patch.undo.as_ref().filter(|u| u.field == patch.field)?;
     let (before, after) = undo.recorded_values().ok()?;
-    let filled = |value: Option<Value>| value.filter(|v| !v.is_null());
-    if filled(before) != patch.prior || filled(after) != patch.value {
+    let non_null = |value: Option<Value>| value.filter(|v| !v.is_null());
+    if non_null(before) != patch.prior || non_null(after) != patch.value {
         return None;
     }
     if let Some(field) = RelatedField::ALL.into_iter().find(|f| f.as_str() == patch.field) {
         return infer_member_mutation(field, list_members(patch.prior.as_ref())?, list_members(patch.value.as_ref())?);
     }
-    let text = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());
+    let was_scalar = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());
     let set = json!({&patch.field: patch.value.as_ref()?});
     let class = match patch.field.as_str() {
         "state" => "state_change",
         "parent_matter" => "parent_matter",
         _ => "context_edit",
     };
-    Mutation::from_proposal(&json!({"class": class, "set": set})).ok().filter(|_| text)
+    Mutation::from_proposal(&json!({"class": class, "set": set})).ok().filter(|_| was_scalar)
 }
 
 fn infer_member_mutation(field: RelatedField, before: &[Value], after: &[Value]) -> Option<Mutation> {
     let present = after.len() > before.len();
     let (more, fewer) = if present { (after, before) } else { (before, after) };
     let at = more.iter().zip(fewer).take_while(|(a, b)| a == b).count();
-    let one = more.len() == fewer.len() + 1 && more[at + 1..] == fewer[at..];
-    let member = one.then(|| member_name(&more[at])).flatten()?;
+    let differs_by_one = more.len() == fewer.len() + 1 && more[at + 1..] == fewer[at..];
+    let member = differs_by_one.then(|| member_name(&more[at])).flatten()?;
     let mutation = Mutation::Related { field, member: member.to_owned(), present };
-    // What a human wrote and we took out may have any form; what we brought may not.
+    // A member that we removed was a human's and may have any form. A member that we added may not.
     (!has_member(fewer, member) && (!present || mutation.is_sound())).then_some(mutation)
 }
 
@@ -298,8 +305,8 @@ fn plan_confirmation(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRef
     let record = &request.record.draft;
     let proposed = read_proposal(request.record)?;
     let chosen = edit::build_edited_proposal(request, proposed.as_ref())?;
-    let class = proposed.as_ref().map(|(m, _)| request.policy.class_ceiling(m.class())).unwrap_or_default();
-    if !record.confirmable || request.ceiling.min(class) == Ceiling::Ask {
+    let class_ceiling = proposed.as_ref().map(|p| request.policy.class_ceiling(p.mutation.class())).unwrap_or_default();
+    if !record.confirmable || !allows_confirmation(request.ceiling.min(class_ceiling), None, &[]) {
         return Err(ResolutionRefusal::HumanOnly { id: record.id.to_string() });
     }
     if request.policy.mode == Mode::Shadow {
@@ -309,29 +316,26 @@ fn plan_confirmation(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRef
     if let Some(chosen) = chosen.clone() {
         edit::record_edit(&mut draft, chosen);
     }
-    let happens = chosen.map(|chosen| (chosen.mutation, chosen.replaces)).or(proposed);
-    let change = happens.map_or(PlannedChange::Nothing, |(mutation, replaces)| {
-        PlannedChange::from_mutation(&mutation, replaces.as_ref())
+    let change = chosen.or(proposed).map_or(PlannedChange::Nothing, |proposal| {
+        PlannedChange::from_mutation(&proposal.mutation, proposal.replaces.as_ref())
     });
     Ok(Plan { draft, basis: PlanBasis::Fields, change })
 }
 
-/// What a record proposes and what that replaces; one of before there were other classes says only
-/// the state.
-fn read_proposal(record: &AuditRecord) -> Result<Option<(Mutation, Option<Value>)>, ResolutionRefusal> {
+/// The proposal of a record. An old record knows only the class `state_change` and has no `proposal`.
+fn read_proposal(record: &AuditRecord) -> Result<Option<MutationProposal>, ResolutionRefusal> {
     let draft = &record.draft;
     let Some(proposal) = &draft.proposal else {
         let replaces = draft.prior_state.clone().map(Value::from);
-        return Ok(draft.proposed_state.map(|to| (Mutation::StateChange { to }, replaces)));
+        let state_change = |to| MutationProposal { mutation: Mutation::StateChange { to }, replaces };
+        return Ok(draft.proposed_state.map(state_change));
     };
     let mutation = &proposal.mutation;
     if mutation.is_sound() && mutation.is_applicable_to(draft.target.kind()) && Some(mutation.class()) == draft.class {
-        return Ok(Some((mutation.clone(), proposal.replaces.clone())));
+        return Ok(Some(proposal.clone()));
     }
-    let reason = format!(
-        "{}: its proposal is not one that Steward writes, so it is not followed: run `steward audit verify`",
-        draft.id
-    );
+    let reason =
+        format!("{}: Steward writes no such proposal, so it is not used: run `steward audit verify`", draft.id);
     Err(ResolutionRefusal::Record { reason })
 }
 
@@ -343,40 +347,42 @@ fn check_pending(request: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> 
     Err(ResolutionRefusal::NotPending { id: record.id.to_string(), landing: record.landing.as_str().into() })
 }
 
-fn draft_record(request: &ResolutionCase<'_>, landing: Disposition) -> AuditDraft {
-    let answered = &request.record.draft;
+fn draft_record(request: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
+    let resolved = &request.record.draft;
     AuditDraft {
         kind: request.kind.record_kind(),
-        id: ActionId::derive(&[request.kind.as_str(), answered.id.as_str()]),
+        id: ActionId::derive(&[request.kind.as_str(), resolved.id.as_str()]),
         timestamp: request.now,
         proposed_state: resulting_state(request),
-        proposal: answered.proposal.clone().filter(|_| request.kind != ResolutionKind::Undo),
-        landing,
+        proposal: resolved.proposal.clone().filter(|_| request.kind != ResolutionKind::Undo),
+        landing: disposition,
         gates: Vec::new(),
         pending_confirmation: false,
-        mode: if request.kind == ResolutionKind::Confirm { request.policy.mode } else { answered.mode },
+        mode: if request.kind == ResolutionKind::Confirm { request.policy.mode } else { resolved.mode },
         clerk: None,
         workflow: request.workflow.clone(),
         answers: Some(AuditResolution {
-            of: answered.id.clone(),
-            at: answered.timestamp,
+            of: resolved.id.clone(),
+            at: resolved.timestamp,
             by: request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             edited: false,
             together: request.together.cloned(),
         }),
-        ..answered.clone()
+        ..resolved.clone()
     }
 }
 
-/// An undo proposes the state from before; where the field was absent that is `open`.
+/// The state after the resolution. An undo restores the old state, which is `open` if the field was absent.
 fn resulting_state(request: &ResolutionCase<'_>) -> Option<RecordState> {
-    let answered = &request.record.draft;
-    let of_the_state = answered.class.is_none_or(|class| class == MutationClass::StateChange);
+    let resolved = &request.record.draft;
+    let is_state_change = resolved.class.is_none_or(|class| class == MutationClass::StateChange);
     match request.kind {
-        ResolutionKind::Undo if of_the_state => RecordState::parse(answered.prior_state.as_deref().unwrap_or("open")),
+        ResolutionKind::Undo if is_state_change => {
+            RecordState::parse(resolved.prior_state.as_deref().unwrap_or("open"))
+        }
         ResolutionKind::Undo => None,
-        ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => answered.proposed_state,
+        ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => resolved.proposed_state,
     }
 }
 

@@ -2,11 +2,10 @@
 //!
 //! The one rule of landing for a decision as it is taken and for one that is replayed under other settings. A set
 //! of gates is kept in the index as the gates' words, so that a million decisions can be held against any policy
-//! without their records being read again. What the gates found is not kept here: see [`crate::steward::decide::Gate`].
+//! without their records being read again. What the gates found is not kept here: see [`GateResult`].
 
 use crate::action::plan::Disposition;
-use crate::steward::decide::GateName;
-use crate::steward::decide::GateResult;
+use crate::gates::result::{GateName, GateResult};
 
 /// A set of gates that stand closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl ClosedGates {
         self.iter().map(GateName::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads [`ClosedGates::words`]; `None` where a word names no gate.
+    /// Reads [`ClosedGates::join_names`]; `None` where a word names no gate.
     #[must_use]
     pub fn parse_names(words: &str) -> Option<Self> {
         words.split_whitespace().try_fold(Self::default(), |closed, word| {
@@ -57,7 +56,8 @@ impl ClosedGates {
         })
     }
 
-    /// How a decision lands behind these gates. The gate `trust` lowers a landing by itself.
+    /// How a change lands behind these gates. The gate `trust` is evaluated at landing and not here: see
+    /// [`super::landing`].
     #[must_use]
     pub fn decide_disposition(self, changes_something: bool) -> Disposition {
         let any = |names: &[GateName]| names.iter().any(|gate| self.has_gate(*gate));

@@ -1,42 +1,77 @@
-//! What the process that lands a plan allows at that moment.
+//! The gates as they stand when a plan lands.
 //!
 //! A plan may be decided by one process and landed by another, minutes later and under other settings. It lands no
 //! livelier than the lower of both, and its record shows the gates that bound it. Nothing here makes a plan livelier:
 //! one that was decided in shadow stays a shadow. A stop is no mode and does not pass here: under a stop nothing lands.
 
 use crate::action::plan::{Disposition, Plan};
-use crate::gates::mode::{Ceiling, DecisionPolicy};
+use crate::gates::closed::ClosedGates;
+use crate::gates::evaluate::allows_confirmation;
+use crate::gates::matter_policy::{self, MatterPolicy, MatterPolicyUsage};
+use crate::gates::mode::{Ceiling, DecisionPolicy, ceiling_gate, confidence_gate, mode_gate};
+use crate::gates::result::{GateResult, LandingGate};
+use crate::gates::source_budget::{SourceSpending, source_budget_gate};
+use crate::gates::trust::trust_gate;
 use crate::signals::route;
-use crate::steward::decide::{ClosedGates, GateResult, ceiling_gate, confidence_gate, mode_gate};
+use crate::trust::demotion::{ChangeSupporter, ModeCaps};
+use chrono::{DateTime, Utc};
+
+/// What the vault knows about a change at the moment when its plan lands.
+#[derive(Clone, Debug)]
+pub struct LandingFacts {
+    /// The lowest ceiling that people have set by now for the cited sources and the matters concerned.
+    pub ceiling: Ceiling,
+    /// The sources that support the change.
+    pub supporters: Vec<ChangeSupporter>,
+    /// Who is demoted.
+    pub mode_caps: ModeCaps,
+    /// How much each of the sources has changed in a day.
+    pub spendings: Vec<SourceSpending>,
+    /// The notes of the matters concerned.
+    pub matter_policies: Vec<MatterPolicyUsage>,
+}
 
 /// The settings of the process that lands a plan.
 #[derive(Clone, Copy, Debug)]
-pub struct DispositionLimits<'a> {
+pub struct LandingSettings<'a> {
     /// Mode, thresholds and class ceilings of this process.
     pub policy: &'a DecisionPolicy,
-    /// The lowest ceiling that humans have set by now for the cited sources and the matters concerned.
-    pub ceiling: Ceiling,
+    /// Live changes of one source in 24 h ([`super::source_budget::LIVE_PER_SOURCE_DAY`]).
+    pub live_per_source_day: u32,
 }
 
 impl Plan {
-    /// The same plan, no livelier than this process allows now.
+    /// The same plan, no livelier than the settings of this process and the vault allow now.
     #[must_use]
-    pub fn cap_by_policy(mut self, limits: &DispositionLimits<'_>) -> Self {
-        let lower_mode = limits.policy.mode < self.draft.mode;
-        self.draft.mode = self.draft.mode.min(limits.policy.mode);
-        self.tighten_gate(mode_gate(limits.policy), lower_mode);
-        let bound = DecisionPolicy { mode: self.draft.mode, ..limits.policy.clone() };
+    pub fn hold_at_landing(self, settings: LandingSettings<'_>, facts: &LandingFacts, now: DateTime<Utc>) -> Self {
+        let plan = self.hold_by_policy(settings.policy, facts.ceiling);
+        if !plan.has_record_change() {
+            return plan;
+        }
+        let draft = &plan.draft;
+        let trust = trust_gate(draft, &facts.supporters, &facts.mode_caps, settings.policy);
+        let budget = source_budget_gate(draft, &facts.spendings, settings.live_per_source_day);
+        let notes = matter_policy::landing_gates(draft, &facts.matter_policies, now);
+        let gates: Vec<LandingGate> = trust.into_iter().chain(budget).chain(notes).collect();
+        plan.narrow_confirmation(&facts.matter_policies).hold_behind(gates)
+    }
+
+    /// Holds the plan within this process's mode, thresholds and ceilings.
+    fn hold_by_policy(mut self, policy: &DecisionPolicy, ceiling: Ceiling) -> Self {
+        let lower_mode = policy.mode < self.draft.mode;
+        self.draft.mode = self.draft.mode.min(policy.mode);
+        self.tighten_gate(mode_gate(policy), lower_mode);
+        let bound = DecisionPolicy { mode: self.draft.mode, ..policy.clone() };
         self.tighten_gate(confidence_gate(&bound, self.draft.confidence), lower_mode);
         if let Some(class) = self.draft.class {
-            let ceiling = limits.ceiling.min(limits.policy.class_ceiling(class));
+            let ceiling = ceiling.min(policy.class_ceiling(class));
             self.tighten_gate(ceiling_gate(ceiling), ceiling == Ceiling::Ask);
-            self.draft.confirmable &= ceiling > Ceiling::Ask;
+            self.draft.confirmable &= allows_confirmation(ceiling, None, &[]);
         }
-        let allowed =
-            ClosedGates::from_gates(&self.draft.gates).decide_disposition(self.disposition() != Disposition::Recorded);
+        let changes_something = self.disposition() != Disposition::Recorded;
+        let allowed = ClosedGates::from_gates(&self.draft.gates).decide_disposition(changes_something);
         if allowed < self.disposition() {
-            self.draft.landing = allowed;
-            self.draft.pending_confirmation = allowed == Disposition::Pending;
+            self.set_disposition(allowed);
             if allowed == Disposition::Shadow {
                 route::rename_as_shadow(&mut self.draft);
             }
@@ -44,8 +79,8 @@ impl Plan {
         self
     }
 
-    /// Replaces the gate that was decided with where this one binds: a closed gate before an open one, and of two that
-    /// stand alike the lower one.
+    /// Replaces the gate that was decided where this one binds: a closed gate replaces an open one, and of two that are
+    /// both open or both closed the lower one stays.
     fn tighten_gate(&mut self, gate: GateResult, is_lower: bool) {
         match self.draft.gates.iter_mut().find(|decided| decided.gate == gate.gate) {
             Some(decided) if decided.open == gate.open && is_lower => *decided = gate,
@@ -54,7 +89,30 @@ impl Plan {
             None => self.draft.gates.push(gate),
         }
     }
+
+    /// A proposal may not be confirmed where a note does not allow it by now.
+    fn narrow_confirmation(mut self, notes: &[MatterPolicyUsage]) -> Self {
+        let policies: Vec<&MatterPolicy> = notes.iter().map(|note| &note.policy).collect();
+        let mutation = self.draft.proposal.as_ref().map(|proposal| &proposal.mutation);
+        self.draft.confirmable &= allows_confirmation(Ceiling::Act, mutation, &policies);
+        self
+    }
+
+    /// Records these gates, and holds the plan at what the strictest of them allows.
+    fn hold_behind(mut self, gates: Vec<LandingGate>) -> Self {
+        let allowed = gates.iter().map(|gate| gate.allows).min();
+        self.draft.gates.extend(gates.into_iter().map(|gate| gate.result));
+        if let Some(allowed) = allowed.filter(|allowed| *allowed < self.disposition()) {
+            self.set_disposition(allowed);
+        }
+        self
+    }
+
+    fn set_disposition(&mut self, disposition: Disposition) {
+        self.draft.landing = disposition;
+        self.draft.pending_confirmation = disposition == Disposition::Pending;
+    }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,22 +1,21 @@
-//! What a matter's own note allows there: the `steward:` block of its frontmatter.
+//! The gate `policy`: what a matter's own note allows, in the `steward:` block of its frontmatter.
 //!
-//! It holds for the matter and for all of its tasks, and only ever narrows: every line of it is one more gate
-//! ([`GateName::Policy`]), and no gate opens another. [`mod@read`] understands it, and takes what it cannot understand
-//! for the strictest that it could mean. The tick and the router decide with what was seen
-//! ([`mod@crate::steward::decide`], [`mod@crate::signals::route`]); when a plan lands, [`Plan::cap_by_matter_policies`] holds it once more against what the
-//! note says by then, with the changes of the day. A human's own undo and confirmation do not pass here.
+//! The block holds for the matter and for all of its tasks. It only narrows: every line of it is one more gate
+//! ([`GateName::Policy`]), and no gate opens another. [`mod@read`] parses it, and replaces a malformed value by the most
+//! restrictive one. A tick and the router evaluate it as they saw it; when a plan lands, it is evaluated again as it is
+//! then, with the changes of the day. A person's own undo and confirmation do not pass here.
 
 mod quiet_hours;
 pub mod read;
 
 pub use quiet_hours::QuietHours;
 
+use crate::action::audit::AuditDraft;
 use crate::action::mutation::{Mutation, MutationClass};
-use crate::action::plan::{Disposition, Plan};
-use crate::gates::mode::Ceiling;
+use crate::gates::mode::{Ceiling, ceiling_gate};
+use crate::gates::result::{GateName, GateResult, LandingGate};
 use crate::record::path::RecordPath;
 use crate::signals::signal::source_key;
-use crate::steward::decide::{GateName, GateResult};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -94,8 +93,8 @@ impl MatterPolicy {
         self.fields.as_ref().is_none_or(|allowed| allowed.iter().any(|field| field == mutation.field()))
     }
 
-    /// A gate for each line that has something to say of a change that rests on these sources; none where the note
-    /// is silent. The ceiling has a gate of its own, and the budget is told at landing.
+    /// A gate for each line that concerns a change that rests on these sources; none where the note is silent. The
+    /// ceiling has a gate of its own, and the daily budget is evaluated at landing.
     pub(crate) fn evaluate_gates(&self, mutation: &Mutation, sources: &[&str], at: DateTime<Utc>) -> Vec<GateResult> {
         let mut gates = Vec::new();
         let mut gate =
@@ -131,43 +130,24 @@ fn format_allowed(key: &str, words: &[&str]) -> String {
     if words.is_empty() { format!("{key}: none is allowed") } else { format!("{key}: {}", words.join(", ")) }
 }
 
-impl Plan {
-    /// The same plan, held back for a human where a note does not allow it by now. One that would not be live stays
-    /// as it is. Most plans meet one note; a task that moves meets those of both matters.
-    #[must_use]
-    pub fn cap_by_matter_policies(mut self, notes: &[MatterPolicyUsage], now: DateTime<Utc>) -> Self {
-        if self.disposition() != Disposition::Live || !self.has_record_change() {
-            return self;
+/// The gates that the notes close when a plan lands, and the open ones of their daily budgets: what was open when it was
+/// decided stands in the record already. Most plans meet one note; a task that moves meets those of both matters.
+pub(crate) fn landing_gates(draft: &AuditDraft, notes: &[MatterPolicyUsage], now: DateTime<Utc>) -> Vec<LandingGate> {
+    let Some(mutation) = draft.proposal.as_ref().map(|proposal| &proposal.mutation) else { return Vec::new() };
+    let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
+    let mut gates = Vec::new();
+    for MatterPolicyUsage { matter, policy, spent } in notes {
+        gates.extend(policy.evaluate_gates(mutation, &sources, now).into_iter().filter(|gate| !gate.open));
+        if policy.effective_ceiling() < Ceiling::Act {
+            gates.push(ceiling_gate(policy.effective_ceiling()));
         }
-        let Some(mutation) = self.draft().proposal.as_ref().map(|proposal| proposal.mutation.clone()) else {
-            return self;
-        };
-        let cited = self.draft().evidence.clone();
-        let sources: Vec<&str> = cited.iter().map(|cited| cited.source.as_str()).collect();
-        for note in notes {
-            let policy = &note.policy;
-            // What was open when it was decided is in the record already.
-            let mut gates = policy.evaluate_gates(&mutation, &sources, now);
-            gates.retain(|gate| !gate.open);
-            if policy.effective_ceiling() < Ceiling::Act {
-                gates.push(GateResult::new(GateName::Ceiling, false, policy.effective_ceiling().as_str(), "act"));
-            }
-            if let Some(budget) = policy.daily_budget {
-                let found = format!("{} live changes in 24 h under {}", note.spent, note.matter);
-                let needed = format!("fewer than daily_budget {budget}");
-                gates.push(GateResult::new(GateName::Policy, note.spent < budget, found, needed));
-            }
-            self.draft.confirmable &= !policy.forbids_mutation(&mutation) && policy.effective_ceiling() > Ceiling::Ask;
-            for gate in gates {
-                if gate.open {
-                    self.draft.gates.push(gate);
-                } else {
-                    self.hold_for_confirmation(gate);
-                }
-            }
+        if let Some(budget) = policy.daily_budget {
+            let found = format!("{spent} live changes in 24 h under {matter}");
+            let needed = format!("fewer than daily_budget {budget}");
+            gates.push(GateResult::new(GateName::Policy, *spent < budget, found, needed));
         }
-        self
     }
+    gates.into_iter().map(LandingGate::waiting).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! changed. A mode travels as data inside a plan, never as a flag beside it.
 
 use crate::action::mutation::MutationClass;
+use crate::gates::result::{GateName, GateResult};
 use serde::{Deserialize, Serialize};
 
 /// `live` needs at least this confidence (`STEWARD_CONFIDENCE_THRESHOLD`, 0 to 1).
@@ -146,6 +147,39 @@ pub fn discretion_threshold(observations: u32) -> f64 {
         20..=49 => 0.80,
         50.. => 0.75,
     }
+}
+
+/// Whether the mode lets anything happen at all.
+pub(crate) fn can_act(policy: &DecisionPolicy) -> bool {
+    policy.mode > Mode::Shadow
+}
+
+/// The least confidence that the mode needs, 0 to 1.
+pub(crate) fn needed_confidence(policy: &DecisionPolicy) -> f64 {
+    match policy.mode {
+        Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
+        Mode::Live | Mode::Shadow => policy.confidence_threshold,
+    }
+}
+
+pub(crate) fn mode_gate(policy: &DecisionPolicy) -> GateResult {
+    GateResult::new(GateName::Mode, can_act(policy), policy.mode.as_str(), "live")
+}
+
+pub(crate) fn confidence_gate(policy: &DecisionPolicy, found: f64) -> GateResult {
+    let needed = needed_confidence(policy);
+    GateResult::new(GateName::Confidence, found >= needed, format_exact(found), format!(">= {}", format_exact(needed)))
+}
+
+pub(crate) fn ceiling_gate(ceiling: Ceiling) -> GateResult {
+    GateResult::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.as_str(), "act")
+}
+
+/// Two decimals where they are exact; otherwise all of them, so that a value just below its threshold does not look as
+/// if it had reached it.
+pub(crate) fn format_exact(value: f64) -> String {
+    let short = format!("{value:.2}");
+    if short.parse() == Ok(value) { short } else { value.to_string() }
 }
 
 #[cfg(test)]

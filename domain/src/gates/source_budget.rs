@@ -7,10 +7,10 @@
 //! matter at a stranger's word: with it nothing would be heard of its tasks any more. The counts come from the
 //! audit records ([`crate::action::audit`]) and are taken when a plan lands, one plan after the other.
 
+use crate::action::audit::AuditDraft;
 use crate::action::mutation::MutationClass;
-use crate::action::plan::{Disposition, Plan};
+use crate::gates::result::{GateName, GateResult, LandingGate};
 use crate::record::path::RecordKind;
-use crate::steward::decide::{GateName, GateResult};
 use chrono::TimeDelta;
 use std::fmt::Write;
 
@@ -42,55 +42,35 @@ impl SourceSpending {
     }
 }
 
-impl Plan {
-    /// The same plan, held back for a human if every source that speaks for the change has used up its
-    /// budget: a source that has not is not held back by the company it keeps. One whose signals are all gone
-    /// has nobody's budget left. One that would not be live stays as it is.
-    #[must_use]
-    pub fn cap_by_budget(mut self, spendings: &[SourceSpending], budget: u32) -> Self {
-        if self.disposition() != Disposition::Live {
-            return self;
-        }
-        let draft = &self.draft;
-        let ends_a_matter =
-            draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
-        let may = |s: &&SourceSpending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
-        let may_one = spendings.iter().find(may);
-        let Some(shown) = may_one.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else {
-            if self.has_record_change() && !self.draft.evidence.is_empty() {
-                let (found, needed) = ("the signals it rests on are gone", "one that speaks for it");
-                self.hold_for_confirmation(GateResult::new(GateName::SourceBudget, false, found, needed));
-            }
-            return self;
-        };
-        let (mut found, mut needed) =
-            (format!("{} live changes in 24 h from {}", shown.changes, shown.source), format!("fewer than {budget}"));
-        if let Some(all) = shown.strangers {
-            let _ = write!(found, ", {all} from all sources that nobody knows");
-            needed = format!("fewer than {} and {budget}", budget.div_ceil(A_STRANGERS_PART));
-        }
-        if ends_a_matter {
-            needed += ", for a matter from a source that was right before";
-        }
-        let gate = GateResult::new(GateName::SourceBudget, may_one.is_some(), found, needed);
-        if gate.open {
-            self.draft.gates.push(gate);
-        } else {
-            self.hold_for_confirmation(gate);
-        }
-        self
+/// The gate, for a change that would be live. It is closed where every source that supports the change has used up its
+/// budget: one that has room is not held by the company it keeps. A change whose signals are all gone has no budget
+/// left; one that never cited a signal has no gate here.
+pub(crate) fn source_budget_gate(draft: &AuditDraft, spendings: &[SourceSpending], budget: u32) -> Option<LandingGate> {
+    let ends_a_matter = draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
+    let may = |s: &&SourceSpending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
+    let with_room = spendings.iter().find(may);
+    let Some(shown) = with_room.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else {
+        let (found, needed) = ("the signals it rests on are gone", "one that speaks for it");
+        let gone = GateResult::new(GateName::SourceBudget, false, found, needed);
+        return (!draft.evidence.is_empty()).then(|| LandingGate::waiting(gone));
+    };
+    let mut found = format!("{} live changes in 24 h from {}", shown.changes, shown.source);
+    let mut needed = format!("fewer than {budget}");
+    if let Some(all) = shown.strangers {
+        let _ = write!(found, ", {all} from all sources that nobody knows");
+        needed = format!("fewer than {} and {budget}", budget.div_ceil(A_STRANGERS_PART));
     }
-
-    pub(crate) fn hold_for_confirmation(&mut self, closed: GateResult) {
-        self.draft.gates.push(closed);
-        self.draft.landing = Disposition::Pending;
-        self.draft.pending_confirmation = true;
+    if ends_a_matter {
+        needed += ", for a matter from a source that was right before";
     }
+    Some(LandingGate::waiting(GateResult::new(GateName::SourceBudget, with_room.is_some(), found, needed)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::plan::Disposition;
+    use crate::gates::landing::tests::hold_by_budget;
     use crate::steward::decide::tests::{live_plan, shadow_plan};
 
     fn known(changes: u32) -> SourceSpending {
@@ -114,7 +94,7 @@ mod tests {
             (&[stranger(0, 20)], Disposition::Pending, "0 live changes in 24 h from mail-a, 20 from all"),
             (&[stranger(0, 20), known(3)], Disposition::Live, "3 live changes in 24 h from bank"),
         ] {
-            let plan = live_plan().cap_by_budget(spendings, 20);
+            let plan = hold_by_budget(live_plan(), spendings, 20);
             assert_eq!(plan.disposition(), landing, "{spendings:?}");
             assert_eq!(plan.draft().pending_confirmation, landing == Disposition::Pending);
             let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::SourceBudget).unwrap();
@@ -127,22 +107,23 @@ mod tests {
 
     #[test]
     fn a_change_whose_signals_are_gone_waits_and_one_without_any_does_not() {
-        let held = live_plan().cap_by_budget(&[], 20);
+        let held = hold_by_budget(live_plan(), &[], 20);
         assert_eq!((held.disposition(), held.draft().pending_confirmation), (Disposition::Pending, true));
         let gate = held.draft().gates.last().unwrap();
         assert_eq!((gate.gate, gate.open), (GateName::SourceBudget, false));
         assert_eq!(gate.found, "the signals it rests on are gone");
         let mut without = live_plan();
         without.draft.evidence.clear();
-        assert_eq!(without.clone().cap_by_budget(&[], 20), without);
+        assert_eq!(hold_by_budget(without.clone(), &[], 20), without);
         let mut nothing = live_plan();
         nothing.change = crate::action::plan::PlannedChange::Nothing;
-        assert_eq!(nothing.clone().cap_by_budget(&[], 20), nothing);
+        assert_eq!(hold_by_budget(nothing.clone(), &[], 20), nothing);
     }
 
     #[test]
     fn a_small_budget_leaves_a_stranger_something_and_none_nothing() {
-        let landing = |changes, all, budget| live_plan().cap_by_budget(&[stranger(changes, all)], budget).disposition();
+        let landing =
+            |changes, all, budget| hold_by_budget(live_plan(), &[stranger(changes, all)], budget).disposition();
         assert_eq!(
             (landing(0, 0, 1), landing(1, 1, 1), landing(0, 0, 0)),
             (Disposition::Live, Disposition::Pending, Disposition::Pending)
@@ -153,7 +134,7 @@ mod tests {
     fn a_matter_is_not_ended_by_a_strangers_word() {
         let mut plan = live_plan();
         plan.draft.target = crate::steward::decide::tests::path("matter/house.md");
-        let with = |spending| plan.clone().cap_by_budget(&[spending], 20);
+        let with = |spending| hold_by_budget(plan.clone(), &[spending], 20);
         assert_eq!(
             (with(stranger(0, 0)).disposition(), with(known(0)).disposition()),
             (Disposition::Pending, Disposition::Live)
@@ -161,14 +142,14 @@ mod tests {
         let gate = with(stranger(0, 0)).draft().gates.last().cloned().unwrap();
         assert_eq!(gate.needed, "fewer than 5 and 20, for a matter from a source that was right before");
         plan.draft.class = Some(MutationClass::Related);
-        assert_eq!(plan.cap_by_budget(&[stranger(0, 0)], 20).disposition(), Disposition::Live);
+        assert_eq!(hold_by_budget(plan, &[stranger(0, 0)], 20).disposition(), Disposition::Live);
     }
 
     #[test]
     fn a_budget_opens_nothing() {
-        assert_eq!(shadow_plan().cap_by_budget(&[known(0)], 20), shadow_plan());
-        let held = live_plan().cap_by_budget(&[known(1)], 0);
-        assert_eq!(held.clone().cap_by_budget(&[known(0)], 20), held);
+        assert_eq!(hold_by_budget(shadow_plan(), &[known(0)], 20), shadow_plan());
+        let held = hold_by_budget(live_plan(), &[known(1)], 0);
+        assert_eq!(hold_by_budget(held.clone(), &[known(0)], 20), held);
         assert_eq!(held.disposition(), Disposition::Pending);
     }
 }

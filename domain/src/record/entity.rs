@@ -1,8 +1,7 @@
-//! Matters, tasks and instincts, as the steward understands them.
+//! Matters, tasks and instincts, read from the frontmatter of their records.
 //!
-//! Each is read from a record's frontmatter. What the steward does not know is ignored and kept;
-//! what it knows but cannot understand is an error that names the field, never a guess. The
-//! caller adds the file's path to the message.
+//! Unknown fields are ignored and stay in the file. A malformed known field is an error that names the field. It must
+//! never be guessed. The caller adds the file's path to the message.
 
 use crate::gates::mode::Ceiling;
 use crate::record::path::{PathError, RecordKind, RecordPath, parse_link};
@@ -14,10 +13,10 @@ use serde_json::{Map, Value};
 
 type Fields = Map<String, Value>;
 
-/// Why a record's frontmatter cannot be understood.
+/// Why a record's frontmatter is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RecordError {
-    #[error("`type` is `{found}` but the record lies in {folder}/: set `type: {folder}` or move the file")]
+    #[error("`type` is `{found}` but the record is in {folder}/: set `type: {folder}` or move the file")]
     WrongType { found: String, folder: &'static str },
     #[error("`{field}` is missing: add it")]
     Missing { field: &'static str },
@@ -27,7 +26,7 @@ pub enum RecordError {
     Link { field: &'static str, source: PathError },
 }
 
-/// Where a task stands in its life.
+/// The state of a task or a matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordState {
@@ -37,7 +36,7 @@ pub enum RecordState {
 }
 
 impl RecordState {
-    /// Reads a state in any case.
+    /// Parses a state in any case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
@@ -48,7 +47,7 @@ impl RecordState {
         }
     }
 
-    /// The word written into a record.
+    /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +58,7 @@ impl RecordState {
     }
 }
 
-/// How prominently a task is shown, and so how often it is looked at.
+/// How prominently a task is shown, and so how often it is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SurfaceClass {
@@ -70,7 +69,7 @@ pub enum SurfaceClass {
 }
 
 impl SurfaceClass {
-    /// The word written into a record.
+    /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,12 +80,12 @@ impl SurfaceClass {
     }
 }
 
-/// Something the principal cares about.
+/// Something that the principal looks after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matter {
     pub name: String,
     pub state: RecordState,
-    /// Set by a human in `steward_ceiling`; narrows what its steward may do.
+    /// The ceiling that a human set in `steward_ceiling`.
     pub ceiling: Ceiling,
 }
 
@@ -94,45 +93,45 @@ pub struct Matter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub name: String,
-    /// `id`, when people number their tasks; two tasks must not share one.
+    /// The field `id`, for people who number their tasks. Two tasks must not share one.
     pub id: Option<String>,
     pub state: RecordState,
     pub parent_matter: RecordPath,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
     pub snoozed_until: Option<DateTime<Utc>>,
-    /// As it stands in the file; a malformed time counts as none, which means due.
+    /// The date in the file. A malformed one counts as missing, which means due.
     pub next_check_after: Option<DateTime<Utc>>,
     pub plane_issue_id: Option<String>,
 }
 
-/// What the sender's fact would do to its target.
+/// The effect of a signal on its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalEffect {
     /// It would change the record.
     Mutation,
-    /// It asks something of the principal.
+    /// It asks the principal to do something.
     Action,
     /// It changes nothing.
     None,
 }
 
-/// What is known about a source.
+/// The facts that are known about a source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Instinct {
-    /// Whose it is; `None` where the file's name says so.
+    /// The source's name, or `None` if the file's name is the source's name.
     pub source: Option<String>,
-    /// How often the source was right, confirmed by an outcome; none of that counts while it is pruned.
+    /// How often the source was right, confirmed by an outcome. It is 0 while the source is pruned.
     pub observations: u32,
-    /// Set by a human; `None` where none is written.
+    /// The ceiling that a human set.
     pub ceiling: Option<Ceiling>,
-    /// The confidence from which the source's average starts, 0 to 1; `None` where no human wrote one.
+    /// The confidence from which the source's average starts, 0 to 1. `None` if no human wrote one.
     pub start: Option<f64>,
 }
 
 impl Matter {
-    /// Understands a matter's frontmatter.
+    /// Reads a matter's frontmatter.
     ///
     /// # Errors
     /// [`RecordError`] naming the field.
@@ -147,7 +146,7 @@ impl Matter {
 }
 
 impl Task {
-    /// Understands a task's frontmatter.
+    /// Reads a task's frontmatter.
     ///
     /// # Errors
     /// [`RecordError`] naming the field.
@@ -170,26 +169,27 @@ impl Task {
 }
 
 impl Instinct {
-    /// How many of the observations are ours; where it is missing or no count, every number of the instinct is the human's.
+    /// The field with the number of observations that Steward counted. Without a valid number there, a human wrote
+    /// all numbers of the instinct.
     pub const COUNTED: &str = "counted";
-    /// The human's confidence, kept when `confidence` becomes ours.
+    /// The field with the human's confidence. It is kept when Steward starts to write `confidence`.
     pub const START: &str = "initial_confidence";
 
-    /// Understands an instinct's frontmatter; a count that cannot be read is 0.
+    /// Reads an instinct's frontmatter. A malformed count is 0.
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
         let pruned = read_text(fields, "status")
             .ok()
             .flatten()
             .is_some_and(|status| status == ConfidenceStatus::Pruned.as_str());
-        let seen = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
+        let observations = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
         let source = read_text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
         let share = |field| fields.get(field).and_then(Value::as_f64).filter(|share| (0.0..=1.0).contains(share));
         let is_counted = fields.get(Self::COUNTED).and_then(Value::as_u64).is_some();
         let by_hand = if is_counted { None } else { share("confidence") };
         Self {
             source,
-            observations: u32::try_from(seen).unwrap_or(u32::MAX),
+            observations: u32::try_from(observations).unwrap_or(u32::MAX),
             ceiling: read_ceiling(fields, "ceiling"),
             start: by_hand.or_else(|| share(Self::START)),
         }
@@ -230,7 +230,7 @@ pub(crate) fn read_effect(fields: &Fields) -> Result<SignalEffect, RecordError> 
     }
 }
 
-/// A ceiling a human set: one that is there but is no text is as unreadable as any other.
+/// The ceiling that a human set. A value that is not text counts as malformed, which means `ask`.
 fn read_ceiling(fields: &Fields, field: &str) -> Option<Ceiling> {
     let value = fields.get(field)?;
     Some(value.as_str().map_or(Ceiling::Ask, Ceiling::parse_or_ask))
@@ -336,11 +336,11 @@ mod tests {
         let start = |fields_| Instinct::read(&fields(fields_)).start;
         assert_eq!(start(json!({"confidence": 0.82})), Some(0.82));
         assert_eq!(start(json!({"confidence": 0.9, "initial_confidence": 0.82, "counted": 3})), Some(0.82));
-        assert_eq!(start(json!({"confidence": 0.9, "counted": 0})), None, "that one is ours");
+        assert_eq!(start(json!({"confidence": 0.9, "counted": 0})), None, "Steward wrote that one");
         for none in [json!(82), json!(-0.1), json!("0.82"), json!(null)] {
             assert_eq!(start(json!({"confidence": none})), None);
         }
-        let seen = |status| Instinct::read(&fields(json!({"observations": 60, "status": status}))).observations;
-        assert_eq!((seen("live"), seen("pruned")), (60, 0), "a pruned source is a stranger");
+        let observations = |status| Instinct::read(&fields(json!({"observations": 60, "status": status}))).observations;
+        assert_eq!((observations("live"), observations("pruned")), (60, 0), "a pruned source is unknown");
     }
 }

@@ -1,14 +1,11 @@
-//! The fields of a record: read strictly, edited line by line.
+//! The frontmatter of a record: read strictly and edited line by line.
 //!
-//! A record is a text file that begins with `---`, a YAML mapping and `---`;
-//! the rest is its Markdown body. People edit these files at the same time as
-//! we do, so [`edit()`] replaces nothing but the lines of the named fields, and
-//! whatever is not understood beyond doubt is refused: two independent YAML
-//! parsers must agree before an edit and after it.
+//! A record is a text file that begins with `---`, a YAML mapping and `---`. The rest is its Markdown body. People edit
+//! these files at the same time as Steward. So [`edit_fields`] must replace only the lines of the named fields.
+//! Two independent YAML parsers must agree before an edit and after it. Otherwise the record is refused.
 //!
-//! YAML 1.2 core schema without anchors, aliases and tags. Nothing here opens a
-//! file; the caller brings the bytes, adds the path to errors and writes the
-//! result. Fields go to the record types, [`FieldUndo`]s into audit records.
+//! The format is the YAML 1.2 core schema without anchors, aliases and tags. Nothing here opens a file. The caller
+//! reads the bytes, adds the path to errors and writes the result. Audit records keep the [`FieldUndo`]s.
 
 mod closer;
 mod edit;
@@ -29,22 +26,24 @@ pub use edit::{
 };
 pub use error::FrontmatterError;
 
-/// Largest record, in bytes. A long note is some 100 kB; a megabyte of text is
-/// no record but a file that strayed in, and every byte here is hashed,
+/// The largest record, in bytes.
+///
+/// A long note has some 100 kB. A megabyte of text is a file in the wrong folder, and every byte is hashed,
 /// indexed and compared on each change.
 pub const MAX_RECORD_BYTES: usize = 1024 * 1024;
-/// Largest frontmatter, in bytes: a hundred times what people write, and small
-/// enough that no hostile text of that size takes the parsers long.
+/// The largest frontmatter, in bytes.
+///
+/// It is a hundred times what people write, and small enough that no hostile text keeps the parsers busy for long.
 pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
-/// Deepest nesting of values; records have two or three levels.
+/// The deepest nesting of values. Records have two or three levels.
 pub const MAX_DEPTH: usize = 32;
-/// Most values (and keys) of one frontmatter; bounds the parsers' memory.
+/// The most values and keys of one frontmatter. It bounds the parsers' memory.
 pub const MAX_VALUES: usize = 10_000;
 
-/// Fields of a record's frontmatter in file order.
+/// The fields of a record's frontmatter in file order.
 pub type RecordFields = serde_json::Map<String, serde_json::Value>;
 
-/// A record that both parsers understood alike; owns its text.
+/// A record for which both parsers agree. It owns its text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     text: String,
@@ -60,7 +59,7 @@ impl Document {
         &self.fields
     }
 
-    /// What follows the closing fence's line, byte for byte.
+    /// The body: every byte after the line of the closing fence.
     #[must_use]
     pub fn body(&self) -> &str {
         &self.text[self.body..]
@@ -78,7 +77,7 @@ impl Document {
         self.text.as_bytes()
     }
 
-    /// The line of the file, from 1, on which the key at the end of a path of keys stands; for what is told about it.
+    /// The line of the file, from 1, of the last key in a path of keys. Messages use it.
     #[must_use]
     pub fn line_of_key(&self, path: &[&str]) -> Option<usize> {
         parse::line_of_path(self.yaml_text(), path)
@@ -99,12 +98,12 @@ impl Document {
         &self.text[self.yaml.clone()]
     }
 
-    /// The line ending of new lines: that of the last line above the closing fence.
+    /// The line ending for new lines: that of the last line above the closing fence.
     fn line_ending(&self) -> &'static str {
         if self.text[..self.yaml.end].ends_with("\r\n") { "\r\n" } else { "\n" }
     }
 
-    /// The same file with another YAML text, read anew from the first byte.
+    /// The same file with another YAML text, parsed again from the first byte.
     fn with_yaml(&self, yaml: &str) -> Result<Self, FrontmatterError> {
         let (above, below) = (&self.text[..self.yaml.start], &self.text[self.yaml.end..]);
         read_document(format!("{above}{yaml}{below}").as_bytes())
@@ -114,11 +113,11 @@ impl Document {
 /// Reads a record strictly.
 ///
 /// A frontmatter without any field is an empty mapping. Timestamps, `yes` and
-/// `12:30:45` are text; numbers stay integers or floats.
+/// `12:30:45` are text. Numbers stay integers or floats.
 ///
 /// # Errors
 ///
-/// Anything that is not beyond doubt: see [`FrontmatterError`].
+/// [`FrontmatterError`] for anything that two parsers could read differently.
 pub fn read_document(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     let text = fence::decode_text(bytes)?;
     let found = fence::find_fences(text)?;
@@ -126,13 +125,13 @@ pub fn read_document(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
 }
 
-/// Reads a record as [`read`] does, and one whose fields stand as [`render`] writes them in a tenth of the time.
+/// Reads a record as [`read_document`] does, but ten times as fast if [`render_document`] wrote its fields.
 ///
-/// For who reads many records that we wrote ourselves; who edits one reads it with [`read`].
+/// It is for reading many records that Steward wrote itself. An edit must use [`read_document`].
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// The same as [`read_document`].
 pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     let text = fence::decode_text(bytes)?;
     let found = fence::find_fences(text)?;
@@ -141,10 +140,10 @@ pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
 }
 
-/// Writes a new record: fences, one field after the other, the body as given.
+/// Renders a new record: the fences, one field after the other, and the given body.
 ///
-/// [`read`] takes it back with equal fields, as long as it keeps within
-/// [`MAX_DEPTH`], [`MAX_VALUES`] and the size limits.
+/// [`read_document`] reads it back with equal fields, if it keeps within [`MAX_DEPTH`], [`MAX_VALUES`] and the size
+/// limits.
 #[must_use]
 pub fn render_document(fields: &RecordFields, body: &str) -> String {
     format!("---\n{}---\n{body}", emit::format_block_fields(fields, 0, "\n"))

@@ -1,16 +1,16 @@
-//! Names of records inside a vault: `task/renew-passport.md` and nothing else.
+//! Paths of records inside a vault, such as `task/renew-passport.md`.
 //!
-//! A [`RecordPath`] is the only way to name a file of the vault. It is checked once, here, so
-//! that text from a mail or a model can never become `../../etc/passwd`, a hidden file or an
-//! option of a command. It says nothing about whether the file exists.
+//! A [`RecordPath`] is the only way to name a file of the vault. It is checked once, here. So text from a mail or a
+//! model can never become `../../etc/passwd`, a hidden file or an option of a command. A path does not tell whether
+//! the file exists.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Longest slug accepted, in bytes; leaves room for prefixes within the 255 bytes of a file name.
+/// The longest slug, in bytes. It leaves room for prefixes within the 255 bytes of a file name.
 pub const MAX_SLUG_BYTES: usize = 128;
 
-/// The folder a record lives in.
+/// The kind of a record, which is also its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
@@ -39,7 +39,7 @@ impl RecordKind {
         }
     }
 
-    /// Whether Steward writes such records itself and may note in them how far they have come.
+    /// Whether Steward writes such records itself and may update their status.
     #[must_use]
     pub fn is_ours(self) -> bool {
         match self {
@@ -49,8 +49,9 @@ impl RecordKind {
     }
 }
 
-/// A checked path `<folder>/<slug>.md`, relative to the root of the vault; for a stream event
-/// `stream/<source>/<id>.md`, whose slug is `<source>/<id>`.
+/// A checked path `<folder>/<slug>.md`, relative to the root of the vault.
+///
+/// That of a stream event is `stream/<source>/<id>.md`, with the slug `<source>/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RecordPath {
@@ -77,7 +78,7 @@ impl RecordPath {
     /// Checks a path such as `task/renew-passport.md`.
     ///
     /// # Errors
-    /// [`PathError`] when the folder, the ending, the source or the slug is not one of a record.
+    /// [`PathError`] if the folder, the extension, the source or the slug is invalid.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let shown = || text.chars().take(200).flat_map(char::escape_default).collect();
         let (folder, file) = text.split_once('/').ok_or_else(|| PathError::Folder(shown()))?;
@@ -100,20 +101,20 @@ impl RecordPath {
     /// The path of a record of this kind.
     ///
     /// # Errors
-    /// [`PathError::Slug`] when the slug is not usable as a file name; [`PathError::Source`] when
-    /// that of a stream event names no source.
+    /// [`PathError::Slug`] if the slug is not usable as a file name, [`PathError::Source`] if
+    /// the slug of a stream event has no source.
     pub fn new(kind: RecordKind, slug: &str) -> Result<Self, PathError> {
         Self::parse(&format!("{}/{slug}.md", kind.folder()))
     }
 
-    /// The folder the record lives in.
+    /// The kind of the record.
     #[must_use]
     pub fn kind(&self) -> RecordKind {
         let folder = self.text.split('/').next().unwrap_or_default();
         RecordKind::ALL.into_iter().find(|k| k.folder() == folder).unwrap_or(RecordKind::Event)
     }
 
-    /// The file's name without folder and `.md`.
+    /// The file's name without its folder and `.md`.
     #[must_use]
     pub fn slug(&self) -> &str {
         let file = self.text.split_once('/').map_or("", |(_, f)| f);
@@ -140,6 +141,8 @@ impl RecordPath {
 }
 
 /// Whether a text may be the name of a record's file.
+///
+/// Slugs become schedule ids and file names on every system, so only ASCII is allowed.
 #[must_use]
 pub fn is_slug(text: &str) -> bool {
     let starts_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -149,13 +152,12 @@ pub fn is_slug(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// Reads a link to a record the way people write it.
+/// Parses a link to a record as people write it.
 ///
-/// Accepts `[[task/x]]`, `[[task/x|Title]]`, `task/x`, `task/x.md` and, for the kind asked for,
-/// the bare slug `x`.
+/// Accepts `[[task/x]]`, `[[task/x|Title]]`, `task/x`, `task/x.md` and the bare slug `x`.
 ///
 /// # Errors
-/// [`PathError`] when what is named is not a record of that kind.
+/// [`PathError`] if the link does not name a record of that kind.
 pub fn parse_link(kind: RecordKind, text: &str) -> Result<RecordPath, PathError> {
     let inner = text.trim();
     let inner = inner.strip_prefix("[[").and_then(|t| t.strip_suffix("]]")).unwrap_or(inner);

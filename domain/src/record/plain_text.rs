@@ -1,9 +1,8 @@
-//! Text from mails and models as plain text of one paragraph.
+//! Escapes untrusted text, so that Markdown shows it as plain text.
 //!
-//! A record's body is Markdown that people open in their editor, and its words come from outside.
-//! What is written here shows as the words themselves: no link, embed, tag, heading, list, fence,
-//! comment, formula or raw HTML survives, and no character turns the reading direction. [`unescape_markdown`]
-//! is the way back, for whoever reads the record.
+//! A record's body is Markdown that people open in their editor, and its words come from mails and models.
+//! Escaped text shows the words themselves. It must not contain a link, embed, tag, heading, list, fence, comment,
+//! formula or raw HTML, or a character that changes the reading direction. `unescape_markdown` reverses the escaping.
 
 /// Escaped text on one line, ready for a Markdown body.
 #[must_use]
@@ -11,16 +10,16 @@ pub fn escape_one_line(text: &str) -> String {
     escape_markdown(&to_one_line(text))
 }
 
-/// The text on one line: what breaks a line, hides or turns text becomes a space.
+/// The text on one line. Characters that break a line, hide text or turn its direction become spaces.
 pub fn to_one_line(text: &str) -> String {
     let spaced: String = text.chars().map(|c| if is_misleading(c) { ' ' } else { c }).collect();
     spaced.trim().to_owned()
 }
 
-/// What some readers of YAML take for a line break and others for a part of the line: NEL, LS and PS.
+/// NEL, LS and PS: some YAML parsers read them as line breaks, others as part of the line.
 pub(crate) const LINE_SEPARATORS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Characters that are no space and show nothing by themselves.
+/// Whether a character shows nothing by itself and is not a space.
 pub(crate) fn is_invisible(c: char) -> bool {
     let joins =
         matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}');
@@ -29,17 +28,17 @@ pub(crate) fn is_invisible(c: char) -> bool {
     joins || fills || selects || is_misleading(c)
 }
 
-/// Line breaks, control characters, and the marks that reorder or hide what a person reads.
+/// Whether it is a line break, a control character, or a mark that reorders or hides text.
 fn is_misleading(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}');
     let hides = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
     c.is_control() || turns || hides || LINE_SEPARATORS.contains(&c)
 }
 
-/// Whether a character does not show, or turns the direction in which a person reads.
+/// Whether a character is invisible or changes the reading direction.
 ///
-/// Wider than what a record leaves out: joiners belong to many scripts and stay in a record, but two names that differ in
-/// one of them look alike on a screen.
+/// This covers more than a record leaves out. Joiners belong to many scripts and stay in a record, but two
+/// names that differ only in a joiner look alike on a screen.
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     let joins = matches!(c, '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200c}' | '\u{200d}' | '\u{2061}'..='\u{2064}');
@@ -47,7 +46,7 @@ pub fn is_unseen(c: char) -> bool {
     is_misleading(c) || joins || marks
 }
 
-/// Puts a backslash before whatever Markdown would take for markup.
+/// Puts a backslash before every character that Markdown would read as markup.
 pub(crate) fn escape_markdown(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for (at, c) in line.char_indices() {
@@ -69,7 +68,7 @@ fn is_markup(c: char, before: &str, rest: &str) -> bool {
     }
 }
 
-/// A bullet or a number at the beginning would make a list of it.
+/// Whether the character would start a list or a heading at the beginning of the line.
 fn is_block_start(line: &str, at: usize, c: char) -> bool {
     match c {
         '-' | '+' | '=' => at == 0,
@@ -78,7 +77,7 @@ fn is_block_start(line: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// Takes the backslashes away again.
+/// Removes the backslashes of [`escape_markdown`].
 pub(crate) fn unescape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

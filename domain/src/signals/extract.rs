@@ -1,10 +1,10 @@
-//! What a clerk is asked about a stream event and what it may answer.
+//! The extraction: the question to a clerk about a stream event, and its checked answer.
 //!
-//! The event's words are a stranger's. They stand in the question as data; the answer is a closed
-//! form whose targets are picked from the [`TargetOffer`]s that code made ([`candidates`]), whose quotes
-//! must stand in the event word for word, and whose changes are of the four classes. [`ExtractAnswer::check`]
-//! holds that before anything believes it, and [`ExtractAnswer::signals`] makes the signals. Nothing here
-//! writes anything, and no text of an event ever becomes an instruction.
+//! The event's words are untrusted and are passed as data. The answer is a closed form. Its targets come from the
+//! [`TargetOffer`]s that the code made ([`candidates`]), its quotes must occur verbatim in the event, and its
+//! changes must be of the four classes. [`ExtractAnswer::parse_answer`] checks that before anything uses the answer,
+//! and [`ExtractAnswer::to_signals`] makes the signals. Nothing here writes a file. No text of an event may become
+//! an instruction.
 
 pub mod candidates;
 mod check;
@@ -26,43 +26,43 @@ use crate::steward::clerk::ClerkMark;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Most signals that one event may give.
+/// The most signals that one event may give.
 pub const MAX_SIGNALS: usize = 5;
-/// Longest part of an event's text that a clerk is shown, in characters; what comes after is not read.
+/// The longest part of an event's text that a clerk sees, in characters. The rest is not read.
 pub const MAX_ASKED_CHARS: usize = 20_000;
-/// Longest reasoning of one signal, in characters; an answer with a longer one is refused.
+/// The longest reasoning of one signal, in characters. An answer with a longer one is refused.
 pub const MAX_SIGNAL_REASONING_CHARS: usize = 500;
-/// Two targets whose scores lie no further apart cannot be told from each other.
+/// If the scores of two targets differ by no more than this, the target is ambiguous.
 pub const AMBIGUOUS_WITHIN: f64 = 0.05;
 
-/// A record that an event may be about, as it is offered to a clerk.
+/// A record that an event may be about, as a clerk is offered it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetOffer {
     pub path: RecordPath,
     pub name: String,
     /// The name of a task's matter.
     pub matter_name: Option<String>,
-    /// How far the event speaks of it by its words alone ([`candidates`]), 0 to 1.
+    /// How well the words of the event match the record ([`candidates`]), 0 to 1.
     pub score: f64,
 }
 
-/// One question to a clerk: what does this event say, and of which of these records?
+/// One question to a clerk: which facts does this event state, and about which of these records?
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExtractQuestion {
-    /// Whose word it is, as in `mail:billing@vendor.example`.
+    /// The pattern of the source, as in `mail:billing@vendor.example`.
     pub source: String,
     pub author: Option<String>,
     pub subject: Option<String>,
     /// At most [`MAX_ASKED_CHARS`] characters.
     pub text: String,
-    /// At most 5, the likeliest first.
+    /// The offered targets, the likeliest first. There are at most 5.
     pub offers: Vec<TargetOffer>,
-    /// What was wrong with the first answer; set on the stricter second try.
+    /// The error of the first answer. It is set on the stricter second try.
     pub complaint: Option<String>,
 }
 
 impl ExtractQuestion {
-    /// Asks about an event.
+    /// Builds the question about an event.
     #[must_use]
     pub fn new(event: &StreamEvent, offers: Vec<TargetOffer>) -> Self {
         Self {
@@ -85,12 +85,12 @@ impl ExtractQuestion {
 pub struct ExtractFinding {
     /// A slice of the event's subject or text, at most 200 characters.
     pub quote: String,
-    /// `None` where the clerk could not tell.
+    /// `None` if the clerk could not decide.
     pub target: Option<RecordPath>,
-    /// How sure it is of each record that was offered, 0 to 1.
+    /// How sure the clerk is of each offered record, 0 to 1.
     pub scores: BTreeMap<RecordPath, f64>,
     pub effect: SignalEffect,
-    /// What it would change; there exactly where the effect is a mutation.
+    /// The proposed change. It is set exactly if the effect is a mutation.
     pub mutation: Option<Mutation>,
     /// 0 to 1.
     pub effect_confidence: f64,
@@ -112,23 +112,23 @@ impl ExtractAnswer {
     }
 }
 
-/// What came of one call. Every way it can end is a value, not an error.
+/// The outcome of one call. Every possible end is a value and not an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExtractOutcome {
-    /// Words that hold against the question; [`ExtractAnswer::check`] reads them again wherever they are kept.
+    /// An answer that is valid for the question. [`ExtractAnswer::parse_answer`] checks it again wherever it is stored.
     Answered { text: String },
-    /// An answer outside the closed form; one stricter try is left.
+    /// An answer outside the closed form. One stricter try is left.
     BadAnswer { complaint: String },
-    /// The provider said 429; seconds until it may be asked again, if it said.
+    /// The provider answered 429, perhaps with the seconds to wait.
     RateLimited { retry_after_seconds: Option<u64> },
-    /// No answer: time-out, connection, status 5xx, over the size limit, refused key.
-    /// `slow` where it took too long, which other calls may have caused.
+    /// No answer came: time-out, connection, status 5xx, over the size limit, refused key.
+    /// `slow` is set if the call took too long, which other calls may have caused.
     Failed { reason: String, slow: bool },
     /// No request left the process, so the call costs nothing.
     NotSent { reason: String },
 }
 
-/// One call's outcome and its marks.
+/// The outcome of one call and the clerk that was called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtractReply {
     pub outcome: ExtractOutcome,

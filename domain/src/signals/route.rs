@@ -17,16 +17,16 @@ mod skip;
 use crate::action::audit::{ActionKind, AuditDraft, CitedSignal, MutationProposal, WorkflowRef};
 use crate::action::mutation::{Mutation, MutationClass};
 use crate::action::plan::{ActionId, ContentHash, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::gates::evaluate::{ChangeFacts, ClerkCall, GateEvaluation};
+use crate::gates::evidence::EvidenceWeight;
 use crate::gates::matter_policy::MatterPolicy;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
+use crate::gates::result::GateName;
 use crate::record::entity::{RecordState, SignalEffect};
 use crate::record::frontmatter::{RecordFields, has_member, list_members};
 use crate::record::path::{RecordKind, RecordPath, parse_link};
 use crate::signals::signal::Signal;
 use crate::steward::clerk::{Judgement, MAX_REASONING_CHARS};
-use crate::steward::decide::{
-    ClosedGates, EvidenceWeight, GateName, GateResult, ceiling_gate, confidence_gate, discretion_gate, mode_gate,
-};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -276,34 +276,27 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
     let signal = case.signal;
     let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
     let combined = combined_confidence(signal);
-    let ceilings = case.notes.iter().map(MatterPolicy::effective_ceiling);
-    let ceiling = ceilings.fold(case.ceiling.min(case.policy.class_ceiling(mutation.class())), Ceiling::min);
-    let mut gates = evaluate_route_gates(case, combined, ceiling);
-    for note in case.notes {
-        gates.extend(note.evaluate_gates(mutation, &[&signal.source_type], case.at));
-    }
-    let forbidden = case.notes.iter().any(|note| note.forbids_mutation(mutation));
-    let landing = ClosedGates::from_gates(&gates).decide_disposition(true);
+    let GateEvaluation { gates, disposition, is_confirmable } = evaluate_route_gates(case, mutation, combined);
     let replaces = match mutation.class() {
         MutationClass::Related => None,
         MutationClass::StateChange | MutationClass::ContextEdit | MutationClass::ParentMatter => now.cloned(),
     };
     let draft = AuditDraft {
         kind: ActionKind::Action,
-        id: if landing == Disposition::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
+        id: if disposition == Disposition::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
         timestamp: case.decided_at,
         target: target.path.clone(),
         class: Some(mutation.class()),
         decision: judge_mutation(mutation),
         confidence: combined,
         mode: case.policy.mode,
-        landing,
+        landing: disposition,
         gates,
         prior_state: target.fields.get("state").and_then(Value::as_str).map(str::to_owned),
         proposed_state: signal.proposed_state(),
         proposal: Some(MutationProposal { mutation: mutation.clone(), replaces }),
-        confirmable: ceiling > Ceiling::Ask && !forbidden,
-        pending_confirmation: landing == Disposition::Pending,
+        confirmable: is_confirmable,
+        pending_confirmation: disposition == Disposition::Pending,
         evidence: vec![CitedSignal {
             reference: case.reference.clone(),
             source: signal.source_type.clone(),
@@ -322,28 +315,24 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
     Plan { draft, basis: PlanBasis::Content(target.hash.clone()), change: PlannedChange::from_mutation(mutation, now) }
 }
 
-fn evaluate_route_gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<GateResult> {
-    let weight =
-        EvidenceWeight { source: &case.signal.source_type, confidence: combined, observations: case.observations };
-    let mut gates = vec![
-        GateResult::new(GateName::Caller, true, "any", "any"),
-        mode_gate(case.policy),
-        confidence_gate(case.policy, combined),
-        discretion_gate(&[weight]),
-        ceiling_gate(ceiling),
-        GateResult::new(GateName::RateGuard, true, "no clerk asked", "reserved where a clerk is asked"),
-    ];
-    let weighed = case.signal.proposal.as_ref().is_some_and(|m| m.class() == MutationClass::StateChange);
-    if weighed && case.weighing == StewardWeighing::DoneBesideOthers {
-        // A message may turn another into a question, never into nothing: what the steward passed over is shown.
-        gates.push(GateResult::new(
-            GateName::Steward,
-            false,
-            "not decided upon beside other messages",
-            "its own decision",
-        ));
-    }
-    gates
+fn evaluate_route_gates(case: &RouteCase<'_>, mutation: &Mutation, combined: f64) -> GateEvaluation {
+    let source = case.signal.source_type.as_str();
+    let matter_policies: Vec<&MatterPolicy> = case.notes.iter().collect();
+    let is_state_change = mutation.class() == MutationClass::StateChange;
+    let facts = ChangeFacts {
+        mutation: Some(mutation),
+        caller_says_shadow: false,
+        policy: case.policy,
+        confidence: combined,
+        evidence: &[EvidenceWeight { source, confidence: combined, observations: case.observations }],
+        sources: &[source],
+        ceiling: case.ceiling,
+        clerk_call: ClerkCall::NotNeeded,
+        passed_over: is_state_change && case.weighing == StewardWeighing::DoneBesideOthers,
+        matter_policies: &matter_policies,
+        at: case.at,
+    };
+    facts.evaluate()
 }
 
 /// What the change says of the life of its target.

@@ -1,8 +1,8 @@
-//! A signal: one distilled fact that points at a task or a matter, with its source word for word.
+//! A signal: one fact about a task or a matter, with its verbatim quote and its source.
 //!
-//! People and other tools may write signals too, so reading is strict where a decision leans on a
-//! field and forgiving where it does not. What [`Signal::render`] writes reads back equal. The
-//! steward and the router read signals; nobody follows what a signal's text says.
+//! People and other tools may write signals too. So reading is strict for fields on which a decision depends, and
+//! lenient for all others. A signal that [`Signal::render`] wrote reads back equal. The steward and the router read
+//! signals. The text of a signal must never be followed as an instruction.
 
 use crate::action::mutation::{Mutation, format_link};
 use crate::action::plan::ContentHash;
@@ -18,52 +18,52 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Longest quote that is kept, in characters (S3-30).
+/// The longest quote that is kept, in characters (S3-30).
 pub const MAX_QUOTE_CHARS: usize = 200;
-/// Longest note that the clerk sees, in characters (S3-22).
+/// The longest excerpt of a quote that a clerk sees, in characters (S3-22).
 pub const MAX_NOTE_CHARS: usize = 50;
-/// Longest name of a source, in characters: it stands in every record that cites it.
+/// The longest name of a source, in characters. Every record that cites the source repeats the name.
 pub const MAX_SOURCE_CHARS: usize = 200;
-/// Longest part of a source's name that stands in the name of its instinct.
+/// The longest part of a source's name that is used in its instinct's file name, in characters.
 const KEY_CHARS: usize = 80;
-/// Most candidates that a signal keeps (S3-30).
+/// The most candidates that a signal keeps (S3-30).
 pub const MAX_CANDIDATES: usize = 5;
 
-/// A source's name as trust and budgets go by it, which is also the name of its instinct's file.
+/// The key of a source for trust and budgets. It is also the name of its instinct's file.
 ///
-/// `Bank` is `bank`. Where letters, digits and hyphens do not tell the whole name, as in `mail:ann@b.example`,
-/// the first 16 digits of its SHA-256 stand behind what they tell, so that no two names share a file.
+/// `Bank` becomes `bank`. If letters, digits and hyphens cannot spell the whole name, as in `mail:ann@b.example`,
+/// the first 16 digits of its SHA-256 follow, so that no two names share a file.
 #[must_use]
 pub fn source_key(name: &str) -> String {
     let name = name.trim().to_lowercase();
-    let told: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(KEY_CHARS).collect();
-    if told == name && !told.is_empty() && !told.starts_with('-') {
-        return told;
+    let slug: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(KEY_CHARS).collect();
+    if slug == name && !slug.is_empty() && !slug.starts_with('-') {
+        return slug;
     }
-    let (told, hash) = (told.trim_matches('-'), ContentHash::hash_bytes(name.as_bytes()));
-    format!("{}-{}", if told.is_empty() { "source" } else { told }, &hash.as_str()[..16])
+    let (prefix, hash) = (slug.trim_matches('-'), ContentHash::hash_bytes(name.as_bytes()));
+    format!("{}-{}", if prefix.is_empty() { "source" } else { prefix }, &hash.as_str()[..16])
 }
 
-/// Where a signal stands on its way.
+/// The status of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalStatus {
-    /// Nobody has acted upon it.
+    /// Not applied yet.
     Unrouted,
-    /// Acted upon, by us or by hand.
+    /// Applied, by Steward or by hand.
     Applied,
-    /// It will not be acted upon; the reason says why.
+    /// It will not be applied. The reason says why.
     Skipped,
     /// It waits for a human, or for a mode in which it may act.
     Pending,
-    /// It asks something of the principal.
+    /// It asks the principal to do something.
     ActionPending,
 }
 
 impl SignalStatus {
     const ALL: [Self; 5] = [Self::Unrouted, Self::Applied, Self::Skipped, Self::Pending, Self::ActionPending];
 
-    /// The word written into a record.
+    /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl SignalStatus {
         }
     }
 
-    /// Reads a status in any case; one that is unknown says nothing and so counts as unrouted.
+    /// Parses a status in any case. An unknown one counts as unrouted.
     #[must_use]
     pub fn parse_or_unrouted(text: &str) -> Self {
         let word = text.trim().to_ascii_lowercase();
@@ -91,30 +91,30 @@ pub struct TargetCandidate {
     pub score: f64,
 }
 
-/// One distilled fact that points at a task or matter.
+/// One fact about a task or a matter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Signal {
     pub created: DateTime<Utc>,
-    /// The stream event it was read from; `None` where a human or another tool wrote it.
+    /// The stream event from which it was read, or `None` if a human or another tool wrote it.
     pub source_event: Option<RecordPath>,
     /// When it happened, as its source says.
     pub origin_at: Option<DateTime<Utc>>,
-    /// The pattern of its source, as in `mail:billing@vendor.example`; at most 200 characters.
+    /// The pattern of its source, as in `mail:billing@vendor.example`. It has at most 200 characters.
     pub source_type: String,
-    /// Word for word; at most 200 characters are kept.
+    /// The verbatim quote. At most 200 characters are kept.
     pub raw_quote: String,
-    /// `None` where no one record could be told: nothing acts upon it until a human names one.
+    /// `None` if the target is ambiguous. Then nothing uses the signal until a human names a target.
     pub target: Option<RecordPath>,
     /// 0 to 1.
     pub target_confidence: f64,
-    /// What else it may be about, the likeliest first; at most 5.
+    /// The records that it may be about, the likeliest first. There are at most 5.
     pub candidates: Vec<TargetCandidate>,
     pub effect: SignalEffect,
-    /// `None` when nothing usable is proposed.
+    /// `None` if the signal proposes no valid change.
     pub proposal: Option<Mutation>,
     /// 0 to 1.
     pub effect_confidence: f64,
-    /// In the words of whoever extracted it. Untrusted.
+    /// The words of the clerk or tool that extracted the signal. Untrusted.
     pub reasoning: String,
     pub status: SignalStatus,
     /// Why the status is what it is.
@@ -122,7 +122,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Understands a signal's frontmatter.
+    /// Reads a signal's frontmatter.
     ///
     /// # Errors
     /// [`RecordError`] naming the field.
@@ -161,7 +161,7 @@ impl Signal {
         })
     }
 
-    /// The signal's file.
+    /// Renders the signal's file.
     #[must_use]
     pub fn render(&self) -> String {
         let kind = self.target.as_ref().or(self.candidates.first().map(|c| &c.path));
@@ -187,19 +187,18 @@ impl Signal {
         frontmatter::render_document(&fields, &format!("> {}\n", plain_text::escape_one_line(&self.raw_quote)))
     }
 
-    /// Where a signal of this quote of this event is filed: `signal/<ts>-<hash8>.md`.
+    /// The path of the signal for this quote of this event: `signal/<ts>-<hash8>.md`.
     ///
-    /// The same event and quote give the same name however often the event is read (S3-28), so
-    /// `created` must be the event's own instant.
+    /// The same event and quote always give the same name (S3-28). So `created` must be the event's own instant.
     ///
     /// # Errors
-    /// [`PathError`]; cannot happen for a checked path.
+    /// [`PathError`]. It cannot happen for a checked path.
     pub fn record_path(event: &RecordPath, quote: &str, created: DateTime<Utc>) -> Result<RecordPath, PathError> {
         let hash = ContentHash::hash_bytes(format!("{event}\n{quote}").as_bytes());
         RecordPath::new(RecordKind::Signal, &format!("{}-{}", time::format_compact(created), &hash.as_str()[..8]))
     }
 
-    /// The state that a `state_change` proposal asks for.
+    /// The proposed state, if the proposal is a `state_change`.
     #[must_use]
     pub fn proposed_state(&self) -> Option<RecordState> {
         match self.proposal {
@@ -210,13 +209,13 @@ impl Signal {
         }
     }
 
-    /// Already acted upon, by us or by hand.
+    /// Whether it is applied already, by Steward or by hand.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         self.status == SignalStatus::Applied
     }
 
-    /// What the clerk sees of the quote: at most 50 characters, word for word.
+    /// The excerpt of the quote that a clerk sees: at most 50 characters, verbatim.
     #[must_use]
     pub fn clerk_note(&self) -> String {
         self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
@@ -227,7 +226,7 @@ fn read_target_link(kind: RecordKind, field: &'static str, link: &str) -> Result
     parse_link(kind, link).map_err(|source| RecordError::Link { field, source })
 }
 
-/// Those candidates that can be read; a list by hand need not be perfect.
+/// The valid candidates. Malformed ones are ignored, because people may write the list by hand.
 fn read_candidates(fields: &RecordFields) -> Vec<TargetCandidate> {
     let list = fields.get("target_candidates").and_then(Value::as_array);
     let read = |one: &Value| serde_json::from_value(one.clone()).ok();

@@ -1,9 +1,8 @@
-//! A stream event: one raw thing that happened outside, word for word.
+//! A stream event: one raw event from outside, verbatim.
 //!
-//! Adapters write events and nothing else; the extractor reads each once and writes signals. The
-//! text is a stranger's: it is kept escaped, so that an editor shows the words and follows nothing
-//! in them, and given back as it was. An event's name comes from its source's id and its content,
-//! so the same thing delivered twice is one event.
+//! Adapters write events and nothing else. The extraction reads each event once and writes signals. The text is
+//! untrusted. It is stored escaped, so that an editor shows the words and renders no markup, and it is read back
+//! unchanged. An event's name comes from its source's id and its content, so a second delivery is the same event.
 
 use crate::action::plan::ContentHash;
 use crate::record::entity::{RecordError, check_type, invalid_value, read_instant, read_text, require_text};
@@ -17,32 +16,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 
-/// Longest text of an event that is kept, in bytes; a longer one is cut and marked. A mail's words
-/// are some kilobytes; escaping at most doubles them, and a record may have 1 MiB.
+/// The longest text of an event that is kept, in bytes. A longer one is cut and marked.
+///
+/// The words of a mail take some kilobytes. Escaping at most doubles them, and a record may have 1 MiB.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Longest header (author, subject, id) that is kept, in characters.
+/// The longest header (author, subject, id) that is kept, in characters.
 const MAX_HEADER_CHARS: usize = 300;
 
-/// Years that are written with four digits; a time in another one is no time.
+/// The years that are written with four digits. A time in any other year is ignored.
 const YEARS: RangeInclusive<i32> = 1..=9_999;
 
 /// How often an event is tried before it is parked (S3-28).
 pub const MAX_TRIES: u32 = 3;
 
-/// Where an event stands.
+/// The status of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
-    /// Not read yet, or tried in vain and to be tried again.
+    /// Not extracted yet. An earlier try may have failed.
     New,
     /// Its signals are written.
     Extracted,
-    /// Given up; the reason says why.
+    /// Not tried again. The reason says why.
     Parked,
 }
 
 impl EventStatus {
-    /// The word written into a record.
+    /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,31 +53,31 @@ impl EventStatus {
     }
 }
 
-/// One raw thing that happened outside.
+/// One raw event from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamEvent {
-    /// The stream's name, a slug: the folder below `stream/`.
+    /// The stream's name: a slug, and the folder below `stream/`.
     pub source: String,
-    /// The source's own id of it (a Message-ID, a delivery id); at most 300 characters.
+    /// The source's own id of the event (a Message-ID, a delivery id). It has at most 300 characters.
     pub source_id: String,
-    /// Whose word it is, for trust: `<kind>:<who>`, as in `mail:billing@vendor.example`.
+    /// The source for trust, `<kind>:<who>`, as in `mail:billing@vendor.example`.
     pub pattern: String,
-    /// When it happened, as the source says; in the years 1 to 9999.
+    /// When it happened, as the source says, in the years 1 to 9999.
     pub origin_at: Option<DateTime<Utc>>,
     pub received_at: DateTime<Utc>,
     pub author: Option<String>,
     pub subject: Option<String>,
-    /// The words, with `\n` between lines; nothing else that is unseen.
+    /// The words, with `\n` between lines and without other invisible characters.
     pub text: String,
-    /// The text was longer than is kept.
+    /// Whether the text was too long and was cut.
     pub cut: bool,
     pub status: EventStatus,
-    /// How often reading it failed.
+    /// How often its extraction failed.
     pub tries: u32,
     pub reason: Option<String>,
 }
 
-/// What an adapter knows of an event.
+/// An event as an adapter received it.
 #[derive(Clone, Debug, Default)]
 pub struct IncomingEvent<'a> {
     pub source_id: &'a str,
@@ -90,12 +90,14 @@ pub struct IncomingEvent<'a> {
 }
 
 impl StreamEvent {
-    /// Takes an event in: headers are brought onto one line, the text keeps its lines, and whatever
-    /// hides or turns text becomes a space.
+    /// Ingests an event.
+    ///
+    /// Headers become one line, and the text keeps its lines. Characters that hide text or turn its direction become
+    /// spaces.
     #[must_use]
     pub fn new(source: &str, incoming: &IncomingEvent<'_>, received_at: DateTime<Utc>) -> Self {
         let header = |text: &str| plain_text::to_one_line(text).chars().take(MAX_HEADER_CHARS).collect::<String>();
-        let some = |text: Option<&str>| text.map(header).filter(|t| !t.is_empty());
+        let optional_header = |text: Option<&str>| text.map(header).filter(|t| !t.is_empty());
         let (text, cut) = normalize_text(incoming.text);
         let pattern: String = header(incoming.pattern).chars().take(MAX_SOURCE_CHARS).collect();
         Self {
@@ -104,8 +106,8 @@ impl StreamEvent {
             pattern,
             origin_at: incoming.origin_at.filter(|at| YEARS.contains(&at.year())).map(time::truncate_to_millis),
             received_at: time::truncate_to_millis(received_at),
-            author: some(incoming.author),
-            subject: some(incoming.subject),
+            author: optional_header(incoming.author),
+            subject: optional_header(incoming.subject),
             text,
             cut,
             status: EventStatus::New,
@@ -114,12 +116,13 @@ impl StreamEvent {
         }
     }
 
-    /// Where it is filed: `stream/<source>/<origin>-<hash16>.md`, the hash over the source's id, whose word
-    /// it is, the subject and the text. What comes twice has one name, and a copy that somebody else sends
-    /// first has another.
+    /// The path of its file: `stream/<source>/<origin>-<hash16>.md`.
+    ///
+    /// The hash covers the source's id, the pattern, the subject and the text. So a second delivery has the same name.
+    /// The id alone would not do: anybody could silence a message by sending its id first.
     ///
     /// # Errors
-    /// [`PathError`] when the stream's name is no slug.
+    /// [`PathError`] if the stream's name is not a slug.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
         let parts = [self.source_id.as_str(), &self.pattern, self.subject.as_deref().unwrap_or_default(), &self.text];
         let hash = ContentHash::hash_bytes(parts.join("\u{0}").as_bytes());
@@ -127,7 +130,7 @@ impl StreamEvent {
         RecordPath::new(RecordKind::Stream, &format!("{}/{at}{}", self.source, &hash.as_str()[..16]))
     }
 
-    /// The event's file.
+    /// Renders the event's file.
     #[must_use]
     pub fn render(&self) -> String {
         let mut fields = Map::new();
@@ -178,7 +181,7 @@ impl StreamEvent {
     }
 }
 
-/// The text line by line, without what is unseen, cut to what is kept.
+/// The text line by line, without invisible characters, and whether it was cut to [`MAX_TEXT_BYTES`].
 fn normalize_text(text: &str) -> (String, bool) {
     let mut end = text.len().min(MAX_TEXT_BYTES);
     while !text.is_char_boundary(end) {

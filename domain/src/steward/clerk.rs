@@ -1,8 +1,8 @@
-//! What a clerk is asked and what it may answer.
+//! The question to a clerk and its checked answer.
 //!
-//! A clerk sees `{source, ref, note}` of each signal and nothing source-specific. Its answer is
-//! a closed form; [`Verdict::check`] holds it against the question before anything believes it:
-//! text from a model never names a file, a field or a value that code did not offer.
+//! A clerk sees `{source, ref, note}` of each signal and nothing source-specific. Its answer is a closed form.
+//! [`Verdict::parse_answer`] checks it against the question before anything uses it. Text from a model must never name
+//! a file, a field or a value that the code did not offer.
 
 use crate::gates::mode::Ceiling;
 use crate::record::entity::{RecordState, SignalEffect, SurfaceClass};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Longest reasoning that is kept, in characters; an answer with a longer one is refused.
+/// The longest reasoning of an answer, in characters. An answer with a longer one is refused.
 pub const MAX_REASONING_CHARS: usize = 2_000;
-/// Most signals that one question carries (S3-22).
+/// The most signals that one question carries (S3-22).
 pub const MAX_EVIDENCE: usize = 50;
 
 /// One signal, as the question carries it.
@@ -32,7 +32,7 @@ pub struct SignalEvidence {
     pub target_confidence: f64,
     /// 0 to 1.
     pub effect_confidence: f64,
-    /// How often this source was right before.
+    /// How often this source was right, as its instinct counts.
     pub observations: u32,
     /// The ceiling a human set for this source.
     pub ceiling: Ceiling,
@@ -55,23 +55,23 @@ pub struct QuestionSubject {
 pub struct ClerkQuestion {
     pub subject: QuestionSubject,
     pub evidence: Vec<SignalEvidence>,
-    /// What was wrong with the first answer; set on the stricter second try.
+    /// The error of the first answer. It is set on the stricter second try.
     pub complaint: Option<String>,
-    /// The moment of the look, so that a clerk needs no clock.
+    /// The moment of the check, so that a clerk needs no clock.
     pub asked_at: DateTime<Utc>,
 }
 
 impl ClerkQuestion {
-    /// All that an answer depends on, as JSON: the question without the moment at which it is asked.
+    /// Everything that an answer depends on, as JSON: the question without the moment at which it is asked.
     #[must_use]
     pub fn evidence_bytes(&self) -> Vec<u8> {
         let timeless = Self { asked_at: DateTime::UNIX_EPOCH, ..self.clone() };
-        // Texts, numbers and lists, written to memory: there is nothing that could fail.
+        // Texts, numbers and lists are written to memory, so nothing can fail.
         serde_json::to_vec(&timeless).unwrap_or_default()
     }
 }
 
-/// What a clerk makes of a task.
+/// A clerk's judgement of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
@@ -85,7 +85,7 @@ impl Judgement {
     /// Every judgement, in the order of the schema.
     pub const ALL: [Self; 4] = [Self::StillActive, Self::LikelyDone, Self::NeedsInput, Self::StaleArchiveCandidate];
 
-    /// The word used in records, schemas and reports.
+    /// The spelling in records, schemas and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Judgement {
         }
     }
 
-    /// The state the task would take; `None` where nothing would change.
+    /// The state that the task would get, or `None` if nothing would change.
     #[must_use]
     pub fn proposed_state(self) -> Option<RecordState> {
         match self {
@@ -115,16 +115,16 @@ pub struct Verdict {
     /// 0 to 1.
     pub confidence: f64,
     pub reasoning: String,
-    /// Refs of the signals the answer rests on, each one that was given.
+    /// The refs of the cited signals. Each was part of the question.
     pub evidence: Vec<RecordPath>,
-    /// What each source contributed, 0 to 1, by source name.
+    /// How much each source contributed, 0 to 1, by source name.
     pub source_contributions: BTreeMap<String, f64>,
 }
 
-/// What is wrong with an answer; the text goes back to the clerk on the stricter try.
+/// Why an answer is invalid. The text goes back to the clerk on the stricter try.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum VerdictError {
-    #[error("the answer is not the JSON object asked for: {0}")]
+    #[error("the answer is not the requested JSON object: {0}")]
     Form(String),
     #[error("`{field}` is {value}, which is not a number from 0 to 1")]
     Range { field: String, value: f64 },
@@ -134,27 +134,27 @@ pub enum VerdictError {
     RepeatedEvidence,
     #[error("`source_contributions` names a source that was not given")]
     InventedSource,
-    #[error("`source_contributions` misses `{0}`: name every source, with 0 where it contributed nothing")]
+    #[error("`source_contributions` lacks `{0}`: name every source, with 0 if it contributed nothing")]
     MissingSource(String),
-    #[error("`{0}` proposes a change without naming any evidence")]
+    #[error("`{0}` proposes a change without any evidence")]
     NoEvidence(&'static str),
     #[error("`reasoning` is empty or longer than {MAX_REASONING_CHARS} characters")]
     Reasoning,
 }
 
 impl Verdict {
-    /// Reads an answer and holds it against the question.
+    /// Parses an answer and checks it against the question.
     ///
     /// # Errors
     /// [`VerdictError`] for anything outside the closed form: unknown fields, numbers out of
-    /// range, evidence or sources that were not given, a change without evidence.
+    /// range, evidence or sources that were not given, or a change without evidence.
     pub fn parse_answer(answer: &str, question: &ClerkQuestion) -> Result<Self, VerdictError> {
         let form = |e: serde_json::Error| VerdictError::Form(e.to_string());
         let verdict: Self = serde_json::from_str(answer.trim()).map_err(form)?;
-        // Serde also reads a struct from a list and a word from `{"word": null}`; the schema does not.
+        // Serde also reads a struct from a list and a word from `{"word": null}`. The schema forbids both.
         let shape: Value = serde_json::from_str(answer.trim()).map_err(form)?;
         if !shape.get("decision").is_some_and(Value::is_string) {
-            return Err(VerdictError::Form("`decision` is not a word of an object".to_owned()));
+            return Err(VerdictError::Form("`decision` is not a string field of an object".to_owned()));
         }
         verdict.check_ranges()?;
         verdict.check_references(question)?;
@@ -192,12 +192,12 @@ impl Verdict {
                 return Err(VerdictError::InventedSource);
             }
         }
-        // A source left out is not a source that contributed nothing: learning would lower it for a slip of form.
+        // A missing source is not one that contributed nothing. Calibration would lower it for an error of form.
         let missing = question.evidence.iter().find(|e| !self.source_contributions.contains_key(&e.source));
         missing.map_or(Ok(()), |e| Err(VerdictError::MissingSource(e.source.clone())))
     }
 
-    /// The stand-in when no usable answer came: nothing changes, confidence 0.3 (S3-25).
+    /// The verdict if no usable answer came: nothing changes, with confidence 0.3 (S3-25).
     #[must_use]
     pub fn fallback(reason: &str) -> Self {
         Self {
@@ -210,10 +210,10 @@ impl Verdict {
     }
 }
 
-/// The JSON schema of an answer to this question: closed, with the refs that were given.
+/// The JSON schema of an answer to this question. It is closed and lists the refs that were given.
 ///
-/// It uses only what strict mode of the common servers takes: lengths of texts are left to
-/// [`Verdict::check`], since some servers refuse a whole schema for them.
+/// It uses only what the strict mode of common servers accepts. Some servers refuse a whole schema with lengths of
+/// texts, so [`Verdict::parse_answer`] checks those.
 #[must_use]
 pub fn answer_schema(question: &ClerkQuestion) -> Value {
     let mut refs: Vec<&str> = question.evidence.iter().map(|e| e.reference.as_str()).collect();
@@ -241,33 +241,33 @@ pub fn answer_schema(question: &ClerkQuestion) -> Value {
     })
 }
 
-/// Tokens a provider says it used.
+/// The tokens that a provider reports as used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
 }
 
-/// Who answered, for the audit record.
+/// The clerk that answered, for the audit record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClerkMark {
     pub provider: String,
     pub model: String,
-    /// The first 16 digits of the SHA-256 of the address that was asked, in hex, since an address may name an
-    /// account; empty where no server was.
+    /// The first 16 hex digits of the SHA-256 of the server's address, because an address may name an account.
+    /// It is empty without a server.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
-    /// SHA-256 of the prompt that was sent, in hex.
+    /// The SHA-256 of the prompt that was sent, in hex.
     pub prompt_sha256: String,
     pub tokens: TokenUsage,
-    /// The answer is a stand-in because the clerk gave none that could be used.
+    /// The verdict is a fallback, because the clerk gave no usable answer.
     pub fallback: bool,
-    /// The answer was given to the same evidence before: nobody was asked, and no token was used.
+    /// The answer was given to the same evidence before. No clerk was asked, and no token was used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
 }
 
-/// A verdict, and who gave it.
+/// A verdict and the clerk that gave it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttributedVerdict {
     pub verdict: Verdict,
@@ -275,7 +275,7 @@ pub struct AttributedVerdict {
 }
 
 impl AttributedVerdict {
-    /// The same judgement for evidence that is met again; `None` where it does not hold against the question.
+    /// The same verdict for the same evidence, marked as cached. `None` if it is invalid for the question.
     #[must_use]
     pub fn recall_for(self, question: &ClerkQuestion) -> Option<Self> {
         let answer = serde_json::to_string(&self.verdict).ok()?;
@@ -284,23 +284,23 @@ impl AttributedVerdict {
     }
 }
 
-/// What came of one call. Every way it can end is a value, not an error.
+/// The outcome of one call. Every possible end is a value and not an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ClerkCallOutcome {
-    /// An answer that holds against its question.
+    /// An answer that is valid for its question.
     Answered { verdict: Verdict },
-    /// An answer outside the closed form; one stricter try is left.
+    /// An answer outside the closed form. One stricter try is left.
     BadAnswer { complaint: String },
-    /// The provider said 429; seconds until it may be asked again, if it said.
+    /// The provider answered 429, perhaps with the seconds to wait.
     RateLimited { retry_after_seconds: Option<u64> },
-    /// No answer: time-out, connection, status 5xx, over the size limit, refused key.
+    /// No answer came: time-out, connection, status 5xx, over the size limit, refused key.
     Failed { reason: String },
     /// No request left the process, so the call costs nothing.
     NotSent { reason: String },
 }
 
-/// One call's outcome and its marks.
+/// The outcome of one call and the clerk that was called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClerkReply {
     pub outcome: ClerkCallOutcome,

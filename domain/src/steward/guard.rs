@@ -1,11 +1,11 @@
-//! The rate guard's words: caps, requests, reservations, refusals, settlements, status.
+//! The rate guard's types: caps, requests, reservations, refusals, settlements, status.
 //!
-//! A clerk is never called without a [`Reservation`], and only the ledger makes one: it is the
-//! end of a chain `Facts → admit → Grant → Reservation`, and the ledger alone gathers facts.
-//! All types travel as JSON that a person reads, so words are whole and times are RFC 3339.
+//! A clerk must never be called without a [`Reservation`]. Only the ledger makes one. It gathers [`GuardFacts`],
+//! [`admit_call`] turns them into a [`CallGrant`], and the ledger turns the recorded grant into a [`Reservation`].
+//! All types travel as JSON that a person reads, so words are written out and times are RFC 3339.
 //!
-//! Nothing here reads a clock or keeps state: the present is an argument (`now`), and what was
-//! recorded comes in as [`GuardFacts`]. The ledger itself is `steward_vault::steward::guard`.
+//! Nothing here reads a clock or keeps state: the present is an argument (`now`). The ledger itself is
+//! `steward_vault::steward::guard`.
 
 use std::fmt;
 
@@ -30,24 +30,24 @@ pub use window::{
 pub const MINUTE: TimeDelta = TimeDelta::minutes(1);
 /// One hour.
 pub const HOUR: TimeDelta = TimeDelta::hours(1);
-/// One day: the longest window, and so how long the past matters at all.
+/// One day: the longest window. Older calls no longer matter.
 pub const DAY: TimeDelta = TimeDelta::days(1);
 
-/// How far `now` may lie before the newest recorded event and still be believed: 10 s.
+/// How far `now` may lie before the newest recorded event and still be accepted: 10 s.
 ///
-/// Longer than a caller can wait for the ledger's lock (5 s) plus a usual step of a time
-/// service; an instant inside it counts as the newest event's. Beyond it the clock is doubted.
+/// It is longer than a caller can wait for the ledger's lock (5 s) plus a usual correction by a time service.
+/// Within it, `now` counts as the newest event's instant. Beyond it, the clock is doubted.
 pub const CLOCK_TOLERANCE: TimeDelta = TimeDelta::seconds(10);
 
-/// How long a probe may be out before another may go in its place: 2 min.
+/// How long a probe may be unsettled before another one replaces it: 2 min.
 ///
-/// Longer than a clerk call may take, so that it ends only for a probe whose caller died.
+/// It is longer than a clerk call may take, so it ends only for a probe whose caller died.
 pub const PROBE_LEASE: TimeDelta = TimeDelta::minutes(2);
 
-/// How many calls fit into each sliding window, all at least 1.
+/// How many calls fit into each sliding window. Each cap is at least 1.
 ///
-/// An infrastructure call (no task, no matter) counts against the tenant's three alone, and the reading of
-/// events against the shares of them that [`share`] tells.
+/// An infrastructure call (no task, no matter) counts only against the tenant's three caps. The extraction of events
+/// counts against shares of those as well (see `share`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallCaps {
@@ -61,12 +61,12 @@ pub struct CallCaps {
     pub per_task_day: u32,
     /// Calls about one matter in any 24 h. Default 50.
     pub per_matter_day: u32,
-    /// How much of the tenant's windows the reading of events may take: 1 to 100 %. Default 50.
+    /// The share of the tenant's windows that the extraction of events may use: 1 to 100 %. Default 50.
     pub extraction_percent: u32,
-    /// How much of its hour and day the events of one stream may cost: 1 to 100 %; those of senders nobody
-    /// knows half of that. Default 40.
+    /// The share of the tenant's hour and day that the events of one stream may use: 1 to 100 %. Its unknown senders
+    /// may use half of that. Default 40.
     pub stream_percent: u32,
-    /// How much of its hour and day the events of one sender may cost: 1 to 100 %. Default 10.
+    /// The share of the tenant's hour and day that the events of one sender may use: 1 to 100 %. Default 10.
     pub sender_percent: u32,
 }
 
@@ -85,9 +85,9 @@ impl Default for CallCaps {
     }
 }
 
-/// Idempotency key of one clerk call, made by the workflow.
+/// The idempotency key of one clerk call, made by the workflow.
 ///
-/// Unique among the calls of a day; a retry of the same step uses the same one.
+/// It is unique among the calls of a day. A retry of the same step uses the same key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub String);
@@ -98,41 +98,41 @@ impl fmt::Display for CallId {
     }
 }
 
-/// Asks for one clerk call.
+/// A request for one clerk call.
 ///
-/// `None` for task and matter is an infrastructure call: exempt from the caps per task and per matter,
-/// not from the tenant's.
+/// Without a task and a matter it is an infrastructure call. That one is exempt from the caps per task and per
+/// matter, but not from the tenant's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRequest {
     pub call_id: CallId,
-    /// Path of the task the call is about, as in `task/<slug>.md`.
+    /// The path of the task that the call is about, as in `task/<slug>.md`.
     #[serde(default)]
     pub task: Option<String>,
-    /// Path of the matter the call is about, as in `matter/<slug>.md`.
+    /// The path of the matter that the call is about, as in `matter/<slug>.md`.
     #[serde(default)]
     pub matter: Option<String>,
-    /// The stream whose event is read; a steward's own call reads none.
+    /// The stream of the event that is extracted. A steward's call has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// Whose words the call carries, each once: on whose account it goes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The sources whose words the call carries, each once. The call counts on their accounts.
+    #[serde(rename = "speakers", default, skip_serializing_if = "Vec::is_empty")]
     pub speakers: Vec<CallSource>,
 }
 
-/// What the ledger said to a request.
+/// The ledger's reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ReserveOutcome {
-    /// Go ahead, once, and settle it.
+    /// The caller may make one call and must settle it.
     Reserved(Reservation),
     /// No call now.
     Refused(GuardRefusal),
 }
 
-/// Leave to make one clerk call; it is recorded in the ledger before anyone holds it.
+/// The permission to make one clerk call. The ledger records it before it returns it.
 ///
-/// Made by the ledger alone, through [`CallGrant::into_reservation`]; a test of the ledger's crate holds
-/// that no other code makes one. It can be read back from JSON, because it travels.
+/// Only the ledger makes one, through [`CallGrant::into_reservation`]. A test of the ledger's crate ensures
+/// that no other code does. It can be read back from JSON, because it travels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservation {
@@ -142,89 +142,89 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The call it is for.
+    /// The call that it permits.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
         &self.call_id
     }
 
-    /// The instant it counts at, in microseconds; never before any earlier reservation's.
+    /// The instant at which it counts, in microseconds. It is never before that of an earlier reservation.
     #[must_use]
     pub fn reserved_at(&self) -> DateTime<Utc> {
         self.reserved_at
     }
 
-    /// It is the one call that finds out whether the provider answers again after a 429.
+    /// Whether it is the one call that tests if the provider answers again after a 429.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.probe
     }
 }
 
-/// Why there is no call now; every refusal names its cap and when it clears.
+/// Why there is no call now. Every refusal names its cap and when it clears.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardRefusal {
     pub cap: GuardCap,
-    /// The instant this cap stops refusing; `None` when a person has to mend something first.
+    /// The instant at which this cap stops refusing, or `None` if a person has to fix something first.
     pub clears_at: Option<DateTime<Utc>>,
-    /// One sentence for a person; names the file and the mend where there is one.
+    /// One sentence for a person. It names the file and the fix if there is one.
     pub reason: String,
 }
 
-/// What refused.
+/// The cap that refused a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardCap {
-    /// The provider said 429 and its deadline has not passed.
+    /// The provider answered 429, and its deadline has not passed.
     BackOff,
-    /// The deadline has passed and a probe is out.
+    /// The deadline has passed, and the probe is not settled yet.
     ProbePending,
-    /// This task's calls of a day.
+    /// The calls of this task in a day.
     Task,
-    /// This matter's calls of a day.
+    /// The calls of this matter in a day.
     Matter,
-    /// The tenant's calls of a minute.
+    /// The tenant's calls in a minute.
     Minute,
-    /// The tenant's calls of an hour.
+    /// The tenant's calls in an hour.
     Hour,
-    /// The tenant's calls of a day.
+    /// The tenant's calls in a day.
     Day,
-    /// What the reading of events may take of the tenant's calls.
+    /// The extraction's share of the tenant's calls.
     Extraction,
-    /// What the events of this stream may cost, or those of its senders that nobody knows.
+    /// The share of this stream's events, or of its unknown senders.
     Stream,
-    /// What the events of this sender may cost.
+    /// The share of this sender's events.
     Sender,
-    /// Every source of the signals in question has had its share of the judgements.
+    /// Every source of the fresh signals has used its share of the judgements.
     Source,
-    /// The clock stands before what is already recorded.
+    /// The clock is behind the newest recorded event.
     Clock,
     /// The ledger cannot be read or written.
     LedgerUnreadable,
-    /// The ledger is gone, and what was called today is not known.
+    /// The ledger is missing, so the number of today's calls is unknown.
     LedgerLost,
-    /// Someone pulled the brake. The ledger never says this; its callers do.
+    /// An operator stopped the fleet. The ledger never gives this reason; its callers do.
     Stopped,
 }
 
-/// Tells the ledger how a reserved call ended. A second settlement of one call changes nothing.
+/// Reports to the ledger how a reserved call ended. A second settlement of one call changes nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     pub call_id: CallId,
     pub outcome: SettlementOutcome,
 }
 
-/// How a reserved call ended, as far as the guard cares.
+/// How a reserved call ended, as far as it concerns the guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SettlementOutcome {
     /// The provider answered, usefully or not.
     Answered { usage: TokenUsage },
-    /// The provider said 429; seconds until it may be asked again, if it said so sensibly.
+    /// The provider answered 429, perhaps with the seconds to wait.
     RateLimited { retry_after_seconds: Option<f64> },
-    /// No answer came: time-out, connection, a server's error.
+    /// No answer came: time-out, connection, or an error of the server.
     Failed,
-    /// No request left the process: the reservation is given back.
+    /// No request left the process. The reservation is released.
     NotSent,
 }
 
@@ -237,37 +237,37 @@ pub struct BackOff {
     pub until: DateTime<Utc>,
 }
 
-/// The one call that goes first after a back-off.
+/// The first call after a back-off. All other calls wait for its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     pub call_id: CallId,
-    /// When it was reserved; [`PROBE_LEASE`] later another may go.
+    /// When it was reserved. After [`PROBE_LEASE`] another probe may replace it.
     pub since: DateTime<Utc>,
 }
 
-/// How the guard stands, for people.
+/// The guard's status, for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuardStatus {
-    /// What an infrastructure call would be told now; `None` means it would go through.
+    /// The refusal that an infrastructure call would get now. `None` means that it would be admitted.
     pub refusal: Option<GuardRefusal>,
-    /// `None` when the ledger cannot be read; `refusal` then says why.
+    /// `None` if the ledger cannot be read. Then `refusal` says why.
     pub ledger: Option<LedgerStatus>,
 }
 
-/// What a readable ledger holds.
+/// The contents of a readable ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerStatus {
     pub minute: WindowFill,
     pub hour: WindowFill,
     pub day: WindowFill,
-    /// Tasks that have had all their calls of a day, by path.
+    /// The tasks that have used all their calls of a day, by path.
     pub full_tasks: Vec<ExhaustedPath>,
-    /// Matters that have had all their calls of a day, by path.
+    /// The matters that have used all their calls of a day, by path.
     pub full_matters: Vec<ExhaustedPath>,
-    /// Set from a 429 until a probe was answered.
+    /// Set from a 429 until a probe is answered.
     pub back_off: Option<BackOff>,
     pub probe: Option<Probe>,
-    /// Tokens of the last day's settled calls.
+    /// The tokens of the last day's settled calls.
     pub day_usage: TokenUsage,
 }
 
@@ -281,11 +281,11 @@ fn format_calls(cap: u32) -> String {
 pub struct WindowFill {
     pub used: u32,
     pub cap: u32,
-    /// When a full window has room again; `None` means it has room now.
+    /// When a full window has room again. `None` means that it has room now.
     pub next_free: Option<DateTime<Utc>>,
 }
 
-/// A task or matter with no calls left.
+/// A task or matter without calls left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExhaustedPath {
     pub path: String,

@@ -1,7 +1,7 @@
-//! When a task or a matter is looked at: due, skipped, quiet, and how long until the next time.
+//! A tick: which tasks of a matter are due, which need a clerk, and when the next check is.
 //!
-//! Pure rules over what the index and the state store know. They decide nothing about a record;
-//! a task that needs a clerk becomes a [`TaskCheck`], which is what a workflow carries on with.
+//! The rules are pure. They read facts from the index and decide nothing about a record.
+//! A due task that needs a clerk becomes a [`TaskCheck`], which the workflow then evaluates.
 
 use crate::action::plan::{ActionId, ContentHash, Disposition};
 use crate::gates::matter_policy::MatterPolicy;
@@ -13,26 +13,26 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
+/// The most tasks of one matter that one tick asks a clerk about. The others stay due.
 pub const MAX_LOOKS: usize = 64;
 
-/// How often things are looked at, in seconds. Every value is a configuration key of that name.
+/// How often matters and tasks are checked, in seconds. Every value is a configuration key of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cadence {
-    /// Interval of a matter's schedule: 1,800 s.
+    /// The interval of a matter's schedule. Default 1,800 s.
     pub matter_seconds: u32,
-    /// The longest a quiet matter's interval grows: 14,400 s.
+    /// The longest interval of a matter without signals. Default 14,400 s.
     pub matter_max_seconds: u32,
-    /// Next check of a task of `surface_class: high`: 1,800 s.
+    /// The interval of a task of `surface_class: high`. Default 1,800 s.
     pub task_high_seconds: u32,
-    /// Next check of a task that is overdue or due within 24 h: 3,600 s.
+    /// The interval of a task that is overdue or due within 24 h. Default 3,600 s.
     pub task_soon_seconds: u32,
-    /// Next check of any other task: 14,400 s.
+    /// The interval of any other task. Default 14,400 s.
     pub task_seconds: u32,
-    /// The longest a quiet task's next check is put off: 86,400 s.
+    /// The longest interval of a task without signals. Default 86,400 s.
     pub task_max_seconds: u32,
-    /// Looks in a row without signals after which an interval doubles: 3.
+    /// The number of checks in a row without signals after which an interval doubles. Default 3.
     pub looks_per_step: u32,
 }
 
@@ -51,13 +51,13 @@ impl Default for Cadence {
 }
 
 impl Cadence {
-    /// The interval of a matter's schedule after so many ticks in a row without signals (S3-10).
+    /// The interval of a matter's schedule after `streak` ticks in a row without signals (S3-10).
     #[must_use]
     pub fn matter_interval_seconds(&self, streak: u32) -> u32 {
         self.double_interval(self.matter_seconds, streak, self.matter_max_seconds)
     }
 
-    /// When a task is looked at next (S3-27); `None` once it is done or archived.
+    /// When a task is checked next (S3-27), or `None` if it is done or archived.
     #[must_use]
     pub fn next_check(&self, task: &TaskClock, streak: u32, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match task.state {
@@ -84,7 +84,7 @@ impl Cadence {
     }
 }
 
-/// The fields of a task that say when it is looked at.
+/// The fields of a task on which its next check depends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskClock {
     pub state: RecordState,
@@ -99,27 +99,27 @@ impl From<&Task> for TaskClock {
     }
 }
 
-/// Why a task was passed over in a tick.
+/// Why a tick skipped a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskSkipReason {
     Done,
     Archived,
     Snoozed,
-    /// Its matter's note wants nothing changed at this time of day; it stays due.
+    /// The matter's policy forbids changes at this time of day. The task stays due.
     QuietHours,
     NotDue,
-    /// Another tick of the matter is judging it.
+    /// Another tick of the matter holds the task's lease.
     BeingJudged,
 }
 
-/// Whether a task is looked at now.
+/// Checks whether a task is due now (S3-21).
 ///
-/// `next_check` is the later of what a human wrote and what we stored; missing means due. A fresh
-/// signal makes a task due at once, unless a human snoozed it (S3-21).
+/// `next_check` is the later of the file's date and the stored one. A missing date means that the task is due.
+/// A fresh signal makes a task due at once, unless a human snoozed it.
 ///
 /// # Errors
-/// The reason to pass it over.
+/// The reason to skip the task.
 pub fn check_due(
     task: &TaskClock,
     next_check: Option<DateTime<Utc>>,
@@ -140,59 +140,60 @@ pub fn check_due(
     Err(TaskSkipReason::NotDue)
 }
 
-/// Whether a due task needs a clerk (S3-23); otherwise it is still active and nobody is asked.
+/// Whether a due task needs a clerk (S3-23). Without one it counts as still active.
 #[must_use]
 pub fn needs_clerk(surface_class: SurfaceClass, has_fresh_signals: bool) -> bool {
     has_fresh_signals || surface_class == SurfaceClass::High
 }
 
-/// One task that needs a clerk, with all that the decision will need.
+/// One task that needs a clerk, with everything that the decision needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskCheck {
     pub question: ClerkQuestion,
-    /// The content of the task's file that this look saw.
+    /// The content of the task's file at this check.
     pub before: ContentHash,
-    /// The text of the field `state`, as it stands in the file; `None` where there is none.
+    /// The verbatim text of the field `state`, or `None` if the file has no such field.
     pub state_as_written: Option<String>,
-    /// What the matter's human allows.
+    /// The ceiling that a human set for the matter.
     pub matter_ceiling: Ceiling,
-    /// What was answered to this evidence before; then nobody is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// An earlier answer to the same question. If there is one, no clerk is asked.
+    #[serde(rename = "known", default, skip_serializing_if = "Option::is_none")]
     pub known: Option<AttributedVerdict>,
 }
 
-/// What one look at one matter found (the result of the tick's first and often only activity).
+/// What one check of one matter found. It is the output of the tick's first and often only activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatterObservation {
     pub matter: RecordPath,
     pub observed_at: DateTime<Utc>,
     pub policy: DecisionPolicy,
-    /// What the matter's own note allows, if it says anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The policy in the matter's own frontmatter, if there is one.
+    #[serde(rename = "note", default, skip_serializing_if = "Option::is_none")]
     pub note: Option<MatterPolicy>,
-    /// An operator pulled the brake: nobody is asked and nothing is stamped.
+    /// An operator stopped the fleet: no clerk is asked and no timestamp is written.
     pub stopped: bool,
-    /// Tasks that need a clerk, oldest look first.
+    /// Tasks that need a clerk, ordered by their last check, the oldest first.
+    #[serde(rename = "looks")]
     pub looks: Vec<TaskCheck>,
-    /// Due tasks without signals: still active, confidence 1.0, nobody was asked.
+    /// The number of due tasks without signals. They are still active with confidence 1.0, and no clerk was asked.
     pub quiet: u32,
-    /// Due tasks beyond what one tick takes; they stay due.
+    /// The number of due tasks beyond the limit of one tick. They stay due.
     pub left_due: u32,
     pub skipped: BTreeMap<TaskSkipReason, u32>,
     pub signals: u32,
     /// Ticks in a row without signals, this one included.
     pub streak: u32,
-    /// The interval the matter's schedule should have now, in seconds.
+    /// The interval that the matter's schedule should have now, in seconds.
     pub interval_seconds: u32,
-    /// Records that could not be understood; each names its file.
+    /// The problems of malformed records. Each names its file.
     pub problems: Vec<String>,
 }
 
-/// What one tick did; the result of `StewardWorkflow`.
+/// What one tick did. It is the output of `StewardWorkflow`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TickReport {
     pub matter: String,
-    /// Clerk decisions of this tick, in the order in which they were made.
+    /// The evaluated tasks of this tick, in order.
     pub evaluated: Vec<TaskCheckReport>,
     pub quiet: u32,
     pub skipped: BTreeMap<TaskSkipReason, u32>,
@@ -213,23 +214,23 @@ pub struct TaskCheckReport {
     pub ended: TaskCheckOutcome,
 }
 
-/// The ways an evaluation ends.
+/// The possible ends of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum TaskCheckOutcome {
-    /// A decision was made and filed.
+    /// A decision was made and recorded.
     Decided { decision: Judgement, confidence: f64, landing: Disposition, action_id: ActionId },
-    /// The rate guard refused; confidence 0.3, does not count as a look.
+    /// The rate guard refused the call. The confidence is 0.3, and this is no check.
     RateGuarded { confidence: f64, reason: String },
-    /// The clerk gave no answer; the cursor did not move.
+    /// The clerk gave no answer. The task stays due.
     ClerkFailed { reason: String },
-    /// A human changed the record meanwhile; it stays due.
+    /// A human changed the record meanwhile. The task stays due.
     ChangedMeanwhile,
-    /// The run's time was used up; it stays due.
+    /// The time of the run was used up. The task stays due.
     NoTimeLeft,
-    /// An operator stopped the fleet; nothing was filed and it stays due.
+    /// An operator stopped the fleet. Nothing was recorded, and the task stays due.
     Stopped,
-    /// Something else went wrong; it stays due.
+    /// Any other error. The task stays due.
     Error { reason: String },
 }
 

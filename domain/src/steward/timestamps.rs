@@ -1,9 +1,9 @@
-//! The marks of a look in the task's own file: `last_steward_check_at`, `next_check_after` (S3-27).
+//! The timestamp write-back: `last_steward_check_at` and `next_check_after` in the task's own file (S3-27).
 //!
-//! Bookkeeping for people who read the file, written only where the operator asked for it. Nothing is
-//! decided here and nothing of a human's is written over: a date that somebody else set stands unless
-//! it is earlier than ours and so means nothing, and what is no date is left as it is. The vault's
-//! keeper takes the bytes; what a date means to the next look is for [`crate::steward::tick`].
+//! These fields are bookkeeping for people who read the file. They are written only if the operator enabled it.
+//! A human's value must not be overwritten. A date that somebody else set stays, unless it is earlier than ours and so
+//! has no effect. A value that is not a date stays as well. The vault writer writes the bytes, and
+//! [`crate::steward::tick`] interprets the dates.
 
 use crate::record::entity::{RecordError, RecordState, Task};
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
@@ -14,12 +14,12 @@ use serde_json::Value;
 const CHECKED: &str = "last_steward_check_at";
 const NEXT: &str = "next_check_after";
 
-/// Whether a stamp writes this field.
+/// Whether the write-back writes this field.
 pub(crate) fn is_timestamp_field(field: &str) -> bool {
     matches!(field, CHECKED | NEXT)
 }
 
-/// What the file of a task should say of its last look.
+/// The timestamps of a task's last check, as its file should hold them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckTimestamps {
     checked_at: DateTime<Utc>,
@@ -27,7 +27,7 @@ pub struct CheckTimestamps {
     ours: Vec<DateTime<Utc>>,
 }
 
-/// Why a file cannot be stamped. It is as it was.
+/// Why the timestamps cannot be written. The file is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CheckTimestampsError {
     #[error(transparent)]
@@ -37,10 +37,10 @@ pub enum CheckTimestampsError {
 }
 
 impl CheckTimestamps {
-    /// A stamp, cut to whole seconds.
+    /// Makes the timestamps, cut to whole seconds.
     ///
-    /// Without a next check the file's own date stays as it is. `ours` are the dates that we may have written
-    /// before; any other is a human's.
+    /// Without a next check the file's own date stays. `ours` are the dates that we may have written before.
+    /// Any other date is a human's.
     #[must_use]
     pub fn new(
         checked_at: DateTime<Utc>,
@@ -54,18 +54,18 @@ impl CheckTimestamps {
         }
     }
 
-    /// The date that it would write.
+    /// The next check that would be written.
     #[must_use]
     pub fn next_check_after(&self) -> Option<DateTime<Utc>> {
         self.next_check_after
     }
 
-    /// The file with the stamp; the very same bytes where it says all that already.
+    /// The file's bytes with the timestamps. They are unchanged if the file holds the timestamps already.
     ///
-    /// A task that is done or archived is never looked at again, so its date stays as it is.
+    /// A task that is done or archived is never checked again, so its next check stays as it is.
     ///
     /// # Errors
-    /// [`CheckTimestampsError`] when the file is no task that can be read and edited line by line.
+    /// [`CheckTimestampsError`] if the file is not a valid task or cannot be edited line by line.
     pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, CheckTimestampsError> {
         let document = frontmatter::read_document(current)?;
         let fields = document.fields();
@@ -92,12 +92,12 @@ impl CheckTimestamps {
     }
 }
 
-/// What stands in a field.
+/// The present value of a timestamp field.
 #[derive(Clone, Copy)]
 enum TimestampFieldValue {
     Nothing,
     Date(DateTime<Utc>),
-    /// Somebody's words.
+    /// Any other value. It is a human's.
     NoDate,
 }
 
@@ -126,13 +126,13 @@ fn build_timestamp_edit(field: &str, at: DateTime<Utc>) -> FieldEdit {
 mod tests {
     use super::*;
 
-    const TASK: &str = "---\ntype: task\nname: \"Pay\"   # the roofer\nparent_matter: matter/house.md\n---\n\nBody\n";
+    const TASK: &str = "---\ntype: task\nname: \"Pay\"   # the roofer\nparent_matter: matter/garden.md\n---\n\nBody\n";
 
     fn at(text: &str) -> DateTime<Utc> {
         time::parse(text).unwrap()
     }
 
-    fn stamp(next: Option<&str>, ours: &[&str]) -> CheckTimestamps {
+    fn timestamps(next: Option<&str>, ours: &[&str]) -> CheckTimestamps {
         CheckTimestamps::new(at("2026-11-21T10:00:00.75Z"), next.map(at), ours.iter().map(|t| at(t)))
     }
 
@@ -140,25 +140,25 @@ mod tests {
         TASK.replace("---\n\n", &format!("{lines}---\n\n"))
     }
 
-    fn stamped(text: &str, stamp: &CheckTimestamps) -> String {
-        String::from_utf8(stamp.prepare(text.as_bytes()).unwrap()).unwrap()
+    fn apply(text: &str, timestamps: &CheckTimestamps) -> String {
+        String::from_utf8(timestamps.prepare(text.as_bytes()).unwrap()).unwrap()
     }
 
     const CHECKED_AT_TEN: &str = "last_steward_check_at: \"2026-11-21T10:00:00Z\"\n";
 
     #[test]
     fn both_fields_are_added_and_every_other_byte_stays() {
-        let stamp = stamp(Some("2026-11-21T14:00:00.9Z"), &[]);
+        let timestamps = timestamps(Some("2026-11-21T14:00:00.9Z"), &[]);
         let expected = with(&format!("{CHECKED_AT_TEN}next_check_after: \"2026-11-21T14:00:00Z\"\n"));
-        assert_eq!(stamped(TASK, &stamp), expected);
-        assert_eq!(stamped(&expected, &stamp), expected, "twice is once");
+        assert_eq!(apply(TASK, &timestamps), expected);
+        assert_eq!(apply(&expected, &timestamps), expected, "twice is once");
         let crlf = TASK.replace('\n', "\r\n");
-        assert_eq!(stamped(&crlf, &stamp), expected.replace('\n', "\r\n"));
+        assert_eq!(apply(&crlf, &timestamps), expected.replace('\n', "\r\n"));
     }
 
     #[test]
     fn a_humans_later_date_stays_in_whatever_form_it_has() {
-        let stamp = stamp(Some("2026-11-21T14:00:00Z"), &["2026-11-21T09:00:00Z"]);
+        let timestamps = timestamps(Some("2026-11-21T14:00:00Z"), &["2026-11-21T09:00:00Z"]);
         for line in [
             "next_check_after: 2026-12-01  # after the holidays\n",
             "next_check_after: '2026-11-21 14:00'\n",
@@ -166,58 +166,58 @@ mod tests {
             "next_check_after: 2027\n",
             "next_check_after: [2026-01-01]\n",
         ] {
-            assert_eq!(stamped(&with(line), &stamp), with(&format!("{line}{CHECKED_AT_TEN}")), "{line}");
+            assert_eq!(apply(&with(line), &timestamps), with(&format!("{line}{CHECKED_AT_TEN}")), "{line}");
         }
     }
 
     #[test]
     fn an_earlier_date_and_an_empty_field_are_replaced_and_a_comment_stays() {
-        let stamp = stamp(Some("2026-11-21T14:00:00Z"), &[]);
+        let timestamps = timestamps(Some("2026-11-21T14:00:00Z"), &[]);
         let after = with(&format!("next_check_after: \"2026-11-21T14:00:00Z\"  # mine\n{CHECKED_AT_TEN}"));
-        assert_eq!(stamped(&with("next_check_after: 2026-11-20  # mine\n"), &stamp), after);
-        let empty = stamped(&with("next_check_after:\n"), &stamp);
+        assert_eq!(apply(&with("next_check_after: 2026-11-20  # mine\n"), &timestamps), after);
+        let empty = apply(&with("next_check_after:\n"), &timestamps);
         assert!(empty.contains("next_check_after: \"2026-11-21T14:00:00Z\"\n"), "{empty}");
     }
 
     #[test]
     fn our_own_date_gives_way_to_an_earlier_one_of_ours() {
         let before = with("next_check_after: 2026-11-22T10:00:00Z\n");
-        let ours = stamp(Some("2026-11-21T10:30:00Z"), &["2026-11-21T08:00:00Z", "2026-11-22T10:00:00Z"]);
+        let ours = timestamps(Some("2026-11-21T10:30:00Z"), &["2026-11-21T08:00:00Z", "2026-11-22T10:00:00Z"]);
         let after = with(&format!("next_check_after: \"2026-11-21T10:30:00Z\"\n{CHECKED_AT_TEN}"));
-        assert_eq!(stamped(&before, &ours), after);
-        let lost = stamp(Some("2026-11-21T10:30:00Z"), &[]);
-        assert!(stamped(&before, &lost).contains("next_check_after: 2026-11-22T10:00:00Z\n"), "then it is a human's");
+        assert_eq!(apply(&before, &ours), after);
+        let lost = timestamps(Some("2026-11-21T10:30:00Z"), &[]);
+        assert!(apply(&before, &lost).contains("next_check_after: 2026-11-22T10:00:00Z\n"), "then it is a human's");
     }
 
     #[test]
-    fn a_task_that_is_never_looked_at_again_keeps_the_date_it_has() {
-        let stamp = stamp(Some("2026-11-21T14:00:00Z"), &["2026-11-22T10:00:00Z"]);
+    fn a_task_that_is_never_checked_again_keeps_its_date() {
+        let timestamps = timestamps(Some("2026-11-21T14:00:00Z"), &["2026-11-22T10:00:00Z"]);
         for state in ["state: done\n", "state: Archived\n"] {
             for date in ["", "next_check_after: 2026-11-22T10:00:00Z\n", "next_check_after: 2026-11-01\n"] {
                 let lines = format!("{state}{date}");
-                assert_eq!(stamped(&with(&lines), &stamp), with(&format!("{lines}{CHECKED_AT_TEN}")), "{lines}");
+                assert_eq!(apply(&with(&lines), &timestamps), with(&format!("{lines}{CHECKED_AT_TEN}")), "{lines}");
             }
         }
     }
 
     #[test]
-    fn the_time_of_the_look_is_never_put_back() {
+    fn the_time_of_the_check_never_goes_back() {
         let later = with("last_steward_check_at: 2026-11-21T11:00:00Z\n");
-        assert_eq!(stamped(&later, &stamp(None, &[])), later);
+        assert_eq!(apply(&later, &timestamps(None, &[])), later);
         let words = with("last_steward_check_at: by hand\n");
-        assert_eq!(stamped(&words, &stamp(None, &[])), words);
+        assert_eq!(apply(&words, &timestamps(None, &[])), words);
     }
 
     #[test]
-    fn what_is_no_task_or_cannot_be_edited_by_lines_is_refused() {
+    fn an_invalid_task_or_one_that_cannot_be_edited_by_lines_is_refused() {
         for text in [
             "no frontmatter",
             "---\ntype: matter\n---\n",
             "---\ntype: task\nstate: perhaps\nparent_matter: matter/m.md\n---\n",
             "---\na: &x 1\nb: *x\n---\n",
-            "---\n{type: task, parent_matter: matter/house.md}\n---\n",
+            "---\n{type: task, parent_matter: matter/garden.md}\n---\n",
         ] {
-            assert!(stamp(None, &[]).prepare(text.as_bytes()).is_err(), "{text}");
+            assert!(timestamps(None, &[]).prepare(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

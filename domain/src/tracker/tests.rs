@@ -1,4 +1,4 @@
-//! What is owed, what is recorded of it, and that words from outside stay words.
+//! Owed actions, their records, and the escaping of untrusted words.
 
 use super::*;
 use crate::action::audit::{ChainLink, CitedSignal};
@@ -115,12 +115,12 @@ fn an_outcome_is_a_record_of_its_own_that_can_be_answered_by_nobody() {
     };
     let failed = PlaneAction::Failed { issue: issue(), reason: "is in trouble (503)".into() };
     let mut names = Vec::new();
-    for (came, partially) in [(made, false), (failed, true)] {
-        let plan = plan_tracker_outcome(&owing, &came, run("r"), at("2026-11-22T10:00:00Z"));
+    for (outcome, partially) in [(made, false), (failed, true)] {
+        let plan = plan_tracker_outcome(&owing, &outcome, run("r"), at("2026-11-22T10:00:00Z"));
         assert!(!plan.has_record_change());
         names.push(plan.draft().record_path().unwrap().to_string());
         let link = ChainLink { seq: 2, prev: ContentHash::genesis() };
-        let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link).with_tracker(Some(came));
+        let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link).with_tracker(Some(outcome));
         assert_eq!(
             (record.partially_applied, &record.undo_recipe, &record.draft.evidence),
             (partially, &None, &vec![])
@@ -140,19 +140,19 @@ fn an_outcome_is_a_record_of_its_own_that_can_be_answered_by_nobody() {
 }
 
 #[test]
-fn a_comment_says_what_was_done_because_of_what_and_how_to_take_it_back() {
+fn a_comment_names_the_change_its_reason_and_its_undo() {
     let record = record();
     let html = render_comment(&record);
     let expected = format!(
         "<p>Steward set the task <em>pay-invoice</em> to <strong>done</strong>.</p><p>Because gmail said <q>the invoice \
-         has been paid</q>.</p><p>Take it back within 7 days: <code>steward undo {}</code></p>",
+         has been paid</q>.</p><p>Undo it within 7 days: <code>steward undo {}</code></p>",
         record.draft.id
     );
     assert_eq!(html, expected);
 }
 
 #[test]
-fn who_confirmed_is_told() {
+fn a_comment_names_the_person_who_confirmed() {
     let mut record = record();
     record.draft.kind = ActionKind::Confirmed;
     let (of, at) = (record.draft.id.clone(), record.draft.timestamp);

@@ -1,11 +1,12 @@
-//! Recorded decisions under other settings: what would have been done, how much of it right, and what differs.
+//! The backtest: replays recorded decisions under other settings and compares the results.
 //!
-//! No clerk is asked: what it answered, and what the gates found, stand in the records ([`super::case`]). Ceilings that
-//! humans set on sources and matters hold as they are now, but for those of sources that are asked about. The fields of [`BacktestReport`] are what scripts read.
+//! It must not ask a clerk. The answers and the results of the gates are in the records ([`super::case`]). Ceilings
+//! that humans set on sources and matters hold as they are now, except those of the sources in the replayed settings.
+//! Scripts read the fields of [`BacktestReport`], so their names must not change.
 
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
-use crate::steward::decide::GateName;
+use crate::gates::result::GateName;
 use crate::trust::case::{ReplayRules, TrustCase};
 use crate::trust::report::RecordSpan;
 use crate::trust::report::risk::{RiskCurve, RiskTally};
@@ -14,11 +15,11 @@ use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-/// The pass over the cases.
+/// One pass over the cases.
 #[derive(Clone, Debug)]
 pub struct BacktestPass {
     rules: [ReplayRules; 2],
-    landed: [DispositionTallies; 2],
+    outcomes: [DispositionTallies; 2],
     newly: [CaseTally; 4],
     no_longer: [CaseTally; 4],
     risk: RiskTally,
@@ -33,24 +34,24 @@ struct DispositionTallies {
     shadow: CaseTally,
 }
 
-/// All that is told.
+/// The result of a backtest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BacktestReport {
-    /// `None` of nothing.
+    /// `None` without cases.
     pub records: Option<RecordSpan>,
-    /// The settings that were asked about.
+    /// The replayed settings.
     pub policy: BacktestOutcome,
-    /// Those that they are compared with.
+    /// The settings with which they are compared.
     pub against: BacktestOutcome,
-    /// What `policy` makes live and `against` does not.
+    /// The cases that are live under `policy` and not under `against`.
     pub newly_live: BacktestDifference,
-    /// What `against` makes live and `policy` does not.
+    /// The cases that are live under `against` and not under `policy`.
     pub no_longer_live: BacktestDifference,
-    /// Of the cases that nothing in `policy` but confidence and mode holds back.
+    /// The curve of the cases that nothing in `policy` but confidence and mode withholds.
     pub risk_coverage: RiskCurve,
 }
 
-/// How the cases land under some settings.
+/// The dispositions of the cases under some settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BacktestOutcome {
     pub rules: ReplayRules,
@@ -61,11 +62,11 @@ pub struct BacktestOutcome {
     pub coverage: RateEstimate,
 }
 
-/// What lands otherwise.
+/// The cases with another disposition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BacktestDifference {
     pub all: CaseTally,
-    /// Those with cases, in the order of the contract.
+    /// The classes with cases, in the order of [`MutationClass::ALL`].
     pub classes: Vec<ClassTally>,
 }
 
@@ -78,12 +79,12 @@ pub struct ClassTally {
 }
 
 impl BacktestPass {
-    /// Nothing counted yet: these settings, against those, as cases stand at that moment.
+    /// An empty pass that compares `rules` with `against`. `now` is the moment at which feedback is read.
     #[must_use]
     pub fn new(rules: ReplayRules, against: ReplayRules, now: DateTime<Utc>) -> Self {
         Self {
             rules: [rules, against],
-            landed: Default::default(),
+            outcomes: Default::default(),
             newly: Default::default(),
             no_longer: Default::default(),
             risk: RiskTally::default(),
@@ -98,34 +99,34 @@ impl BacktestPass {
             return;
         }
         let closed = self.rules[0].closed_gates(case);
-        let landings = [0, 1].map(|which: usize| self.rules[which].replay_case(case));
-        for (landed, landing) in self.landed.iter_mut().zip(landings) {
-            match landing {
-                Disposition::Live => landed.live.add_case(case, self.now),
-                Disposition::Pending => landed.pending.add_case(case, self.now),
-                Disposition::Shadow | Disposition::Recorded => landed.shadow.add_case(case, self.now),
+        let dispositions = [0, 1].map(|which: usize| self.rules[which].replay_case(case));
+        for (tallies, disposition) in self.outcomes.iter_mut().zip(dispositions) {
+            match disposition {
+                Disposition::Live => tallies.live.add_case(case, self.now),
+                Disposition::Pending => tallies.pending.add_case(case, self.now),
+                Disposition::Shadow | Disposition::Recorded => tallies.shadow.add_case(case, self.now),
             }
         }
-        match landings.map(|landing| landing == Disposition::Live) {
+        match dispositions.map(|disposition| disposition == Disposition::Live) {
             [true, false] => self.newly[case.class as usize].add_case(case, self.now),
             [false, true] => self.no_longer[case.class as usize].add_case(case, self.now),
             [true, true] | [false, false] => {}
         }
-        let but_for_confidence = closed.set_gate(GateName::Confidence, false).set_gate(GateName::Mode, false);
-        if but_for_confidence.decide_disposition(true) == Disposition::Live {
+        let without_thresholds = closed.set_gate(GateName::Confidence, false).set_gate(GateName::Mode, false);
+        if without_thresholds.decide_disposition(true) == Disposition::Live {
             self.risk.add_case(case.confidence, case.lesson);
         }
         self.span = Some(RecordSpan::include_record(self.span, case.seq, case.at));
     }
 
-    /// What it comes to.
+    /// The report of all counted cases.
     #[must_use]
     pub fn into_report(self) -> BacktestReport {
         let [policy, against] = self.rules;
         BacktestReport {
             records: self.span,
-            policy: summarize_outcome(policy, self.landed[0]),
-            against: summarize_outcome(against, self.landed[1]),
+            policy: summarize_outcome(policy, self.outcomes[0]),
+            against: summarize_outcome(against, self.outcomes[1]),
             newly_live: summarize_difference(self.newly),
             no_longer_live: summarize_difference(self.no_longer),
             risk_coverage: self.risk.compute_curve(),
@@ -133,18 +134,16 @@ impl BacktestPass {
     }
 }
 
-fn summarize_outcome(
-    rules: ReplayRules,
-    DispositionTallies { live, pending, shadow }: DispositionTallies,
-) -> BacktestOutcome {
+fn summarize_outcome(rules: ReplayRules, tallies: DispositionTallies) -> BacktestOutcome {
+    let DispositionTallies { live, pending, shadow } = tallies;
     let all = live.merge(pending).merge(shadow).total_count();
     BacktestOutcome { rules, live, pending, shadow, coverage: RateEstimate::new(live.total_count(), all) }
 }
 
-fn summarize_difference(of: [CaseTally; 4]) -> BacktestDifference {
-    let classes = MutationClass::ALL.into_iter().zip(of).filter(|(_, tally)| tally.total_count() > 0);
+fn summarize_difference(by_class: [CaseTally; 4]) -> BacktestDifference {
+    let classes = MutationClass::ALL.into_iter().zip(by_class).filter(|(_, tally)| tally.total_count() > 0);
     BacktestDifference {
-        all: of.into_iter().fold(CaseTally::default(), CaseTally::merge),
+        all: by_class.into_iter().fold(CaseTally::default(), CaseTally::merge),
         classes: classes.map(|(class, tally)| ClassTally { class, tally }).collect(),
     }
 }

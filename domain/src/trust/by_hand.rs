@@ -1,10 +1,10 @@
-//! What a human did by hand about a change that was only proposed.
+//! Manual edits: what a human did by hand about a proposed or an applied change.
 //!
-//! The record is compared with the proposal: it says by now what was proposed (done anyway), something else than
-//! before (opposed), or still what it said. Whoever puts a task off that was said to be over opposes as well,
-//! because what is put off is not judged. A member of a set that is still missing says nothing. The outcome is
-//! a record of its own, so that it is found once and kept. A change that was made is opposed by whoever writes back
-//! what was there before; whatever else is written later is life going on.
+//! For a proposal, the record is compared with it. The record may hold the proposed value by now (done anyway), a third
+//! value (opposed), or still the old one (nothing). To snooze a task that was proposed as done opposes as well,
+//! because a snoozed task is not judged. A set member that is still missing means nothing. The outcome becomes an
+//! audit record, so that it is found only once. An applied change is reverted if its old value is there again.
+//! Any other later edit must not count against it.
 
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, WorkflowRef};
 use crate::action::mutation::Mutation;
@@ -17,22 +17,22 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// For so long a proposal is compared with its record: 14 days.
+/// How long a proposal is compared with its record: 14 days. A later edit says little about the proposal.
 pub const WATCHED: TimeDelta = TimeDelta::days(14);
-/// Who is said to have done it: a file does not tell.
+/// The person in the record of a manual edit. A file does not tell who edited it.
 const SOMEBODY: &str = "hand";
 
-/// What was done by hand by now; `None` while the record says what it said when the change was proposed.
+/// Compares a record with a proposal. Returns `None` while the record still holds the old value.
 #[must_use]
 pub fn classify_manual_edit(
     mutation: &Mutation,
     replaces: Option<&Value>,
-    now: (&RecordFields, DateTime<Utc>),
+    fields: &RecordFields,
+    now: DateTime<Utc>,
 ) -> Option<ActionKind> {
-    let (fields, at) = now;
     let field = fields.get(mutation.field()).filter(|v| !v.is_null());
     let text = field.and_then(Value::as_str).map(str::trim);
-    let judge = |same: bool, as_before: bool| match (same, as_before) {
+    let classify = |is_proposed: bool, is_old: bool| match (is_proposed, is_old) {
         (true, _) => Some(ActionKind::DoneAnyway),
         (false, true) => None,
         (false, false) => Some(ActionKind::Opposed),
@@ -41,23 +41,25 @@ pub fn classify_manual_edit(
         Mutation::StateChange { to } => {
             let before = RecordState::parse(replaces.and_then(Value::as_str).unwrap_or("open"))?;
             let state = RecordState::parse(text.unwrap_or("open"))?;
-            let put_off = fields.get("snoozed_until").and_then(Value::as_str).and_then(time::parse);
-            judge(state == *to, state == before && put_off.is_none_or(|until| until <= at))
+            let snoozed_until = fields.get("snoozed_until").and_then(Value::as_str).and_then(time::parse);
+            classify(state == *to, state == before && snoozed_until.is_none_or(|until| until <= now))
         }
         Mutation::ContextEdit { to, .. } => {
             let before = replaces.and_then(Value::as_str).map(str::trim);
-            judge(text == Some(to.trim()), text.unwrap_or_default() == before.unwrap_or_default())
+            classify(text == Some(to.trim()), text.unwrap_or_default() == before.unwrap_or_default())
         }
         Mutation::ParentMatter { to } => {
             let parent = |text: &str| parse_link(RecordKind::Matter, text).ok();
             let (is, was) = (parent(text?)?, replaces.and_then(Value::as_str).and_then(parent));
-            judge(is == *to, Some(is) == was)
+            classify(is == *to, Some(is) == was)
         }
-        Mutation::Related { member, present, .. } => judge(has_member(list_members(field)?, member) == *present, true),
+        Mutation::Related { member, present, .. } => {
+            classify(has_member(list_members(field)?, member) == *present, true)
+        }
     }
 }
 
-/// Whether a change that was made is taken back: the record says again what it said before.
+/// Whether an applied change is reverted: the record holds its old value again.
 #[must_use]
 pub fn is_reverted(mutation: &Mutation, replaces: Option<&Value>, fields: &RecordFields) -> bool {
     let field = fields.get(mutation.field()).filter(|v| !v.is_null());
@@ -82,14 +84,14 @@ pub fn is_reverted(mutation: &Mutation, replaces: Option<&Value>, fields: &Recor
     }
 }
 
-/// Plans the record of what was done by hand. It changes nothing but the chain, and is the same for every try.
+/// Plans the record of a manual edit. It only adds to the chain, and it is the same for every try.
 #[must_use]
-pub fn plan_manual_edit(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
-    let of = &proposed.draft;
-    let reason = of.proposal.as_ref().map(|p| format!("`{}` of {}", p.mutation.field(), of.target));
+pub fn plan_manual_edit(proposed: &AuditRecord, kind: ActionKind, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
+    let action = &proposed.draft;
+    let reason = action.proposal.as_ref().map(|p| format!("`{}` of {}", p.mutation.field(), action.target));
     let draft = AuditDraft {
-        kind: did,
-        id: ActionId::derive(&[did.as_str(), of.id.as_str()]),
+        kind,
+        id: ActionId::derive(&[kind.as_str(), action.id.as_str()]),
         timestamp: now,
         landing: Disposition::Recorded,
         gates: Vec::new(),
@@ -103,14 +105,14 @@ pub fn plan_manual_edit(proposed: &AuditRecord, did: ActionKind, workflow: Workf
         clerk: None,
         workflow,
         answers: Some(AuditResolution {
-            of: of.id.clone(),
-            at: of.timestamp,
+            of: action.id.clone(),
+            at: action.timestamp,
             by: SOMEBODY.into(),
             reason,
             edited: false,
             together: None,
         }),
-        ..of.clone()
+        ..action.clone()
     };
     Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_taken_back_by_what_was_there_before_and_by_nothing_else() {
+    fn a_change_is_reverted_by_its_old_value_and_by_nothing_else() {
         let done = Mutation::StateChange { to: RecordState::Done };
         let owner = Mutation::ContextEdit { field: ContextField::Owner, to: "Ann".into() };
         let moved = Mutation::ParentMatter { to: RecordPath::parse("matter/barn.md").unwrap() };
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_very_change_another_one_and_none_are_told_apart() {
+    fn the_proposed_change_another_one_and_none_are_distinguished() {
         let (anyway, opposed) = (Some(ActionKind::DoneAnyway), Some(ActionKind::Opposed));
         let done = Mutation::StateChange { to: RecordState::Done };
         let owner = Mutation::ContextEdit { field: ContextField::Owner, to: "Ann".into() };
@@ -192,7 +194,7 @@ mod tests {
             (&member(true), None, json!({"related_orgs": "ato"}), None),
         ] {
             let (fields, at) = now(&fields);
-            assert_eq!(classify_manual_edit(mutation, replaces, (&fields, at)), expected, "{mutation:?} {fields:?}");
+            assert_eq!(classify_manual_edit(mutation, replaces, &fields, at), expected, "{mutation:?} {fields:?}");
         }
     }
 }

@@ -1,78 +1,78 @@
-//! One recorded proposal with what became of it: what the report and the backtest are told from.
+//! A case: one recorded proposal with its feedback. The report and the backtest use cases.
 //!
-//! A case holds what the gates found, as far as other settings can be held against it, and nothing of what was
-//! said: no quote, no reasons. [`ReplayRules::replay`] lands it again by the very rule of [`crate::steward::decide`]. What no
-//! setting moves stays as it was: a caller who asked for shadow, discretion with what was known of the source then,
-//! and what was held for a human by the steward, a source's budget or the lines of a matter's note. A brake and a step back were of that day, and
-//! are left out. Ceilings that humans set on sources and matters are taken as they are now, but for those of sources that
-//! somebody asks about.
+//! A case keeps the results of the gates, so that other settings can be replayed, but no quote and no reasoning.
+//! [`ReplayRules::replay_case`] decides it again by the same rule as [`crate::steward::decide`]. Results that no
+//! setting affects stay: a caller's request for shadow, discretion with the observations of that time, and the gates of
+//! the steward, a source's budget and a matter's policy. A stop and a demotion of that time are left out. Ceilings
+//! that humans set on sources and matters hold as they are now, except those of the sources in the replayed settings.
 
 use crate::action::audit::AuditDraft;
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
+use crate::gates::closed::ClosedGates;
+use crate::gates::evaluate::replay_closed_gates;
 use crate::gates::mode::{Ceiling, DecisionPolicy};
-use crate::steward::decide::{ClosedGates, GateName, can_act, needed_confidence};
 use crate::trust::outcome::ProposalFeedback;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A source that spoke for a proposal.
+/// A source that supported a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseSupporter {
-    /// The name by which trust goes ([`crate::signals::signal::source_key`]).
+    /// Its [`crate::signals::signal::source_key`].
     pub key: String,
-    /// As the record names it. Untrusted.
+    /// The name in the record. Untrusted.
     pub name: String,
 }
 
-/// A source that is cited, and the ceiling that a human has set on it by now.
+/// A cited source, and the ceiling that a human has set on it so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedSource {
-    /// The name by which trust goes.
+    /// Its [`crate::signals::signal::source_key`].
     pub key: String,
     pub ceiling: Option<Ceiling>,
 }
 
-/// An earlier proposal of the same act.
+/// An earlier proposal of the same change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EarlierProposal {
     /// 0 to 1.
     pub confidence: f64,
-    /// The gates that stood closed.
+    /// The gates that were closed.
     pub closed: ClosedGates,
 }
 
 /// One proposal to change a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustCase {
-    /// Its place in the chain of records.
+    /// Its position in the audit chain.
     pub seq: u64,
     pub at: DateTime<Utc>,
-    /// When the same was proposed first, with nothing coming of it until now; of a live change its own moment.
+    /// When the same change was first proposed without feedback until now. For a live change, its own moment.
     pub since: DateTime<Utc>,
-    /// What was proposed of the same act before.
+    /// The earlier proposals of the same change.
     pub earlier: Vec<EarlierProposal>,
     pub class: MutationClass,
     /// 0 to 1.
     pub confidence: f64,
     pub landing: Disposition,
-    /// The gates that stood closed.
+    /// The gates that were closed.
     pub closed: ClosedGates,
-    /// The lowest ceiling that humans have set by now on the matters concerned.
+    /// The lowest ceiling that humans have set so far on the affected matters.
     pub ceiling: Ceiling,
     pub cited: Vec<CitedSource>,
-    /// The sources that spoke for it, by key; of one that was made again those that did not speak again, of one of those
-    /// that were answered with one click those of which no other tells.
+    /// The sources that supported it. A repeated proposal lists only the sources that did not support the repetition. A
+    /// member of a batch lists only the sources that no other member lists.
     pub voices: Vec<CaseSupporter>,
-    /// Others proposed the very same again before anything came of it, or another action that was answered with the same
-    /// click tells the lesson: it is a case of its own sources, and of nothing else, since one act is one case.
+    /// The same change was proposed again before there was feedback, or another member of its batch stands for it.
+    /// Then it counts for its own sources and for nothing else, because one change is one case.
     pub again: bool,
     pub lesson: ProposalFeedback,
 }
 
 impl TrustCase {
-    /// The case of a decision that has just been taken, in no chain yet; `None` where it proposes no change.
+    /// The case of a new decision that is not in the chain yet, or `None` if it proposes no change.
     #[must_use]
     pub fn from_draft(draft: &AuditDraft, ceiling: Ceiling) -> Option<Self> {
         Some(Self {
@@ -93,30 +93,33 @@ impl TrustCase {
     }
 }
 
-/// Settings under which a case is landed again.
+/// Settings under which a case is decided again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRules {
     #[serde(flatten)]
     pub policy: DecisionPolicy,
     /// The ceiling of sources on which no human has set one.
     pub default_ceiling: Ceiling,
-    /// By key, instead of what humans have set on these sources.
+    /// Ceilings by source key. They replace those that humans have set on these sources.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, Ceiling>,
 }
 
 impl ReplayRules {
-    /// How the case would land under these settings: as the liveliest of all that was proposed of the act, because the
-    /// first that could be live would have been.
+    /// The case's disposition under these settings.
+    ///
+    /// It is the highest of all proposals of the same change, because the first one that could be live would have been
+    /// applied.
     #[must_use]
     pub fn replay_case(&self, case: &TrustCase) -> Disposition {
         let earlier = case.earlier.iter().map(|before| self.closed_gates_of(case, *before));
-        let landings = earlier.chain([self.closed_gates(case)]).map(|closed| closed.decide_disposition(true));
-        landings.max().unwrap_or(Disposition::Shadow)
+        let dispositions = earlier.chain([self.closed_gates(case)]).map(|closed| closed.decide_disposition(true));
+        dispositions.max().unwrap_or(Disposition::Shadow)
     }
 
-    /// Whether anything could land livelier under these settings than under the others; ceilings of sources
-    /// aside, which stand elsewhere.
+    /// Whether any disposition could be higher under these settings than under the others.
+    ///
+    /// The ceilings of single sources are not compared, because they are not part of the configuration.
     #[must_use]
     pub fn is_bolder_than(&self, other: &Self) -> bool {
         let (new, old) = (&self.policy, &other.policy);
@@ -127,25 +130,19 @@ impl ReplayRules {
             || MutationClass::ALL.into_iter().any(|class| new.class_ceiling(class) > old.class_ceiling(class))
     }
 
-    /// The gates that would stand closed before the last proposal of the act.
+    /// The gates that would be closed for the last proposal of the change.
     #[must_use]
     pub fn closed_gates(&self, case: &TrustCase) -> ClosedGates {
         self.closed_gates_of(case, EarlierProposal { confidence: case.confidence, closed: case.closed })
     }
 
     fn closed_gates_of(&self, case: &TrustCase, proposed: EarlierProposal) -> ClosedGates {
-        let of_source = |source: &CitedSource| {
+        let source_ceiling = |source: &CitedSource| {
             self.sources.get(&source.key).copied().or(source.ceiling).unwrap_or(self.default_ceiling)
         };
-        let sources = case.cited.iter().map(of_source).min().unwrap_or_default();
-        let ceiling = case.ceiling.min(self.policy.class_ceiling(case.class)).min(sources);
-        proposed
-            .closed
-            .set_gate(GateName::Mode, !can_act(&self.policy))
-            .set_gate(GateName::Confidence, proposed.confidence < needed_confidence(&self.policy))
-            .set_gate(GateName::Ceiling, ceiling < Ceiling::Act)
-            .set_gate(GateName::Trust, false)
-            .set_gate(GateName::Brake, false)
+        let lowest_of_sources = case.cited.iter().map(source_ceiling).min().unwrap_or_default();
+        let ceiling = case.ceiling.min(self.policy.class_ceiling(case.class)).min(lowest_of_sources);
+        replay_closed_gates(proposed.closed, &self.policy, proposed.confidence, ceiling)
     }
 }
 

@@ -1,53 +1,53 @@
-//! The confidence of one source: a moving average, its standing, and how an undo lowers it (S3-12, S3-53).
+//! The confidence of one source: a moving average, its status, and the cost of an undo (S3-12, S3-53).
 //!
-//! A step is one judgement of a clerk to which the source contributed, or one undo of a change that rested on
-//! it. A judgement moves the confidence to `0.9 · before + 0.1 · contribution`; an undo lowers it by 0.1, never
-//! below 0. Three judgements long a source is on trial. Afterwards it is live if it ever contributed anything,
-//! and pruned if not. Below 0.2 for three judgements in a row it is pruned as well, until it is above 0.5 again.
-//! Above 0.9 it is pinned, and stays so until it falls to 0.5.
+//! A step is one judgement of a clerk to which the source contributed, or one undo of a change that the source
+//! supported. It must not be one tick: a tick of ten tasks that use a source weighs the source ten times. A judgement
+//! moves the confidence to `0.9 · before + 0.1 · contribution`. An undo takes 0.1, but never below 0. A source is
+//! pending for three judgements. Then it is live if it ever contributed, and pruned if not. Below 0.2 for three
+//! judgements in a row it is pruned as well, until it is above 0.5. Above 0.9 it is pinned, until it falls to 0.5.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a source begins of which no human wrote a confidence.
+/// The first confidence of a source, unless a human wrote one.
 pub const START: f64 = 0.5;
-/// What a judgement leaves of the confidence before it.
+/// The weight of the old value in the moving average.
 const KEPT: f64 = 0.9;
-/// What an undo takes.
+/// The cost of an undo.
 pub const UNDO_COSTS: f64 = 0.1;
-/// Judgements on trial.
+/// The number of judgements for which a source is pending.
 const TRIAL: u32 = 3;
 /// Below this for [`LOW_FOR`] judgements in a row, a source is pruned.
 const LOW: f64 = 0.2;
 const LOW_FOR: u32 = 3;
-/// Above this a source is pinned.
+/// Above this, a source is pinned.
 const HIGH: f64 = 0.9;
-/// Where a pinned source is let go, and a pruned one taken up again.
+/// At or below this, a pinned source becomes live. Above it, a pruned source becomes live.
 const MIDDLE: f64 = 0.5;
 
-/// What moves a source's confidence.
+/// An event that changes a source's confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ConfidenceStep {
-    /// A clerk weighed it; 0 to 1, and what is outside is taken for the nearer end.
+    /// A clerk weighed the source, from 0 to 1. A value outside counts as the nearer end.
     Judged { contribution: f64 },
-    /// A human took a change back that rested on it.
+    /// A human undid a change that the source supported.
     Undone,
 }
 
-/// Where a source stands.
+/// The status of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfidenceStatus {
-    /// On trial.
+    /// It has fewer than three judgements.
     Pending,
     Live,
     /// It was above 0.9 and has not fallen to 0.5 since.
     Pinned,
-    /// It speaks for nothing by itself.
+    /// It counts as an unknown source.
     Pruned,
 }
 
 impl ConfidenceStatus {
-    /// The word written into a record.
+    /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,18 +59,19 @@ impl ConfidenceStatus {
     }
 }
 
-/// What is known of one source.
+/// The confidence of one source and its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SourceConfidence {
     /// 0 to 1.
     pub value: f64,
-    /// Judgements so far.
+    /// The number of judgements so far.
     pub judged: u32,
     pub undone: u32,
+    #[serde(rename = "standing")]
     pub standing: ConfidenceStatus,
-    /// It contributed something at least once.
+    /// Whether it contributed at least once.
     contributed: bool,
-    /// Judgements in a row that left it below [`LOW`].
+    /// The number of judgements in a row that left it below `LOW`.
     low: u32,
 }
 
@@ -81,13 +82,13 @@ impl Default for SourceConfidence {
 }
 
 impl SourceConfidence {
-    /// Before the first step, from a confidence of 0 to 1.
+    /// A source before its first step, with a confidence from 0 to 1.
     #[must_use]
     pub fn from_value(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// The same after one step more.
+    /// The same after one more step.
     #[must_use]
     pub fn apply_step(mut self, step: ConfidenceStep) -> Self {
         match step {
@@ -111,18 +112,18 @@ impl SourceConfidence {
         if self.judged < TRIAL {
             return ConfidenceStatus::Pending;
         }
-        let tried = if self.standing == ConfidenceStatus::Pending {
+        let status = if self.standing == ConfidenceStatus::Pending {
             if self.contributed { ConfidenceStatus::Live } else { ConfidenceStatus::Pruned }
         } else {
             self.standing
         };
-        match tried {
+        match status {
             ConfidenceStatus::Pruned if self.value > MIDDLE && self.contributed => ConfidenceStatus::Live,
             ConfidenceStatus::Pruned => ConfidenceStatus::Pruned,
             ConfidenceStatus::Live | ConfidenceStatus::Pinned if self.low >= LOW_FOR => ConfidenceStatus::Pruned,
             ConfidenceStatus::Live if self.value > HIGH => ConfidenceStatus::Pinned,
             ConfidenceStatus::Pinned if self.value <= MIDDLE => ConfidenceStatus::Live,
-            ConfidenceStatus::Live | ConfidenceStatus::Pinned | ConfidenceStatus::Pending => tried,
+            ConfidenceStatus::Live | ConfidenceStatus::Pinned | ConfidenceStatus::Pending => status,
         }
     }
 }
@@ -147,7 +148,7 @@ mod tests {
         assert!((after([judged(0.0)]).value - 0.45).abs() < 1e-12);
         assert!((after([ConfidenceStep::Undone]).value - 0.4).abs() < 1e-12);
         assert_eq!(after([ConfidenceStep::Undone; 6]).value, 0.0, "never below 0");
-        assert!((after([judged(7.0)]).value - 0.55).abs() < 1e-12, "what is outside counts as the nearer end");
+        assert!((after([judged(7.0)]).value - 0.55).abs() < 1e-12, "a value outside counts as the nearer end");
         assert!((after([judged(f64::NAN)]).value - 0.45).abs() < 1e-12);
     }
 
@@ -195,9 +196,9 @@ mod tests {
         assert!(falls[let_go].value <= MIDDLE && falls[let_go - 1].value > MIDDLE, "{falls:?}");
     }
 
-    /// Where a source comes to that contributes between `low` and `high` and is undone after a judgement with this
-    /// probability: the values of so many sources after so many judgements each.
-    fn settled((low, high): (f64, f64), undone: f64, (sources, judgements): (u32, u32)) -> Vec<f64> {
+    /// The confidence of each of `sources` sources after `judgements` judgements. Each contributes between `low` and
+    /// `high`, and is undone after a judgement with the probability `undone`.
+    fn settled(low: f64, high: f64, undone: f64, sources: u32, judgements: u32) -> Vec<f64> {
         let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let mut source = || {
             (0..judgements).fold(SourceConfidence::default(), |now, _| {
@@ -208,10 +209,10 @@ mod tests {
         (0..sources).map(|_| source().value).collect()
     }
 
-    /// With `v' = 0.9 v + 0.1 c - 0.1 u` the mean comes to `E c - P(u)` and the variance to `0.01 (Var c + P(u) (1 -
-    /// P(u))) / (1 - 0.81)`, as long as it does not reach 0; what is left of the start after `n` judgements is `0.9^n`.
+    /// With `v' = 0.9 v + 0.1 c - 0.1 u` the mean approaches `E c - P(u)`, and the variance approaches `0.01 (Var c +
+    /// P(u) (1 - P(u))) / (1 - 0.81)`, if the value does not reach 0. After `n` judgements the start counts `0.9^n`.
     #[test]
-    #[allow(clippy::print_stdout, reason = "the figures are for whoever asks for them")]
+    #[allow(clippy::print_stdout, reason = "the figures help to set the bounds")]
     fn it_converges_to_what_a_source_contributes_less_what_is_undone() {
         const SOURCES: u32 = 2_000;
         for (range, undone) in [((0.9, 0.99), 0.01), ((0.86, 0.98), 0.03), ((0.72, 0.96), 0.2), ((0.3, 0.7), 0.0)] {
@@ -219,14 +220,14 @@ mod tests {
             let expected = mean_of - undone;
             let variance = (width * width / 12.0 + undone * (1.0 - undone)) / 19.0;
             for judgements in [5, 20, 200] {
-                let all = settled(range, undone, (SOURCES, judgements));
+                let all = settled(range.0, range.1, undone, SOURCES, judgements);
                 let left = KEPT.powi(judgements.cast_signed());
                 let (mean_now, variance_now) = (expected + left * (START - expected), variance * (1.0 - left * left));
                 let mean = all.iter().sum::<f64>() / f64::from(SOURCES);
                 let spread = all.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / f64::from(SOURCES - 1);
                 let error = (variance_now / f64::from(SOURCES)).sqrt();
                 println!("{range:?} undone {undone}, {judgements} judgements: {mean:.4} ({mean_now:.4}), {spread:.6}");
-                // Four standard errors: by chance once in 16,000 means, and these are the same at every run.
+                // Four standard errors: by chance once in 16,000 means, and these are the same in every run.
                 assert!((mean - mean_now).abs() < 4.0 * error, "{mean} is not {mean_now} to {error}");
                 assert!((spread / variance_now - 1.0).abs() < 0.25, "{spread} is not {variance_now}");
             }

@@ -10,9 +10,7 @@
 //! Before and after go by the chain, not by clocks.
 
 use crate::action::mutation::MutationClass;
-use crate::action::plan::{Disposition, Plan};
-use crate::gates::mode::{DecisionPolicy, Mode};
-use crate::steward::decide::{GateName, GateResult};
+use crate::gates::mode::Mode;
 use crate::trust::mark::{TrustMark, TrustSubject, short_source_name};
 use crate::trust::wilson;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -196,57 +194,6 @@ fn newest_source_name(subject: &TrustSubject, made: &[&LiveChange]) -> Option<St
     let named = made.iter().flat_map(|m| m.sources.iter().map(|source| (m.seq, source)));
     let (_, newest) = named.filter(|(_, source)| source.key == *key).max_by_key(|(seq, _)| *seq)?;
     short_source_name(key, &newest.name)
-}
-
-impl ChangeSupporter {
-    /// How far it may go by the marks, whose mark says so, and its name.
-    fn allowed_mode(&self, caps: &ModeCaps) -> (Mode, TrustSubject, Option<&str>) {
-        let cap = |subject: TrustSubject| (caps.get(&subject).and_then(|cap| cap.mode).unwrap_or(Mode::Live), subject);
-        let (own, source) = cap(TrustSubject::Source(self.key.clone()));
-        let (all, strangers) = cap(TrustSubject::Strangers);
-        if self.is_stranger && all < own { (all, strangers, None) } else { (own, source, Some(&self.name)) }
-    }
-}
-
-impl Plan {
-    /// The same plan, no livelier than its class and the sources that speak for it may be by now.
-    ///
-    /// Of several sources the one that may go furthest counts: one that was undone too often does not hold back
-    /// what others say as well. A plan that would not be live stays as it is.
-    #[must_use]
-    pub fn cap_by_trust(mut self, speaking: &[ChangeSupporter], caps: &ModeCaps, policy: &DecisionPolicy) -> Self {
-        if self.disposition() != Disposition::Live || !self.has_record_change() {
-            return self;
-        }
-        let furthest = speaking.iter().map(|source| source.allowed_mode(caps)).max_by_key(|(mode, ..)| *mode);
-        let class =
-            self.draft.class.map(TrustSubject::Class).and_then(|class| Some((caps.get(&class)?.mode?, class, None)));
-        let lowest = furthest.into_iter().chain(class).min_by_key(|(mode, ..)| *mode);
-        let Some((mode, whose, name)) = lowest.filter(|(mode, ..)| *mode < policy.mode) else { return self };
-        let (confidence, needed) = (self.draft.confidence, policy.high_confidence_threshold);
-        let found = format!("{} for {}, which was lowered", mode.as_str(), whose.describe(name));
-        match mode {
-            Mode::Shadow => {
-                let needed = format!("`steward trust raise {whose}`");
-                self.draft.gates.push(GateResult::new(GateName::Trust, false, found, needed));
-                self.draft.landing = Disposition::Shadow;
-            }
-            Mode::LiveHighConfidenceOnly | Mode::Live if confidence >= needed => {
-                self.draft.gates.push(GateResult::new(GateName::Trust, true, found, format!("confidence >= {needed}")));
-            }
-            Mode::LiveHighConfidenceOnly | Mode::Live => {
-                self.draft.gates.push(GateResult::new(
-                    GateName::Trust,
-                    false,
-                    found,
-                    format!("confidence >= {needed}"),
-                ));
-                self.draft.landing = Disposition::Pending;
-                self.draft.pending_confirmation = true;
-            }
-        }
-        self
-    }
 }
 
 #[cfg(test)]

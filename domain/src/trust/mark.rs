@@ -1,9 +1,8 @@
-//! What the audit records say of trust itself: a source pruned, a mode lowered by a step, a human's word to raise it.
+//! Trust marks: the audit records of a pruned source, a demotion, and the end of a demotion.
 //!
-//! These records are all that is kept of it: what holds now is the newest mark of each subject in the order of
-//! the chain. A mark names its subject by key, so that a source's name from outside is never part of a file name;
-//! people are told the name beside it, which is untrusted. All sources that were never right before are one subject,
-//! because a name costs its sender nothing.
+//! Nothing else is stored about them. The newest mark of each subject in the order of the chain is the valid one.
+//! A mark names its subject by its key. A source's own name is untrusted, so it must never become part of a file name
+//! and is only shown to people. All unknown sources are one subject, because a new name costs its sender nothing.
 
 use crate::action::audit::{ActionKind, AuditDraft, WorkflowRef};
 use crate::action::mutation::MutationClass;
@@ -17,24 +16,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Longest name of a source that is told beside its key, in characters.
+/// The longest name of a source that is shown beside its key, in characters.
 const MAX_NAME_CHARS: usize = 60;
-/// What a person types for all strangers together.
+/// The spelling on the command line for all unknown sources.
 const STRANGERS: &str = "strangers";
 
-/// Who or what is trusted so far.
+/// A source or a class that is trusted or demoted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustSubject {
     /// A source, by its key ([`crate::signals::signal::source_key`]).
     Source(String),
     Class(MutationClass),
-    /// All sources together that were never right before.
+    /// All unknown sources: those that were never right before.
+    #[serde(rename = "strangers")]
     Strangers,
 }
 
 impl TrustSubject {
-    /// Reads what a person typed: the word of a class, `strangers`, or else a source.
+    /// Parses a person's input: a class, `strangers`, or else a source.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.trim() == STRANGERS {
@@ -44,7 +44,7 @@ impl TrustSubject {
         class.map_or_else(|| Self::Source(crate::signals::signal::source_key(text)), Self::Class)
     }
 
-    /// Whom it is about, for people: a source by the name that a record has, if that says more, with its key.
+    /// The subject for people. A source is shown by its name, if that says more than its key, and its key.
     #[must_use]
     pub fn describe(&self, name: Option<&str>) -> String {
         match self {
@@ -57,10 +57,10 @@ impl TrustSubject {
         }
     }
 
-    /// The instinct that it concerns. That of a class or of strangers has no file: a dot is in no key of a source.
+    /// The path of its instinct. That of a class or of unknown sources has no file, and no source's key has a dot.
     ///
     /// # Errors
-    /// [`PathError`] where a record was changed by hand to name something else than a source's key.
+    /// [`PathError`] if somebody edited a record so that it does not name a source's key.
     pub fn instinct_path(&self) -> Result<RecordPath, PathError> {
         match self {
             Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
@@ -80,7 +80,7 @@ impl fmt::Display for TrustSubject {
     }
 }
 
-/// A source's name on one line, and not too long; `None` where it says no more than the key.
+/// A source's name on one line and shortened, or `None` if it says no more than the key.
 #[must_use]
 pub fn short_source_name(key: &str, name: &str) -> Option<String> {
     let name = plain_text::to_one_line(name);
@@ -95,13 +95,13 @@ pub fn short_source_name(key: &str, name: &str) -> Option<String> {
     Some(short)
 }
 
-/// What changed in how far something is trusted.
+/// A change of trust in a source or a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum TrustMark {
     Pruned {
         subject: TrustSubject,
-        /// As the newest record names the source. Untrusted.
+        /// The source's name in the newest record. Untrusted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         /// 0 to 1.
@@ -109,24 +109,24 @@ pub enum TrustMark {
     },
     Lowered {
         subject: TrustSubject,
-        /// As the newest change that counted names the source. Untrusted.
+        /// The source's name in the newest change that counted. Untrusted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         from: Mode,
         to: Mode,
-        /// Live changes of the window that were undone.
+        /// The number of live changes in the window that were undone.
         undone: u32,
-        /// Live changes of the window.
+        /// The number of live changes in the window.
         of: u32,
-        /// Lower end of the interval of the rate, 0 to 1.
+        /// The lower end of the rate's interval, 0 to 1.
         at_least: f64,
-        /// The rate that it had to stay within, 0 to 1.
+        /// The highest rate that is allowed, 0 to 1.
         budget: f64,
     },
-    /// A drill found that its undo does not restore the bytes.
+    /// A drill found that an undo of this class does not restore the bytes.
     Unrestored {
         subject: TrustSubject,
-        /// What was wrong.
+        /// The error.
         why: String,
     },
     Raised {
@@ -135,7 +135,7 @@ pub enum TrustMark {
 }
 
 impl TrustMark {
-    /// Who or what it is about.
+    /// The source or the class.
     #[must_use]
     pub fn subject(&self) -> &TrustSubject {
         match self {
@@ -154,16 +154,24 @@ impl TrustMark {
         }
     }
 
-    /// Plans the record of it, named after the moment and the id of what brought it about: the same for every try.
+    /// Plans its record.
+    ///
+    /// The record's name comes from the id and the moment of the cause, so it is the same for every try.
     ///
     /// # Errors
-    /// As [`TrustSubject::path`].
-    pub fn into_plan(self, cause: (&str, DateTime<Utc>), mode: Mode, workflow: WorkflowRef) -> Result<Plan, PathError> {
+    /// The same as [`TrustSubject::instinct_path`].
+    pub fn into_plan(
+        self,
+        cause: &str,
+        at: DateTime<Utc>,
+        mode: Mode,
+        workflow: WorkflowRef,
+    ) -> Result<Plan, PathError> {
         let (kind, target) = (self.action_kind(), self.subject().instinct_path()?);
         let draft = AuditDraft {
             kind,
-            id: ActionId::derive(&[kind.as_str(), target.as_str(), cause.0]),
-            timestamp: cause.1,
+            id: ActionId::derive(&[kind.as_str(), target.as_str(), cause]),
+            timestamp: at,
             target,
             class: None,
             decision: Judgement::NeedsInput,
@@ -193,12 +201,13 @@ impl fmt::Display for TrustMark {
         match self {
             Self::Pruned { subject, name, confidence } => {
                 let subject = subject.describe(name.as_deref());
-                write!(f, "{subject} is taken for a stranger: its confidence is {confidence:.2}")
+                write!(f, "{subject} counts as unknown again: its confidence is {confidence:.2}")
             }
             Self::Lowered { subject, name, from, to, undone, of, at_least, budget } => write!(
                 f,
                 "{} went from {} to {}: {undone} of {of} live changes of the last 7 days were undone, \
-                 so at least {:.1} % where {:.1} % may be; `steward trust raise {subject}` takes it back up",
+                 so the rate is at least {:.1} %, and the budget is {:.1} %; \
+                 `steward trust raise {subject}` restores it",
                 subject.describe(name.as_deref()),
                 from.as_str(),
                 to.as_str(),
@@ -207,8 +216,8 @@ impl fmt::Display for TrustMark {
             ),
             Self::Unrestored { subject, why } => write!(
                 f,
-                "{subject} went to shadow: its undo does not restore what was before: {why}; \
-                 `steward trust raise {subject}` takes it back up"
+                "{subject} went to shadow: its undo does not restore the old bytes: {why}; \
+                 `steward trust raise {subject}` restores it"
             ),
             Self::Raised { subject } => write!(f, "{subject} may go as far as the mode allows again"),
         }
@@ -232,7 +241,7 @@ mod tests {
         let at = time::parse("2026-11-22T08:00:00.123Z").unwrap();
         let plan = |cause: &str| {
             let mark = lowered(TrustSubject::Source("mail-0123".into()));
-            mark.into_plan((cause, at), Mode::Live, WorkflowRef { id: "w".into(), run_id: "r".into() }).unwrap()
+            mark.into_plan(cause, at, Mode::Live, WorkflowRef { id: "w".into(), run_id: "r".into() }).unwrap()
         };
         assert_eq!((plan("a").id(), plan("a").id() == plan("b").id()), (plan("a").id(), false));
         let path = plan("a").draft().record_path().unwrap();
@@ -274,7 +283,7 @@ mod tests {
         let at = time::parse("2026-11-22T08:00:00Z").unwrap();
         let workflow = WorkflowRef { id: "w".into(), run_id: "r".into() };
         for subject in [TrustSubject::Strangers, source] {
-            let plan = lowered(subject).into_plan(("a", at), Mode::Live, workflow.clone()).unwrap();
+            let plan = lowered(subject).into_plan("a", at, Mode::Live, workflow.clone()).unwrap();
             let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
             let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link);
             assert_eq!(AuditRecord::parse(record.render().unwrap().as_bytes()).unwrap(), record);
@@ -282,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_told_by_its_name_with_the_key_that_raises_it() {
+    fn a_source_is_shown_by_its_name_and_the_key_that_restores_it() {
         let key = crate::signals::signal::source_key("mail:Ann@b.example");
-        let told = |name: &str| TrustSubject::Source(key.clone()).describe(Some(name));
-        assert_eq!(told("mail:Ann@b.example"), format!("mail:Ann@b.example ({key})"));
-        assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain_text::to_one_line("a\n\u{1b}[2Jb")));
-        assert_eq!((told(" "), told(&key)), (key.clone(), key.clone()), "nothing is said twice");
-        assert_eq!(told(&"x".repeat(200)).chars().count(), 61 + key.len() + 3);
+        let shown = |name: &str| TrustSubject::Source(key.clone()).describe(Some(name));
+        assert_eq!(shown("mail:Ann@b.example"), format!("mail:Ann@b.example ({key})"));
+        assert_eq!(shown("a\n\u{1b}[2Jb"), format!("{} ({key})", plain_text::to_one_line("a\n\u{1b}[2Jb")));
+        assert_eq!((shown(" "), shown(&key)), (key.clone(), key.clone()), "nothing is shown twice");
+        assert_eq!(shown(&"x".repeat(200)).chars().count(), 61 + key.len() + 3);
         let TrustMark::Lowered { subject, from, to, undone, of, at_least, budget, .. } =
             lowered(TrustSubject::Source(key))
         else {

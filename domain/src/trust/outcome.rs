@@ -1,55 +1,55 @@
-//! What became of a proposal: the lesson that it holds, and when a lesson counts as an observation.
+//! The outcome of a proposal: its feedback, and when feedback counts as an observation.
 //!
-//! An answer and a change that was left alone for its undo window are told apart, because they teach different
-//! things, and so are a no, an undo and another change by hand. Where several hold, the latest word of a human
-//! counts: a proposal that was confirmed and then undone was wrong. An observation is a lesson that agrees; those
-//! of one source within an hour count once.
+//! A confirmation and a change that was left alone for its undo window are different kinds of feedback. So are a
+//! dismissal, an undo and another change by hand. If several apply, the latest one counts: a proposal that was
+//! confirmed and then undone was wrong. An observation is feedback that agrees. Several of one source within an hour
+//! must count once.
 
 use crate::action::audit::UNDO_WINDOW_DAYS;
 use crate::action::plan::Disposition;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-/// Lessons of one source that lie no further apart count once: 1 h.
+/// Feedback for one source within this time counts once: 1 h.
 pub const BURST: TimeDelta = TimeDelta::hours(1);
 
-/// What is known of one proposal.
+/// The events of one proposal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProposalHistory {
     pub at: DateTime<Utc>,
-    /// It was made without asking.
+    /// The change was applied without a confirmation.
     pub live: bool,
     pub confirmed: Option<DateTime<Utc>>,
     pub dismissed: Option<DateTime<Utc>>,
     pub undone: Option<DateTime<Utc>>,
-    /// A human later did by hand what was only proposed.
+    /// A human later made the proposed change by hand.
     pub done_anyway: Option<DateTime<Utc>>,
-    /// A human later did something else by hand.
+    /// A human later made another change by hand.
     pub opposed: Option<DateTime<Utc>>,
 }
 
-/// What became of a proposal.
+/// The feedback on a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProposalFeedback {
-    /// A human took it back.
+    /// A human undid the change.
     Undone,
-    /// A human let it happen.
+    /// A human confirmed the proposal.
     Confirmed,
-    /// A human turned it down.
+    /// A human dismissed the proposal.
     Dismissed,
-    /// A human did by hand what was only proposed.
+    /// A human made the proposed change by hand.
     DoneAnyway,
-    /// A human did something else by hand.
+    /// A human made another change by hand.
     Opposed,
-    /// It was made without asking, and nobody took it back while that was possible.
+    /// The change was applied without a confirmation, and nobody undid it within the undo window.
     Survived,
-    /// Nothing yet.
+    /// There is no feedback yet.
     Open,
 }
 
 impl ProposalFeedback {
-    /// Whether the proposal was right; `None` while nobody can tell.
+    /// Whether the proposal was right, or `None` if that is not known yet.
     #[must_use]
     pub fn is_agreement(self) -> Option<bool> {
         match self {
@@ -61,35 +61,35 @@ impl ProposalFeedback {
 }
 
 impl ProposalHistory {
-    /// A proposal that landed so at that moment.
+    /// A new proposal with this disposition.
     #[must_use]
-    pub fn from_disposition(landing: Disposition, at: DateTime<Utc>) -> Self {
-        Self { at, live: landing == Disposition::Live, ..Self::default() }
+    pub fn from_disposition(disposition: Disposition, at: DateTime<Utc>) -> Self {
+        Self { at, live: disposition == Disposition::Live, ..Self::default() }
     }
 
-    /// What became of it by now, and since when that is known; the moment of an open one is its own.
+    /// The feedback by `now`, and since when it is known. For an open proposal that is the proposal's own moment.
     #[must_use]
     pub fn feedback_at(&self, now: DateTime<Utc>) -> (ProposalFeedback, DateTime<Utc>) {
-        let said = [
+        let reactions = [
             (ProposalFeedback::DoneAnyway, self.done_anyway),
             (ProposalFeedback::Opposed, self.opposed),
             (ProposalFeedback::Confirmed, self.confirmed),
             (ProposalFeedback::Dismissed, self.dismissed),
             (ProposalFeedback::Undone, self.undone),
         ];
-        let latest = said.into_iter().filter_map(|(lesson, at)| Some((lesson, at?))).max_by_key(|(_, at)| *at);
+        let latest = reactions.into_iter().filter_map(|(feedback, at)| Some((feedback, at?))).max_by_key(|(_, at)| *at);
         let survives_at = self.at + TimeDelta::days(UNDO_WINDOW_DAYS);
         match latest {
-            Some(said) => said,
+            Some(latest) => latest,
             None if self.live && now >= survives_at => (ProposalFeedback::Survived, survives_at),
             None => (ProposalFeedback::Open, self.at),
         }
     }
 }
 
-/// How many observations lessons of one source make: those that agree, a burst of them once.
+/// Counts the observations of one source from the moments of agreeing feedback. A burst counts once.
 ///
-/// The moments may come in any order.
+/// The moments may be in any order.
 #[must_use]
 pub fn count_observations(mut agreed_at: Vec<DateTime<Utc>>) -> u32 {
     agreed_at.sort_unstable();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fate_has_its_lesson() {
+    fn each_history_has_its_feedback() {
         let (live, shadow) = (
             ProposalHistory::from_disposition(Disposition::Live, at(0)),
             ProposalHistory::from_disposition(Disposition::Shadow, at(0)),
@@ -139,8 +139,8 @@ mod tests {
                 ProposalFeedback::Dismissed,
             ),
         ];
-        for (fate, now, lesson) in table {
-            assert_eq!(fate.feedback_at(now).0, lesson, "{fate:?}");
+        for (history, now, feedback) in table {
+            assert_eq!(history.feedback_at(now).0, feedback, "{history:?}");
         }
         assert_eq!(live.feedback_at(at(99)).1, at(7), "known since the window closed, whenever it is asked");
     }
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_in_which_lessons_come_does_not_matter(mut seconds in prop::collection::vec(0_i64..40_000, 0..40)) {
+        fn the_order_of_feedback_does_not_matter(mut seconds in prop::collection::vec(0_i64..40_000, 0..40)) {
             let moments = |seconds: &[i64]| seconds.iter().map(|s| at(0) + TimeDelta::seconds(*s)).collect::<Vec<_>>();
             let one = count_observations(moments(&seconds));
             seconds.reverse();

@@ -1,7 +1,8 @@
-//! How right the steward is by now: one pass over the cases, told by class, source, band of confidence and gate.
+//! The trust report: how often the steward was right, by class, source, confidence band and gate.
 //!
-//! Every rate comes with its 95 % interval and with how many are open, because only what a human answered, or left
-//! alone for its window, tells anything. The fields of [`TrustReport`] are what scripts read and stay as they are named.
+//! It is computed in one pass over the cases. Every rate comes with its 95 % interval and the number of open cases,
+//! because only a case with feedback says anything. Scripts read the fields of [`TrustReport`], so their names must not
+//! change.
 
 pub mod advice;
 pub mod clearance;
@@ -11,7 +12,7 @@ pub mod risk;
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
 use crate::gates::mode::{DecisionPolicy, Mode};
-use crate::steward::decide::GateName;
+use crate::gates::result::GateName;
 use crate::trust::case::TrustCase;
 use crate::trust::report::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
 use crate::trust::report::newest::NewestTally;
@@ -22,13 +23,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Lower ends of the bands of confidence: below what `live` asks for by itself, from there, from what high confidence
-/// asks for, and from what a source that nobody knows must reach.
+/// The lower ends of the confidence bands.
+///
+/// The limits are the threshold of `live`, that of `live_high_confidence_only`, and the value that an unknown source
+/// must reach.
 pub const BANDS: [f64; 4] = [0.0, 0.6, 0.85, 0.95];
-/// Days that are told one by one, the newest: a quarter of a year.
+/// The most days that are reported one by one, the newest: a quarter of a year.
 pub const MAX_DAYS: usize = 92;
 
-/// The pass over the cases.
+/// One pass over the cases.
 #[derive(Clone, Debug)]
 pub struct TrustReportPass {
     tallies: TallyTable,
@@ -48,19 +51,19 @@ struct GateTally {
     held_alone: CaseTally,
 }
 
-/// The records that were told from.
+/// The records behind a report.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RecordSpan {
-    /// Lowest place in the chain.
+    /// The lowest position in the chain.
     pub first_seq: u64,
-    /// Highest place in the chain.
+    /// The highest position in the chain.
     pub last_seq: u64,
     pub from: DateTime<Utc>,
     pub to: DateTime<Utc>,
 }
 
 impl RecordSpan {
-    /// The span with one record more.
+    /// The span with one more record.
     #[must_use]
     pub fn include_record(span: Option<Self>, seq: u64, at: DateTime<Utc>) -> Self {
         let old = span.unwrap_or(Self { first_seq: seq, last_seq: seq, from: at, to: at });
@@ -73,30 +76,30 @@ impl RecordSpan {
     }
 }
 
-/// All that is told.
+/// The whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrustReport {
-    /// `None` of nothing.
+    /// `None` without cases.
     pub records: Option<RecordSpan>,
     pub total: TrustReportRow,
-    /// Those with cases, in the order of the contract.
+    /// The classes with cases, in the order of [`MutationClass::ALL`].
     pub classes: Vec<TrustReportRow>,
-    /// Those with the most cases first; a case counts for every source that spoke for it.
+    /// The sources, those with the most cases first. A case counts for every source that supported it.
     pub sources: Vec<TrustReportRow>,
-    /// The sources beyond the number that is told one by one.
+    /// The sum of the sources that are not reported one by one.
     pub other_sources: Option<TrustReportRow>,
     pub confidence_bands: Vec<TrustReportRow>,
     /// By class and source, those with the most cases first.
     pub class_sources: Vec<TrustReportRow>,
     pub reliability: ReliabilitySummary,
-    /// Those that were ever closed.
+    /// The gates that were ever closed.
     pub gates: Vec<GateReportRow>,
-    /// The cases that went through every gate and were acted upon without asking.
+    /// The cases for which every gate was open, so that they were applied without a confirmation.
     pub let_through: CaseTally,
-    /// The newest days with cases, oldest first.
+    /// The newest days with cases, the oldest first.
     pub days: Vec<DayTally>,
     pub bar: EvidenceBar,
-    /// What the cases support; `None` where they support no mode that acts.
+    /// The settings that the cases support. `None` if they support no mode that applies changes.
     pub choice: Option<SettingsChoice>,
 }
 
@@ -105,10 +108,10 @@ pub struct TrustReport {
 pub struct TrustReportRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<MutationClass>,
-    /// The name by which trust goes.
+    /// The source's key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// On one line, and cut. Untrusted.
+    /// The source's name, on one line and shortened. Untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,35 +121,36 @@ pub struct TrustReportRow {
     pub modes: Vec<ModeTally>,
     /// The highest mode that the cases support.
     pub supported: Option<Mode>,
-    /// The same in words. Holds the name of a source.
+    /// The same in words. It may hold the name of a source.
+    #[serde(rename = "says")]
     pub says: String,
 }
 
-/// Stated confidence from the lower end on, below the upper one; 1 is in the last band.
+/// A band of stated confidence. The upper end is excluded, except for 1 in the last band.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ConfidenceBand {
     pub from: f64,
     pub to: f64,
 }
 
-/// What a mode would act upon.
+/// The cases that a mode would apply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ModeTally {
     pub mode: Mode,
     pub acted: CaseTally,
     /// The newest of those.
     pub newest: NewestTally,
-    /// The share of all cases, the open ones too, that it would act upon.
+    /// The share of all cases, also the open ones, that it would apply.
     pub coverage: RateEstimate,
 }
 
-/// What one gate did.
+/// The cases that one gate held.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GateReportRow {
     pub gate: GateName,
-    /// The cases that met it closed, whatever else they met.
+    /// The cases for which it was closed.
     pub held: CaseTally,
-    /// Those of them that met no other gate closed but `mode`, `caller` and `brake`, which are no judgement of a case.
+    /// Those of them for which no other gate was closed except `mode`, `caller` and `brake`, which do not judge a case.
     pub held_alone: CaseTally,
 }
 
@@ -159,7 +163,8 @@ pub struct DayTally {
 }
 
 impl TrustReportPass {
-    /// Nothing counted yet, as cases stand at that moment. Of the policy the thresholds count: see [`TallyTable::new`].
+    /// An empty pass. `now` is the moment at which feedback is read. Only the policy's thresholds count (see
+    /// [`TallyTable::new`]).
     #[must_use]
     pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
         Self {
@@ -194,15 +199,15 @@ impl TrustReportPass {
     }
 
     fn count_gates(&mut self, case: &TrustCase) {
-        let of_the_moment = [GateName::Caller, GateName::Mode, GateName::Brake];
+        let case_independent = [GateName::Caller, GateName::Mode, GateName::Brake];
         for gate in GateName::ALL {
-            let one = &mut self.gates[gate as usize];
+            let tally = &mut self.gates[gate as usize];
             if !case.closed.has_gate(gate) {
                 continue;
             }
-            one.held.add_case(case, self.now);
-            if case.closed.iter().all(|other| other == gate || of_the_moment.contains(&other)) {
-                one.held_alone.add_case(case, self.now);
+            tally.held.add_case(case, self.now);
+            if case.closed.iter().all(|other| other == gate || case_independent.contains(&other)) {
+                tally.held_alone.add_case(case, self.now);
             }
         }
         if case.landing == Disposition::Live {
@@ -210,7 +215,7 @@ impl TrustReportPass {
         }
     }
 
-    /// What it comes to; `budget` is the share of wrong changes that may be, 0 to 1.
+    /// The report of all counted cases. `budget` is the allowed share of wrong changes, 0 to 1.
     #[must_use]
     pub fn into_report(mut self, budget: f64) -> TrustReport {
         self.tallies.drop_smallest_sources();
@@ -256,13 +261,13 @@ impl TrustReportPass {
 }
 
 fn build_row(cell: &TallyCell, what: &str, bar: &EvidenceBar) -> TrustReportRow {
-    let of_mode = |step: usize| {
+    let mode_tally = |step: usize| {
         let ActedTally { tally, newest } = &cell.through[step];
         ModeTally { mode: STEPS[step], acted: *tally, newest: newest.count_wrong(), coverage: cell.step_coverage(step) }
     };
     TrustReportRow {
         tally: cell.all,
-        modes: (0..STEPS.len()).map(of_mode).collect(),
+        modes: (0..STEPS.len()).map(mode_tally).collect(),
         supported: bar.highest_supported_mode(cell),
         says: bar.describe_support(what, cell),
         ..TrustReportRow::default()
@@ -289,7 +294,7 @@ fn build_class_source_rows(key: &str, source: &SourceTally, bar: &EvidenceBar) -
     .collect()
 }
 
-/// Those with the most cases first; of as many, in the order in which they come.
+/// Sorts the rows by their cases, the most first. Equal rows keep their order.
 fn sort_by_cases(mut rows: Vec<TrustReportRow>) -> Vec<TrustReportRow> {
     rows.sort_by_key(|row| std::cmp::Reverse((row.tally.total_count(), row.tally.decided_count())));
     rows

@@ -1,7 +1,8 @@
-//! What was counted of cases: how many agreed, were wrong, are open, and how many each mode would act upon.
+//! Counts of cases: how many agreed, were wrong or are open, and how many each mode would apply.
 //!
-//! Counts only, so that they come out the same in whatever order cases come, and a million of them need no more
-//! room than ten; of the newest a few are kept ([`crate::trust::report::newest`]). The number of sources is bounded too: whoever can make up names cannot fill the memory.
+//! Only counts are kept. So the order of the cases does not matter, and a million cases need no more memory than ten.
+//! Of the newest cases a few are kept ([`crate::trust::report::newest`]). The number of sources must be bounded as
+//! well, because anybody can make up names.
 
 use crate::action::mutation::MutationClass;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
@@ -14,31 +15,32 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// The modes that act, from the more careful to the bolder.
+/// The modes that apply changes, from the more careful to the bolder.
 pub const STEPS: [Mode; 2] = [Mode::LiveHighConfidenceOnly, Mode::Live];
-/// Sources that are told one by one; those with the fewest cases are told together.
+/// The most sources that are counted one by one. Those with the fewest cases are counted as one group.
 pub const MAX_SOURCES: usize = 2_000;
 
-/// How many cases ended how.
+/// The numbers of cases by their feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaseTally {
     pub agreed: u64,
     pub wrong: u64,
     pub open: u64,
-    /// Those of the open ones that nobody answered while they were watched.
+    /// The open cases that are unanswered (see [`is_unanswered`]).
     pub unanswered: u64,
 }
 
-/// Whether nobody answered a proposal for [`WATCHED`], neither in words nor by hand.
+/// Whether nobody resolved a proposal within [`WATCHED`] or made a change by hand.
 ///
-/// The time is counted from the first of what was proposed again. That is not neutral: who agrees does it by hand and is seen, who thinks it wrong often does nothing.
+/// For a repeated proposal the time starts with the first one. Silence is not neutral: people who agree often make the
+/// change by hand and are seen, but people who disagree often do nothing.
 #[must_use]
 pub fn is_unanswered(case: &TrustCase, now: DateTime<Utc>) -> bool {
     case.lesson == ProposalFeedback::Open && now - case.since >= WATCHED
 }
 
 impl CaseTally {
-    /// Counts one case as it stands at that moment.
+    /// Counts one case with its feedback by `now`.
     pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
         match case.lesson.is_agreement() {
             Some(true) => self.agreed += 1,
@@ -48,7 +50,7 @@ impl CaseTally {
         self.unanswered += u64::from(is_unanswered(case, now));
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn merge(self, other: Self) -> Self {
         Self {
@@ -59,25 +61,25 @@ impl CaseTally {
         }
     }
 
-    /// Those of which it is known whether they were right.
+    /// The number of cases of which it is known whether they were right.
     #[must_use]
     pub fn decided_count(self) -> u64 {
         self.agreed + self.wrong
     }
 
-    /// All of them.
+    /// The number of all cases.
     #[must_use]
     pub fn total_count(self) -> u64 {
         self.decided_count() + self.open
     }
 
-    /// The share of the decided ones that agreed.
+    /// The share of the decided cases that agreed.
     #[must_use]
     pub fn precision(self) -> RateEstimate {
         RateEstimate::new(self.agreed, self.decided_count())
     }
 
-    /// The same if every unanswered one was wrong: no answer that is missing can make it worse.
+    /// The same if every unanswered case counts as wrong. No missing answer can make it worse.
     #[must_use]
     pub fn worst_case_precision(self) -> RateEstimate {
         RateEstimate::new(self.agreed, self.decided_count() + self.unanswered)
@@ -102,7 +104,7 @@ impl Serialize for CaseTally {
     }
 }
 
-/// What would be acted upon: the evidence for acting upon more of its kind.
+/// The cases that would be applied. They are the evidence for or against applying more of their kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActedTally {
     pub tally: CaseTally,
@@ -110,20 +112,20 @@ pub struct ActedTally {
 }
 
 impl ActedTally {
-    /// Counts one case as it stands at that moment.
+    /// Counts one case with its feedback by `now`.
     pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
         self.tally.add_case(case, now);
         self.newest.add_case(case, now);
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         Self { tally: self.tally.merge(other.tally), newest: self.newest.merge(&other.newest) }
     }
 }
 
-/// The cases of one kind, and those of them that each of [`STEPS`] would act upon.
+/// The cases of one kind, and those of them that each of [`STEPS`] would apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TallyCell {
     pub all: CaseTally,
@@ -131,20 +133,20 @@ pub struct TallyCell {
 }
 
 impl TallyCell {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         let through = [0, 1].map(|step: usize| self.through[step].merge(&other.through[step]));
         Self { all: self.all.merge(other.all), through }
     }
 
-    /// The share of all cases that one of [`STEPS`] would act upon.
+    /// The share of all cases that one of [`STEPS`] would apply.
     #[must_use]
     pub fn step_coverage(&self, step: usize) -> RateEstimate {
         RateEstimate::new(self.through[step].tally.total_count(), self.all.total_count())
     }
 
-    /// Counts one case as it stands at that moment, and for each of [`STEPS`] whether it would act upon it.
+    /// Counts one case with its feedback by `now`. `acts` says for each of [`STEPS`] whether it would apply the case.
     pub fn add_case(&mut self, case: &TrustCase, acts: [bool; 2], now: DateTime<Utc>) {
         self.all.add_case(case, now);
         for (acted, _) in self.through.iter_mut().zip(acts).filter(|(_, acts)| *acts) {
@@ -156,21 +158,21 @@ impl TallyCell {
 /// The cases of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceTally {
-    /// As the last case names it. Untrusted.
+    /// The name in the last case. Untrusted.
     pub name: String,
     /// By class, in the order of [`MutationClass::ALL`].
     pub classes: [TallyCell; 4],
 }
 
 impl SourceTally {
-    /// All classes together.
+    /// The sum of all classes.
     #[must_use]
     pub fn sum_classes(&self) -> TallyCell {
         self.classes.iter().fold(TallyCell::default(), |all, cell| all.merge(cell))
     }
 }
 
-/// Cases by class and source, and what each mode would act upon with the thresholds that are set.
+/// Cases by class and source, and those that each mode would apply with the present thresholds.
 #[derive(Clone, Debug)]
 pub struct TallyTable {
     steps: [ReplayRules; 2],
@@ -178,13 +180,14 @@ pub struct TallyTable {
     pub classes: [TallyCell; 4],
     /// By key.
     pub sources: BTreeMap<String, SourceTally>,
-    /// The sources beyond [`MAX_SOURCES`] together.
+    /// The sum of the sources beyond [`MAX_SOURCES`].
     pub others: SourceTally,
 }
 
 impl TallyTable {
-    /// None yet, as cases stand at that moment. Of the settings only the thresholds count: ceilings of classes and
-    /// sources without one of their own are what is to be advised on.
+    /// An empty table. `now` is the moment at which feedback is read.
+    ///
+    /// Only the policy's thresholds count. Its ceilings do not, because the report recommends those.
     #[must_use]
     pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
         let steps = STEPS.map(|mode| {
@@ -196,7 +199,7 @@ impl TallyTable {
         Self { steps, now, classes: Default::default(), sources: BTreeMap::new(), others: SourceTally::default() }
     }
 
-    /// Counts one case; says which of [`STEPS`] would act upon it.
+    /// Counts one case. Returns which of [`STEPS`] would apply it.
     pub fn add_case(&mut self, case: &TrustCase) -> [bool; 2] {
         let acts =
             [0, 1].map(|step: usize| self.steps[step].replay_case(case) == crate::action::plan::Disposition::Live);
@@ -204,13 +207,13 @@ impl TallyTable {
         if !case.again {
             self.classes[class].add_case(case, acts, self.now);
         }
-        for voice in &case.voices {
-            if !self.sources.contains_key(&voice.key) {
-                self.sources.insert(voice.key.clone(), SourceTally::default());
+        for supporter in &case.voices {
+            if !self.sources.contains_key(&supporter.key) {
+                self.sources.insert(supporter.key.clone(), SourceTally::default());
             }
-            if let Some(source) = self.sources.get_mut(&voice.key) {
-                if source.name != voice.name {
-                    source.name.clone_from(&voice.name);
+            if let Some(source) = self.sources.get_mut(&supporter.key) {
+                if source.name != supporter.name {
+                    source.name.clone_from(&supporter.name);
                 }
                 source.classes[class].add_case(case, acts, self.now);
             }
@@ -221,7 +224,7 @@ impl TallyTable {
         acts
     }
 
-    /// Leaves the sources with the most cases; of as many, the first by name.
+    /// Keeps the [`MAX_SOURCES`] sources with the most cases. Among equals the first by name stay.
     pub fn drop_smallest_sources(&mut self) {
         let surplus = self.sources.len().saturating_sub(MAX_SOURCES);
         if surplus == 0 {
@@ -231,8 +234,8 @@ impl TallyTable {
         let mut by_count: Vec<(u64, String)> = self.sources.iter().map(|(key, s)| (count(s), key.clone())).collect();
         by_count.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
         for (_, key) in by_count.into_iter().take(surplus) {
-            let gone = self.sources.remove(&key).unwrap_or_default();
-            for (mine, theirs) in self.others.classes.iter_mut().zip(gone.classes) {
+            let removed = self.sources.remove(&key).unwrap_or_default();
+            for (mine, theirs) in self.others.classes.iter_mut().zip(removed.classes) {
                 *mine = mine.merge(&theirs);
             }
         }

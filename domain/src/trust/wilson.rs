@@ -1,8 +1,8 @@
-//! The interval in which a rate lies, told from what was counted.
+//! The confidence interval of a rate, computed from counts.
 //!
-//! Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-//! Journal of the American Statistical Association 22, 1927): unlike the textbook's, it stays within 0 and 1 and is
-//! honest for few cases and for rates near the ends.
+//! It is Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+//! Journal of the American Statistical Association 22, 1927). Unlike the normal approximation, it stays within 0 and 1
+//! and is accurate for few cases and for rates near the ends.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub const Z_95: f64 = 1.959_963_984_540_054;
 /// The quantile of the normal distribution for 99 %, two-sided.
 pub const Z_99: f64 = 2.575_829_303_548_901;
 
-/// The interval for the rate behind `k` of `n`, both ends 0 to 1; of nothing the whole range.
+/// The interval for the rate behind `k` of `n`. Both ends are from 0 to 1. For `n = 0` it is the whole range.
 #[must_use]
 pub fn score_interval(k: u64, n: u64, z: f64) -> (f64, f64) {
     if n == 0 {
@@ -26,21 +26,21 @@ pub fn score_interval(k: u64, n: u64, z: f64) -> (f64, f64) {
     (end(middle - half), end(middle + half))
 }
 
-/// A share of what was counted, with its 95 % interval.
+/// A share of counted cases, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateEstimate {
     pub count: u64,
     pub of: u64,
-    /// 0 to 1; `None` of nothing.
+    /// 0 to 1, or `None` if nothing was counted.
     pub share: Option<f64>,
-    /// Lower end, 0 to 1.
+    /// The lower end, 0 to 1.
     pub low: f64,
-    /// Upper end, 0 to 1.
+    /// The upper end, 0 to 1.
     pub high: f64,
 }
 
 impl RateEstimate {
-    /// So many of so many.
+    /// The estimate for `count` of `of` cases.
     #[must_use]
     pub fn new(count: u64, of: u64) -> Self {
         let (low, high) = score_interval(count, of, Z_95);
@@ -50,9 +50,10 @@ impl RateEstimate {
     }
 }
 
-/// The least number of cases of which the lower end of the 95 % interval can be this high, if all of them agree.
+/// The smallest number of cases for which the lower end of the 95 % interval can reach `low`, if all of them agree.
 ///
-/// Of `n` out of `n` it is `n / (n + z²)`, so 73 for 0.95; `None` for 1 and above, which no number reaches.
+/// For `n` out of `n` the lower end is `n / (n + z²)`, so 0.95 needs 73 cases. `None` for 1 and above, which no number
+/// reaches.
 #[must_use]
 pub fn least_cases(low: f64) -> Option<u64> {
     let least = (Z_95 * Z_95 * low.max(0.0) / (1.0 - low)).ceil();
@@ -65,8 +66,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn close((low, high): (f64, f64), to: (f64, f64)) -> bool {
-        (low - to.0).abs() < 5e-4 && (high - to.1).abs() < 5e-4
+    fn close(interval: (f64, f64), expected: (f64, f64)) -> bool {
+        (interval.0 - expected.0).abs() < 5e-4 && (interval.1 - expected.1).abs() < 5e-4
     }
 
     #[test]
@@ -74,7 +75,7 @@ mod tests {
         assert!(close(score_interval(398, 407, Z_95), (0.9585, 0.9883)), "{:?}", score_interval(398, 407, Z_95));
         assert!(close(score_interval(0, 10, Z_95), (0.0, 0.2775)), "{:?}", score_interval(0, 10, Z_95));
         assert!(close(score_interval(2, 3, Z_99), (0.1442, 0.9596)), "{:?}", score_interval(2, 3, Z_99));
-        assert_eq!(score_interval(0, 0, Z_95), (0.0, 1.0), "nothing is known of nothing");
+        assert_eq!(score_interval(0, 0, Z_95), (0.0, 1.0), "without cases nothing is known");
     }
 
     #[test]
@@ -104,7 +105,7 @@ mod tests {
                     (low..=high).contains(&truth)
                 })
                 .count();
-            // Of counts no interval holds 95 % exactly; Wilson's stays near it.
+            // For counts no interval holds exactly 95 %. Wilson's stays near it.
             assert!((0.925..=0.985).contains(&(held as f64 / 4_000.0)), "{truth} of {n}: {held}");
         }
     }
@@ -134,12 +135,12 @@ mod tests {
         covered
     }
 
-    /// On average over the rates the interval holds the truth as often as it says. For single rates it dips: next to
-    /// 0 and 1, where one case more or less is everything, down to 86 % on this grid (L. D. Brown, T. T. Cai, A.
-    /// DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16, 2001, tell why), and hardly
-    /// between 10 and 90 %.
+    /// On average over the rates the interval holds the truth as often as it says. For single rates it dips. Next to 0
+    /// and 1, where one case decides, it dips to 86 % on this grid (L. D. Brown, T. T. Cai, A. DasGupta, "Interval
+    /// estimation for a binomial proportion", Statistical Science 16, 2001, explain why). Between 10 and 90 % it
+    /// hardly dips.
     #[test]
-    #[allow(clippy::print_stdout, reason = "the figures are for whoever asks for them")]
+    #[allow(clippy::print_stdout, reason = "the figures help to set the bounds")]
     fn the_interval_holds_the_truth_as_often_as_it_says() {
         for (z, says, dips, inner_dips) in [(Z_95, 0.95, 0.85, 0.92), (Z_99, 0.99, 0.90, 0.97)] {
             for n in [10_u32, 20, 50, 100, 400, 1_000] {

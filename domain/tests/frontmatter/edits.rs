@@ -244,7 +244,7 @@ fn fields_in_braces_are_read_and_not_edited() {
     assert_eq!(read_document(text).unwrap().fields().len(), 2);
     for change in [set("a", json!(2)), set("c", json!(3)), remove("b")] {
         let error = edit_fields(text, &[change]).unwrap_err().to_string();
-        assert!(error.contains("written in braces; write one `field: value` a line"), "{error}");
+        assert!(error.contains("written in braces; write one `field: value` per line"), "{error}");
     }
 }
 

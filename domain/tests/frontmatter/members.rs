@@ -111,7 +111,10 @@ fn changes_of_one_set_are_taken_back_in_any_order() {
 fn what_is_no_list_and_who_is_there_twice_is_refused() {
     let text = record("related_to: Ann\n");
     let error = edit_member(text.as_bytes(), "related_to", "Eve", true).unwrap_err();
-    assert_eq!(error.to_string(), "edit the field `related_to` in line 3: it is no list; write one `- item` a line");
+    assert_eq!(
+        error.to_string(),
+        "edit the field `related_to` in line 3: it is not a list; write one `- item` per line"
+    );
     let twice = record("related_to: [Eve, '[[Eve]]']\n");
     let error = edit_member(twice.as_bytes(), "related_to", "Eve", false).unwrap_err();
     assert!(error.to_string().contains("more than once"), "{error}");

@@ -4,17 +4,10 @@
 //! browser session's write (403). A check whose input is missing refuses: a route without the layer it needs answers
 //! 500.
 
-use super::AccessError;
-use super::AccessScope;
-use super::AuthenticatedCaller;
-use super::CallerProof;
-use super::SecretStore;
 use super::host::AllowedHosts;
-use super::local;
-use super::origin;
 use super::proxy::TrustedProxies;
 use super::session::{BrowserSessions, read_cookies};
-use super::token;
+use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, origin, token};
 use crate::access::rate_limit::RequestRateLimiter;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::{SharedAppState, respond_with_problem};
@@ -59,9 +52,7 @@ impl AccessChecks {
             if !scheme.eq_ignore_ascii_case("bearer") {
                 return Ok(None);
             }
-            let known = token::identify_token(&self.store, text.trim())?;
-            return known
-                .map_or_else(|| local::identify_command(&self.store, text.trim(), headers), |known| Ok(Some(known)));
+            return token::identify_token(&self.store, text.trim());
         }
         self.sessions.identify_caller(read_cookies(headers), Utc::now())
     }

@@ -96,7 +96,7 @@ async fn resolve_action(
     let row = app.index.action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
     match app
-        .answers
+        .resolution_client()
         .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, together: None })
         .await?
     {

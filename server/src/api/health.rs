@@ -9,11 +9,9 @@ use crate::http::holder::VaultHolder;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::Duration;
 use steward_vault::files::disk;
-use steward_vault::index::FILE;
+use steward_vault::index::IndexFileStatus;
 
 /// How long the index, a disk or the Temporal server may take to answer: 3 s.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -64,21 +62,21 @@ async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
     if !app.root.path().is_dir() {
         return Some("the vault's folder is missing: put it back, and the process goes on by itself");
     }
-    if IndexFileIdentity::read(app.index.state_dir()) != app.index_file {
+    if app.index.file_status() != IndexFileStatus::InPlace {
         return Some("the index was replaced and this process reads the old one: restart the process");
     }
     if let Some(fault) = find_unwritable_folder(app).await {
         return Some(fault);
     }
     match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
-        Ok(Ok(Some(synced))) if is_index_behind(synced, app.house.scan_every, Utc::now()) => {
+        Ok(Ok(Some(synced))) if is_index_behind(synced, app.read_settings().scan_every, Utc::now()) => {
             return Some("the index is behind: several scans of the vault were missed; the worker's log says why");
         }
         Ok(Ok(Some(_))) => {}
         Ok(Ok(None)) => return Some("the vault has not been read yet"),
         Ok(Err(_)) | Err(_) => return Some("the index cannot be read"),
     }
-    (!app.answers.is_reachable(PATIENCE).await).then_some("the Temporal server does not answer")
+    (!app.resolution_client().is_reachable(PATIENCE).await).then_some("the Temporal server does not answer")
 }
 
 /// Describes which folder cannot be written. A disk that does not answer counts as not writable.
@@ -106,17 +104,6 @@ fn is_index_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Ut
     now - synced > several.and_then(|several| several.checked_add(&SCAN_DURATION)).unwrap_or(TimeDelta::MAX)
 }
 
-/// Identifies the index's file by device and inode, not by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IndexFileIdentity(Option<(u64, u64)>);
-
-impl IndexFileIdentity {
-    /// Identifies the file that has the index's name now.
-    pub(crate) fn read(state_dir: &Path) -> Self {
-        Self(std::fs::metadata(state_dir.join(FILE)).ok().map(|meta| (meta.dev(), meta.ino())))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,19 +115,5 @@ mod tests {
         assert!(is_index_behind(now - TimeDelta::seconds(301), every, now));
         assert!(!is_index_behind(now + TimeDelta::hours(1), every, now), "a clock that was set back");
         assert!(!is_index_behind(now - TimeDelta::days(9), Duration::MAX, now));
-    }
-
-    #[test]
-    fn a_replaced_index_is_another_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join(FILE);
-        std::fs::write(&file, "1").unwrap();
-        let open = IndexFileIdentity::read(dir.path());
-        std::fs::write(&file, "2").unwrap();
-        assert_eq!(IndexFileIdentity::read(dir.path()), open);
-        std::fs::rename(&file, dir.path().join("aside")).unwrap();
-        assert_ne!(IndexFileIdentity::read(dir.path()), open);
-        std::fs::write(&file, "3").unwrap();
-        assert_ne!(IndexFileIdentity::read(dir.path()), open);
     }
 }

@@ -155,7 +155,8 @@ impl ActionsService for GrpcService {
         let kind = request::decode_resolution_kind(batch.kind)?;
         let actions = self.read_action_ids(&batch.ids).await?;
         let reason = (!batch.reason.trim().is_empty()).then_some(batch.reason);
-        let outcome = self.answers.request_batch_resolution(ResolveBatchInput::new(kind, actions, (by, reason))).await;
+        let input = ResolveBatchInput::new(kind, actions, by, reason);
+        let outcome = self.resolution_client().request_batch_resolution(input).await;
         let outcome = outcome.map_err(|e| refusal::resolution_error(&e))?;
         let encode_result = |(id, item): (String, ResolveBatchItem)| {
             let result = match encode_resolution(item.answered) {
@@ -200,8 +201,8 @@ impl GrpcService {
         // The full id is used, so that two prefixes of one id are one resolution.
         let action = action::find_action_row(&self.index, id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let outcome =
-            self.answers.request_resolution(ResolveInput { kind, action, by, reason, edited, together: None }).await;
+        let input = ResolveInput { kind, action, by, reason, edited, together: None };
+        let outcome = self.resolution_client().request_resolution(input).await;
         encode_resolution(outcome.map_err(|e| refusal::resolution_error(&e))?)
             .map_err(|refusal| refusal::status_from_refusal(&refusal))
     }

@@ -6,7 +6,6 @@
 use super::GrpcService;
 use super::values::encode_moment;
 use crate::grpc::enums;
-use chrono::Utc;
 use steward_domain::steward::guard::{
     BackOff, ExhaustedPath, GuardCap, GuardRefusal, GuardStatus, LedgerStatus, Probe, WindowFill,
 };
@@ -17,10 +16,7 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl GuardService for GrpcService {
     async fn get_guard(&self, _: Request<v1::GetGuardRequest>) -> Result<Response<v1::GetGuardResponse>, Status> {
-        let GuardStatus { refusal, ledger } = match &self.ledger {
-            Some(ledger) => ledger.status(Utc::now()).await,
-            None => build_unreadable_status(),
-        };
+        let GuardStatus { refusal, ledger } = self.read_guard_status().await.unwrap_or_else(build_unreadable_status);
         Ok(Response::new(v1::GetGuardResponse {
             refusal: refusal.map(encode_guard_refusal),
             ledger: ledger.map(encode_ledger),

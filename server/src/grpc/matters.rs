@@ -29,8 +29,9 @@ impl MattersService for GrpcService {
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let page = self.index.matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
+        let cadence = self.read_settings().cadence;
         let encode_card = |card: steward_vault::index::MatterCard| {
-            let interval = self.house.cadence.matter_interval_seconds(card.streak);
+            let interval = cadence.matter_interval_seconds(card.streak);
             encode_matter(&card.path, card.name, card.state, interval)
         };
         let matters = page.rows.into_iter().map(encode_card).collect();
@@ -49,8 +50,8 @@ impl MattersService for GrpcService {
         if known.is_none() && !self.root.exists(&path) {
             return Err(not_found(&format!("{path}: not in the vault")));
         }
-        let interval =
-            self.index.read_matter_interval(&path, &self.house.cadence).await.map_err(refusal::index_error)?;
+        let cadence = self.read_settings().cadence;
+        let interval = self.index.read_matter_interval(&path, &cadence).await.map_err(refusal::index_error)?;
         let (name, state) = known.map_or_else(|| (path.slug().to_owned(), None), |row| (row.name, Some(row.state)));
         Ok(Response::new(v1::GetMatterResponse { matter: Some(encode_matter(&path, name, state, interval)) }))
     }

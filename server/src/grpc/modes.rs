@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl ModesService for GrpcService {
     async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
-        let (policy, stop) = (self.read_policy(), stop::read_stop(&self.root));
+        let (policy, stop) = (self.read_settings().policy, stop::read_stop(&self.root));
         let ceiling = |class| v1::ClassCeiling {
             change_class: enums::class(class),
             ceiling: enums::ceiling(policy.class_ceiling(class)),

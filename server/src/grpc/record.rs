@@ -95,7 +95,7 @@ pub(super) fn encode_action(
     }
 }
 
-fn encode_gate(gate: &steward_domain::steward::decide::GateResult) -> v1::Gate {
+fn encode_gate(gate: &steward_domain::gates::result::GateResult) -> v1::Gate {
     v1::Gate { name: enums::gate(gate.gate), open: gate.open, found: gate.found.clone(), needed: gate.needed.clone() }
 }
 

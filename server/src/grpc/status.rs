@@ -37,6 +37,7 @@ impl GrpcService {
         let problems = self.index.list_first_problems(PROBLEMS).await?.rows;
         let encode_problem =
             |problem: steward_vault::index::VaultProblem| v1::Problem { path: problem.path, message: problem.message };
+        let settings = self.read_settings();
         let checks = self.index.list_check_counts(now.date_naive()).await?;
         let encode_check =
             |check: steward_vault::index::CheckCount| v1::LookCount { reason: check.reason, count: check.count };
@@ -45,14 +46,12 @@ impl GrpcService {
             vault: self.root.path().display().to_string(),
             drill: Some(v1::Drill { last: last.map(encode_moment), late }),
             process: holder.map(encode_process),
-            clerk: self.house.clerk.to_owned(),
+            clerk: settings.clerk,
             counts: Some(encode_counts(&self.index.count_records().await?)),
             looks_today: checks.into_iter().map(encode_check).collect(),
-            tracker: Some(encode_tracker_debt(
-                tracker::read_debt(&self.root, &self.index, self.house.tracker.clone()).await?,
-            )),
+            tracker: Some(encode_tracker_debt(tracker::read_debt(&self.root, &self.index, settings.tracker).await?)),
             problems: problems.into_iter().map(encode_problem).collect(),
-            warnings: self.house.warnings.clone(),
+            warnings: settings.warnings,
         })
     }
 }

@@ -56,7 +56,7 @@ impl StreamsService for GrpcService {
 
 impl GrpcService {
     async fn list_stream_rows(&self) -> Result<Vec<StreamRow>, Status> {
-        streams::list_streams(&self.index, &self.house.streams).await.map_err(refusal::index_error)
+        streams::list_streams(&self.index, &self.read_settings().streams).await.map_err(refusal::index_error)
     }
 
     async fn set_stream_paused(

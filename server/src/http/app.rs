@@ -8,13 +8,12 @@
 use crate::access::admission::{self, AccessChecks};
 use crate::access::connection_limit::{ConnectionLimiter, ConnectionPermit};
 use crate::access::{
-    AccessError, AccessScope, AuthenticatedCaller, SecretStore, host::AllowedHosts, local, proxy::TrustedProxies,
+    AccessError, AccessScope, AuthenticatedCaller, SecretStore, host::AllowedHosts, proxy::TrustedProxies,
 };
 use crate::api;
-use crate::api::health::IndexFileIdentity;
 use crate::api::problem::ProblemDetails;
 use crate::grpc;
-use crate::http::holder::VaultHolder;
+use crate::http::holder::{HolderRecord, VaultHolder};
 use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
 use crate::temporal::health::{self, TemporalHealth, registered};
@@ -28,11 +27,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use chrono::Utc;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::steward::guard::{CallCaps, GuardStatus};
 use steward_domain::steward::tick::Cadence;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -44,7 +45,6 @@ use tokio::sync::watch;
 pub struct AppDependencies {
     pub root: VaultRoot,
     pub index: Arc<Index>,
-    pub answers: ResolutionClient,
     pub client: Client,
     /// The rate guard's ledger, where it can be opened.
     pub ledger: Option<Arc<Ledger>>,
@@ -53,25 +53,26 @@ pub struct AppDependencies {
     pub proxies: TrustedProxies,
     /// Whether the server uses TLS.
     pub encrypted: bool,
-    pub house: DashboardSettings,
+    pub settings: DashboardSettings,
     /// Becomes `true` when the process must end.
     pub stop: watch::Receiver<bool>,
 }
 
 /// The settings of the vault that the interfaces show.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct DashboardSettings {
-    /// The policy of the process that held the vault when these settings were read.
     pub policy: DecisionPolicy,
     pub cadence: Cadence,
     /// The ceiling of sources for which no human has set one.
     pub default_ceiling: Ceiling,
+    /// The caps of the rate guard.
+    pub caps: CallCaps,
     /// The task queue of the workers.
     pub task_queue: String,
     /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
     pub temporal_ui: Option<String>,
     /// The clerk: `rules`, `openai`, `anthropic` or `ollama`.
-    pub clerk: &'static str,
+    pub clerk: String,
     /// The tracker's address; `None` if none is set.
     pub tracker: Option<String>,
     pub streams: Vec<ConfiguredStream>,
@@ -79,6 +80,26 @@ pub struct DashboardSettings {
     pub scan_every: Duration,
     /// Problems of the configuration. They may quote it.
     pub warnings: Vec<String>,
+}
+
+impl DashboardSettings {
+    /// Replaces the settings that the record of the vault's holder contains.
+    fn with_holder(mut self, record: HolderRecord, namespace: &str) -> Self {
+        if let Some(services) = record.asks {
+            self.caps = services.caps;
+            self.clerk = services.clerk["kind"].as_str().map_or(self.clerk, str::to_owned);
+            self.tracker = services.tracker;
+        }
+        Self {
+            policy: record.policy,
+            cadence: record.cadence.unwrap_or(self.cadence),
+            default_ceiling: record.default_ceiling.unwrap_or(self.default_ceiling),
+            task_queue: record.task_queue,
+            temporal_ui: record.ui.map(|ui| format!("{ui}/namespaces/{namespace}")).or(self.temporal_ui),
+            scan_every: record.scan_seconds.map_or(self.scan_every, Duration::from_secs),
+            ..self
+        }
+    }
 }
 
 /// Most live streams of one caller. Each open tab of the dashboard is one, and so is each `WatchEvents`.
@@ -94,19 +115,17 @@ pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct AppState {
     pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
-    pub(crate) answers: ResolutionClient,
     pub(crate) temporal: TemporalQueryClient,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) access: Arc<AccessChecks>,
-    pub(crate) house: DashboardSettings,
+    /// The settings that this process started with.
+    own_settings: DashboardSettings,
     pub(crate) beat: watch::Receiver<LiveRevision>,
     /// What is known of Temporal's health.
     pub(crate) outside: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
-    /// The file that [`AppState::index`] opened.
-    pub(crate) index_file: IndexFileIdentity,
     /// The last counts that the charts were drawn from.
     pub(crate) charts: pages::charts::ChartCountsCache,
 }
@@ -115,12 +134,24 @@ pub(crate) struct AppState {
 pub(crate) type SharedAppState = Arc<AppState>;
 
 impl AppState {
-    /// Reads the policy in force: that of the process that holds the vault now. It may have started after this one.
-    pub(crate) fn read_policy(&self) -> DecisionPolicy {
+    /// Reads the settings in force: those of the process that holds the vault now. It may have started after this one.
+    pub(crate) fn read_settings(&self) -> DashboardSettings {
+        let own = self.own_settings.clone();
         match VaultHolder::read(&self.root, self.index.state_dir()) {
-            VaultHolder::Runs(record) => record.policy,
-            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => self.house.policy.clone(),
+            VaultHolder::Runs(record) => own.with_holder(record, &self.temporal.client().options().namespace),
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => own,
         }
+    }
+
+    /// Creates a client that requests resolutions from the process that holds the vault now.
+    pub(crate) fn resolution_client(&self) -> ResolutionClient {
+        ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
+    }
+
+    /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.
+    pub(crate) async fn read_guard_status(&self) -> Option<GuardStatus> {
+        let ledger = self.ledger.as_ref()?;
+        Some(ledger.status_with_caps(&self.read_settings().caps, Utc::now()).await)
     }
 
     /// Takes a permit for one live stream; dropping it returns it.
@@ -160,14 +191,12 @@ pub enum RouterBuildError {
 /// Builds the router of everything that is served.
 ///
 /// # Errors
-/// [`RouterBuildError`] when the keys of sessions and of the command can be neither read nor created.
+/// [`RouterBuildError`] when the key of sessions can be neither read nor created.
 pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuildError> {
-    let AppDependencies { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } =
+    let AppDependencies { root, index, client, ledger, store, hosts, proxies, encrypted, settings, stop } =
         dependencies;
-    local::ensure_command_key(&store)?;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let beat = revision::spawn_change_notifier(root.clone(), Arc::clone(&index), stop.clone());
-    let index_file = IndexFileIdentity::read(index.state_dir());
     let registration = registered::spawn_registration_watcher(
         registered::ExpectedSchedules::new(&client, &root, &index),
         stop.clone(),
@@ -177,17 +206,15 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
     let app = Arc::new(AppState {
         root,
         index,
-        answers,
         temporal,
         ledger,
         access: Arc::clone(&access),
-        house,
+        own_settings: settings,
         beat,
         outside,
         registration,
         stop,
         live: ConnectionLimiter::new(LIVE_PER_CALLER, LIVE_IN_TOTAL),
-        index_file,
         charts: Default::default(),
     });
     let router = api::build_router(&app)

@@ -45,9 +45,6 @@ pub struct HolderRecord {
     /// Whether it uses TLS there.
     #[serde(default)]
     pub encrypted: bool,
-    /// The certificate that it shows there, a PEM file.
-    #[serde(default)]
-    pub certificate: Option<PathBuf>,
     /// The first host name of `STEWARD_HOSTS`, perhaps with a port.
     #[serde(default)]
     pub host: Option<String>,
@@ -89,8 +86,7 @@ impl HolderRecord {
     #[must_use]
     pub fn server_endpoint(&self) -> Option<ServerEndpoint> {
         let listen = self.listen?;
-        let (certificate, host) = (self.certificate.clone(), self.host.clone());
-        Some(ServerEndpoint { listen, encrypted: self.encrypted, certificate, host })
+        Some(ServerEndpoint { listen, encrypted: self.encrypted, host: self.host.clone() })
     }
 
     /// How often it compares the schedules with those at the Temporal server.
@@ -112,15 +108,6 @@ impl HolderRecord {
         let written = options.open(&temporary).and_then(|mut file| file.write_all(text.as_bytes()));
         let renamed = written.and_then(|()| std::fs::rename(&temporary, &path));
         renamed.map_err(|source| ProcessRecordError { path, source })
-    }
-
-    /// Updates the record of this process: it does not listen any more.
-    pub fn mark_not_listening(state_dir: &Path) {
-        if let Some(record) = Self::read(state_dir).filter(|record| record.pid == std::process::id())
-            && let Err(e) = (Self { listen: None, ..record }).write(state_dir)
-        {
-            tracing::warn!("{e}");
-        }
     }
 
     /// Removes the record of this process.
@@ -175,7 +162,6 @@ mod tests {
             ui: None,
             listen: None,
             encrypted: false,
-            certificate: None,
             host: None,
             server_pid: None,
             task_queue: "q".into(),

@@ -146,12 +146,6 @@ impl RunningServer {
         drop(self.router_sender.send_replace(router));
     }
 
-    /// A sender that replaces the router, as [`RunningServer::replace_router`] does.
-    #[must_use]
-    pub fn clone_router_sender(&self) -> watch::Sender<Router> {
-        self.router_sender.clone()
-    }
-
     /// Waits until the server has ended, after `stop` became `true`.
     pub async fn wait_until_ended(self) {
         // A panic of the task is in the log already.

@@ -24,9 +24,6 @@ pub struct ServerEndpoint {
     /// It is spoken to by TLS there.
     #[serde(default)]
     pub encrypted: bool,
-    /// The certificate that is shown there, in PEM, its own first.
-    #[serde(default)]
-    pub certificate: Option<PathBuf>,
     /// The first name by which others reach it, perhaps with a port.
     #[serde(default)]
     pub host: Option<String>,
@@ -134,7 +131,7 @@ mod tests {
 
     fn serving(pid: u32, port: u16) -> ListenerRecord {
         let listen = SocketAddr::from(([127, 0, 0, 1], port));
-        ListenerRecord { pid, door: ServerEndpoint { listen, encrypted: false, certificate: None, host: None } }
+        ListenerRecord { pid, door: ServerEndpoint { listen, encrypted: false, host: None } }
     }
 
     #[test]

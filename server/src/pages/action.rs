@@ -64,7 +64,8 @@ pub(crate) async fn show_action(
         Ok(id) => app.index.list_resolutions(&id).await?,
         Err(_) => Vec::new(),
     };
-    let run = detail.workflow.as_ref().zip(app.house.temporal_ui.as_ref());
+    let ui = app.read_settings().temporal_ui;
+    let run = detail.workflow.as_ref().zip(ui.as_ref());
     let action_page = ActionPage {
         done: today::describe_result(&app, &query.done).await?,
         would_change: why::explain_closed_gates(&detail.action),

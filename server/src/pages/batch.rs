@@ -132,8 +132,8 @@ pub(crate) async fn resolve_batch(
         _ => return Err(invalid("`kind` must be confirm, dismiss or undo")),
     };
     let result = app
-        .answers
-        .request_batch_resolution(ResolveBatchInput::new(kind, actions, (caller.name.clone(), form.trimmed_reason())))
+        .resolution_client()
+        .request_batch_resolution(ResolveBatchInput::new(kind, actions, caller.name.clone(), form.trimmed_reason()))
         .await;
     let batch = match result {
         Ok(batch) => batch,

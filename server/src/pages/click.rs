@@ -45,7 +45,7 @@ pub(crate) async fn resolve_action(
         }
     };
     let result = app
-        .answers
+        .resolution_client()
         .request_resolution(ResolveInput {
             kind,
             action,

@@ -10,7 +10,7 @@ use super::format_moment;
 use super::format_written_moment;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
-use crate::http::app::SharedAppState;
+use crate::http::app::{DashboardSettings, SharedAppState};
 use crate::temporal::client::{QueueWorker, TemporalQueryError};
 use crate::views::operator_events::{self, OperatorEventRow};
 use crate::views::problems::{self, AttentionItem};
@@ -77,14 +77,11 @@ pub(crate) async fn show_fleet(
     uri: Uri,
 ) -> Result<Response, PageError> {
     let now = Utc::now();
-    let status = match &app.ledger {
-        Some(ledger) => Some(ledger.status(now).await),
-        None => None,
-    };
+    let (status, settings) = (app.read_guard_status().await, app.read_settings());
     let streams = app.index.list_stream_counts().await?;
     let fleet = FleetPage {
         attention: problems::list_attention_items(&app).await?,
-        modes: describe_modes(&app),
+        modes: describe_modes(&settings),
         refuses: describe_guard_refusal(status.as_ref()),
         windows: status
             .iter()
@@ -92,7 +89,7 @@ pub(crate) async fn show_fleet(
             .flat_map(|l| build_guard_windows(l, now))
             .collect(),
         guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| describe_guard(l, now)).collect(),
-        workers: describe_workers(&app, now).await?,
+        workers: describe_workers(&app, &settings, now).await?,
         index: describe_index(&app, now).await?,
         events: operator_events::read_newest_events(&app.root, OPERATOR_EVENTS)
             .into_iter()
@@ -104,8 +101,8 @@ pub(crate) async fn show_fleet(
     Ok(render_page(&fleet))
 }
 
-fn describe_modes(app: &SharedAppState) -> Vec<LabeledValue> {
-    let policy = &app.read_policy();
+fn describe_modes(settings: &DashboardSettings) -> Vec<LabeledValue> {
+    let policy = &settings.policy;
     let mut facts = vec![
         ("mode", format!("{} (set only by STEWARD_LIVE_MODE)", policy.mode.as_str())),
         (
@@ -125,7 +122,7 @@ fn describe_modes(app: &SharedAppState) -> Vec<LabeledValue> {
         };
         facts.push((name, policy.class_ceiling(class).as_str().to_owned()));
     }
-    facts.push(("sources", format!("{} unless set for a source", app.house.default_ceiling.as_str())));
+    facts.push(("sources", format!("{} unless set for a source", settings.default_ceiling.as_str())));
     facts
 }
 
@@ -180,8 +177,12 @@ fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<LabeledValue
     facts
 }
 
-async fn describe_workers(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<LabeledValue>, PageError> {
-    let queue = &app.house.task_queue;
+async fn describe_workers(
+    app: &SharedAppState,
+    settings: &DashboardSettings,
+    now: DateTime<Utc>,
+) -> Result<Vec<LabeledValue>, PageError> {
+    let queue = &settings.task_queue;
     let clerk_queue = clerk_queue(queue);
     let (stewards, clerks) = tokio::join!(
         app.temporal.list_queue_workers(queue, TaskQueueType::Workflow),
@@ -199,7 +200,7 @@ async fn describe_workers(app: &SharedAppState, now: DateTime<Utc>) -> Result<Ve
     };
     let resumed = stop::list_stop_events(&app.root, 1).pop().filter(|event| !event.stopped);
     let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
-    let lag = app.index.measure_tick_lag(&app.house.cadence, (resumed_at, now)).await?;
+    let lag = app.index.measure_tick_lag(&settings.cadence, resumed_at, now).await?;
     let late = match (&lag.worst, lag.late) {
         _ if stop::is_stopped(&app.root) => "stopped: no matter is checked until the fleet is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {

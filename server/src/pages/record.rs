@@ -166,7 +166,8 @@ async fn add_matter_schedule(
     path: &RecordPath,
     bare: RecordPage,
 ) -> Result<RecordPage, PageError> {
-    let (now, ui) = (Utc::now(), app.house.temporal_ui.as_deref());
+    let (now, settings) = (Utc::now(), app.read_settings());
+    let ui = settings.temporal_ui.as_deref();
     let id = schedule_id(path.slug());
     let mut checks = Vec::new();
     let mut runs = Vec::new();
@@ -197,7 +198,7 @@ async fn add_matter_schedule(
                 .collect();
         }
     }
-    match app.index.last_tick(path, &app.house.cadence).await? {
+    match app.index.last_tick(path, &settings.cadence).await? {
         None => checks.push(("last check", "never".into())),
         Some(tick) => checks.extend(describe_last_tick(&tick, now)),
     }
@@ -263,16 +264,16 @@ async fn read_task_table(
     let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else {
         return Ok(TaskTable { first: first_page, ..TaskTable::default() });
     };
-    let now = Utc::now();
+    let (now, settings) = (Utc::now(), app.read_settings());
     let observation = ObservationQuery {
         matter: matter.clone(),
         look_id: String::new(),
         now,
-        cadence: app.house.cadence,
-        policy: app.read_policy(),
+        cadence: settings.cadence,
+        policy: settings.policy,
         stopped: stop::is_stopped(&app.root),
         max_looks: MAX_LOOKS,
-        default_ceiling: app.house.default_ceiling,
+        default_ceiling: settings.default_ceiling,
     };
     let checks = app.index.preview_task_checks(&observation, Some((&first.path, &last.path))).await?.into_iter();
     let decisions: BTreeMap<String, CheckDecision> = checks.map(|check| (check.path.to_string(), check.turn)).collect();

@@ -196,7 +196,7 @@ impl Action {
         self.by = draft.answers.as_ref().map(|answer| answer.by.clone());
         self.reason = draft.answers.as_ref().and_then(|answer| answer.reason.clone());
         self.reasoning.clone_from(&draft.reasoning);
-        let gate = |gate: &steward_domain::steward::decide::GateResult| ActionGate {
+        let gate = |gate: &steward_domain::gates::result::GateResult| ActionGate {
             gate: gate.gate.as_str().to_owned(),
             open: gate.open,
             found: gate.found.clone(),

@@ -87,18 +87,17 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     if drill.late {
         add("The nightly drill", drill.describe_status());
     }
-    if let Some(ledger) = &app.ledger
-        && let Some(refusal) = ledger.status(Utc::now()).await.refusal
-    {
+    if let Some(refusal) = app.read_guard_status().await.and_then(|status| status.refusal) {
         add("No clerk is asked", refusal.reason);
     }
-    let debt = tracker::read_debt(&app.root, &app.index, app.house.tracker.clone()).await?;
+    let settings = app.read_settings();
+    let debt = tracker::read_debt(&app.root, &app.index, settings.tracker).await?;
     if debt.failed > 0 {
         let error = debt.last_error.map(|error| format!(": {error}")).unwrap_or_default();
         add("The tracker", format!("{} of {} deliveries failed{error}", debt.failed, debt.owed));
     }
-    for warning in &app.house.warnings {
-        add("The configuration", warning.clone());
+    for warning in settings.warnings {
+        add("The configuration", warning);
     }
     for stream in app.index.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {

@@ -4,7 +4,7 @@
 //! the same text for a gate. What a person can do now is shown as buttons on the page.
 
 use super::action::{Action, ActionGate};
-use steward_domain::steward::decide::GateName;
+use steward_domain::gates::result::GateName;
 
 /// Explains what would have changed the decision of an action.
 #[must_use]

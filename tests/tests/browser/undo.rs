@@ -107,7 +107,7 @@ async fn after_a_week_and_in_shadow_there_is_nothing_to_take_back() {
         page.script(script).await;
         page.goto("/").await;
         page.answers("undo", &old).await;
-        refused(&house, 410, "Too late", "its window ended").await;
+        refused(&house, 410, "Too late", "its undo window ended").await;
         page.goto(&format!("/actions/{old}")).await;
         assert_eq!(page.count("button[value=undo]").await, 0);
         page.goto("/").await;

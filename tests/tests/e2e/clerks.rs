@@ -206,7 +206,7 @@ async fn a_429_holds_every_further_call_back_and_says_until_when() {
         let world = World::with_one_done().await.live().asking(&clerk);
         let _worker = world.worker().await;
         let first = end(&world).await;
-        assert!(failed(&first).contains("asked to wait"), "{first:?}");
+        assert!(failed(&first).contains("asked Steward to wait"), "{first:?}");
         match end(&world).await {
             TaskCheckOutcome::RateGuarded { confidence, reason } => {
                 assert!((confidence - 0.3).abs() < f64::EPSILON);

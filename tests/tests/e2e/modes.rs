@@ -69,7 +69,7 @@ async fn thresholds_out_of_range_are_reported_and_the_defaults_hold() {
         let said = world.run(&["doctor", "--json"]).await.expect(4).json();
         let finding = said.as_array().unwrap().iter().find(|f| f["ok"] == json!(false)).unwrap();
         let found = finding["found"].as_str().unwrap();
-        assert!(found.contains("STEWARD_CONFIDENCE_THRESHOLD") && found.contains("0.6 holds"), "{found}");
+        assert!(found.contains("STEWARD_CONFIDENCE_THRESHOLD") && found.contains("using 0.6"), "{found}");
         let status = world.json(&["status"]).await;
         assert_eq!(status["policy"]["confidence_threshold"], json!(0.6), "{bad}");
     }

@@ -84,7 +84,7 @@ async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
     worker.kill();
     wait::within(Duration::from_secs(150), "it to wait for the listing of the schedules", async || {
         assert!(next.status().is_none(), "it ended: {}", next.err());
-        waits(next.err(), " to look whose schedules it holds since ").then_some(())
+        waits(next.err(), " to check whose schedules it holds since ").then_some(())
     })
     .await;
     gate.open();

@@ -4,7 +4,7 @@ use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::plan::Disposition;
-use steward_domain::steward::decide::GateName;
+use steward_domain::gates::result::GateName;
 use steward_domain::steward::tick::TaskSkipReason;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -176,7 +176,7 @@ async fn a_day_has_as_many_live_changes_as_the_note_gives_it() {
     assert_eq!(closed(&held[0]), [(GateName::Policy, spent)]);
     world.run(&["confirm", held[0].draft.id.as_str()]).await.expect(0);
     let check = world.run(&["policy", "check", "house"]).await.expect(0);
-    assert!(check.out.contains("2 live in 24 h, 2 spent"), "what a human confirmed is not counted: {check}");
+    assert!(check.out.contains("2 live changes in 24 h, 2 used"), "what a human confirmed is not counted: {check}");
     world.verify_chain().await;
 }
 
@@ -202,9 +202,9 @@ async fn the_check_says_what_holds_from_which_line_and_what_cannot_be_understood
     line(&all.out, &["ceiling of related", "confirm", "STEWARD_RELATED_CEILING"]);
     line(&all.out, &["ceiling of mail", "ask", "instinct/mail.md:4"]);
     line(&all.out, &["classes", "state_change, related", "matter/house.md:6 (steward.classes)"]);
-    line(&all.out, &["daily budget", "5 live in 24 h, 0 spent", "matter/house.md:8"]);
-    line(&all.out, &["so: context_edit", "is left to you", "matter/house.md:6"]);
-    line(&all.out, &["so: state_change", "is left to you", "cannot be understood whole"]);
+    line(&all.out, &["daily budget", "5 live changes in 24 h, 0 used", "matter/house.md:8"]);
+    line(&all.out, &["outcome: context_edit", "is left to you", "matter/house.md:6"]);
+    line(&all.out, &["outcome: state_change", "is left to you", "is partly invalid"]);
 
     note(&world, "  classes: [state_change, related]\n");
     let mended = world.json(&["policy", "check", "house"]).await;
@@ -212,24 +212,24 @@ async fn the_check_says_what_holds_from_which_line_and_what_cannot_be_understood
     let has = |what: &str, value: &str, from: &str| {
         assert!(lines.contains(&json!({"what": what, "value": value, "from": from})), "{lines:#?}");
     };
-    has("so: state_change", "may be made", "STEWARD_LIVE_MODE");
-    has("so: related", "waits for your confirmation", "STEWARD_RELATED_CEILING");
-    has("so: parent_matter", "is left to you", "matter/house.md:6 (steward.classes)");
+    has("outcome: state_change", "may be made", "STEWARD_LIVE_MODE");
+    has("outcome: related", "waits for your confirmation", "STEWARD_RELATED_CEILING");
+    has("outcome: parent_matter", "is left to you", "matter/house.md:6 (steward.classes)");
     note(&world, "  daily_budget: 0\n  trusted_sources: []\n");
     let spent = world.run(&["policy", "check", "house"]).await.expect(0);
     line(
         &spent.out,
-        &["so: state_change", "waits for your confirmation", "matter/house.md:7 (steward.trusted_sources)"],
+        &["outcome: state_change", "waits for your confirmation", "matter/house.md:7 (steward.trusted_sources)"],
     );
     note(&world, "  daily_budget: 0\n");
     let closed = world.vault.read("matter/house.md");
     world.vault.write("matter/house.md", String::from_utf8(closed).unwrap().replace("state: open", "state: done"));
     let closed = world.run(&["policy", "check", "house"]).await.expect(0);
-    line(&closed.out, &["so: related", "is not looked at", "matter/house.md:4 (state)"]);
+    line(&closed.out, &["outcome: related", "is not checked", "matter/house.md:4 (state)"]);
     note(&world, "  classes: [state_change, related]\n");
     world.run(&["stop"]).await.expect(0);
     let stopped = world.run(&["policy", "check", "house"]).await.expect(0);
-    line(&stopped.out, &["so: state_change", "is only said", "steward resume"]);
+    line(&stopped.out, &["outcome: state_change", "is recorded as shadow only", "steward resume"]);
     world.run(&["policy", "check", "nowhere"]).await.expect(1);
     let problems = world.run(&["status"]).await.expect(0);
     assert!(!problems.out.contains("steward.celing"), "{problems}");

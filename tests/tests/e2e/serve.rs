@@ -1,11 +1,13 @@
-//! `steward serve` beside a worker: found by its note, and shows what is there now.
+//! `steward serve` beside a worker: found by its note, and never shows what is outdated.
 
 use serde_json::{Value, json};
+use steward_proto::v1::guard_service_client::GuardServiceClient;
 use steward_proto::v1::matters_service_client::MattersServiceClient;
 use steward_proto::v1::modes_service_client::ModesServiceClient;
 use steward_proto::v1::{self, Mode};
 use steward_tests::api::{self, Api};
 use steward_tests::steward::{Running, Steward};
+use steward_tests::vault::Signal;
 use steward_tests::world::World;
 use steward_tests::{rpc, wait};
 
@@ -27,14 +29,11 @@ async fn the_commands_find_the_server_that_listens_beside_the_worker() {
     let status = world.json(&["status"]).await;
     assert_eq!((&status["grpc"], &status["running"]["command"]), (&json!(api.base), &json!("worker")));
     assert_eq!(status["serving"][0]["pid"], json!(serving.pid()));
-    assert_eq!(status["server"]["version"].as_str().map(str::is_empty), Some(false), "{status}");
     let told = world.run(&["status"]).await.expect(0).out;
     assert!(told.contains(&format!("dashboard at {}", api.base)), "{told}");
     let link = world.json(&["login"]).await;
     assert!(link["link"].as_str().unwrap().starts_with(&format!("{}/login", api.base)), "{link}");
-    // Nobody answers there: what goes through goes by gRPC.
-    let nowhere = world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9");
-    nowhere.run(&["undo", &world.live_action()]).await.expect(0);
+    world.run(&["undo", &world.live_action()]).await.expect(0);
     assert!(serving.stop().await.success());
     let status = world.json(&["status"]).await;
     assert_eq!((&status["grpc"], &status["serving"]), (&Value::Null, &json!([])));
@@ -56,46 +55,72 @@ async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
     let shown = async || {
         let modes = ModesServiceClient::new(line.clone()).get_modes(v1::GetModesRequest {}).await;
         let listed = MattersServiceClient::new(line.clone()).list_matters(v1::ListMattersRequest::default()).await;
+        let guard = GuardServiceClient::new(line.clone()).get_guard(v1::GetGuardRequest {}).await.unwrap();
         let fleet = reader.get("/fleet").await.body;
         let (sources, ui) =
             (fleet.contains("confirm unless set for a source"), fleet.contains("https://temporal.example/"));
-        // What moves to the next faces may be told to ask again.
-        let (mode, matters) = (modes.ok()?.into_inner().configured(), listed.ok()?.into_inner().matters);
-        Some((mode, matters.first()?.interval_seconds, sources, ui))
+        let (mode, matters) = (modes.unwrap().into_inner().configured(), listed.unwrap().into_inner().matters);
+        let cap = guard.into_inner().ledger.unwrap().minute.unwrap().cap;
+        (mode, matters[0].interval_seconds, cap == 7, sources, ui)
     };
-    assert_eq!(shown().await, Some((Mode::Shadow, 1800, false, false)));
+    assert_eq!(shown().await, (Mode::Shadow, 1800, false, false, false));
     assert!(worker.stop().await.success());
     let mut other = world.steward.with("STEWARD_LIVE_MODE", "live").with("STEWARD_DEFAULT_CEILING", "confirm");
     other.set("STEWARD_CADENCE_MATTER_SECONDS", 600).set("STEWARD_TEMPORAL_UI", "https://temporal.example");
-    let _worker = world.worker_with(&other).await;
-    let of_now = Some((Mode::Live, 600, true, true));
-    wait::until("the settings of the new holder", async || (shown().await == of_now).then_some(())).await;
+    let _worker = world.worker_with(&other.with("STEWARD_CAPS_PER_MINUTE", 7)).await;
+    assert_eq!(shown().await, (Mode::Live, 600, true, true, true));
 }
 
 #[tokio::test]
-async fn a_server_alone_shows_the_configuration_as_it_was_edited() {
+async fn an_answer_reaches_whoever_holds_the_vault_now_by_whichever_queue_they_serve() {
+    let world = World::with_one_done().await.live();
+    world.vault.task("roof", "house");
+    world.vault.signal("s2", &Signal::done("roof"));
+    let worker = world.worker().await;
+    let _ = world.tick("house").await;
+    let (_serving, api) = serve(&world.steward).await;
+    let api = api.token(&world, "act").await;
+    assert!(worker.stop().await.success());
+    let _worker = world.worker_with(&world.steward.with("STEWARD_TASK_QUEUE", format!("{}-2", world.queue))).await;
+    let ids = world.live_actions();
+    let _ = api.answer("undo", &ids[0]).await.expect(200);
+    world.run(&["undo", &ids[1]]).await.expect(0);
+    assert_eq!((world.vault.state("rent"), world.vault.state("roof")), ("open".to_owned(), "open".to_owned()));
+}
+
+#[tokio::test]
+async fn a_server_keeps_the_configuration_of_its_start_and_takes_a_new_one_at_the_next() {
     let world = World::with_one_done().await;
     let file = world.folder.join("steward.toml");
     std::fs::write(&file, "default_ceiling = \"ask\"\n").unwrap();
-    let (_serving, api) = serve(&world.steward.with("STEWARD_CONFIG", file.display())).await;
-    let reader = api.token(&world, "read").await;
-    let says = async |word: &str| reader.get("/fleet").await.body.contains(&format!("{word} unless set for a source"));
-    assert!(says("ask").await);
-    std::fs::write(&file, "default_ceiling = \"confirm\" # edited\n").unwrap();
-    wait::until("the edited ceiling", async || says("confirm").await.then_some(())).await;
+    let steward = world.steward.with("STEWARD_CONFIG", file.display());
+    let (serving, api) = serve(&steward).await;
+    let (token, id) = rpc::token(&world, "read").await;
+    let with_token = |api: &Api| api.with("authorization", &format!("Bearer {token}"));
+    let says = async |api: &Api, word: &str| {
+        with_token(api).get("/fleet").await.body.contains(&format!("{word} unless set for a source"))
+    };
+    assert!(says(&api, "ask").await);
     std::fs::write(&file, "no_such_key = 1\n").unwrap();
-    std::fs::write(&file, "default_ceiling = \"act\" # and mended again\n").unwrap();
-    wait::until("the mended ceiling", async || says("act").await.then_some(())).await;
+    assert!(says(&api, "ask").await, "a file that was broken later changes nothing");
+    assert!(serving.stop().await.success());
+    let said = steward.run(&["serve"]).await.expect(1);
+    assert!(said.err.contains("no_such_key"), "{said}");
+    std::fs::write(&file, "default_ceiling = \"confirm\"\n").unwrap();
+    let (_serving, api) = serve(&steward).await;
+    assert!(says(&api, "confirm").await);
+    world.run(&["token", "revoke", &id]).await.expect(0);
+    assert_eq!(with_token(&api).get("/fleet").await.status, 401, "a token that was taken away needs no restart");
 }
 
 #[tokio::test]
-async fn a_server_follows_to_an_index_that_was_read_anew() {
+async fn a_server_ends_when_its_index_is_replaced_and_shows_the_new_one_after_the_next_start() {
     let world = World::with_one_done().await.live();
     let worker = world.worker().await;
-    let (_serving, api) = serve(&world.steward).await;
+    let (mut serving, api) = serve(&world.steward).await;
     let api = api.token(&world, "act").await;
-    let recent = async || api.get("/api/v1/steward/recent-actions").await;
-    assert_eq!(recent().await.expect(200)["actions"], json!([]));
+    let recent = async |api: &Api| api.get("/api/v1/steward/recent-actions").await.expect(200)["actions"].clone();
+    assert_eq!(recent(&api).await, json!([]));
     assert!(worker.stop().await.success());
     let state = world.vault.path().join(".steward");
     // Removed and not written over: who has the old file open can go on reading it, and must not.
@@ -106,12 +131,15 @@ async fn a_server_follows_to_an_index_that_was_read_anew() {
     world.run(&["index", "rebuild"]).await.expect(0);
     let _worker = world.worker().await;
     world.tick("house").await;
-    let seen = async || {
-        let answer = recent().await;
-        (answer.status == 200 && answer.json()["actions"][0]["target"] == json!("task/rent.md")).then(|| answer.json())
-    };
-    let listed = wait::until("the new index to be shown", seen).await;
-    let _ = api.answer("undo", listed["actions"][0]["id"].as_str().unwrap()).await.expect(200);
+    assert_eq!(serving.ends().await.code(), Some(1));
+    assert!(serving.err().contains("start `steward serve` again"), "{}", serving.err());
+    assert_eq!(world.json(&["status"]).await["serving"], json!([]));
+
+    let (_serving, api) = serve(&world.steward).await;
+    let api = api.token(&world, "act").await;
+    let listed = recent(&api).await;
+    assert_eq!(listed[0]["target"], json!("task/rent.md"));
+    let _ = api.answer("undo", listed[0]["id"].as_str().unwrap()).await.expect(200);
     assert_eq!(world.vault.state("rent"), "open");
 }
 

@@ -72,13 +72,13 @@ async fn a_live_change_is_told_at_once_and_an_undo_takes_it_back() {
     assert!(why.contains("tracker    comment made, state set"), "{why}");
 
     let said = world.json(&["undo", &action]).await;
-    assert_eq!(said["tracker"], "comment removed, state put back", "{said}");
+    assert_eq!(said["tracker"], "comment removed, state restored", "{said}");
     assert_eq!((plane.state_of(ISSUE), plane.comments(ISSUE).len()), ("In Progress".into(), 0));
     assert_eq!(world.vault.read("task/rent.md"), original);
     let both = [ActionKind::Action, ActionKind::Tracked, ActionKind::Reversed, ActionKind::Tracked];
     assert_eq!(kinds(&world), both);
     let why = world.run(&["why", "rent"]).await.expect(0).out;
-    assert!(why.contains("tracker    comment removed, state put back"), "{why}");
+    assert!(why.contains("tracker    comment removed, state restored"), "{why}");
     world.verify_chain().await;
     let before = world.json(&["status"]).await["tracker"].clone();
     assert_eq!((&before["owed"], &before["failed"]), (&json!(0), &json!(0)), "{before}");
@@ -101,7 +101,7 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
     let worker = world.worker().await;
     let found = world.run(&["doctor", "--json"]).await.expect(4).json();
     let tracker = found.as_array().unwrap().iter().find(|f| f["check"] == "tracker").unwrap();
-    assert!(tracker["found"].as_str().unwrap().contains("is in trouble (503)"), "{tracker}");
+    assert!(tracker["found"].as_str().unwrap().contains("failed (503)"), "{tracker}");
     world.tick("house").await;
     let both_failed =
         async || (kinds(&world).iter().filter(|k| **k == ActionKind::TrackFailed).count() == 2).then_some(());
@@ -117,7 +117,7 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
     assert!(shown.contains("2 owed, 2 failed") && shown.contains("503"), "{shown}");
     let action = world.vault.records()[0].draft.id.to_string();
     let shown = world.run(&["audit", "show", &action]).await.expect(0).out;
-    assert!(shown.contains("are owed; tried ") && shown.contains("tried again after"), "{shown}");
+    assert!(shown.contains("are owed; tried ") && shown.contains("next try after"), "{shown}");
 
     // What was never sent is taken back without the tracker.
     let rent = world.vault.records().into_iter().find(|r| r.draft.target.slug() == "rent").unwrap();
@@ -149,7 +149,7 @@ async fn an_undo_while_the_tracker_is_away_takes_the_vault_back_and_the_tracker_
     assert_eq!((&said["kind"], &said["status"]), (&json!("refused"), &json!(502)), "{said}");
     let message = said["message"].as_str().unwrap();
     assert!(message.contains("undone in the vault (see event/steward-action-reversed-"), "{message}");
-    assert!(message.contains("in trouble (500)") && message.contains("stays owed"), "{message}");
+    assert!(message.contains("failed (500)") && message.contains("stays owed"), "{message}");
     assert_eq!(world.vault.read("task/rent.md"), original, "the vault part is done");
     assert_eq!(plane.comments(ISSUE).len(), 1);
     let again = world.run(&["undo", &action, "--json"]).await.expect(3).json();
@@ -183,7 +183,7 @@ async fn a_confirmed_change_is_told_and_shadow_pending_and_dismissed_ones_are_no
     assert_eq!((plane.state_of(ISSUE), plane.comments(ISSUE).len()), ("Done".into(), 1));
     assert!(plane.comments(ISSUE)[0].html.contains("confirmed by tester"));
     let said = world.json(&["undo", said["action_id"].as_str().unwrap()]).await;
-    assert_eq!(said["tracker"], "comment removed, state put back", "{said}");
+    assert_eq!(said["tracker"], "comment removed, state restored", "{said}");
     assert_eq!(plane.state_of(ISSUE), "In Progress");
 
     let other = Plane::start().await;

@@ -115,12 +115,9 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
     let live = world.live_actions();
     assert_eq!(live.len(), 3);
     let first = world.run(&["undo", live[0].as_str()]).await.expect(0);
-    assert!(!first.out.contains("step back"), "one click may be a mistake: {first}");
+    assert!(!first.out.contains("demoted"), "one click may be a mistake: {first}");
     let second = world.run(&["undo", live[1].as_str()]).await.expect(0);
-    assert!(
-        second.out.contains("one step back: mail went from live_high_confidence_only to shadow: 2 of 3"),
-        "{second}"
-    );
+    assert!(second.out.contains("demoted: mail went from live_high_confidence_only to shadow: 2 of 3"), "{second}");
     calibrate(&world, "one").await;
     assert_eq!(calibrate(&world, "again").await, nothing(), "for the same undos once");
     let lowered = of_kind(&world, ActionKind::Lowered);
@@ -141,16 +138,16 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
     let _worker = world.worker().await;
     assert_eq!(calibrate(&world, "anew").await["lowered"], 0);
     let refused = world.run(&["trust", "raise", "slack"]).await.expect(1);
-    assert!(refused.err.contains("slack is not lowered; these are: mail"), "{refused}");
+    assert!(refused.err.contains("slack is not demoted; these are: mail"), "{refused}");
     let raised = world.run(&["trust", "raise", "mail", "--reason", "mended"]).await.expect(0);
-    assert!(raised.out.contains("raised: mail may go as far as the mode allows again"), "{raised}");
+    assert!(raised.out.contains("restored: mail may act as far as the mode allows again"), "{raised}");
     world.run(&["trust", "raise", "mail"]).await.expect(1);
     assert_eq!(calibrate(&world, "after").await["lowered"], 0, "what was undone before counts no more");
     tasks(&world, &["five"]);
     judged(&world, "five").await;
     assert_eq!(world.vault.state("five"), "done");
     let status = world.run(&["status"]).await.expect(0);
-    assert!(!status.out.contains("lowered"), "{status}");
+    assert!(!status.out.contains("demoted"), "{status}");
     world.verify_chain().await;
 }
 

@@ -190,7 +190,7 @@ async fn after_a_kill_status_and_doctor_say_that_nothing_runs() {
 
     worker.kill();
     let status = other.run(&["status"]).await.expect(0);
-    assert!(status.out.contains("ended without a word") && status.out.contains("steward up"), "{status}");
+    assert!(status.out.contains("ended unexpectedly") && status.out.contains("steward up"), "{status}");
     let doctor = other.run(&["doctor"]).await.expect(4);
     assert!(doctor.out.contains("WRONG worker") && doctor.out.contains("steward up"), "{doctor}");
 

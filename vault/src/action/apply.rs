@@ -1,10 +1,10 @@
 //! The one write path: a plan becomes a change and its audit record, or nothing at all.
 //!
-//! Everything that needs space is written first (audit record, new content, intent) and made
-//! durable; then the files change places and the record is filed under its name. A crash anywhere
-//! leaves the intent and the staged files, from which [`VaultWriter::lock`] finishes or takes back. The
-//! steward's own changes, undo, confirm and dismiss all pass here; a stamp ([`VaultWriter::stamp`]) does too,
-//! with nothing to file.
+//! Everything that needs space is written first and made durable: the audit record, the new content and the intent.
+//! Then the files change places, and the record is filed under its name. A crash at any point leaves the intent and the
+//! staged files. From them, [`VaultWriter::lock`] finishes the change or reverts it. A steward's changes and a person's
+//! undo, confirm and dismiss all take this path. A timestamp write-back ([`VaultWriter::write_timestamps`]) takes it
+//! too, but files no record.
 
 use crate::action::chain;
 use crate::action::journal::{self, AttemptKey, ChangeIntent, ContentChange, IntentKind, RecordFiling};
@@ -23,33 +23,32 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::tracker::{self, PlaneAction};
 
 impl VaultWriter {
-    /// Carries a steward's plan out, once however often it is asked.
+    /// Carries out a steward's plan. Repeated calls apply it once.
     ///
-    /// Under a stop nothing is filed; a plan that was filed before the stop is still found. What a human answers goes
-    /// through [`VaultWriter::answer`], which sees to it that one answer wins.
+    /// Under a stop nothing is filed. A plan that was filed before the stop is still found. A person's resolution goes
+    /// through [`VaultWriter::resolve_action`], which ensures that only one resolution wins.
     ///
     /// # Errors
-    /// [`ApplyError`]; asking again is safe.
+    /// [`ApplyError`]; calling again is safe.
     pub fn apply_plan(&self, plan: Plan) -> Result<ActionReceipt, ApplyError> {
         if plan.draft().answers.is_some() {
-            return Err(ApplyError::Form("a human's answer is no plan of a steward".into()));
+            return Err(ApplyError::Form("a person's resolution cannot be applied as a steward's plan".into()));
         }
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         if stop::is_stopped(self.root()) {
             return self.find_receipt(&plan, &audit_record_path(&plan)?)?.ok_or(ApplyError::Stopped);
         }
-        self.write_plan_once(&mut turn, &plan, None)
+        self.write_plan_once(&mut state, &plan, None)
     }
 
-    /// Does what the plan says, or finds that it was done.
+    /// Carries out the plan, or finds that it was carried out before.
     ///
-    /// `says` is what its record will say of the tracker; a change of a task's state says by itself what
-    /// it owes.
+    /// `tracker_action` goes into the audit record. If it is `None`, a change of a task's state derives its own.
     pub(crate) fn write_plan_once(
         &self,
-        turn: &mut WriterState,
+        state: &mut WriterState,
         plan: &Plan,
-        says: Option<PlaneAction>,
+        tracker_action: Option<PlaneAction>,
     ) -> Result<ActionReceipt, ApplyError> {
         let record = audit_record_path(plan)?;
         if let Some(receipt) = self.find_receipt(plan, &record)? {
@@ -60,20 +59,20 @@ impl VaultWriter {
             self.check_basis(plan)?;
         }
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
-        let closed = AuditRecord::from_draft(plan.draft().clone(), patch, turn.head.next_link())
-            .with_tracker(says.or(owed))
+        let closed = AuditRecord::from_draft(plan.draft().clone(), patch, state.head.next_link())
+            .with_tracker(tracker_action.or(owed))
             .with_content(content.as_ref().and_then(NewContent::parsed_hash));
-        let intent = self.stage_change(turn, &closed, &record, content)?;
-        self.commit_intent(turn, intent)?;
+        let intent = self.stage_change(state, &closed, &record, content)?;
+        self.commit_intent(state, intent)?;
         Ok(ActionReceipt { id: plan.id().clone(), record, landing: plan.disposition(), repeated: false })
     }
 
-    /// Does what is staged, or takes it back.
-    pub(crate) fn commit_intent(&self, turn: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
+    /// Applies the staged change, or reverts it.
+    pub(crate) fn commit_intent(&self, state: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
         let changed = || ApplyError::ChangedMeanwhile { path: intent.subject().clone() };
         match self.swap_and_file(&intent) {
             Ok(SwapOutcome::Done) => {
-                self.finish_change(turn, intent);
+                self.finish_change(state, intent);
                 Ok(())
             }
             Ok(SwapOutcome::ChangedMeanwhile) => {
@@ -82,18 +81,18 @@ impl VaultWriter {
             }
             Ok(SwapOutcome::TakenBack) => {
                 let error = changed();
-                self.keep_reverted_intent(turn, intent);
+                self.keep_reverted_intent(state, intent);
                 Err(error)
             }
             Err(source) => {
                 let error = ApplyError::wrap_io(intent.subject())(source);
-                self.revert_intent(turn, intent);
+                self.revert_intent(state, intent);
                 Err(error)
             }
         }
     }
 
-    /// What is to be written; `None` when the record already is as the plan wants it.
+    /// Prepares the new content; `None` if the record already is as the plan wants it.
     fn prepare_change(&self, plan: &Plan) -> Result<Option<ReadyChange>, ApplyError> {
         let (current, prepared) = read_and_prepare(self.root(), plan)?;
         if prepared.after == current.bytes {
@@ -104,7 +103,7 @@ impl VaultWriter {
         Ok(Some(ReadyChange { content, patch: prepared.patch, owed }))
     }
 
-    /// A human is only offered a change to the record as it was judged.
+    /// Checks that the record still is as it was judged: only then is the change offered to a person.
     fn check_basis(&self, plan: &Plan) -> Result<(), ApplyError> {
         let current = self.root().read_file(plan.target())?;
         if plan.is_based_on(&current.hash) {
@@ -113,7 +112,9 @@ impl VaultWriter {
         Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() })
     }
 
-    /// What a change owes to the tracker; an undo owes what the record it undoes says.
+    /// What a steward's change or a confirmation owes to the tracker.
+    ///
+    /// What an undo owes comes from the record that it undoes, not from here.
     fn find_owed_action(
         &self,
         plan: &Plan,
@@ -143,10 +144,10 @@ impl VaultWriter {
         }))
     }
 
-    /// Writes all that the change will need, durable, the intent last.
+    /// Writes all files that the change needs and makes them durable. The intent comes last.
     fn stage_change(
         &self,
-        turn: &mut WriterState,
+        state: &mut WriterState,
         closed: &AuditRecord,
         record: &RecordPath,
         content: Option<NewContent>,
@@ -155,20 +156,20 @@ impl VaultWriter {
         let text = render_verified_record(closed, record)?;
         let sha256 = ContentHash::hash_bytes(text.as_bytes());
         let filing = RecordFiling { record: record.clone(), seq: closed.seq, sha256 };
-        let key = AttemptKey::new(turn.take_number(), &closed.draft.id);
+        let key = AttemptKey::new(state.take_number(), &closed.draft.id);
         let intent = ChangeIntent { key, work: IntentKind::Action { filing, change } };
         self.write_or_discard(&intent, &text, bytes.as_deref())?;
         Ok(intent)
     }
 
-    /// Stages a change that no record goes with.
+    /// Stages a change that has no audit record.
     pub(crate) fn stage_unrecorded_change(
         &self,
-        turn: &mut WriterState,
+        state: &mut WriterState,
         content: NewContent,
     ) -> Result<ChangeIntent, ApplyError> {
         let intent = ChangeIntent {
-            key: AttemptKey::new_unrecorded(turn.take_number()),
+            key: AttemptKey::new_unrecorded(state.take_number()),
             work: IntentKind::Stamp(content.change),
         };
         self.write_or_discard(&intent, "", Some(&content.bytes))?;
@@ -203,14 +204,14 @@ impl VaultWriter {
         Ok(())
     }
 
-    /// Removes what was staged in vain. What cannot be removed now is swept by the next recovery.
+    /// Removes the staged files of a change that failed. The next recovery removes those that cannot be removed now.
     fn discard_staged(&self, intent: &ChangeIntent) {
         let _ = journal::remove_intent(self.root(), intent);
         let _ = swap::discard_file(self.root(), intent.key.content_name());
         let _ = swap::discard_file(self.root(), &intent.key.record_name());
     }
 
-    /// From here on nothing needs space but the name of the record in its folder.
+    /// Swaps the files and files the record. Only the record's name in its folder still needs space.
     fn swap_and_file(&self, intent: &ChangeIntent) -> io::Result<SwapOutcome> {
         let swapped = intent.to_swap().map_or(Ok(SwapOutcome::Done), |swap| swap::swap_in(self.root(), &swap))?;
         if swapped == SwapOutcome::Done
@@ -222,23 +223,23 @@ impl VaultWriter {
         Ok(swapped)
     }
 
-    /// The change is done and recorded; whatever fails from here on is made good later.
-    fn finish_change(&self, turn: &mut WriterState, intent: ChangeIntent) {
+    /// Updates the chain's head after a change was recorded. A failure from here on is repaired later.
+    fn finish_change(&self, state: &mut WriterState, intent: ChangeIntent) {
         if let Some(filing) = intent.filing() {
-            turn.head = turn.head.clone().advance_to(filing);
-            if let Err(e) = chain::write_head(self.root(), &turn.head) {
-                tracing::warn!(error = %e, "failed to write the head of the chain, its intent stands for it");
+            state.head = state.head.clone().advance_to(filing);
+            if let Err(e) = chain::write_head(self.root(), &state.head) {
+                tracing::warn!(error = %e, "failed to write the head of the audit chain; the intent replaces it");
             }
         }
-        // An editor that was half way through a save is done by now: its file belongs in place.
+        // An editor that was in the middle of a save has finished by now. Its file belongs in place.
         match intent.to_swap().map(|swap| swap::check_late_edit(self.root(), &swap)).transpose() {
             Ok(Some(LateEditCheck::GivenBack)) => {
-                tracing::info!(record = %intent.subject(), "an edit came at the same moment and stands")
+                tracing::info!(record = %intent.subject(), "a person edited it at the same moment; the edit is kept")
             }
             Ok(Some(LateEditCheck::Quiet | LateEditCheck::Kept(_) | LateEditCheck::Gone) | None) => {}
-            Err(e) => tracing::warn!(record = %intent.subject(), error = %e, "failed to look for a late edit"),
+            Err(e) => tracing::warn!(record = %intent.subject(), error = %e, "failed to check for a late edit"),
         }
-        turn.keep_unsettled(intent);
+        state.keep_unsettled(intent);
     }
 }
 
@@ -247,14 +248,14 @@ fn audit_record_path(plan: &Plan) -> Result<RecordPath, ApplyError> {
     plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))
 }
 
-/// The target as it is now, and what the plan makes of it. Changes nothing.
+/// Reads the target and computes the plan's new content. Changes nothing.
 pub(crate) fn read_and_prepare(root: &VaultRoot, plan: &Plan) -> Result<(RecordSnapshot, PreparedChange), ApplyError> {
     let current = root.read_file(plan.target())?;
     let prepared = plan.prepare(&current.bytes).map_err(|e| convert_prepare_error(plan.target(), e))?;
     Ok((current, prepared))
 }
 
-/// New content, ready to be staged, and what undoing it takes.
+/// New content, ready to be staged, with the patch that its undo needs.
 struct ReadyChange {
     content: NewContent,
     patch: Vec<FieldPatch>,
@@ -269,7 +270,7 @@ pub(crate) struct NewContent {
 }
 
 impl NewContent {
-    /// What it says, whatever its formatting; `None` where it cannot be read.
+    /// The hash of the content without its formatting; `None` if it cannot be parsed.
     fn parsed_hash(&self) -> Option<ContentHash> {
         frontmatter::read_document(&self.bytes).ok().map(|document| content_hash(&document))
     }
@@ -285,13 +286,13 @@ impl NewContent {
     }
 }
 
-/// The text of a record that is certain to be read back as what it is.
+/// Renders an audit record, and checks that the text parses to the same record.
 fn render_verified_record(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyError> {
     let text = record.render().map_err(|e| ApplyError::Form(format!("{path}: {e}")))?;
     match AuditRecord::parse(text.as_bytes()) {
         Ok(read) if &read == record => Ok(text),
-        Ok(_) => Err(ApplyError::Form(format!("{path}: the record would not read back as it was written"))),
-        Err(e) => Err(ApplyError::Form(format!("{path}: the record could not be read back: {e}"))),
+        Ok(_) => Err(ApplyError::Form(format!("{path}: the audit record would not read back as it was written"))),
+        Err(e) => Err(ApplyError::Form(format!("{path}: the audit record could not be read back: {e}"))),
     }
 }
 

@@ -1,10 +1,9 @@
-//! The chain of audit records: every record names the hash of the one before it.
+//! The chain of audit records: every record names the hash of the record before it.
 //!
-//! The head (how many records there are, and the hash of the last) is kept in
-//! `.steward/chain.json`, outside the records, so that a truncated chain is found. It is written
-//! after a record was filed; until then the open intent of that record stands for it, so that a
-//! crash in between loses nothing. [`verify`](verify()) reads every record and reports what is
-//! wrong by name.
+//! The head holds the number of records and the hash of the last one. It is kept in `.steward/chain.json`, outside the
+//! records, so that a truncated chain is detected. The head is written after a record was filed. Until then the open
+//! intent of that record replaces it, so a crash in between loses nothing. [`verify_chain`] reads every record and
+//! reports each fault by name.
 
 mod verify;
 
@@ -25,12 +24,12 @@ pub use verify::{ChainVerification, verify_chain};
 
 const HEAD: &str = "chain.json";
 
-/// Where the chain stands.
+/// The head of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainHead {
-    /// Records so far.
+    /// The number of records so far.
     pub seq: u64,
-    /// SHA-256 of the last one's file.
+    /// SHA-256 of the last record's file.
     pub sha256: ContentHash,
 }
 
@@ -54,24 +53,24 @@ impl ChainHead {
         Self { seq: 0, sha256: ContentHash::genesis() }
     }
 
-    /// The place of the next record.
+    /// The number and predecessor of the next record.
     #[must_use]
     pub fn next_link(&self) -> ChainLink {
         ChainLink { seq: self.seq + 1, prev: self.sha256.clone() }
     }
 
-    /// The head once this record is filed; one that is counted already changes nothing.
+    /// The head after this record was filed. A record that is already counted changes nothing.
     pub(crate) fn advance_to(self, filing: &RecordFiling) -> Self {
         if filing.seq == self.seq + 1 { Self { seq: filing.seq, sha256: filing.sha256.clone() } } else { self }
     }
 }
 
-/// Reads the head, making good for a crash between the filing of a record and the head.
+/// Reads the head, and counts a record that was filed just before a crash.
 ///
 /// # Errors
-/// [`ChainError`] when neither the head nor the records can be read.
+/// [`ChainError`] if the head, the intents or the records cannot be read.
 pub fn read_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
-    // The intents first: one that is gone by then has been counted in the head.
+    // The intents come first: an intent that is removed meanwhile has been counted in the head.
     let intents = journal::list_open_intents(root)?;
     let head = match read_written_head(root)? {
         Some(head) => head,
@@ -81,7 +80,7 @@ pub fn read_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
     Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, ChainHead::advance_to))
 }
 
-/// The head as it was last written; `None` when it was lost or there was no record yet.
+/// The head as it was last written; `None` if it was lost or there is no record yet.
 fn read_written_head(root: &VaultRoot) -> Result<Option<ChainHead>, ChainError> {
     let Some(own) = root.find_own_folder(None)? else {
         return Ok(None);
@@ -93,12 +92,12 @@ fn read_written_head(root: &VaultRoot) -> Result<Option<ChainHead>, ChainError> 
     }
 }
 
-/// Whether the head is known apart from the records.
+/// Whether the file of the head exists.
 pub(crate) fn has_written_head(root: &VaultRoot) -> Result<bool, ChainError> {
     Ok(read_written_head(root)?.is_some())
 }
 
-/// Writes the head. Not synced: the intents stand for it until [`sync_head`].
+/// Writes the head. It is not synced: the intents replace it until [`sync_head`].
 pub(crate) fn write_head(root: &VaultRoot, head: &ChainHead) -> io::Result<()> {
     let bytes = serde_json::to_vec(head).map_err(io::Error::other)?;
     durable::replace_private_file(&root.make_own_folder(None)?, HEAD, &bytes)?;
@@ -106,7 +105,7 @@ pub(crate) fn write_head(root: &VaultRoot, head: &ChainHead) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the head durable, so that the intents behind it are needed no more.
+/// Makes the head durable, so that the intents behind it are no longer needed.
 pub(crate) fn sync_head(root: &VaultRoot) -> io::Result<()> {
     durable::sync_folder(&root.make_own_folder(None)?)
 }
@@ -119,13 +118,13 @@ pub(crate) fn read_audit_record(root: &VaultRoot, path: &RecordPath) -> Result<(
     Ok((record, snapshot.hash))
 }
 
-/// Writes a record beside the journal, so that filing it is a mere rename.
+/// Writes a record into the staging folder, so that filing it is only a rename.
 pub(crate) fn stage_record(root: &VaultRoot, name: &str, text: &str) -> io::Result<()> {
     root.make_folder(RecordKind::Event.folder())?;
     durable::create_file(&swap::open_staged_folder(root)?, name, text.as_bytes())
 }
 
-/// Files a staged record under its name, durable, if nobody else has taken that.
+/// Files a staged record under its name and makes it durable. Fails if the name is taken.
 pub(crate) fn publish_staged_record(root: &VaultRoot, key: &AttemptKey, filing: &RecordFiling) -> io::Result<()> {
     let events = root.make_folder(RecordKind::Event.folder())?;
     let from = swap::open_staged_folder(root)?;
@@ -135,7 +134,7 @@ pub(crate) fn publish_staged_record(root: &VaultRoot, key: &AttemptKey, filing: 
     Ok(())
 }
 
-/// The head as the records alone tell it: the one with the highest number.
+/// Rebuilds the head from the records alone: the record with the highest number.
 fn rebuild_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
     let mut last = ChainHead::genesis();
     for (_, path) in list_record_files(root)? {
@@ -149,7 +148,7 @@ fn rebuild_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
     Ok(last)
 }
 
-/// Every file of `event/` that is named like a record, with its path where that can be one.
+/// Every file of `event/` that is named like an audit record, with its path if the name is valid.
 fn list_record_files(root: &VaultRoot) -> Result<Vec<(String, Option<RecordPath>)>, VaultRootError> {
     let entries = root.list_files(RecordKind::Event)?;
     let ours = entries.into_iter().map(|e| e.name).filter(|name| is_audit_file_name(name));

@@ -1,9 +1,9 @@
-//! New files of ours, and the end of those that have served: stream events, signals and instincts.
+//! Creates stream events, signals and instincts, and removes old extracted events.
 //!
-//! They are no human's words about a matter, so nothing is swapped or filed in the chain: a file
-//! appears under its name whole and durable, or not at all, and never over another. Asked twice, it is
-//! there once. What stands in them changes later by the keeper's other ways alone; extracted events
-//! are dropped when they are old ([`VaultWriter::purge`]).
+//! People do not write these files, so nothing is swapped and no audit record is filed. A file appears under its name
+//! complete and durable, or not at all. It must never replace another file. Creating it twice creates it once. Its
+//! fields change later only by the vault writer's other functions. [`VaultWriter::remove_extracted_events`] removes
+//! extracted events that are old.
 
 use crate::action::swap;
 use crate::action::writer::{ApplyError, VaultWriter};
@@ -19,76 +19,77 @@ use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
 
-/// The staged file's name on its way out; what a crash leaves of it, or of those coming in, is swept.
+/// The staged name of a file that is being removed. Recovery removes what a crash leaves in the staging folder.
 const OUTGOING: &str = "outgoing.md";
 
-/// Why a file was not written or dropped. Asking again is safe.
+/// Why a file was not created or removed. Calling again is safe.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    #[error("{path}: there already with other words: move that file away if it is not wanted")]
+    #[error("{path}: already exists with other content: move that file away if you do not need it")]
     Taken { path: RecordPath },
-    #[error("{path}: only stream events, signals and instincts are written whole")]
+    #[error("{path}: only stream events, signals and instincts can be created")]
     Kind { path: RecordPath },
     #[error(transparent)]
     Disk(#[from] ApplyError),
 }
 
-/// The folders that were written into, to be made durable once.
+/// The folders that were written into. Each is synced once at the end.
 #[derive(Default)]
 struct WrittenFolders(BTreeMap<String, Dir>);
 
 impl VaultWriter {
-    /// Writes a new file, durable; `false` where it was there with these very bytes.
+    /// Writes a new, durable file; `false` if it already existed with the same bytes.
     ///
     /// # Errors
-    /// [`CreateError::Taken`] where it is there with others; [`CreateError::Disk`] names the mend.
+    /// [`CreateError::Taken`] if it exists with other bytes; [`CreateError::Disk`] names the fix.
     pub fn create_file(&self, path: &RecordPath, bytes: &[u8]) -> Result<bool, CreateError> {
         let written = self.create_files(&[(path.clone(), bytes.to_vec())])?;
         Ok(written.first().copied().unwrap_or(false))
     }
 
-    /// Writes new files, durable; says for each whether it was written.
+    /// Writes new, durable files; returns for each whether it was written.
     ///
-    /// All are written before the first is synced, so that the disk does most of the work once for all of
-    /// them. Hand over some hundred at a time: each is held open until it is in place.
+    /// All are written before the first is synced, so that the disk does most of the work once for all of them.
+    /// Pass a few hundred at a time: each file is held open until it is in place.
     ///
     /// # Errors
-    /// As [`VaultWriter::create`], at the first file that fails; some of the others may be there.
+    /// As [`VaultWriter::create_file`], for the first file that fails. Some of the others may have been created.
     pub fn create_files(&self, files: &[(RecordPath, Vec<u8>)]) -> Result<Vec<bool>, CreateError> {
-        let _turn = self.lock_state()?;
+        let _state = self.lock_state()?;
         let mut folders = WrittenFolders::default();
         let staged = swap::open_staged_folder(self.root()).map_err(ApplyError::wrap_io(OWN_FOLDER))?;
         let mut open = Vec::with_capacity(files.len());
         for (number, (path, bytes)) in files.iter().enumerate() {
-            open.push(stage_file(self.root(), &mut folders, &staged, (number, path, bytes))?);
+            open.push(stage_file(self.root(), &mut folders, &staged, &NewFile { number, path, bytes })?);
         }
         for (file, (path, _)) in open.iter().zip(files) {
             file.as_ref().map_or(Ok(()), File::sync_all).map_err(ApplyError::wrap_io(path))?;
         }
         let mut written = Vec::with_capacity(files.len());
         for (number, (file, (path, bytes))) in open.iter().zip(files).enumerate() {
-            written.push(file.is_some() && publish_file(self.root(), &mut folders, &staged, (number, path, bytes))?);
+            let new = NewFile { number, path, bytes };
+            written.push(file.is_some() && publish_file(self.root(), &mut folders, &staged, &new)?);
         }
-        // Also those of files that were there: a crash may have come before their sync.
+        // Folders of files that already existed are synced too: a crash may have come before their sync.
         folders.sync_all()?;
         Ok(written)
     }
 
-    /// Drops extracted events that came before an instant; how many files are gone by it.
+    /// Removes extracted events that were received before an instant; returns the number of removed files.
     ///
-    /// Events that wait or were parked stay, whatever their age, and so does every other file.
+    /// New and parked events stay, whatever their age. So does every other file.
     ///
     /// # Errors
-    /// [`CreateError::Disk`] naming the file and the mend; those before it are gone.
+    /// [`CreateError::Disk`], which names the file and the fix; the files before it are removed.
     pub fn remove_extracted_events(&self, events: &[RecordPath], before: DateTime<Utc>) -> Result<u64, CreateError> {
-        let _turn = self.lock_state()?;
+        let _state = self.lock_state()?;
         let mut folders = WrittenFolders::default();
-        let mut gone = 0;
+        let mut removed = 0;
         for path in events {
-            gone += u64::from(drop_event(self.root(), &mut folders, path, before)?);
+            removed += u64::from(drop_event(self.root(), &mut folders, path, before)?);
         }
         folders.sync_all()?;
-        Ok(gone)
+        Ok(removed)
     }
 }
 
@@ -109,17 +110,21 @@ impl WrittenFolders {
     }
 }
 
-/// One of a batch: its number, where it goes, what it says.
-type NewFile<'a> = (usize, &'a RecordPath, &'a [u8]);
+/// One file of a batch. The number names its staged file.
+struct NewFile<'a> {
+    number: usize,
+    path: &'a RecordPath,
+    bytes: &'a [u8],
+}
 
-/// Writes a file beside the vault's own; `None` where it is in place already.
+/// Writes a file into the staging folder; `None` if it already exists in its place.
 fn stage_file(
     root: &VaultRoot,
     folders: &mut WrittenFolders,
     staged: &Dir,
-    one: NewFile<'_>,
+    new: &NewFile<'_>,
 ) -> Result<Option<File>, CreateError> {
-    let (number, path, bytes) = one;
+    let NewFile { number, path, bytes } = *new;
     match path.kind() {
         RecordKind::Stream | RecordKind::Signal | RecordKind::Instinct => {}
         RecordKind::Matter | RecordKind::Task | RecordKind::Event => {
@@ -136,14 +141,14 @@ fn stage_file(
     Ok(Some(durable::create_file_unsynced(staged, &name, bytes).map_err(failed())?))
 }
 
-/// Lets a staged file appear under its name; `false` where that is there by now with the same words.
+/// Moves a staged file to its name; `false` if a file with the same bytes exists there by now.
 fn publish_file(
     root: &VaultRoot,
     folders: &mut WrittenFolders,
     staged: &Dir,
-    one: NewFile<'_>,
+    new: &NewFile<'_>,
 ) -> Result<bool, CreateError> {
-    let (number, path, bytes) = one;
+    let NewFile { number, path, bytes } = *new;
     let failed = || ApplyError::wrap_io(path);
     let dir = folders.open_parent(root, path).map_err(failed())?;
     match renameat_with(staged, incoming_name(number), dir, file_name(path), RenameFlags::NOREPLACE) {
@@ -160,7 +165,7 @@ fn incoming_name(number: usize) -> String {
     format!("incoming-{number}.md")
 }
 
-/// A file that is there is done when it holds what was to be written.
+/// Checks that an existing file holds the bytes that were to be written.
 fn check_same_content(root: &VaultRoot, path: &RecordPath, bytes: &[u8]) -> Result<(), CreateError> {
     let is_same = root.read_file(path).is_ok_and(|there| there.bytes == bytes);
     if is_same { Ok(()) } else { Err(CreateError::Taken { path: path.clone() }) }
@@ -175,7 +180,7 @@ fn drop_event(
     let there = match root.read_file(path) {
         Ok(there) => there,
         Err(VaultRootError::Io { path, source }) => return Err(ApplyError::wrap_io(path)(source).into()),
-        // Gone already, or none of ours.
+        // It is removed already, or it is not a file of ours.
         Err(_) => return Ok(false),
     };
     if path.kind() != RecordKind::Stream || !is_served_event(&there.bytes, before) {
@@ -188,7 +193,7 @@ fn drop_event(
     renameat_with(dir, file_name(path), &staged, OUTGOING, RenameFlags::NOREPLACE).map_err(|e| failed()(e.into()))?;
     let moved = staged.read(OUTGOING).map_err(failed())?;
     if moved != there.bytes {
-        // A human wrote into it this very moment.
+        // A person wrote into it at this moment.
         renameat_with(&staged, OUTGOING, dir, file_name(path), RenameFlags::NOREPLACE)
             .map_err(|e| failed()(e.into()))?;
         return Ok(false);
@@ -197,13 +202,13 @@ fn drop_event(
     Ok(true)
 }
 
-/// Whether these are the words of an event that was extracted and came before an instant.
+/// Whether the content is an extracted event that was received before an instant.
 fn is_served_event(bytes: &[u8], before: DateTime<Utc>) -> bool {
     let event = frontmatter::read_document(bytes).ok().and_then(|d| StreamEvent::read(d.fields(), d.body()).ok());
     event.is_some_and(|e| e.status == EventStatus::Extracted && e.received_at < before)
 }
 
-/// The file's name in its own folder.
+/// The file's name in its folder. Unlike `RecordPath::file_name`, it leaves out the source of a stream event.
 fn file_name(path: &RecordPath) -> &str {
     path.as_str().rsplit('/').next().unwrap_or_default()
 }

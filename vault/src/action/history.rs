@@ -1,8 +1,8 @@
-//! The changes that were made to one record, from the audit records themselves.
+//! The changes that were made to one record, read from the audit records.
 //!
-//! The names in `event/` tell which records may be about it, so one listing is read and no other record is
-//! opened. What was taken back is told by the name that an undo's record has. One that cannot be read bars the
-//! way of older ones only: when it was decided stands in its name.
+//! The names in `event/` show which audit records may be about the record. So one listing is read, and no other file
+//! is opened. The name of an undo's record shows which change was reverted. An audit record that cannot be read blocks
+//! only the undo of older changes: its name holds the moment of its decision.
 
 use crate::action::chain::{self, ChainError};
 use crate::files::root::{VaultRoot, VaultRootError};
@@ -10,20 +10,22 @@ use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::undo::{MOMENT_CHARS, PastChange, is_change_record};
 use steward_domain::record::path::{RecordKind, RecordPath};
 
-/// Every change of the record that this one changed, in no order; by these names of `event/`, or those of now.
+/// Every change of the record that this action changed, in no order.
+///
+/// `names` are the names in `event/`; if they are `None`, the folder is listed.
 pub(crate) fn read_target_changes(
     root: &VaultRoot,
     record: &AuditRecord,
     names: Option<&[String]>,
 ) -> Result<Vec<PastChange>, ChainError> {
     let target = &record.draft.target;
-    let of_now = match names {
+    let listed = match names {
         Some(_) => Vec::new(),
         None => root.list_names(RecordKind::Event)?,
     };
-    let ours = names.unwrap_or(&of_now).iter().filter(|name| is_change_record(name, target));
+    let change_records = names.unwrap_or(&listed).iter().filter(|name| is_change_record(name, target));
     let mut past = Vec::new();
-    for path in ours.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
+    for path in change_records.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
         let found = match read_record_if_present(root, &path) {
             Err(ChainError::Record { .. }) if is_decided_before(&path, record) => None,
             found => found?,
@@ -42,7 +44,9 @@ pub(crate) fn read_target_changes(
     Ok(past)
 }
 
-/// Told by names alone; a confirmation is named after what it answers, and may be newer than that.
+/// Whether an action was decided before this one, by the names alone.
+///
+/// A confirmation is named after the action that it confirms, so it may be newer than its name says.
 fn is_decided_before(path: &RecordPath, record: &AuditRecord) -> bool {
     let Ok(own) = record.draft.record_path() else { return false };
     let decided = format!("{}-", ActionKind::Action.as_str());
@@ -51,7 +55,7 @@ fn is_decided_before(path: &RecordPath, record: &AuditRecord) -> bool {
     matches!((moment(path), moment(&own)), (Some(a), Some(b)) if a < b)
 }
 
-/// A record; `None` when it is not there.
+/// Reads an audit record; `None` if it does not exist.
 fn read_record_if_present(root: &VaultRoot, path: &RecordPath) -> Result<Option<AuditRecord>, ChainError> {
     match chain::read_audit_record(root, path) {
         Ok((record, _)) => Ok(Some(record)),

@@ -1,10 +1,9 @@
-//! What is under way: one small file per change, written before anything moves.
+//! The journal: one small intent file per change, written before any file moves.
 //!
-//! An intent names the action's record and, for a change of a file, the content before and after; one
-//! that stamps a file with the time of its last look has no record.
-//! Together with the staged files it says after a crash what happened and what did not; the state
-//! database is not needed for that and may be gone. An intent is removed when its change has
-//! settled. At most one is neither done nor taken back, and it is the newest.
+//! An intent names the action's audit record and, if a file changes, the hashes of its content before and after. The
+//! intent of a timestamp write-back has no record. After a crash the intents and the staged files show what happened.
+//! The state database is not needed for that and may be lost. An intent is removed when its change has settled. At most
+//! one intent is neither done nor reverted, and it is the newest.
 
 use crate::action::swap::FileSwap;
 use crate::files::durable;
@@ -18,28 +17,28 @@ use steward_domain::record::path::RecordPath;
 const FOLDER: &str = "journal";
 const ENDING: &str = ".json";
 
-/// Names one attempt at an action; attempts sort in the order in which they were made.
+/// The key of one attempt at an action. Keys sort in the order of the attempts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct AttemptKey(String);
 
 impl AttemptKey {
-    /// A new attempt never takes an old one's name: what was staged then may still be a human's.
+    /// A new attempt never reuses an old key: the file that was staged then may hold a person's edit.
     pub(crate) fn new(number: u64, id: &ActionId) -> Self {
         Self(format!("{number:012}-{id}"))
     }
 
-    /// As [`AttemptKey::new`], for what has no action.
+    /// The key of a change without an action, such as a timestamp write-back.
     pub(crate) fn new_unrecorded(number: u64) -> Self {
         Self(format!("{number:012}-stamp"))
     }
 
-    /// The staged content of the target.
+    /// The name of the target's staged content.
     pub(crate) fn content_name(&self) -> &str {
         &self.0
     }
 
-    /// The staged audit record.
+    /// The name of the staged audit record.
     pub(crate) fn record_name(&self) -> String {
         format!("{}.record", self.0)
     }
@@ -57,16 +56,16 @@ pub(crate) struct ChangeIntent {
     pub(crate) work: IntentKind,
 }
 
-/// What an intent is for.
+/// The kind of change that an intent stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum IntentKind {
-    /// A record is filed; without a change nothing else is done.
+    /// An audit record is filed; without a `change` no file changes.
     Action { filing: RecordFiling, change: Option<ContentChange> },
-    /// A file changes and nothing is filed: bookkeeping, no decision.
+    /// A file changes and no audit record is filed: this is bookkeeping and not a decision.
     Stamp(ContentChange),
 }
 
-/// The record to be filed, its place in the chain and the hash of its file.
+/// The audit record to be filed, its number in the chain and the hash of its file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordFiling {
     pub(crate) record: RecordPath,
@@ -74,7 +73,7 @@ pub(crate) struct RecordFiling {
     pub(crate) sha256: ContentHash,
 }
 
-/// An intent as it lies on the disk, in the form in which the first of them were written.
+/// The form of an intent on the disk, which has not changed since the first version.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -88,9 +87,9 @@ struct Stored {
     change: Option<ContentChange>,
 }
 
-/// A part of an intent is missing, so what was under way cannot be told.
+/// A part of an intent is missing, so the change that it stands for is unknown.
 #[derive(Debug, thiserror::Error)]
-#[error("names half a record")]
+#[error("some of the fields of its audit record are missing")]
 struct IncompleteIntentError;
 
 impl TryFrom<Stored> for ChangeIntent {
@@ -126,12 +125,12 @@ pub(crate) struct ContentChange {
     pub(crate) target: RecordPath,
     pub(crate) before: ContentHash,
     pub(crate) after: ContentHash,
-    /// Words that the change itself takes out; who misses them misses nothing of a human's.
+    /// Words that the change itself removes. If only these are missing later, no person's edit is lost.
     pub(crate) replaced: Vec<String>,
 }
 
 impl ChangeIntent {
-    /// The record that belongs to it.
+    /// The audit record that belongs to the intent.
     pub(crate) fn filing(&self) -> Option<&RecordFiling> {
         match &self.work {
             IntentKind::Action { filing, .. } => Some(filing),
@@ -153,7 +152,7 @@ impl ChangeIntent {
         })
     }
 
-    /// What an error is about: the file that changes, or else the record.
+    /// The path that an error names: the file that changes, or else the audit record.
     pub(crate) fn subject(&self) -> &RecordPath {
         match &self.work {
             IntentKind::Action { filing, change: None } => &filing.record,
@@ -161,7 +160,7 @@ impl ChangeIntent {
         }
     }
 
-    /// Where it lies, for messages.
+    /// The path of the intent's file, for messages.
     pub(crate) fn display_path(&self) -> String {
         format!("{OWN_FOLDER}/{FOLDER}/{}", self.file_name())
     }
@@ -175,7 +174,7 @@ fn open_folder(root: &VaultRoot) -> io::Result<Dir> {
     root.make_own_folder(Some(FOLDER))
 }
 
-/// Writes an intent, durable.
+/// Writes an intent and makes it durable.
 pub(crate) fn write_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<()> {
     let bytes = serde_json::to_vec(intent).map_err(io::Error::other)?;
     let folder = open_folder(root)?;
@@ -183,12 +182,12 @@ pub(crate) fn write_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Resul
     durable::sync_folder(&folder)
 }
 
-/// Forgets an intent. Not synced: one that comes back after a power cut has settled all the same.
+/// Removes an intent. The folder is not synced: an intent that comes back after a power cut has settled nevertheless.
 pub(crate) fn remove_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<()> {
     durable::remove_file(&open_folder(root)?, &intent.file_name())
 }
 
-/// Every intent that has not settled, the oldest first.
+/// Every intent that has not settled, oldest first.
 pub(crate) fn list_open_intents(root: &VaultRoot) -> io::Result<Vec<ChangeIntent>> {
     let Some(folder) = root.find_own_folder(Some(FOLDER))? else {
         return Ok(Vec::new());
@@ -197,11 +196,11 @@ pub(crate) fn list_open_intents(root: &VaultRoot) -> io::Result<Vec<ChangeIntent
     for name in list_file_names(&folder)?.iter().filter(|name| name.ends_with(ENDING)) {
         match read_intent(&folder, name) {
             Ok(intent) => intents.push(intent),
-            // A reader beside the writer: it has settled meanwhile.
+            // This process only reads, and the vault writer has settled the change meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => {
-                let mend = format!("{OWN_FOLDER}/{FOLDER}/{name}: {e}: move it away and run `steward audit verify`");
-                return Err(io::Error::new(e.kind(), mend));
+                let message = format!("{OWN_FOLDER}/{FOLDER}/{name}: {e}: move it away and run `steward audit verify`");
+                return Err(io::Error::new(e.kind(), message));
             }
         }
     }
@@ -214,7 +213,7 @@ pub(crate) fn next_attempt_number(intents: &[ChangeIntent]) -> u64 {
     intents.iter().map(|i| i.key.attempt_number() + 1).max().unwrap_or(1)
 }
 
-/// Removes what a crash left of an intent that was never finished writing.
+/// Removes temporary files of intents that a crash interrupted.
 pub(crate) fn remove_unfinished_files(root: &VaultRoot) -> io::Result<()> {
     let folder = open_folder(root)?;
     list_file_names(&folder)?

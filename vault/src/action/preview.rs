@@ -1,9 +1,9 @@
-//! What an undo would do now, told before it is done.
+//! Previews an undo: what it would do now.
 //!
-//! Read only and without the lock, for any process that can read the vault. It plans by the very code of the undo
-//! itself ([`crate::action::resolve`], `Plan::prepare`) and stops before anything is staged, so that what is shown and what
-//! happens cannot differ but by what people write in between. Values are those of the vault, as they stand there;
-//! all of them are untrusted text.
+//! It only reads and takes no lock, so any process that can read the vault may use it. It plans with the code of the
+//! undo itself ([`crate::action::resolve`], `Plan::prepare`) and stops before anything is staged. So the undo can
+//! differ from its preview only by what people write in between. The values are those of the vault; all of them are
+//! untrusted text.
 
 use crate::action::apply::read_and_prepare;
 use crate::action::chain;
@@ -24,7 +24,7 @@ use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::tracker::{self, PlaneAction};
 
-/// What may follow a record, in the order in which it is told.
+/// The kinds of records that may follow an action, in the order in which they are shown.
 const FOLLOWERS: [ActionKind; 8] = [
     ActionKind::Reversed,
     ActionKind::Confirmed,
@@ -43,18 +43,18 @@ pub struct UndoPreview {
     /// Its audit record.
     pub record: RecordPath,
     pub target: RecordPath,
-    /// The fields that the action changed; none where it changed nothing. All else in the file stays as it is, byte
-    /// for byte.
+    /// The fields that the action changed; empty if it changed nothing. The rest of the file stays as it is, byte for
+    /// byte.
     pub fields: Vec<FieldPreview>,
-    /// Newer changes of the same that are to be undone first, in that order.
+    /// Newer changes of the same fields, which must be undone first, in this order.
     pub newer: Vec<ActionId>,
-    /// The records that answer the action or tell what came of it.
+    /// The records that resolve the action or report its outcome.
     pub followers: Vec<FollowingRecord>,
-    /// What the undo would owe to the tracker; `None` where nothing was told there, or where it would be refused.
+    /// What the undo would owe to the tracker; `None` if it owes nothing or would be refused.
     pub tracker: Option<PlaneAction>,
-    /// Until when it can be undone; `None` where there is nothing to undo.
+    /// The end of the undo window; `None` if there is nothing to undo.
     pub until: Option<DateTime<Utc>>,
-    /// Why it would be refused now; nothing would be changed then.
+    /// Why the undo would be refused now. A refused undo changes nothing.
     pub refusal: Option<PreviewRefusal>,
 }
 
@@ -62,45 +62,45 @@ pub struct UndoPreview {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldPreview {
     pub field: String,
-    /// Before the action; `None` where it was absent.
+    /// The value before the action; `None` if the field was absent.
     pub before: Option<Value>,
-    /// As the action left it; `None` where that was absent.
+    /// The value that the action wrote; `None` if it removed the field.
     pub made: Option<Value>,
-    /// As it is now; `None` where it is absent, or the file cannot be read.
+    /// The value now; `None` if the field is absent or the file cannot be read.
     pub now: Option<Value>,
-    /// As it would be after the undo.
+    /// The value after the undo.
     pub then: Option<Value>,
     pub fate: FieldUndoOutcome,
 }
 
-/// What would become of a field.
+/// What the undo would do to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldUndoOutcome {
-    /// It is put back; of a set what others brought in or took out since stays so.
+    /// It is restored. In a set, members that others added or removed since stay so.
     Restored,
-    /// It says already what it would be put back to.
+    /// It has its old value already.
     AsBefore,
-    /// A human edited it since: what they wrote is kept, and the undo is refused for it.
+    /// A person edited it since. Their value is kept, and the undo is refused because of it.
     EditedSince,
     /// It stays, because the undo is refused for another reason.
     Untouched,
 }
 
-/// A record that answers an action or tells what came of it.
+/// A record that resolves an action or reports its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FollowingRecord {
     pub kind: ActionKind,
     pub id: ActionId,
     pub record: RecordPath,
     pub at: DateTime<Utc>,
-    /// Who said so, as they named themselves. Untrusted.
+    /// The person who did it, by the name that they gave. Untrusted.
     pub by: String,
-    /// The follower changed something itself that can be undone: a confirmation.
+    /// Whether the follower made a change that can be undone, as a confirmation does.
     pub undoable: bool,
 }
 
-/// A refusal with its HTTP status and its words.
+/// A refusal with its HTTP status and its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreviewRefusal {
     pub status: u16,
@@ -114,26 +114,26 @@ impl From<ResolutionRefusal> for PreviewRefusal {
     }
 }
 
-/// Says what an undo of the action that this record tells of would do now.
+/// Previews an undo of the action of this audit record.
 ///
 /// # Errors
-/// [`ResolutionError::Refused`] where there is no such record or it cannot be read, so that nothing can be shown;
-/// [`ResolutionError::Apply`] when the vault cannot be read. Every other refusal is part of the preview.
+/// [`ResolutionError::Refused`] if the record does not exist or cannot be read, so that nothing can be shown.
+/// [`ResolutionError::Apply`] if the vault cannot be read. Every other refusal is part of the preview.
 pub fn preview_undo(root: &VaultRoot, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, ResolutionError> {
-    preview_undo_among(root, (record, &list_event_names(root)?), now)
+    preview_undo_among(root, record, &list_event_names(root)?, now)
 }
 
-/// The same of several, in their order; what else lies in `event/` is listed once for all of them.
+/// Previews undos of several actions, in their order. `event/` is listed once for all of them.
 ///
 /// # Errors
-/// [`ResolutionError::Apply`] when that cannot be listed.
+/// [`ResolutionError::Apply`] if `event/` cannot be listed.
 pub fn preview_undos(
     root: &VaultRoot,
     records: &[RecordPath],
     now: DateTime<Utc>,
 ) -> Result<Vec<Result<UndoPreview, ResolutionError>>, ResolutionError> {
     let names = list_event_names(root)?;
-    Ok(records.iter().map(|record| preview_undo_among(root, (record, &names), now)).collect())
+    Ok(records.iter().map(|record| preview_undo_among(root, record, &names, now)).collect())
 }
 
 fn list_event_names(root: &VaultRoot) -> Result<Vec<String>, ResolutionError> {
@@ -142,10 +142,11 @@ fn list_event_names(root: &VaultRoot) -> Result<Vec<String>, ResolutionError> {
 
 fn preview_undo_among(
     root: &VaultRoot,
-    (record, names): (&RecordPath, &[String]),
+    record: &RecordPath,
+    names: &[String],
     now: DateTime<Utc>,
 ) -> Result<UndoPreview, ResolutionError> {
-    let asked = IncomingResolution {
+    let request = IncomingResolution {
         kind: ResolutionKind::Undo,
         record,
         by: "",
@@ -157,39 +158,39 @@ fn preview_undo_among(
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },
         now,
     };
-    let answered = retry_while_changing(|| read_action_record(root, record))?;
+    let action = retry_while_changing(|| read_action_record(root, record))?;
     let attempt = || {
-        match prepare_resolution(root, &asked, (&answered, OtherRecords::Names(names)))? {
+        match prepare_resolution(root, &request, &action, OtherRecords::Names(names))? {
             PlannedResolution::Now(plan) => Ok(Some(read_and_prepare(root, &plan)?)),
-            // Of no run there is an answer.
+            // Not reached: the request has no run id, so it cannot have an earlier resolution.
             PlannedResolution::Before(_) => Ok(None),
         }
     };
     let outcome = match retry_while_changing(attempt) {
-        Ok(ready) => Ok(ready),
+        Ok(prepared) => Ok(prepared),
         Err(ResolutionError::Refused(refusal)) => Err(refusal),
         Err(e @ ResolutionError::Apply(_)) => return Err(e),
     };
     let newer = match &outcome {
         Err(ResolutionRefusal::NotTheNewest { .. }) => {
-            undo::find_newer_changes(&answered, &read_change_history(root, &answered, Some(names))?)
+            undo::find_newer_changes(&action, &read_change_history(root, &action, Some(names))?)
         }
         Ok(_) | Err(_) => Vec::new(),
     };
     Ok(UndoPreview {
-        action: answered.draft.id.clone(),
+        action: action.draft.id.clone(),
         record: record.clone(),
-        target: answered.draft.target.clone(),
-        fields: preview_fields(root, &answered, &outcome)?,
+        target: action.draft.target.clone(),
+        fields: preview_fields(root, &action, &outcome)?,
         newer,
-        followers: list_followers(root, &answered)?,
-        tracker: outcome.as_ref().ok().and_then(|_| tracker::derive_owed_revert(&answered)),
-        until: answered.undo_recipe.as_ref().map(|_| answered.undo_deadline()),
+        followers: list_followers(root, &action)?,
+        tracker: outcome.as_ref().ok().and_then(|_| tracker::derive_owed_revert(&action)),
+        until: action.undo_recipe.as_ref().map(|_| action.undo_deadline()),
         refusal: outcome.err().map(PreviewRefusal::from),
     })
 }
 
-/// The fields of the recipe, as they are and as they would be.
+/// The fields of the undo recipe, with their values now and after the undo.
 fn preview_fields(
     root: &VaultRoot,
     record: &AuditRecord,
@@ -200,9 +201,9 @@ fn preview_fields(
         Ok(Some((current, prepared))) => (Some(current.clone()), prepared.patch.as_slice()),
         Ok(None) | Err(_) => (read_target(root, &record.draft.target)?, [].as_slice()),
     };
-    let is = current.and_then(|current| frontmatter::read_document(&current.bytes).ok());
-    let value = |field: &str| is.as_ref()?.fields().get(field).filter(|v| !v.is_null()).cloned();
-    let one = |made: &FieldPatch| {
+    let document = current.and_then(|current| frontmatter::read_document(&current.bytes).ok());
+    let value = |field: &str| document.as_ref()?.fields().get(field).filter(|v| !v.is_null()).cloned();
+    let preview = |made: &FieldPatch| {
         let now = value(&made.field);
         let (then, fate) = match outcome {
             Ok(_) => match patch.iter().find(|p| p.field == made.field) {
@@ -217,10 +218,10 @@ fn preview_fields(
         let (field, before, made) = (made.field.clone(), made.prior.clone(), made.value.clone());
         FieldPreview { field, before, made, now, then, fate }
     };
-    Ok(recipe.vault_patch.iter().map(one).collect())
+    Ok(recipe.vault_patch.iter().map(preview).collect())
 }
 
-/// `None` where there is no file that could be a record.
+/// Reads the target; `None` if there is no file that could be a record.
 fn read_target(root: &VaultRoot, target: &RecordPath) -> Result<Option<RecordSnapshot>, ResolutionError> {
     match root.read_file(target) {
         Ok(current) => Ok(Some(current)),
@@ -230,7 +231,7 @@ fn read_target(root: &VaultRoot, target: &RecordPath) -> Result<Option<RecordSna
     }
 }
 
-/// What has followed by now; one that cannot be read is none.
+/// The records that follow the action. Records that cannot be read are left out.
 fn list_followers(root: &VaultRoot, record: &AuditRecord) -> Result<Vec<FollowingRecord>, ResolutionError> {
     let mut found = Vec::new();
     for kind in FOLLOWERS {

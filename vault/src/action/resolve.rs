@@ -1,8 +1,8 @@
-//! A human's answer to an action: find the record, check that nobody answered, plan, apply.
+//! A person's resolution of an action: find the record, check for an earlier resolution, plan, apply.
 //!
-//! Two clicks have one winner because the look for an earlier answer and the answer itself are one
-//! turn of the keeper. The same click tried again after a crash is recognised by its workflow run
-//! and gets the same answer as before.
+//! Of two clicks only one wins: the vault writer's lock is held from the check for an earlier resolution until the
+//! resolution is written. A click that is retried after a crash is recognised by its workflow run and gets the same
+//! receipt as before.
 
 use crate::action::chain::{self, ChainError};
 use crate::action::history;
@@ -22,31 +22,31 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::time;
 use steward_domain::tracker;
 
-/// How often a record that humans keep changing is read again before giving up.
+/// How often a record that people keep changing is read before giving up.
 const TRIES: usize = 20;
 /// Pause before reading it again: 5 ms, longer than an editor takes to truncate and write a file.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// An answer as it arrives.
+/// A resolution as it arrives.
 #[derive(Clone, Debug)]
 pub struct IncomingResolution<'a> {
     pub kind: ResolutionKind,
-    /// The audit record of the action that is answered.
+    /// The audit record of the action to resolve.
     pub record: &'a RecordPath,
     pub by: &'a str,
     pub reason: Option<&'a str>,
-    /// For a confirmation, what is to happen instead of what was proposed.
+    /// For a confirmation: the change to make instead of the proposed one.
     pub edited: Option<&'a Mutation>,
-    /// Where it is one of several that are given with one click.
+    /// The batch, if this is one of several resolutions of one click.
     pub together: Option<&'a ActionId>,
     pub policy: &'a DecisionPolicy,
-    /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
+    /// The lowest ceiling that is set now for the matter and for the cited sources.
     pub ceiling: Ceiling,
     pub workflow: WorkflowRef,
     pub now: DateTime<Utc>,
 }
 
-/// Why an answer was not taken.
+/// Why a resolution was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolutionError {
     #[error(transparent)]
@@ -56,90 +56,93 @@ pub enum ResolutionError {
 }
 
 impl VaultWriter {
-    /// Takes a human's answer to a recorded action.
+    /// Applies a person's resolution of a recorded action.
     ///
     /// # Errors
-    /// [`ResolutionError::Refused`] by the rules of `docs/api.md`; [`ResolutionError::Apply`] when the vault
-    /// cannot be read or written.
-    pub fn resolve_action(&self, asked: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
-        retry_while_changing(|| self.resolve_action_once(asked))
+    /// [`ResolutionError::Refused`] by the rules of `docs/api.md`; [`ResolutionError::Apply`] if the vault cannot be
+    /// read or written.
+    pub fn resolve_action(&self, request: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
+        retry_while_changing(|| self.resolve_action_once(request))
     }
 
-    fn resolve_action_once(&self, asked: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
-        let mut turn = self.lock_state()?;
-        let record = read_action_record(self.root(), asked.record)?;
-        match prepare_resolution(self.root(), asked, (&record, OtherRecords::Newest(turn.head.seq)))? {
+    fn resolve_action_once(&self, request: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
+        let mut state = self.lock_state()?;
+        let record = read_action_record(self.root(), request.record)?;
+        match prepare_resolution(self.root(), request, &record, OtherRecords::Newest(state.head.seq))? {
             PlannedResolution::Before(receipt) => Ok(receipt),
             PlannedResolution::Now(plan) => {
-                if let Some(says) = record.edited_expiry().filter(|_| asked.kind == ResolutionKind::Undo) {
-                    let note = chain::describe_edited_expiry(asked.record, says, record.undo_deadline());
-                    tracing::warn!(record = %asked.record, "{note}");
+                let is_undo = request.kind == ResolutionKind::Undo;
+                if let Some(edited) = record.edited_expiry().filter(|_| is_undo) {
+                    let fault = chain::describe_edited_expiry(request.record, edited, record.undo_deadline());
+                    tracing::warn!(record = %request.record, "{fault}");
                 }
-                let owes = if asked.kind == ResolutionKind::Undo { tracker::derive_owed_revert(&record) } else { None };
-                Ok(self.write_plan_once(&mut turn, &plan, owes)?)
+                let owed = if is_undo { tracker::derive_owed_revert(&record) } else { None };
+                Ok(self.write_plan_once(&mut state, &plan, owed)?)
             }
         }
     }
 }
 
-/// What an answer comes to on the vault as it is now.
+/// The result of planning a resolution on the vault as it is now.
 pub(crate) enum PlannedResolution {
-    /// This very run has answered before.
+    /// The same run has resolved the action before.
     Before(ActionReceipt),
+    /// The plan to apply now.
     Now(Box<Plan>),
 }
 
-/// What is known of the other records.
+/// What is known about the other audit records.
 #[derive(Clone, Copy)]
 pub(crate) enum OtherRecords<'a> {
-    /// The number of the newest of all.
+    /// The number of the newest record.
     Newest(u64),
-    /// The names of all that lie in `event/`.
+    /// The names of all files in `event/`.
     Names(&'a [String]),
 }
 
-/// Plans an answer to this record. Changes nothing.
+/// Plans a resolution of this record's action. Changes nothing.
 pub(crate) fn prepare_resolution(
     root: &VaultRoot,
-    asked: &IncomingResolution<'_>,
-    (record, known): (&AuditRecord, OtherRecords<'_>),
+    request: &IncomingResolution<'_>,
+    record: &AuditRecord,
+    others: OtherRecords<'_>,
 ) -> Result<PlannedResolution, ResolutionError> {
-    if let Some(receipt) = find_earlier_resolution(root, asked, record)? {
+    if let Some(receipt) = find_earlier_resolution(root, request, record)? {
         return Ok(PlannedResolution::Before(receipt));
     }
-    if let Some(Mutation::ParentMatter { to }) = asked.edited
+    if let Some(Mutation::ParentMatter { to }) = request.edited
         && !root.exists(to)
     {
         let reason = format!("there is no {to}");
         return Err(ResolutionRefusal::NotAnEdit { id: record.draft.id.to_string(), reason }.into());
     }
-    if asked.kind == ResolutionKind::Confirm && stop::is_stopped(root) {
+    if request.kind == ResolutionKind::Confirm && stop::is_stopped(root) {
         return Err(ResolutionRefusal::Stopped.into());
     }
-    // After the newest record of all there is nothing.
-    let (newest, names) = match known {
+    // No change can be newer than the newest record.
+    let (is_newest, names) = match others {
         OtherRecords::Newest(seq) => (seq == record.seq, None),
         OtherRecords::Names(names) => (false, Some(names)),
     };
-    let alone = asked.kind != ResolutionKind::Undo || record.undo_recipe.is_none() || newest;
-    let past = if alone { Vec::new() } else { read_change_history(root, record, names)? };
+    let needs_history = request.kind == ResolutionKind::Undo && record.undo_recipe.is_some() && !is_newest;
+    let past = if needs_history { read_change_history(root, record, names)? } else { Vec::new() };
     let plan = build_resolution_plan(&ResolutionCase {
-        kind: asked.kind,
+        kind: request.kind,
         record,
         past: &past,
-        by: asked.by,
-        reason: asked.reason,
-        edited: asked.edited,
-        together: asked.together,
-        policy: asked.policy,
-        ceiling: asked.ceiling,
-        workflow: asked.workflow.clone(),
-        now: asked.now,
+        by: request.by,
+        reason: request.reason,
+        edited: request.edited,
+        together: request.together,
+        policy: request.policy,
+        ceiling: request.ceiling,
+        workflow: request.workflow.clone(),
+        now: request.now,
     })?;
     Ok(PlannedResolution::Now(Box::new(plan)))
 }
 
-/// The record of the action that is answered.
+/// Reads the audit record of the action to resolve.
 pub(crate) fn read_action_record(root: &VaultRoot, path: &RecordPath) -> Result<AuditRecord, ResolutionError> {
     match chain::read_audit_record(root, path) {
         Ok((record, _)) if record.draft.record_path().as_ref() == Ok(path) => Ok(record),
@@ -155,7 +158,7 @@ pub(crate) fn read_action_record(root: &VaultRoot, path: &RecordPath) -> Result<
     }
 }
 
-/// What else was changed in the same record, where an undo has to know.
+/// Reads the other changes of the same target, which an undo has to know.
 pub(crate) fn read_change_history(
     root: &VaultRoot,
     record: &AuditRecord,
@@ -169,10 +172,10 @@ pub(crate) fn read_change_history(
     })
 }
 
-/// The receipt of this very run, or a refusal when somebody else was faster.
+/// The receipt of the same run, or a refusal if somebody else was faster.
 fn find_earlier_resolution(
     root: &VaultRoot,
-    asked: &IncomingResolution<'_>,
+    request: &IncomingResolution<'_>,
     record: &AuditRecord,
 ) -> Result<Option<ActionReceipt>, ResolutionError> {
     for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
@@ -181,33 +184,33 @@ fn find_earlier_resolution(
             continue;
         }
         let (found, _) = chain::read_audit_record(root, &path).map_err(ApplyError::from)?;
-        let run = &asked.workflow.run_id;
-        if kind == asked.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
+        let run = &request.workflow.run_id;
+        if kind == request.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
             let (id, landing) = (found.draft.id, found.draft.landing);
             return Ok(Some(ActionReceipt { id, record: path, landing, repeated: true }));
         }
         return Err(already_resolved_refusal(record, kind, &found).into());
     }
-    // The very change was made by hand, and stands as such: a click that crossed it says nothing new.
+    // A person made the same change by hand, and it is filed as such. A later confirmation adds nothing.
     let by_hand = record.draft.follow_up_path(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
-    if asked.kind == ResolutionKind::Confirm && root.exists(&by_hand) {
+    if request.kind == ResolutionKind::Confirm && root.exists(&by_hand) {
         let (found, _) = chain::read_audit_record(root, &by_hand).map_err(ApplyError::from)?;
         return Err(already_resolved_refusal(record, ActionKind::DoneAnyway, &found).into());
     }
     Ok(None)
 }
 
-/// Tries again for a moment where the record is changed while it is read: half a save says nothing yet.
+/// Tries again for a moment if the record changes while it is read: a half-written save is not final.
 pub(crate) fn retry_while_changing<T>(attempt: impl Fn() -> Result<T, ResolutionError>) -> Result<T, ResolutionError> {
     let mut tries = 1;
     loop {
-        let answered = attempt();
-        let passing = match &answered {
+        let result = attempt();
+        let is_transient = match &result {
             Err(ResolutionError::Apply(ApplyError::ChangedMeanwhile { .. } | ApplyError::Record { .. })) => true,
             Ok(_) | Err(_) => false,
         };
-        if !passing || tries == TRIES {
-            return answered.map_err(ResolutionError::convert_to_refusal);
+        if !is_transient || tries == TRIES {
+            return result.map_err(ResolutionError::convert_to_refusal);
         }
         tries += 1;
         std::thread::sleep(PAUSE);
@@ -215,7 +218,7 @@ pub(crate) fn retry_while_changing<T>(attempt: impl Fn() -> Result<T, Resolution
 }
 
 impl ResolutionError {
-    /// What is wrong with the record itself is an answer to the human; trouble with the machine is not.
+    /// Turns a fault of the record itself into a refusal that the person sees. A fault of the machine stays an error.
     fn convert_to_refusal(self) -> Self {
         match self {
             Self::Apply(ApplyError::Conflict { fields, .. }) => ResolutionRefusal::Conflict { fields }.into(),

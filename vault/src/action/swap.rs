@@ -1,11 +1,10 @@
-//! Compare-and-swap of a whole file, durable, without ever losing what a human wrote.
+//! Durable compare-and-swap of a whole file, which never loses what a person wrote.
 //!
-//! The new content is staged in our own folder; then it and the record's file change places in one
-//! atomic step (`renameat2` with `RENAME_EXCHANGE`). What was displaced is still there to be
-//! compared: if it is not the content that was judged, a human was faster, and the files change
-//! places back. An editor that still has the old file open writes into the displaced one, so that
-//! is kept and looked at again ([`look`]) until nobody can be expected to write into it. Content of
-//! a human that finds its place taken is moved to `conflict/`, the file itself and no copy of it.
+//! The new content is staged in our own folder. Then it and the record's file change places in one atomic step
+//! (`renameat2` with `RENAME_EXCHANGE`). The displaced file is then compared: if it does not hold the judged content, a
+//! person was faster, and the files change places back. An editor that still has the old file open writes into the
+//! displaced one. So that file is kept and checked again ([`check_late_edit`]) until no more writes are expected. If a
+//! person's content cannot go back because its place is taken, the file itself, and no copy, moves to `conflict/`.
 
 mod copies;
 
@@ -25,13 +24,14 @@ pub(crate) use copies::{copy_names, forget_swap, replaced_words};
 
 const STAGED: &str = "staged";
 const CONFLICTS: &str = "conflict";
-/// How long nobody must have written into a file for a save to count as finished: 10 ms, ten times
-/// what an editor takes between truncating and writing; after so many tries it is taken as it is.
+/// A save counts as finished when nobody has written into the file for 10 ms, ten times as long as an editor takes
+/// between truncating and writing.
 const STILL: Duration = Duration::from_millis(10);
+/// After this number of tries the file is taken as it is.
 const STILL_TRIES: u32 = 10;
 
-/// The names of one swap: the staged file, the record, the content before and after, the words that
-/// are only in the one before.
+/// One swap: the name of the staged file, the record, the hashes of the content before and after, and the words that
+/// only the content before has.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSwap<'a> {
     pub(crate) name: &'a str,
@@ -48,33 +48,33 @@ pub(crate) enum SwapOutcome {
     Done,
     /// The record held other content than expected, and nothing moved.
     ChangedMeanwhile,
-    /// A human was faster by less than a swap; their content is back in place.
+    /// A person edited the record during the swap; their content is back in place.
     TakenBack,
 }
 
-/// What is known of a staged file, from its content alone.
+/// The state of a staged file, from its content alone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StagedContent {
-    /// There is none.
+    /// It does not exist.
     Absent,
     /// It holds the new content: nothing was swapped, or it was swapped back.
     New,
     /// It holds the old content: the swap happened.
     Old,
-    /// It holds something else: what a human wrote.
+    /// It holds other content: what a person wrote.
     Human,
 }
 
-/// What a later look at a staged file found.
+/// The result of a later check of a staged file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LateEditCheck {
     /// Nobody wrote into it.
     Quiet,
-    /// A human's late edit was given its place back; ours is staged now.
+    /// A person's late edit went back to its place; our content is staged now.
     GivenBack,
-    /// A human's late edit found its place taken and was moved there.
+    /// A person's late edit could not go back because its place was taken. It was moved to this path.
     Kept(String),
-    /// There is no staged file any more.
+    /// The staged file no longer exists.
     Gone,
 }
 
@@ -83,13 +83,13 @@ pub(crate) fn open_staged_folder(root: &VaultRoot) -> io::Result<Dir> {
     root.make_own_folder(Some(STAGED))
 }
 
-/// Stages new content as the target's next file; the folder is not synced.
+/// Stages new content with the target's owner and permissions. The folder is not synced.
 pub(crate) fn stage_content(root: &VaultRoot, swap: &FileSwap<'_>, bytes: &[u8]) -> io::Result<()> {
     let model = root.dir().symlink_metadata(swap.target.as_str())?;
     durable::create_file_like(&open_staged_folder(root)?, swap.name, bytes, &model)
 }
 
-/// Puts the staged content in place if the record still holds what was expected.
+/// Puts the staged content in place if the record still holds the expected content.
 pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapOutcome> {
     if hash_record(root, swap.target)?.as_ref() != Some(swap.before) {
         return Ok(SwapOutcome::ChangedMeanwhile);
@@ -99,20 +99,20 @@ pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapO
         return Ok(SwapOutcome::ChangedMeanwhile);
     }
     crash::die_if_armed("after-swap");
-    // First the look, then the slow sync: a human's file is out of its place no longer than it must.
+    // Compare before the slow sync, so that a person's file is out of its place as briefly as possible.
     let ended = match inspect_staged(root, swap)? {
         StagedContent::Old => SwapOutcome::Done,
         StagedContent::New | StagedContent::Human | StagedContent::Absent if swap_back(root, swap)? => {
             SwapOutcome::TakenBack
         }
-        // Edited on top of ours: the change stands, and what it displaced is kept at the next look.
+        // A person edited our content. The change is kept, and the next check keeps the displaced file too.
         StagedContent::New | StagedContent::Human | StagedContent::Absent => SwapOutcome::Done,
     };
     sync_folders(root, swap)?;
     Ok(ended)
 }
 
-/// Reads what the staged file says about how far a swap came.
+/// Reads from the staged file how far a swap has come.
 pub(crate) fn inspect_staged(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<StagedContent> {
     let dir = open_staged_folder(root)?;
     let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
@@ -130,9 +130,9 @@ pub(crate) fn inspect_staged(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Resul
     })
 }
 
-/// Lets what was displaced and our content change places again.
+/// Swaps the displaced file and our content back.
 ///
-/// Returns `false`, and moves nothing, where the record was edited or removed on top of ours.
+/// Returns `false`, and moves nothing, if the record was edited or removed after our swap.
 pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
     if hash_record(root, swap.target)?.as_ref() != Some(swap.after) {
         return Ok(false);
@@ -145,11 +145,11 @@ pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<boo
     crash::die_if_armed("after-giving-back");
     theirs.read_current_content();
     if let Err(e) = theirs.save_copies(&dir, swap.name) {
-        tracing::warn!(record = %swap.target, error = %e, "failed to keep a copy of an edit that was given back");
+        tracing::warn!(record = %swap.target, error = %e, "failed to keep a copy of a person's edit that was put back");
     }
     match inspect_staged(root, swap)? {
         StagedContent::New | StagedContent::Absent => {}
-        // Edited between our look and the step back: two humans, and both versions are kept.
+        // Our content was edited between the comparison and the swap back: two people, and both versions are kept.
         StagedContent::Old | StagedContent::Human => {
             keep_conflict(root, swap, swap.name)?;
         }
@@ -158,7 +158,7 @@ pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<boo
     Ok(true)
 }
 
-/// Looks whether an editor that had the displaced file open wrote into it.
+/// Checks whether an editor that had the displaced file open wrote into it.
 pub(crate) fn check_late_edit(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<LateEditCheck> {
     match inspect_staged(root, swap)? {
         StagedContent::Absent => Ok(LateEditCheck::Gone),
@@ -173,7 +173,7 @@ pub(crate) fn check_late_edit(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Resu
     }
 }
 
-/// Gives an editor that is half way through a save the time to finish it.
+/// Waits until an editor has finished its save.
 fn wait_until_still(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
     let dir = open_staged_folder(root)?;
     for _ in 0..STILL_TRIES {
@@ -186,12 +186,12 @@ fn wait_until_still(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Forgets a staged file.
+/// Removes a staged file.
 pub(crate) fn discard_file(root: &VaultRoot, name: &str) -> io::Result<()> {
     durable::remove_file(&open_staged_folder(root)?, name)
 }
 
-/// Removes the staged files that no intent knows: a crash left them before anything moved.
+/// Removes the staged files that no intent names. A crash left them before any file moved.
 pub(crate) fn remove_unknown_files(root: &VaultRoot, known: impl Fn(&str) -> bool) -> io::Result<()> {
     let dir = open_staged_folder(root)?;
     for entry in dir.entries()? {
@@ -203,7 +203,7 @@ pub(crate) fn remove_unknown_files(root: &VaultRoot, known: impl Fn(&str) -> boo
     Ok(())
 }
 
-/// Moves a human's content to `conflict/`; the file itself, so that a late write still reaches it.
+/// Moves a person's content to `conflict/`. The file itself moves, so that a late write still reaches it.
 fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Result<String> {
     let (from, conflicts) = (open_staged_folder(root)?, root.make_folder(CONFLICTS)?);
     let hash = read_staged_file(&from, staged)
@@ -216,7 +216,7 @@ fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Res
             Ok(()) => {
                 durable::sync_folder(&conflicts)?;
                 let kept = format!("{CONFLICTS}/{name}");
-                tracing::warn!(record = %swap.target, kept, "two people edited at once, both versions are kept");
+                tracing::warn!(record = %swap.target, kept, "two people edited at once; both versions are kept");
                 return Ok(kept);
             }
             Err(Errno::EXIST) => {}
@@ -226,7 +226,7 @@ fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Res
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The hash of the record's content; `None` where there is no file that could be a record.
+/// The hash of the record's content; `None` if there is no file that could be a record.
 fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<ContentHash>> {
     match root.read_file(path) {
         Ok(snapshot) => Ok(Some(snapshot.hash)),
@@ -236,7 +236,7 @@ fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<Content
     }
 }
 
-/// Lets the staged file and the record's file change places; `false` where one is missing.
+/// Exchanges the staged file and the record's file; `false` if one of them is missing.
 fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
     let (folder, name) = swap.target.split_folder();
     let folder = match root.dir().open_dir(folder) {
@@ -259,7 +259,7 @@ fn sync_folders(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
     durable::sync_folder(&open_staged_folder(root)?)
 }
 
-/// A file system without an atomic swap cannot keep a human's edit safe: say so instead of guessing.
+/// Without an atomic swap a person's edit would not be safe, so the change is refused and the cause is named.
 fn explain_exchange_error(e: Errno) -> io::Error {
     match e {
         Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::Error::new(

@@ -1,11 +1,12 @@
-//! The one process that writes a vault.
+//! The vault writer: the one process that writes a vault.
 //!
-//! [`VaultWriter::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
-//! then on [`VaultWriter::apply`], [`VaultWriter::answer`], [`VaultWriter::stamp`] and [`VaultWriter::note`] are the only
-//! ways to change a file of the vault, [`VaultWriter::create`] and [`VaultWriter::purge`] those to add and to drop
-//! one of ours; [`VaultWriter::file_tracker_outcome`] files what came of a change in the tracker.
-//! Everything is synchronous and one at a time: callers run it on a blocking thread, and call
-//! [`VaultWriter::settle`] every few seconds.
+//! [`VaultWriter::lock`] takes the writer's lock, and finishes or reverts what a crash left. From then on a file
+//! changes only by [`VaultWriter::apply_plan`], [`VaultWriter::resolve_action`], [`VaultWriter::write_timestamps`] and
+//! [`VaultWriter::update_status_fields`]. [`VaultWriter::create_files`] adds files of ours, and
+//! [`VaultWriter::remove_extracted_events`] removes them. [`VaultWriter::file_plan`],
+//! [`VaultWriter::file_manual_outcome`] and [`VaultWriter::file_tracker_outcome`] file records that change nothing.
+//! All calls are synchronous and run one at a time. Callers run them on a blocking thread, and call
+//! [`VaultWriter::settle_swaps`] every few seconds.
 
 mod lock;
 mod recover;
@@ -26,18 +27,17 @@ use std::time::{Duration, Instant};
 use steward_domain::action::plan::{ActionId, Disposition, PreparePlanError};
 use steward_domain::record::path::RecordPath;
 
-/// How long what a swap displaced is kept for an editor that still has it open: 60 s.
+/// How long a displaced file is kept for an editor that still has it open: 60 s.
 ///
-/// Editors open, write and close within milliseconds; a minute covers one on a machine that is
-/// busy or asleep, and the cost is one small file. A write through a handle that is still open
-/// after that would be lost.
+/// Editors open, write and close within milliseconds. A minute covers a machine that is busy or asleep, and the cost is
+/// one small file. A write through a handle that is still open after that would be lost.
 pub const SETTLE_AFTER: Duration = Duration::from_secs(60);
 
 /// The lock cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error(
-        "{path}: held by another process ({holder}): stop that one first, or run `steward worker`, which waits for its turn"
+        "{path}: held by another process ({holder}): stop it first, or run `steward worker`, which waits for the lock"
     )]
     Held { path: String, holder: String },
     #[error("{path}: {source}: the vault must be writable for Steward's audit records")]
@@ -48,13 +48,14 @@ pub enum LockError {
     Identity(#[from] IdentityError),
 }
 
-/// Why a plan was not carried out. Nothing has been changed, or what was changed is finished or
-/// taken back before anything else is done; asking again is safe.
+/// Why a plan was not carried out.
+///
+/// Nothing was changed, or the change is finished or reverted before anything else begins. Calling again is safe.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    #[error("{path}: changed meanwhile by a human")]
+    #[error("{path}: changed by a person in the meantime")]
     ChangedMeanwhile { path: RecordPath },
-    #[error("{path}: edited by a human since: {}", fields.join(", "))]
+    #[error("{path}: edited by a person since: {}", fields.join(", "))]
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
     Record { path: RecordPath, source: PreparePlanError },
@@ -76,14 +77,14 @@ impl ApplyError {
     }
 }
 
-/// What was done.
+/// The result of an action that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionReceipt {
     pub id: ActionId,
-    /// Where the audit record lies.
+    /// The path of the audit record.
     pub record: RecordPath,
     pub landing: Disposition,
-    /// It had been done before: this call changed nothing.
+    /// Whether it had been done before, so that this call changed nothing.
     pub repeated: bool,
 }
 
@@ -93,22 +94,22 @@ pub struct VaultWriter {
     root: VaultRoot,
     identity: VaultIdentity,
     lock: File,
-    turn: Mutex<WriterState>,
+    state: Mutex<WriterState>,
     tracker: Option<TrackerSite>,
 }
 
-/// What only the one whose turn it is may know and change.
+/// The state of the write path. Only the holder of its lock may read or change it.
 #[derive(Debug)]
 pub(crate) struct WriterState {
     pub(crate) head: ChainHead,
-    /// The last record that the durable head counts.
+    /// The number of the last record that the durable head counts.
     pub(crate) synced: u64,
     /// The number of the next attempt.
     pub(crate) next: u64,
-    /// Done or taken back; kept until nobody can write into what was displaced.
+    /// Changes that are done or reverted. They are kept until no more writes into the displaced files are expected.
     pub(crate) unsettled: VecDeque<UnsettledChange>,
-    /// Neither done nor taken back, because the disk failed in between. Nothing else is begun
-    /// before this one is resolved.
+    /// A change that is neither done nor reverted, because the disk failed in between. No other change begins before it
+    /// is recovered.
     pub(crate) stuck: Option<ChangeIntent>,
 }
 
@@ -119,7 +120,7 @@ pub(crate) struct UnsettledChange {
 }
 
 impl WriterState {
-    /// Numbers an attempt.
+    /// Returns the number of a new attempt.
     pub(crate) fn take_number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
@@ -131,136 +132,136 @@ impl WriterState {
 }
 
 impl VaultWriter {
-    /// Takes the lock and makes good for what a crash left.
+    /// Takes the lock, and recovers what a crash left.
     ///
     /// # Errors
-    /// [`LockError::Held`] when another process writes this vault; [`LockError::Io`] when the vault
-    /// cannot be written.
+    /// [`LockError::Held`] if another process writes this vault. [`LockError::Io`] if the vault cannot be written.
+    /// [`LockError::Recovery`] if the recovery fails. [`LockError::Identity`] if the vault's id cannot be read.
     pub fn lock(root: VaultRoot) -> Result<Self, LockError> {
         let lock = lock::take_lock(&root)?;
-        let turn = recover::recover_state(&root)?;
+        let state = recover::recover_state(&root)?;
         stop::reserve_spare_file(&root);
         let identity = VaultIdentity::read_or_create(&root)?;
-        Ok(Self { root, identity, lock, turn: Mutex::new(turn), tracker: None })
+        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None })
     }
 
-    /// Which vault this is.
+    /// The id and the place of the vault.
     #[must_use]
     pub fn identity(&self) -> &VaultIdentity {
         &self.identity
     }
 
-    /// From now on changes of tasks owe to a tracker what their issues there should show.
+    /// Sets the tracker. From now on a change of a task records what it owes to the task's issue there.
     #[must_use]
     pub fn with_tracker(self, tracker: Option<TrackerSite>) -> Self {
         Self { tracker, ..self }
     }
 
-    /// The tracker, where there is one.
+    /// The tracker, if one is configured.
     #[must_use]
     pub fn tracker_site(&self) -> Option<&TrackerSite> {
         self.tracker.as_ref()
     }
 
-    /// Whether some process holds the lock of this vault; changes nothing.
+    /// Whether a process holds the lock of this vault. Changes nothing.
     #[must_use]
     pub fn is_locked(root: &VaultRoot) -> bool {
         Self::find_lock_holder(root).is_some()
     }
 
-    /// Who holds the lock of this vault, as `process <number>`; `None` when nobody does.
+    /// The holder of this vault's lock, as `process <number>`; `None` if the lock is free.
     #[must_use]
     pub fn find_lock_holder(root: &VaultRoot) -> Option<String> {
         lock::find_holder(root)
     }
 
-    /// The vault.
+    /// The root of the vault.
     #[must_use]
     pub fn root(&self) -> &VaultRoot {
         &self.root
     }
 
-    /// One writer at a time; a panic in another one is like a crash, and resolved like one.
+    /// Waits for the state of the write path. If another thread panicked with it, recovery runs as after a crash.
     pub(crate) fn lock_state(&self) -> Result<MutexGuard<'_, WriterState>, ApplyError> {
         lock::verify_ownership(&self.root, &self.lock).map_err(ApplyError::wrap_io(lock::display_path()))?;
-        let mut turn = match self.turn.lock() {
-            Ok(turn) => turn,
+        let mut state = match self.state.lock() {
+            Ok(state) => state,
             Err(poisoned) => {
-                let mut turn = PoisonError::into_inner(poisoned);
-                *turn = recover::recover_state(&self.root)?;
-                self.turn.clear_poison();
-                turn
+                let mut state = PoisonError::into_inner(poisoned);
+                *state = recover::recover_state(&self.root)?;
+                self.state.clear_poison();
+                state
             }
         };
-        if let Some(intent) = turn.stuck.take() {
-            self.recover_stuck_intent(&mut turn, intent)?;
+        if let Some(intent) = state.stuck.take() {
+            self.recover_stuck_intent(&mut state, intent)?;
         }
-        Ok(turn)
+        Ok(state)
     }
 
-    /// Looks after what changed places: gives late edits back, and forgets what displaced content
-    /// has lain untouched for [`SETTLE_AFTER`]. Returns the records that were edited late.
+    /// Settles past swaps: puts late edits back, and removes displaced files that were untouched for [`SETTLE_AFTER`].
+    ///
+    /// Returns the records that were edited late.
     ///
     /// # Errors
-    /// [`ApplyError::Io`] when the vault cannot be written.
+    /// [`ApplyError::Io`] if the vault cannot be written.
     pub fn settle_swaps(&self) -> Result<Vec<RecordPath>, ApplyError> {
         self.settle_swaps_older_than(SETTLE_AFTER)
     }
 
-    /// [`VaultWriter::settle`] with another patience; zero settles everything.
+    /// As [`VaultWriter::settle_swaps`], with another patience. Zero settles everything.
     ///
     /// # Errors
-    /// [`ApplyError::Io`] when the vault cannot be written; whatever could not be settled is tried
-    /// again the next time.
+    /// [`ApplyError::Io`] if the vault cannot be written. Changes that could not be settled are tried again next time.
     pub fn settle_swaps_older_than(&self, patience: Duration) -> Result<Vec<RecordPath>, ApplyError> {
-        let mut turn = self.lock_state()?;
-        if turn.unsettled.is_empty() {
+        let mut state = self.lock_state()?;
+        if state.unsettled.is_empty() {
             return Ok(Vec::new());
         }
-        // An intent stands for the head until that is durable; late edits are given back regardless.
-        let synced = self.sync_chain_head(&mut turn);
+        // An intent replaces the head until the head is durable. Late edits are put back in any case.
+        let synced = self.sync_chain_head(&mut state);
         let patience = synced.is_ok().then_some(patience);
         let mut failed = synced.map_err(ApplyError::wrap_io("the head of the chain")).err();
         let (mut late, mut kept) = (Vec::new(), VecDeque::new());
-        while let Some(mut one) = turn.unsettled.pop_front() {
-            match self.settle_change(&one, patience) {
+        while let Some(mut change) = state.unsettled.pop_front() {
+            match self.settle_change(&change, patience) {
                 Ok(SwapSettlement::Forgotten) => {}
-                Ok(SwapSettlement::NotYet) => kept.push_back(one),
+                Ok(SwapSettlement::NotYet) => kept.push_back(change),
                 Ok(SwapSettlement::Edited { again }) => {
-                    late.push(one.intent.subject().clone());
-                    one.since = Instant::now();
-                    // Ours is staged now, and an editor may have had that open in its turn.
+                    late.push(change.intent.subject().clone());
+                    change.since = Instant::now();
+                    // Our content is staged now, and another editor may have it open.
                     if again {
-                        turn.unsettled.push_back(one);
+                        state.unsettled.push_back(change);
                     }
                 }
                 Err(source) => {
-                    failed = failed.or(Some(ApplyError::wrap_io(one.intent.subject())(source)));
-                    kept.push_back(one);
+                    failed = failed.or(Some(ApplyError::wrap_io(change.intent.subject())(source)));
+                    kept.push_back(change);
                 }
             }
         }
-        turn.unsettled = kept;
+        state.unsettled = kept;
         failed.map_or(Ok(late), Err)
     }
 
-    fn sync_chain_head(&self, turn: &mut WriterState) -> io::Result<()> {
-        if turn.synced != turn.head.seq {
-            chain::write_head(&self.root, &turn.head)?;
+    fn sync_chain_head(&self, state: &mut WriterState) -> io::Result<()> {
+        if state.synced != state.head.seq {
+            chain::write_head(&self.root, &state.head)?;
             chain::sync_head(&self.root)?;
-            turn.synced = turn.head.seq;
+            state.synced = state.head.seq;
         }
         Ok(())
     }
 
-    /// Settles one change; without patience nothing is forgotten.
-    fn settle_change(&self, one: &UnsettledChange, patience: Option<Duration>) -> io::Result<SwapSettlement> {
-        let patient = patience.is_none_or(|patience| one.since.elapsed() < patience);
-        let swap = one.intent.to_swap();
+    /// Settles one change. Without a `patience` no displaced file is removed.
+    fn settle_change(&self, change: &UnsettledChange, patience: Option<Duration>) -> io::Result<SwapSettlement> {
+        let must_wait = patience.is_none_or(|patience| change.since.elapsed() < patience);
+        let swap = change.intent.to_swap();
         let mut edited = false;
         match swap.as_ref().map(|swap| swap::check_late_edit(&self.root, swap)).transpose()? {
             Some(LateEditCheck::GivenBack) => return Ok(SwapSettlement::Edited { again: true }),
-            Some(LateEditCheck::Quiet | LateEditCheck::Gone) if patient => return Ok(SwapSettlement::NotYet),
+            Some(LateEditCheck::Quiet | LateEditCheck::Gone) if must_wait => return Ok(SwapSettlement::NotYet),
             Some(LateEditCheck::Kept(_)) => edited = true,
             Some(LateEditCheck::Quiet | LateEditCheck::Gone) | None => {}
         }
@@ -272,22 +273,26 @@ impl VaultWriter {
             edited |= swap::forget_swap(&self.root, swap)?;
         }
         crash::die_if_armed("after-discarding");
-        journal::remove_intent(&self.root, &one.intent)?;
+        journal::remove_intent(&self.root, &change.intent)?;
         crash::die_if_armed("after-settling");
         Ok(if edited { SwapSettlement::Edited { again: false } } else { SwapSettlement::Forgotten })
     }
 }
 
+/// The result of settling one change.
 enum SwapSettlement {
     NotYet,
     Forgotten,
-    Edited { again: bool },
+    /// A person edited the displaced file; `again` if the swap has to be checked once more.
+    Edited {
+        again: bool,
+    },
 }
 
-/// What a person can do about an error of the disk.
+/// The fix for an error of the disk, as the end of a message; empty if none is known.
 pub(crate) fn disk_error_hint(e: &io::Error) -> &'static str {
     match e.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space where the vault lies",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space on the vault's disk",
         io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",
         io::ErrorKind::ReadOnlyFilesystem => ": make the vault writable",
         _ => "",

@@ -1,15 +1,14 @@
-//! Places where the power may go out, so that tests can switch it off exactly there.
+//! Crash points, at which tests can kill the process as a power cut would.
 //!
-//! [`die_if_armed`] does nothing unless the environment variable `STEWARD_CRASH_AT` names it when the
-//! process starts; then the process kills itself with SIGKILL, as an outage would. `<name>:<n>`
-//! names the n-th time it is met, for those that a start meets as well. It is compiled into every
-//! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`],
-//! [`AFTERWARDS`], [`INTAKE`], [`READING`] or [`TRACKING`], and tests walk all of them.
+//! [`die_if_armed`] does nothing unless the environment variable `STEWARD_CRASH_AT` names its point when the process
+//! starts. Then the process kills itself with SIGKILL. `<name>:<n>` names the n-th pass, for points that a start passes
+//! as well. Crash points are compiled into every build on purpose: the tested build is the shipped one. Every point is
+//! listed in [`POINTS`], [`AFTERWARDS`], [`INTAKE`], [`READING`] or [`TRACKING`], and tests try all of them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Every crash point of the write path, in the order in which a change can meet them.
+/// Every crash point of the write path, in the order in which a change can pass them.
 pub const POINTS: [&str; 14] = [
     "before-staging",
     "after-staging-record",
@@ -27,17 +26,17 @@ pub const POINTS: [&str; 14] = [
     "after-settling",
 ];
 
-/// Crash points of those who call the keeper: it is done, and nobody was told.
+/// Crash points of the vault writer's callers: the change is done, and its outcome is not reported yet.
 pub const AFTERWARDS: [&str; 1] = ["before-indexing"];
 
-/// Crash points of the way in of stream events.
+/// Crash points of the intake of stream events.
 pub const INTAKE: [&str; 4] = ["before-storing", "after-storing", "after-remembering", "after-putting-away"];
 
-/// Crash points of the reading of an event.
+/// Crash points of the extraction of an event.
 pub const READING: [&str; 2] = ["after-keeping-the-answer", "after-writing-signals"];
 
-/// Crash points of the way out to the tracker and back, in the order in which they can be met. The record of the
-/// outcome is filed by the write path, whose points are [`POINTS`].
+/// Crash points of a delivery to the tracker and of its undo, in the order in which they can be passed. The write path
+/// files the record of the outcome; its points are in [`POINTS`].
 pub const TRACKING: [&str; 9] = [
     "before-outbox",
     "after-outbox",
@@ -50,21 +49,21 @@ pub const TRACKING: [&str; 9] = [
     "after-clearing-outbox",
 ];
 
-/// Dies here if the environment says so.
+/// Kills the process if the environment names this crash point.
 pub fn die_if_armed(name: &'static str) {
-    static AT: OnceLock<Option<(String, u32)>> = OnceLock::new();
-    static MET: AtomicU32 = AtomicU32::new(0);
+    static ARMED: OnceLock<Option<(String, u32)>> = OnceLock::new();
+    static PASSES: AtomicU32 = AtomicU32::new(0);
     let all = [POINTS.as_slice(), &AFTERWARDS, &INTAKE, &READING, &TRACKING];
     let listed = all.iter().any(|points| points.contains(&name));
     debug_assert!(listed, "{name} is not listed");
     #[cfg(test)]
     hook::run(name);
     let Some((at, times)) =
-        AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| parse_crash_point(&text)))
+        ARMED.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| parse_crash_point(&text)))
     else {
         return;
     };
-    if at == name && MET.fetch_add(1, Ordering::Relaxed) + 1 == *times {
+    if at == name && PASSES.fetch_add(1, Ordering::Relaxed) + 1 == *times {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         std::process::abort();
     }
@@ -75,7 +74,7 @@ fn parse_crash_point(text: &str) -> (String, u32) {
     (name.to_owned(), times.parse().unwrap_or(1))
 }
 
-/// Lets a test of this crate do something exactly there, such as what a human would do.
+/// Lets a test of this crate act at a crash point, such as a person who edits a file.
 #[cfg(test)]
 pub(crate) mod hook {
     use std::cell::RefCell;
@@ -86,22 +85,22 @@ pub(crate) mod hook {
         static HOOKS: RefCell<Vec<Hook>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Runs once, the next time this thread passes the point.
-    pub(crate) fn at(name: &'static str, act: impl FnOnce() + 'static) {
+    /// Runs `action` once, the next time this thread passes the point.
+    pub(crate) fn at(name: &'static str, action: impl FnOnce() + 'static) {
         assert!(super::POINTS.contains(&name), "{name} is not listed");
-        HOOKS.with_borrow_mut(|hooks| hooks.push((name, Box::new(act))));
+        HOOKS.with_borrow_mut(|hooks| hooks.push((name, Box::new(action))));
     }
 
-    /// Whether every hook was met.
+    /// Whether every hook has run.
     pub(crate) fn all_met() -> bool {
         HOOKS.with_borrow(Vec::is_empty)
     }
 
     pub(crate) fn run(name: &str) {
-        let met = HOOKS
+        let hook = HOOKS
             .with_borrow_mut(|hooks| hooks.iter().position(|(at, _)| *at == name).map(|index| hooks.remove(index)));
-        if let Some((_, act)) = met {
-            act();
+        if let Some((_, action)) = hook {
+            action();
         }
     }
 }

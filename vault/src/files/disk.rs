@@ -1,7 +1,7 @@
-//! Whether a folder can be written, and why not: its disk is full, read-only or broken.
+//! Checks whether a folder can be written, and why not: its disk is full, read-only or broken.
 //!
-//! The check writes a small file and takes it away again, since neither free bytes nor permissions say it: quotas,
-//! space reserved for root and read-only mounts all differ. Nothing else is touched.
+//! The check writes a small file and removes it again. Free bytes and permissions do not suffice: quotas, space
+//! reserved for root and read-only mounts all differ. It must not touch any other file.
 
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, openat, statvfs};
@@ -10,18 +10,18 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// How much is written for a check: 64 KiB, more than a usual record with its audit record and intent.
+/// The size of the sample that a check writes: 64 KiB, more than a usual record with its audit record and intent.
 const SAMPLE: usize = 64 * 1024;
-/// Where the file system has no files without a name.
+/// The sample's name, for file systems that have no unnamed files.
 const NAME: &str = "disk-check.tmp";
 const PRIVATE: u32 = 0o600;
 
 /// A folder that cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskFault {
-    #[error("{folder}: the disk is full ({free} bytes free): free some space; what waits goes on by itself")]
+    #[error("{folder}: the disk is full ({free} bytes free): free some space; Steward continues by itself")]
     Full { folder: PathBuf, free: u64 },
-    #[error("{folder}: the disk is read-only ({free} bytes free): mount it for writing; what waits goes on by itself")]
+    #[error("{folder}: the disk is read-only ({free} bytes free): mount it for writing; Steward continues by itself")]
     ReadOnly { folder: PathBuf, free: u64 },
     #[error("{folder}: cannot be written ({source}): check the disk and the permissions of the folder")]
     Broken { folder: PathBuf, source: io::Error },
@@ -36,7 +36,7 @@ pub fn check_writable(folder: &Path) -> Result<u64, DiskFault> {
     Ok(count_free_bytes(folder))
 }
 
-/// Whether an error says that the disk is full, read-only or broken.
+/// Whether an error means that the disk is full, read-only or broken.
 #[must_use]
 pub fn is_disk_error(error: &io::Error) -> bool {
     matches!(
@@ -45,7 +45,7 @@ pub fn is_disk_error(error: &io::Error) -> bool {
     ) || error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
-/// Whether an error says that there is no space left.
+/// Whether an error means that no space is left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -59,7 +59,7 @@ fn classify_fault(folder: &Path, source: io::Error) -> DiskFault {
     }
 }
 
-/// 0 where it cannot be told.
+/// The free bytes of the folder's disk; 0 if they are unknown.
 fn count_free_bytes(folder: &Path) -> u64 {
     statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -74,7 +74,7 @@ fn write_sample(folder: &Path) -> io::Result<()> {
             let mut file = File::from(openat(&dir, NAME, named, Mode::from_raw_mode(PRIVATE))?);
             let written = file.write_all(&[0; SAMPLE]);
             match dir.remove_file(NAME) {
-                // Another check was faster.
+                // Another check has removed it.
                 Err(e) if e.kind() != io::ErrorKind::NotFound => written.and(Err(e)),
                 Ok(()) | Err(_) => written,
             }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_nobody_can_write_is_named_with_the_fix() {
-        // Nobody can make a file there, whoever they are.
+        // No user can create a file there, not even root.
         let message = check_writable(Path::new("/proc/self")).unwrap_err().to_string();
         assert!(
             message.starts_with("/proc/self: cannot be written (") && message.contains("check the disk"),

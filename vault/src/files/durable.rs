@@ -1,33 +1,33 @@
-//! Files that survive a power cut: written whole, made durable, shown under their name at once.
+//! Writes files that survive a power cut.
 //!
-//! Nothing here decides what is written. A name appears only with complete content, and a failed
-//! write leaves nothing behind. A folder must be [`sync`]ed before its new names may be relied on.
+//! A name appears only with complete content, and a failed write leaves nothing behind. New names are durable only
+//! after [`sync_folder`]. This module must not decide what is written.
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use rustix::fs::{Gid, Uid, fchown};
 use std::io::{self, Write};
 
-/// Only the owner may read what is not yet known to be for others.
+/// Only the owner may read a file until its permissions are known.
 const PRIVATE: u32 = 0o600;
-/// Whatever the process's umask leaves of it.
+/// The process's umask reduces this mode.
 const USUAL: u32 = 0o666;
 
-/// Writes a new file; the folder is not synced.
+/// Writes a new file. The folder is not synced.
 pub(crate) fn create_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     remove_failed_file(dir, name, open_new(dir, name, USUAL).and_then(|file| write_and_sync(file, bytes)))
 }
 
-/// Writes a new file and gives it back; it is not synced.
+/// Writes a new file and returns it. The file is not synced.
 pub(crate) fn create_file_unsynced(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<File> {
     let mut file = open_new(dir, name, USUAL)?;
     file.write_all(bytes)?;
     Ok(file)
 }
 
-/// Writes a new file that will stand in for another: same permissions, same owner.
+/// Writes a new file that will replace another, with the same permissions and the same owner.
 ///
 /// # Errors
-/// Beside those of the disk: the owner cannot be kept and would be locked out of their own file.
+/// Errors of the disk. Also an error if the owner cannot be kept and could no longer write their own file.
 pub(crate) fn create_file_like(dir: &Dir, name: &str, bytes: &[u8], model: &Metadata) -> io::Result<()> {
     let written = open_new(dir, name, PRIVATE).and_then(|file| {
         keep_owner(&file, model)?;
@@ -37,12 +37,12 @@ pub(crate) fn create_file_like(dir: &Dir, name: &str, bytes: &[u8], model: &Meta
     remove_failed_file(dir, name, written)
 }
 
-/// Writes a file over whatever has its name; the folder is not synced.
+/// Writes a file, and replaces any file of that name. The folder is not synced.
 pub(crate) fn replace_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     replace_file_with_mode(dir, name, bytes, USUAL)
 }
 
-/// Writes a file that its owner alone may read over whatever has its name; the folder is not synced.
+/// As [`replace_file`], but only the owner may read the file.
 pub(crate) fn replace_private_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     replace_file_with_mode(dir, name, bytes, PRIVATE)
 }
@@ -59,7 +59,7 @@ pub(crate) fn sync_folder(dir: &Dir) -> io::Result<()> {
     rustix::fs::fsync(dir.open(".")?).map_err(io::Error::from)
 }
 
-/// Removes a file; one that is not there is fine.
+/// Removes a file. A missing file is no error.
 pub(crate) fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
     match dir.remove_file(name) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -67,7 +67,7 @@ pub(crate) fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
     }
 }
 
-/// A new file, never one that a link leads to.
+/// Opens a new file. A link of that name is never followed.
 fn open_new(dir: &Dir, name: &str, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
@@ -81,20 +81,20 @@ fn write_and_sync(mut file: File, bytes: &[u8]) -> io::Result<()> {
 
 fn remove_failed_file(dir: &Dir, name: &str, written: io::Result<()>) -> io::Result<()> {
     if written.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists) {
-        // The error of the write is the one to report.
+        // Only the error of the write is reported.
         let _ = dir.remove_file(name);
     }
     written
 }
 
-/// The new file must be as much the human's as the old one.
+/// Gives the new file the owner and the group of the old one, so that its owner keeps their access.
 fn keep_owner(file: &File, model: &Metadata) -> io::Result<()> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) == (model.uid(), model.gid()) {
         return Ok(());
     }
     if own.gid() != model.gid() {
-        // Checked below: where it is not allowed, the group may still not be needed.
+        // If this is not allowed, the check below decides whether the group is needed.
         let _ = fchown(file, None, Some(Gid::from_raw(model.gid())));
     }
     if own.uid() == model.uid() || fchown(file, Some(Uid::from_raw(model.uid())), None).is_ok() {

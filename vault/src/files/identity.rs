@@ -1,7 +1,7 @@
-//! Which vault this is: a random id in `.steward/vault.json`, and where the vault lies now.
+//! The identity of a vault: a random id in `.steward/vault.json`, and the place where the vault is now.
 //!
-//! The id is made once, by whoever first holds the writer's lock, and never changes. It tells the schedules of one vault
-//! from those of another. A file that cannot be read is an error and never a reason for a new id.
+//! The first holder of the writer's lock creates the id, and it never changes. It distinguishes the schedules of one
+//! vault from those of another. A file that cannot be read is an error. It must never lead to a new id.
 
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, VaultRoot};
@@ -17,40 +17,40 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 const FILE: &str = "vault.json";
-/// Longest content that is read, in bytes; ours has about 50.
+/// The longest content that is read, in bytes. Ours has about 50.
 const MAX_BYTES: u64 = 4096;
-/// Where Linux keeps the name of this machine.
+/// The file in which Linux shows the name of this machine.
 const HOST: &str = "/proc/sys/kernel/hostname";
 
 /// The id of a vault: a random UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VaultId(Uuid);
 
-/// The text is no UUID.
+/// The text is not a UUID.
 #[derive(Debug, thiserror::Error)]
-#[error("`{}` is no id of a vault", .0.escape_debug())]
+#[error("`{}` is not the id of a vault", .0.escape_debug())]
 pub struct InvalidVaultId(String);
 
-/// Where a vault was when its schedules were registered.
+/// The place of a vault when its schedules were registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VaultPlace {
     /// The absolute path of its folder, links resolved.
     pub folder: String,
     /// The name of the machine.
     pub host: String,
-    /// What tells its `vault.json` from a copy: inode and time of change. It survives a restart and a move within a
-    /// file system, but no copy.
+    /// The inode and the time of birth of its `vault.json`, which distinguish it from a copy. They survive a restart
+    /// and a move within a file system. A copy has others.
     pub file: String,
 }
 
-/// A vault's id and where it lies now.
+/// A vault's id and the place where it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VaultIdentity {
     pub id: VaultId,
     pub place: VaultPlace,
 }
 
-/// Why it is not known which vault this is.
+/// Why the identity of a vault is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error(
@@ -67,10 +67,10 @@ struct IdentityFile {
 }
 
 impl VaultIdentity {
-    /// Reads the identity of a vault; `None` when no process has held the vault yet, or the file was lost.
+    /// Reads the identity of a vault; `None` if no process has held the vault yet, or if the file was lost.
     ///
     /// # Errors
-    /// [`IdentityError`] when the file is there and cannot be used.
+    /// [`IdentityError`] if the file exists and cannot be used.
     pub fn read(root: &VaultRoot) -> Result<Option<Self>, IdentityError> {
         let Some(own) = root.find_own_folder(None)? else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -86,7 +86,7 @@ impl VaultIdentity {
         (&file).take(MAX_BYTES).read_to_end(&mut bytes)?;
         let content: IdentityFile = serde_json::from_slice(&bytes)
             .map_err(|e| IdentityError::Damaged { reason: format!("cannot be read ({e})") })?;
-        // The time of birth, which a copy does not keep and a change of owner leaves; 0 where the file system has none.
+        // A copy gets a new time of birth, and a change of owner keeps it. It is 0 if the file system has none.
         let stat =
             statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME).map_err(io::Error::from)?;
         let place = VaultPlace {
@@ -97,7 +97,7 @@ impl VaultIdentity {
         Ok(Some(Self { id: content.id, place }))
     }
 
-    /// Reads the identity, and makes it where there is none; only for the holder of the lock.
+    /// Reads the identity, and creates it if there is none. Only the holder of the lock may call this.
     pub(crate) fn read_or_create(root: &VaultRoot) -> Result<Self, IdentityError> {
         if let Some(identity) = Self::read(root)? {
             return Ok(identity);
@@ -107,7 +107,7 @@ impl VaultIdentity {
         Self::read(root)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
-    /// Whether the vault in a folder of this machine has this id, and is another than this one.
+    /// Whether the vault in a folder of this machine is another vault with the same id.
     #[must_use]
     pub fn has_twin_in(&self, folder: &Path) -> bool {
         let there = VaultRoot::open(folder).ok().and_then(|root| Self::read(&root).ok().flatten());

@@ -1,7 +1,7 @@
-//! Logs beside the audit chain: files of `.steward/` to which one JSON value a line is added.
+//! Append-only logs beside the audit chain: files in `.steward/` with one JSON value per line.
 //!
-//! For what must be written down without the process that writes the chain, which may be what hangs. Nothing is ever
-//! changed or taken away here. A line that a power cut tore is passed over, and the next one begins on its own.
+//! They record events without the process that writes the audit chain, because that process may hang. A line must never
+//! be changed or removed. A line that a power cut tore is skipped, and the next one begins on its own line.
 
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, VaultRoot};
@@ -10,19 +10,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Longest part of a log that is read back, its end: 64 KiB.
+/// The longest part of a log that is read, from its end: 64 KiB.
 const READ: u64 = 64 * 1024;
-/// Who did what is the owner's to read.
+/// Only the owner may read who did what.
 const PRIVATE: u32 = 0o600;
 
-/// Adds one line in one write, and returns once it would outlast a power cut.
+/// Adds one line in one write, and returns when the line is durable.
 pub(crate) fn append_line<T: Serialize>(root: &VaultRoot, name: &str, value: &T) -> io::Result<()> {
     root.dir().create_dir_all(OWN_FOLDER)?;
     let path = format!("{OWN_FOLDER}/{name}");
-    // What a link names would be written into, and a vault may come from elsewhere.
+    // A vault may come from elsewhere, so a link is refused: the file that it names would be written into.
     let is_new = match root.dir().symlink_metadata(&path) {
         Ok(there) if there.is_file() => false,
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no plain file: remove it")),
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file: remove it")),
         Err(e) if e.kind() == io::ErrorKind::NotFound => true,
         Err(e) => return Err(e),
     };
@@ -45,8 +45,8 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// The last lines, the newest first; nothing where none can be read.
-pub(crate) fn read_newest_lines<T: DeserializeOwned>(root: &VaultRoot, name: &str, most: usize) -> Vec<T> {
+/// The last lines, newest first, at most `limit`; empty if none can be read.
+pub(crate) fn read_newest_lines<T: DeserializeOwned>(root: &VaultRoot, name: &str, limit: usize) -> Vec<T> {
     let read = || -> io::Result<String> {
         let mut file = root.dir().open(format!("{OWN_FOLDER}/{name}"))?;
         let length = file.metadata()?.len();
@@ -56,7 +56,7 @@ pub(crate) fn read_newest_lines<T: DeserializeOwned>(root: &VaultRoot, name: &st
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let text = read().unwrap_or_default();
-    text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(most).collect()
+    text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(limit).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What people did to the house itself: tokens made and taken away, streams paused, comings and goings.
+//! The log of operator events: tokens created and revoked, streams paused and resumed, logins and logouts.
 //!
-//! A line each in `.steward/operator.jsonl`. Answers to actions stand in the audit chain and turns of the brake in its own log
-//! ([`crate::gates::stop`]), and not here. An act that gives anybody more than they had is not done where it cannot be
-//! written down; who calls sees to that.
+//! Each event is one line in `.steward/operator.jsonl`. Resolutions of actions are in the audit chain instead, and
+//! stops are in their own log ([`crate::gates::stop`]). If an event gives somebody more access and cannot be logged, it
+//! must not happen. The callers ensure that.
 
 use crate::files::json_lines;
 use crate::files::root::{OWN_FOLDER, VaultRoot};
@@ -11,10 +11,10 @@ use std::io;
 use std::net::IpAddr;
 
 const FILE: &str = "operator.jsonl";
-/// Longest name, of whoever did it or of what it was done to, that is kept, in characters.
-const MOST: usize = 200;
+/// The longest name of a person or of an object that is kept, in characters.
+const MAX_NAME_CHARS: usize = 200;
 
-/// What was done.
+/// The kind of an operator event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OperatorEventKind {
     #[serde(rename = "stream.paused")]
@@ -33,40 +33,40 @@ pub enum OperatorEventKind {
     BackOffLifted,
 }
 
-/// One act of one person or script.
+/// One event of one person or script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorEvent {
     /// RFC 3339, UTC.
     pub at: String,
-    /// As audit records name them.
+    /// The person or script, as audit records name them.
     pub by: String,
     pub act: OperatorEventKind,
-    /// What it was done to, in words: a stream, a token with its scope, the scope of who came in.
+    /// The object of the event, in words: a stream, a token with its scope, or the scope of a login.
     pub on: String,
-    /// From where it was asked, where that is known.
+    /// The address that the request came from, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
 }
 
-/// An act cannot be written down.
+/// An event cannot be logged.
 #[derive(Debug, thiserror::Error)]
-#[error("{OWN_FOLDER}/{FILE}: {0}: without a line there nobody would know who did it")]
+#[error("{OWN_FOLDER}/{FILE}: {0}: this log must be writable, because it records who did it")]
 pub struct OperatorLogError(#[from] io::Error);
 
-/// Writes an act down, for good.
+/// Logs an event and makes the line durable.
 ///
 /// # Errors
-/// [`OperatorLogError`] when the line cannot be written.
-pub fn append_event(root: &VaultRoot, act: &OperatorEvent) -> Result<(), OperatorLogError> {
-    let cut = |text: &str| text.chars().take(MOST).collect::<String>();
-    let act = OperatorEvent { by: cut(&act.by), on: cut(&act.on), ..act.clone() };
-    Ok(json_lines::append_line(root, FILE, &act)?)
+/// [`OperatorLogError`] if the line cannot be written.
+pub fn append_event(root: &VaultRoot, event: &OperatorEvent) -> Result<(), OperatorLogError> {
+    let cut = |text: &str| text.chars().take(MAX_NAME_CHARS).collect::<String>();
+    let event = OperatorEvent { by: cut(&event.by), on: cut(&event.on), ..event.clone() };
+    Ok(json_lines::append_line(root, FILE, &event)?)
 }
 
-/// The last acts, the newest first; nothing where none can be read.
+/// The last events, newest first, at most `limit`; empty if none can be read.
 #[must_use]
-pub fn list_events(root: &VaultRoot, most: usize) -> Vec<OperatorEvent> {
-    json_lines::read_newest_lines(root, FILE, most)
+pub fn list_events(root: &VaultRoot, limit: usize) -> Vec<OperatorEvent> {
+    json_lines::read_newest_lines(root, FILE, limit)
 }
 
 #[cfg(test)]
@@ -78,21 +78,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         let from = Some("192.0.2.7".parse().unwrap());
-        let act = OperatorEvent {
+        let event = OperatorEvent {
             at: "now".into(),
             by: "ann\n".into(),
             act: OperatorEventKind::TokenMade,
             on: "x".repeat(300),
             from,
         };
-        append_event(&root, &act).unwrap();
-        append_event(&root, &OperatorEvent { act: OperatorEventKind::Login, from: None, ..act.clone() }).unwrap();
-        let told = list_events(&root, 9);
+        append_event(&root, &event).unwrap();
+        append_event(&root, &OperatorEvent { act: OperatorEventKind::Login, from: None, ..event.clone() }).unwrap();
+        let listed = list_events(&root, 9);
         assert_eq!(
-            told.iter().map(|act| act.act).collect::<Vec<_>>(),
+            listed.iter().map(|event| event.act).collect::<Vec<_>>(),
             [OperatorEventKind::Login, OperatorEventKind::TokenMade]
         );
-        assert_eq!(told[1], OperatorEvent { on: "x".repeat(MOST), ..act });
+        assert_eq!(listed[1], OperatorEvent { on: "x".repeat(MAX_NAME_CHARS), ..event });
         let text = std::fs::read_to_string(dir.path().join(OWN_FOLDER).join(FILE)).unwrap();
         assert!(text.starts_with(r#"{"at":"now","by":"ann\n","act":"token.made","on":"x"#), "{text}");
         assert!(text.lines().next().unwrap().ends_with(r#","from":"192.0.2.7"}"#), "{text}");

@@ -1,7 +1,7 @@
-//! Our own folders and files, which only their owner may read.
+//! Restricts our own folders and files to their owner.
 //!
 //! Permissions are changed by name: opening and closing a database's file would drop the locks that SQLite holds on it.
-//! A file system that knows no permissions, or a folder of another user, is reported and otherwise left alone.
+//! A file system without permissions, or a folder of another user, is reported and otherwise left alone.
 
 use crate::files::root::OWN_FOLDER;
 use std::fs::{Metadata, Permissions};
@@ -13,12 +13,12 @@ use std::path::Path;
 pub const FILE: u32 = 0o600;
 /// The mode of a folder.
 pub const FOLDER: u32 = 0o700;
-/// What the group and all others may do.
+/// The permissions of the group and of all others.
 const OTHERS: u32 = 0o077;
-/// What the names of our files in a state folder begin with; beside them may lie files of others.
+/// The prefixes of our files' names in a state folder. Other programs' files may lie beside them.
 const OURS: [&str; 5] = ["state.db", "ledger.", "temporal.", "up.json", "serve-"];
 
-/// Takes the state folder, and our files in it, from everybody but their owner.
+/// Restricts the state folder, and our files in it, to their owner.
 pub fn tighten_state(state_dir: &Path) {
     let is_own = state_dir.file_name().is_some_and(|name| name == OWN_FOLDER);
     report_failure(
@@ -27,7 +27,7 @@ pub fn tighten_state(state_dir: &Path) {
     );
 }
 
-/// Takes a database and the files beside it from everybody but their owner.
+/// Restricts a database and its side files to their owner.
 pub(crate) fn tighten_database(database: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let file = Path::new(&format!("{}{suffix}", database.display())).to_owned();
@@ -46,7 +46,7 @@ fn tighten_folder(folder: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<(
     Ok(())
 }
 
-/// Links are left alone: what they name may be anybody's.
+/// Restricts one file. Links are left alone, because the file that a link names may be anybody's.
 fn tighten_mode(path: &Path, mode: u32, is_kind: impl Fn(&Metadata) -> bool) -> io::Result<()> {
     let known = match std::fs::symlink_metadata(path) {
         Ok(meta) if is_kind(&meta) => meta,
@@ -65,7 +65,7 @@ fn tighten_mode(path: &Path, mode: u32, is_kind: impl Fn(&Metadata) -> bool) -> 
 
 fn report_failure(path: &Path, tightened: io::Result<()>) {
     if let Err(e) = tightened {
-        tracing::warn!("others may be able to read {}: {e}; take their permissions away with chmod", path.display());
+        tracing::warn!("other users may be able to read {}: {e}; remove their permissions with chmod", path.display());
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
         for folder in [&own, &shared] {
             assert_eq!((mode(folder), mode(&folder.join("state.db"))), (FOLDER, FILE));
             assert_eq!(mode(&folder.join("ledger.db-wal")), FILE);
-            assert_eq!(mode(&folder.join("staged/1")), 0o644, "it will stand in for a file of the vault");
+            assert_eq!(mode(&folder.join("staged/1")), 0o644, "it will replace a file of the vault");
         }
         assert_eq!((mode(&own.join("notes.txt")), mode(&shared.join("notes.txt"))), (FILE, 0o644));
         assert_ne!(mode(&outside), FILE);

@@ -1,8 +1,8 @@
-//! The folder of a vault, opened once and never left.
+//! The root folder of a vault, opened once.
 //!
-//! Every access goes through a directory handle that refuses `..` and links that lead outside, so
-//! a path can only name something inside. Reading is bounded; what cannot be read is an error that
-//! names the file and the mend. Writing records is not here: see [`crate::action::writer`].
+//! Every access goes through a directory handle that refuses `..` and links that lead outside. So a path can only name
+//! something inside the vault. Reads are bounded. An error names the file and the fix. This module must not write
+//! records: [`crate::action::writer`] does that.
 
 use crate::files::durable;
 use crate::files::private;
@@ -19,21 +19,21 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter::MAX_RECORD_BYTES;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
-/// The folder inside a vault that is ours: lock, journal, staged files, chain head.
+/// Our own folder inside a vault: lock, journal, staged files, head of the chain.
 pub const OWN_FOLDER: &str = ".steward";
 
 const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
-/// What went wrong with a file of the vault.
+/// Why a file of the vault cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultRootError {
-    #[error("{path}: not a folder that can be opened ({source}): set STEWARD_VAULT to the folder of your vault")]
+    #[error("{path}: cannot be opened as a folder ({source}): set STEWARD_VAULT to the folder of your vault")]
     Open { path: PathBuf, source: io::Error },
     #[error("{path}: {source}")]
     Io { path: String, source: io::Error },
-    #[error("{path}: not there")]
+    #[error("{path}: does not exist")]
     Missing { path: String },
-    #[error("{path}: a symbolic link; put the file itself there")]
+    #[error("{path}: a symbolic link; put the file itself in its place")]
     Link { path: String },
     #[error("{path}: not a regular file")]
     NotAFile { path: String },
@@ -50,12 +50,12 @@ pub struct RecordSnapshot {
     pub hash: ContentHash,
 }
 
-/// A file of a folder, as a listing sees it.
+/// A file of a folder, as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
     pub name: String,
     pub size: u64,
-    /// Nanoseconds since 1970; changes with the content on every file system we know.
+    /// The time of the last change, in nanoseconds since 1970. It changes with the content on every known file system.
     pub modified_ns: i64,
     pub inode: u64,
 }
@@ -67,12 +67,12 @@ pub struct VaultRoot {
     dir: Arc<Dir>,
 }
 
-/// Where the folder of a vault is, held against where it was opened.
+/// Whether the folder of a vault is still where it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderPlacement {
-    /// At its path.
+    /// The folder is at its path.
     Here,
-    /// Nothing is at its path, or nothing that can be looked at.
+    /// Nothing is at its path, or nothing that can be checked.
     Gone,
     /// Another folder is at its path.
     Replaced,
@@ -82,7 +82,7 @@ impl VaultRoot {
     /// Opens the folder of a vault.
     ///
     /// # Errors
-    /// [`VaultRootError::Open`] when it is not there or not a folder.
+    /// [`VaultRootError::Open`] if it does not exist or is not a folder.
     pub fn open(path: &Path) -> Result<Self, VaultRootError> {
         let failed = |source| VaultRootError::Open { path: path.to_owned(), source };
         let real = path.canonicalize().map_err(failed)?;
@@ -90,7 +90,7 @@ impl VaultRoot {
         Ok(Self { path: real, dir: Arc::new(dir) })
     }
 
-    /// Where the vault lies, links resolved.
+    /// The path of the vault, with links resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -100,7 +100,7 @@ impl VaultRoot {
         &self.dir
     }
 
-    /// Whether the folder is still where it was opened; this handle follows it wherever it is moved.
+    /// Whether the folder is still where it was opened. The handle itself follows the folder wherever it is moved.
     #[must_use]
     pub fn placement(&self) -> FolderPlacement {
         use cap_std::fs::MetadataExt as _;
@@ -111,7 +111,7 @@ impl VaultRoot {
         if there == (held.dev(), held.ino()) { FolderPlacement::Here } else { FolderPlacement::Replaced }
     }
 
-    /// Opens a folder of the vault; `None` when there is none.
+    /// Opens a folder of the vault; `None` if there is none.
     pub(crate) fn open_folder(&self, name: &str) -> Result<Option<Dir>, VaultRootError> {
         match self.dir.open_dir(name) {
             Ok(dir) => Ok(Some(dir)),
@@ -120,7 +120,7 @@ impl VaultRoot {
         }
     }
 
-    /// Opens a folder of the vault for writing into it, creating it.
+    /// Opens a folder of the vault for writing, and creates it if it is missing.
     pub(crate) fn make_folder(&self, name: &str) -> io::Result<Dir> {
         match self.dir.open_dir(name) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -132,7 +132,7 @@ impl VaultRoot {
         }
     }
 
-    /// Opens the folder that a new record goes into, creating it; also the record's name in there.
+    /// Opens the folder of a new record, and creates it if it is missing. Also returns the record's name in there.
     pub(crate) fn make_folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
         match path.file_name().split_once('/') {
             None => Ok((self.make_folder(path.kind().folder())?, path.file_name())),
@@ -143,13 +143,13 @@ impl VaultRoot {
         }
     }
 
-    /// Opens our own folder or one inside it, creating it.
+    /// Opens our own folder or one inside it, and creates it if it is missing.
     pub(crate) fn make_own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
         let own = make_private_folder(&self.dir, OWN_FOLDER)?;
         name.map_or(Ok(own.try_clone()?), |name| make_private_folder(&own, name))
     }
 
-    /// Opens our own folder or one inside it, to read; `None` when there is none.
+    /// Opens our own folder or one inside it for reading; `None` if there is none.
     pub(crate) fn find_own_folder(&self, name: Option<&str>) -> io::Result<Option<Dir>> {
         match (open_real_folder(&self.dir, OWN_FOLDER)?, name) {
             (Some(own), Some(name)) => open_real_folder(&own, name),
@@ -157,10 +157,10 @@ impl VaultRoot {
         }
     }
 
-    /// Reads a record, bounded.
+    /// Reads a record, up to the size limit.
     ///
     /// # Errors
-    /// [`VaultRootError`] when it is missing, a link, no file, too large or unreadable.
+    /// [`VaultRootError`] if it is missing, a link, not a file, too large or unreadable.
     pub fn read_file(&self, path: &RecordPath) -> Result<RecordSnapshot, VaultRootError> {
         let shown = || path.as_str().to_owned();
         let failed = |source: io::Error| match source.kind() {
@@ -169,7 +169,7 @@ impl VaultRoot {
         };
         let meta = self.dir.symlink_metadata(path.as_str()).map_err(failed)?;
         check_metadata(path, &meta)?;
-        // What stood there a moment ago may be a pipe by now, and opening must not wait for one.
+        // A pipe may have replaced the file since the check, and opening must not wait for its writer.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NO_WAIT);
         let file = self.dir.open_with(path.as_str(), &options).map_err(failed)?;
@@ -182,18 +182,18 @@ impl VaultRoot {
         Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
     }
 
-    /// Whether a record's file is there.
+    /// Whether a record's file exists.
     #[must_use]
     pub fn exists(&self, path: &RecordPath) -> bool {
         self.dir.symlink_metadata(path.as_str()).is_ok()
     }
 
-    /// Lists the Markdown files of a folder, in the order of their names; hidden files are not ours.
+    /// Lists the Markdown files of a folder, in the order of their names. Hidden files are left out.
     ///
-    /// Stream events lie one folder deeper: their names are `<source>/<id>.md`.
+    /// Stream events lie one folder deeper: their names are `<source>/<id>.md`. A missing folder is empty.
     ///
     /// # Errors
-    /// [`VaultRootError::Io`] when the folder cannot be listed; a missing folder is empty.
+    /// [`VaultRootError::Io`] if the folder cannot be listed.
     pub fn list_files(&self, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
         let Some(dir) = self.open_folder(kind.folder())? else {
             return Ok(Vec::new());
@@ -204,7 +204,7 @@ impl VaultRoot {
             for source in list_folders(&dir).map_err(failed(kind.folder().to_owned()))? {
                 let shown = source.to_string_lossy();
                 let failed = failed(format!("{}/{shown}", kind.folder()));
-                // Gone since it was listed, or a link by now: then the next listing says so.
+                // The folder was removed since it was listed.
                 let Some(inside) = open_real_folder(&dir, &source).map_err(&failed)? else { continue };
                 entries.extend(list_markdown_files(&inside, &format!("{shown}/")).map_err(&failed)?);
             }
@@ -213,7 +213,7 @@ impl VaultRoot {
         Ok(entries)
     }
 
-    /// The names in a folder, without a look at the files, in no order; a missing folder is empty.
+    /// The names in a folder, in no order. The files are not opened. A missing folder is empty.
     pub(crate) fn list_names(&self, kind: RecordKind) -> Result<Vec<String>, VaultRootError> {
         let Some(dir) = self.open_folder(kind.folder())? else { return Ok(Vec::new()) };
         let failed = |source| VaultRootError::Io { path: format!("{}/", kind.folder()), source };
@@ -222,10 +222,10 @@ impl VaultRoot {
         dir.entries().and_then(|mut entries| entries.by_ref().map(name).collect()).map_err(failed)
     }
 
-    /// What a listing would say of one record; `None` when it is not there.
+    /// The entry of one record, as a listing would show it; `None` if the record does not exist.
     ///
     /// # Errors
-    /// [`VaultRootError::Io`] when the file system does not answer.
+    /// [`VaultRootError::Io`] if the file cannot be checked.
     pub fn find_entry(&self, path: &RecordPath) -> Result<Option<FolderEntry>, VaultRootError> {
         match self.dir.symlink_metadata(path.as_str()) {
             Ok(meta) => Ok(Some(FolderEntry::new(path.file_name().to_owned(), &meta))),
@@ -243,7 +243,7 @@ impl FolderEntry {
     }
 }
 
-/// The Markdown files of a folder, named with what leads to it.
+/// The Markdown files of a folder, with a prefix before their names.
 fn list_markdown_files(dir: &Dir, prefix: &str) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in dir.entries()? {
@@ -274,8 +274,9 @@ fn list_folders(dir: &Dir) -> io::Result<Vec<OsString>> {
     Ok(found)
 }
 
-/// Opens a folder that must be no link: whoever can put a link there could lead what we write and
-/// remove to other files. `None` when there is nothing of that name.
+/// Opens a folder that must not be a link; `None` if there is nothing of that name.
+///
+/// Somebody who can put a link there could redirect our writes and removals to other files.
 pub(crate) fn open_real_folder(parent: &Dir, name: impl AsRef<OsStr>) -> io::Result<Option<Dir>> {
     let name = name.as_ref();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -294,7 +295,7 @@ pub(crate) fn make_real_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
     make_folder_as(parent, name, &DirBuilder::new())
 }
 
-/// The same, for a folder of ours: a new one is for its owner alone.
+/// As [`make_real_folder`], but only the owner may use a new folder.
 fn make_private_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
     let mut builder = DirBuilder::new();
     builder.mode(private::FOLDER);
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_vault_says_which_setting_to_mend() {
+    fn a_missing_vault_says_which_setting_to_fix() {
         let message = VaultRoot::open(Path::new("/nowhere/vault")).unwrap_err().to_string();
         assert!(message.contains("STEWARD_VAULT"), "{message}");
     }

@@ -1,10 +1,9 @@
-//! Hints that records have changed, as soon as the file system tells.
+//! Watches the vault and hints that records have changed.
 //!
-//! A hint and nothing more: events get lost, queues overflow, network drives are silent. Whatever is
-//! not understood becomes [`ChangeHint::Rescan`], and the periodic scans of [`crate::index`] are the truth.
-//! Only the folders of records are watched, so a large attachment folder or a git history costs
-//! nothing. A file that is whole (renamed into place, or closed by its writer) is hinted at once; of all
-//! other changes the further ones are awaited ([`pending`]). The hints go to whoever owns the index.
+//! A hint may be missing: events get lost, queues overflow, network drives send none. So the periodic scans of
+//! [`crate::index`] find every change. An event that is not understood becomes [`ChangeHint::Rescan`]. Only the folders
+//! of records are watched, so a large attachment folder or a git history costs nothing. A finished file (renamed into
+//! place, or closed by its writer) is hinted at immediately. Other changes wait for further ones (`pending`).
 
 mod pending;
 
@@ -21,27 +20,27 @@ use steward_domain::action::audit::is_audit_file_name;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use tokio::sync::mpsc;
 
-/// Beyond so many files a scan is cheaper than looking at each.
+/// Above this number of files a scan is cheaper than reading each file.
 const MANY: usize = 500;
 
-/// What may have changed.
+/// A hint about what may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeHint {
     /// These records; at least one.
     Paths(Vec<RecordPath>),
-    /// Anything.
+    /// Any record.
     Rescan,
     /// Something in the drop folder.
     Inbox,
 }
 
-/// Watches until it is dropped.
+/// A running watch of a vault. It ends when this is dropped.
 #[derive(Debug)]
 pub struct VaultWatcher {
     pending: Arc<PendingChanges>,
 }
 
-/// The vault cannot be watched. Changes are still found by the periodic scan.
+/// The vault cannot be watched. The periodic scans still find changes.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     #[error(
@@ -70,32 +69,32 @@ enum HintUrgency {
     Later,
 }
 
-/// What a batch of events comes to.
+/// The changes of a batch of events.
 #[derive(Debug, Default)]
 struct GatheredChanges {
     paths: BTreeSet<RecordPath>,
-    /// Folders of records that came, went or were replaced.
+    /// Folders of records that were created, removed or replaced.
     folders: BTreeSet<&'static str>,
     rescan: bool,
     inbox: bool,
 }
 
-/// Watches the folders of records, those that are created later too.
+/// Watches the folders of records, also those that are created later.
 ///
 /// # Errors
-/// [`WatchError`] when the system does not allow it; the caller goes on with its periodic scan.
+/// [`WatchError`] if the system does not allow it. The caller then relies on its periodic scan.
 pub fn watch_vault(root: &VaultRoot, hints: mpsc::Sender<ChangeHint>) -> Result<VaultWatcher, WatchError> {
     let pending = Arc::new(PendingChanges::default());
     let path = root.path().to_owned();
-    let tell = {
+    let on_event = {
         let (pending, root) = (Arc::clone(&pending), path.clone());
         move |result: notify::Result<Event>| pending.add_reported(&root, result)
     };
-    let watcher = notify::recommended_watcher(tell).map_err(|e| WatchError::new(&path, e))?;
+    let watcher = notify::recommended_watcher(on_event).map_err(|e| WatchError::new(&path, e))?;
     let mut folders = WatchedFolders { root: path, watcher };
     folders.watch_all()?;
-    let of_thread = Arc::clone(&pending);
-    std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&of_thread, &hints))?;
+    let pending_changes = Arc::clone(&pending);
+    std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&pending_changes, &hints))?;
     Ok(VaultWatcher { pending })
 }
 
@@ -117,7 +116,7 @@ impl WatchedFolders {
         }
         self.watcher.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))?;
         if folder == RecordKind::Stream.folder() {
-            // Gone again, or not ours to read: the periodic scan says so.
+            // If the folder is gone again or unreadable, the periodic scan reports it.
             let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
             for source in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()) {
                 self.watcher.watch(&source, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&source, e))?;
@@ -129,7 +128,7 @@ impl WatchedFolders {
     fn run(mut self, pending: &PendingChanges, hints: &mpsc::Sender<ChangeHint>) {
         while let Some(gathered) = pending.next() {
             for folder in &gathered.folders {
-                // The old folder may be gone, and its watch with it.
+                // The old folder may be removed, and its watch with it.
                 let _ = self.watcher.unwatch(&self.root.join(folder));
                 if let Err(e) = self.watch_folder(folder) {
                     tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
@@ -145,16 +144,16 @@ impl WatchedFolders {
 }
 
 impl HintUrgency {
-    /// `None` for an event that is no change.
+    /// The urgency of an event; `None` if the event is not a change.
     ///
-    /// A file that goes may be about to come back, as editors save: it is awaited.
+    /// A removed file may come back within moments, because some editors save that way. So its hint waits.
     fn classify_event(event: &Event) -> Option<Self> {
         match event.kind {
             EventKind::Modify(ModifyKind::Name(RenameMode::To))
             | EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Self::AtOnce),
-            // Reading is no change, and our own scans read.
+            // Reading is not a change, and our own scans read.
             EventKind::Access(_) => None,
-            // Both sides of it have come on their own.
+            // Its two sides arrive as events of their own.
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => None,
             EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {
                 Some(Self::Later)
@@ -214,7 +213,7 @@ impl GatheredChanges {
         }
     }
 
-    /// A stream's folder came or went.
+    /// Adds a stream's folder that was created or removed.
     fn add_source(&mut self, name: Option<&str>) {
         if name.is_none_or(|name| !name.starts_with('.')) {
             self.folders.insert(RecordKind::Stream.folder());
@@ -235,7 +234,7 @@ impl GatheredChanges {
             Ok(path) => {
                 self.paths.insert(path);
             }
-            // Its name is a problem that only a scan can file.
+            // The invalid name is a problem, which only a scan can store.
             Err(_) => self.rescan = true,
         }
     }
@@ -255,7 +254,7 @@ impl WatchError {
         let path = path.to_owned();
         let limit = match &source.kind {
             ErrorKind::MaxFilesWatch => true,
-            // EMFILE and ENOSPC: no more instances, no more watches.
+            // EMFILE and ENOSPC mean that no instances and no watches are left.
             ErrorKind::Io(e) => matches!(e.raw_os_error(), Some(24 | 28)),
             ErrorKind::Generic(_)
             | ErrorKind::PathNotFound

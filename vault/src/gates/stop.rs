@@ -1,10 +1,10 @@
-//! The brake: one file that every process of the vault looks at before it acts.
+//! The stop file, which every process of the vault checks before it acts.
 //!
-//! `steward stop` creates `.steward/STOP`, `steward resume` removes it. Looking is one `stat`, so
-//! it is done at every reservation and every landing and a stop is obeyed at once. Whatever cannot
-//! be looked at counts as stopped. Who stopped and who released it is written down in `.steward/brake.jsonl`,
-//! a line each, and not in the audit chain: the process that writes that one may be what hangs. A spare file is set aside
-//! while there is space and renamed into place where the disk is full.
+//! `steward stop` creates `.steward/STOP`, `steward resume` removes it. A check is one `stat`, so it is made at every
+//! reservation and before every change, and a stop takes effect at once. If the file cannot be checked, the fleet
+//! counts as stopped. Each stop and each release is a line in `.steward/brake.jsonl`. It is not in the audit chain,
+//! because the process that writes the chain may hang. A spare file is reserved while there is space, and renamed into
+//! place if the disk is full.
 
 use crate::files::disk;
 use crate::files::durable;
@@ -17,14 +17,15 @@ use std::fs::File;
 use std::io::{self, Write};
 
 const FILE: &str = "STOP";
-/// Spaces that a stop is written over in place, which needs no space.
+/// The spare file, filled with blanks. A stop is written over them, which needs no new space on the disk.
 const SPARE: &str = "STOP.spare";
-/// Room for any name and a usual reason: 4 KiB, one block of most disks.
+/// The size of the spare file: 4 KiB, one block of most disks. Any name and a usual reason fit.
 const SPARE_BYTES: usize = 4096;
-const TURNS: &str = "brake.jsonl";
-/// Longest name and reason that are kept, in characters.
-const MOST_BY: usize = 200;
-const MOST_REASON: usize = 500;
+const LOG: &str = "brake.jsonl";
+/// The longest name that is kept, in characters.
+const MAX_NAME_CHARS: usize = 200;
+/// The longest reason that is kept, in characters.
+const MAX_REASON_CHARS: usize = 500;
 
 /// Who stopped the fleet, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,13 +37,13 @@ pub struct FleetStop {
 
 impl FleetStop {
     fn shorten_texts(&self) -> Self {
-        let cut = |text: &str, most| text.chars().take(most).collect::<String>();
-        let reason = self.reason.as_ref().map(|reason| cut(reason, MOST_REASON));
-        Self { at: self.at.clone(), by: cut(&self.by, MOST_BY), reason }
+        let cut = |text: &str, limit| text.chars().take(limit).collect::<String>();
+        let reason = self.reason.as_ref().map(|reason| cut(reason, MAX_REASON_CHARS));
+        Self { at: self.at.clone(), by: cut(&self.by, MAX_NAME_CHARS), reason }
     }
 }
 
-/// One stop or release, as it is written down.
+/// One stop or release, as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopEvent {
     pub stopped: bool,
@@ -50,15 +51,16 @@ pub struct StopEvent {
     pub stop: FleetStop,
 }
 
-/// The brake cannot be set or released.
+/// The fleet cannot be stopped or resumed.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{OWN_FOLDER}/{FILE}: {0}: it is not {what}; create (or remove) that file in the vault by hand, or end the processes of the vault",
+    "{OWN_FOLDER}/{FILE}: {0}: the fleet was not {what}; create the file by hand to stop it, remove the file to resume \
+     it, or end the processes of the vault",
     what = .1
 )]
 pub struct StopFileError(#[source] io::Error, &'static str);
 
-/// Whether the fleet is stopped; in doubt it is.
+/// Whether the fleet is stopped. If the file cannot be checked, it counts as stopped.
 #[must_use]
 pub fn is_stopped(root: &VaultRoot) -> bool {
     match root.dir().symlink_metadata(format!("{OWN_FOLDER}/{FILE}")) {
@@ -67,7 +69,7 @@ pub fn is_stopped(root: &VaultRoot) -> bool {
     }
 }
 
-/// What is known of the stop in force; `None` when running.
+/// The stop in force; `None` if the fleet is running. Unreadable details are `unknown`.
 #[must_use]
 pub fn read_stop(root: &VaultRoot) -> Option<FleetStop> {
     if !is_stopped(root) {
@@ -80,10 +82,10 @@ pub fn read_stop(root: &VaultRoot) -> Option<FleetStop> {
 
 /// Stops the fleet. Stopping twice keeps the first stop.
 ///
-/// On a full disk the stop holds as well; who stopped, when and why may then be unknown.
+/// This works on a full disk too. The person, the time and the reason may then be unknown.
 ///
 /// # Errors
-/// [`StopFileError`] when the file cannot be created; the message says how to do it by hand.
+/// [`StopFileError`] if the file cannot be created. The message says how to do it by hand.
 pub fn stop_fleet(root: &VaultRoot, stop: &FleetStop) -> Result<(), StopFileError> {
     let stop = &stop.shorten_texts();
     let failed = |source| StopFileError(source, "stopped");
@@ -93,7 +95,7 @@ pub fn stop_fleet(root: &VaultRoot, stop: &FleetStop) -> Result<(), StopFileErro
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(e) if disk::is_full(&e) => match use_spare_file(&dir, stop) {
             Ok(()) => {}
-            // The file without its words is a stop as well.
+            // A stop file without its details stops the fleet as well.
             Err(_) if is_stopped(root) => {}
             Err(_) => return Err(failed(e)),
         },
@@ -113,7 +115,7 @@ fn create_stop_file(dir: &Dir, stop: &FleetStop) -> io::Result<()> {
     durable::sync_folder(dir)
 }
 
-/// Takes the file that was set aside; a reason that does not fit into it is left out.
+/// Writes the stop into the spare file and renames it. A reason that does not fit is left out.
 fn use_spare_file(dir: &Dir, stop: &FleetStop) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(openat(dir, SPARE, flags, Mode::empty())?);
@@ -128,25 +130,26 @@ fn use_spare_file(dir: &Dir, stop: &FleetStop) -> io::Result<()> {
     written
 }
 
-/// Sets space aside for a stop on a full disk. Where there is none left for that, the next call tries again.
+/// Reserves the space for a stop on a full disk. If no space is left, the next call tries again.
 pub fn reserve_spare_file(root: &VaultRoot) {
-    let made = || -> io::Result<()> {
+    let reserve = || -> io::Result<()> {
         let dir = root.make_own_folder(None)?;
-        let there = dir.symlink_metadata(SPARE).is_ok_and(|spare| spare.is_file() && spare.len() >= SPARE_BYTES as u64);
-        if there { Ok(()) } else { durable::replace_file(&dir, SPARE, &[b' '; SPARE_BYTES]) }
+        let spare = dir.symlink_metadata(SPARE);
+        let exists = spare.is_ok_and(|spare| spare.is_file() && spare.len() >= SPARE_BYTES as u64);
+        if exists { Ok(()) } else { durable::replace_file(&dir, SPARE, &[b' '; SPARE_BYTES]) }
     };
-    if let Err(e) = made() {
-        tracing::warn!(error = %e, "failed to set space aside for a stop on a full disk");
+    if let Err(e) = reserve() {
+        tracing::warn!(error = %e, "failed to reserve space for a stop on a full disk");
     }
 }
 
-/// Lets the fleet run again, and notes who did; `false` when it was not stopped.
+/// Resumes the fleet and logs who did; `false` if it was not stopped.
 ///
 /// # Errors
-/// [`StopFileError`] when the file cannot be removed.
+/// [`StopFileError`] if the file cannot be removed.
 pub fn resume_fleet(root: &VaultRoot, by: &FleetStop) -> Result<bool, StopFileError> {
     let by = &by.shorten_texts();
-    let failed = |source| StopFileError(source, "released");
+    let failed = |source| StopFileError(source, "resumed");
     match remove_stop_file(root) {
         Ok(()) => {
             sync_own_folder(root).map_err(failed)?;
@@ -159,7 +162,7 @@ pub fn resume_fleet(root: &VaultRoot, by: &FleetStop) -> Result<bool, StopFileEr
     }
 }
 
-/// A stop that took the space set aside becomes that again, as the disk may still be full.
+/// Removes the stop file. If it was the spare file, it becomes that again, because the disk may still be full.
 fn remove_stop_file(root: &VaultRoot) -> io::Result<()> {
     let (stop, spare) = (format!("{OWN_FOLDER}/{FILE}"), format!("{OWN_FOLDER}/{SPARE}"));
     let found = root.dir().symlink_metadata(&stop)?;
@@ -170,16 +173,18 @@ fn remove_stop_file(root: &VaultRoot) -> io::Result<()> {
     }
 }
 
-/// The last stops and releases, the newest first; nothing where none can be read.
+/// The last stops and releases, newest first, at most `limit`; empty if none can be read.
 #[must_use]
-pub fn list_stop_events(root: &VaultRoot, most: usize) -> Vec<StopEvent> {
-    json_lines::read_newest_lines(root, TURNS, most)
+pub fn list_stop_events(root: &VaultRoot, limit: usize) -> Vec<StopEvent> {
+    json_lines::read_newest_lines(root, LOG, limit)
 }
 
-/// The brake is set or released by now, and must not seem not to be for want of a line.
+/// Logs a stop or a release.
+///
+/// An error is ignored: the stop file is already in place or removed, and the call must not report otherwise. Only the
+/// log then misses a line.
 fn append_stop_event(root: &VaultRoot, stopped: bool, stop: &FleetStop) {
-    // Who reads the log misses a line; who looks at the brake does not.
-    drop(json_lines::append_line(root, TURNS, &StopEvent { stopped, stop: stop.clone() }));
+    drop(json_lines::append_line(root, LOG, &StopEvent { stopped, stop: stop.clone() }));
 }
 
 /// A stop must still be there after a power cut.
@@ -204,14 +209,14 @@ mod tests {
         assert!(resume_fleet(&root, &bob).unwrap());
         assert!(!resume_fleet(&root, &bob).unwrap());
         assert_eq!(read_stop(&root), None);
-        let told: Vec<(bool, String)> =
-            list_stop_events(&root, 9).into_iter().map(|turn| (turn.stopped, turn.stop.by)).collect();
-        assert_eq!(told, [(false, "bob".into()), (true, "ann".into())], "what changed nothing is no turn");
+        let logged: Vec<(bool, String)> =
+            list_stop_events(&root, 9).into_iter().map(|event| (event.stopped, event.stop.by)).collect();
+        assert_eq!(logged, [(false, "bob".into()), (true, "ann".into())], "calls that change nothing are not logged");
         assert_eq!(list_stop_events(&root, 1).len(), 1);
     }
 
     #[test]
-    fn a_brake_that_cannot_be_read_counts_as_pulled() {
+    fn a_stop_file_that_cannot_be_checked_counts_as_a_stop() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(OWN_FOLDER), "a file where a folder should be").unwrap();
         assert!(is_stopped(&VaultRoot::open(dir.path()).unwrap()));

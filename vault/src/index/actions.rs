@@ -1,6 +1,6 @@
-//! Actions and their resolutions as the audit records tell them.
+//! Actions and their resolutions, read from the audit records.
 //!
-//! [`list`] pages through them, [`chain`] checks their order. Nothing here changes a record.
+//! [`list`] pages through them, and [`chain`] verifies their order. Nothing here changes a record.
 
 pub(crate) mod action;
 pub(crate) mod batches;

@@ -1,4 +1,4 @@
-//! What the steward has seen already, and whose turn it is.
+//! The stewards' cursors: what they have seen, and which task or source comes next.
 //!
 //! [`observe`] is one check of one matter. A cursor moves only when the result of the check is safe on disk.
 

@@ -1,7 +1,8 @@
 //! The facts that gates need from the index.
 //!
-//! [`matter_policy`] is what the notes of the matters allow, the source budget is what a source changed in a day. The
-//! gates themselves are evaluated in `steward_domain::gates`.
+//! [`landing`] gathers all of them when a plan lands: what the notes of the matters allow, what each source changed in a
+//! day, who is demoted. The gates themselves are evaluated in `steward_domain::gates`.
 
+mod landing;
 pub(crate) mod matter_policy;
 pub(crate) mod source_budget;

@@ -1,6 +1,6 @@
 //! Lists and single records for people: matters, tasks, signals, questions, search.
 //!
-//! Everything here reads. Long lists come in pages, so that a vault with thousands of matters answers at once.
+//! Everything here is read-only. Long lists come in pages, so that a vault with thousands of matters answers at once.
 
 pub(crate) mod matter_status;
 pub(crate) mod matters;

@@ -1,7 +1,7 @@
 //! Stream events and signals that wait.
 //!
-//! [`streams`] says where each stream stands, [`route`] which signals the router takes up. A question that is open
-//! withholds what it is about.
+//! [`streams`] keeps the progress of each stream, and [`route`] lists the signals for the router. An open question
+//! withholds signals about its record; [`doubt`] finds it.
 
 pub(crate) mod doubt;
 pub(crate) mod extract;

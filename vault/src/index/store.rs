@@ -1,6 +1,6 @@
-//! The tables of the index and how they follow the files.
+//! The tables of the index, and the scans that keep them in line with the files.
 //!
-//! The files are the truth: [`schema`] may throw the tables away, and [`sync`] builds them again. Nothing here decides
+//! The files are the truth: [`schema`] may discard the tables, and [`sync`] builds them again. Nothing here decides
 //! anything.
 
 pub(crate) mod check;

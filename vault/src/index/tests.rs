@@ -43,7 +43,7 @@ mod trust;
 mod unfinished;
 mod wake;
 
-/// A vault, its index and a clock of file times that never stands still.
+/// A vault and its index. Every written file gets a later modification time.
 struct Bench {
     dir: tempfile::TempDir,
     root: VaultRoot,
@@ -55,7 +55,7 @@ fn at(text: &str) -> DateTime<Utc> {
     time::parse(text).unwrap()
 }
 
-/// 21 November 2026, at this time of day.
+/// 21 November 2026 at this time of day.
 fn noon(clock: &str) -> DateTime<Utc> {
     at(&format!("2026-11-21T{clock}Z"))
 }
@@ -73,7 +73,7 @@ impl Bench {
         Self { dir, root, index, written: std::cell::Cell::new(0) }
     }
 
-    /// A bench that has been scanned while it was empty, so that what comes is new.
+    /// A bench whose empty vault was scanned, so that every later record is new.
     async fn scanned() -> Self {
         let bench = Self::new().await;
         bench.sync("00:00:00").await;
@@ -110,18 +110,18 @@ impl Bench {
         self.put(&format!("signal/{slug}.md"), signal_text(target, "2026-11-20T10:00:00Z", more));
     }
 
-    /// Files an audit record of a decision on a task.
+    /// Writes an audit record of a decision about a task.
     fn action(&self, slug: &str, change: impl FnOnce(&mut AuditDraft)) -> ActionId {
         self.owing_action(slug, change, None)
     }
 
-    /// The same, saying something of the tracker.
-    fn owing_action(&self, slug: &str, change: impl FnOnce(&mut AuditDraft), says: Option<PlaneAction>) -> ActionId {
+    /// Writes an audit record with a tracker entry.
+    fn owing_action(&self, slug: &str, change: impl FnOnce(&mut AuditDraft), tracker: Option<PlaneAction>) -> ActionId {
         let mut draft = draft(slug);
         change(&mut draft);
         let id = draft.id.clone();
         let link = ChainLink { seq: self.written.get() + 1, prev: ContentHash::genesis() };
-        let record = AuditRecord::from_draft(draft, Vec::new(), link).with_tracker(says);
+        let record = AuditRecord::from_draft(draft, Vec::new(), link).with_tracker(tracker);
         self.put(&format!("event/steward-action-{slug}.md"), record.render().unwrap());
         id
     }
@@ -160,7 +160,7 @@ impl Bench {
         found.join(" | ")
     }
 
-    /// Every row of the derived tables, as text.
+    /// Every row of the derived tables as text.
     async fn dump(&self, index: &Index) -> Vec<String> {
         let mut rows = Vec::new();
         let spoken = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.spoken USING fts5vocab(main, words, instance)";
@@ -258,11 +258,11 @@ fn cite(draft: &mut AuditDraft, signal: &str) {
     });
 }
 
-/// Answers the action of that name.
-fn answer(draft: &mut AuditDraft, kind: ActionKind, of: &ActionId) {
+/// Makes the draft a resolution of an action.
+fn answer(draft: &mut AuditDraft, kind: ActionKind, action: &ActionId) {
     draft.kind = kind;
     draft.answers = Some(AuditResolution {
-        of: of.clone(),
+        of: action.clone(),
         at: noon("09:00:00"),
         by: "ann".into(),
         reason: None,
@@ -284,6 +284,20 @@ async fn a_damaged_file_is_refused_by_name_and_can_be_set_aside() {
     assert!(!index.is_filled());
     assert_eq!(aside, Some(dir.path().join("state.db.damaged-1")));
     assert!(fs::read_to_string(aside.unwrap()).unwrap().starts_with("this is no database"));
+}
+
+#[tokio::test]
+async fn an_index_knows_whether_its_file_is_away_or_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, aside) = (dir.path().join(FILE), dir.path().join("aside"));
+    let index = Index::open(dir.path()).await.unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::InPlace);
+    fs::rename(&file, &aside).unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::Missing);
+    fs::write(&file, "").unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::Replaced);
+    fs::rename(&aside, &file).unwrap();
+    assert_eq!(index.file_status(), IndexFileStatus::InPlace);
 }
 
 #[tokio::test]
@@ -322,7 +336,7 @@ async fn a_foreign_database_is_left_alone() {
     sqlx::raw_sql("DROP TABLE _sqlx_migrations").execute(&index.store.writer).await.unwrap();
     index.close().await;
     let message = Index::open(dir.path()).await.unwrap_err().to_string();
-    assert!(message.contains("something else") && message.contains("steward index rebuild"), "{message}");
+    assert!(message.contains("another program") && message.contains("steward index rebuild"), "{message}");
 }
 
 #[tokio::test]

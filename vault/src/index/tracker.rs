@@ -1,7 +1,8 @@
-//! What is owed to the tracker, as the audit records tell it.
+//! Deliveries that are owed to the tracker, derived from the audit records.
 //!
-//! A change owes until its outcome is recorded or it is undone; an undo of such a change owes in its turn.
-//! Derived, so that a lost `state.db` loses no delivery. How far each has come is [`crate::tracker::outbox`]'s.
+//! A change owes a delivery until its outcome is recorded or the change is undone. The undo of such a change owes one
+//! too. The list is derived, so a lost `state.db` loses no delivery. [`crate::tracker::outbox`] keeps the progress of
+//! each.
 
 use super::Index;
 use super::IndexError;
@@ -11,7 +12,7 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 
-/// One record that owes something to the tracker.
+/// An audit record that owes the tracker a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwedDelivery {
     pub id: ActionId,
@@ -35,14 +36,14 @@ const OWING: &str = "SELECT a.id, a.path, a.kind, a.issue FROM actions a WHERE a
     ORDER BY a.seq";
 
 impl Index {
-    /// Every record that owes something to the tracker, in the order of the chain.
+    /// Lists every record that owes the tracker a delivery, in chain order.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_owed_deliveries(&self) -> Result<Vec<OwedDelivery>, IndexError> {
         let rows: Vec<OwedDeliveryColumns> =
             sqlx::query_as(OWING).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
-        let owing = |row: OwedDeliveryColumns| {
+        let decode = |row: OwedDeliveryColumns| {
             Ok(OwedDelivery {
                 id: self.parse_enum(&row.id)?,
                 record: self.parse_path(&row.path)?,
@@ -50,6 +51,6 @@ impl Index {
                 issue: row.issue,
             })
         };
-        rows.into_iter().map(owing).collect()
+        rows.into_iter().map(decode).collect()
     }
 }

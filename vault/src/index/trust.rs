@@ -1,7 +1,7 @@
-//! What the audit records say about sources.
+//! The history of sources and classes, read from the audit records.
 //!
-//! [`cases`] are proposals with their outcome, [`demotions`] are classes that were undone too often. The folds themselves
-//! live in `steward_domain::trust`.
+//! [`cases`] are proposals with their outcome. [`demotions`] are sources and classes that were undone too often. The
+//! folds themselves are in `steward_domain::trust`.
 
 pub(crate) mod cases;
 pub(crate) mod demotions;

@@ -1,10 +1,9 @@
 //! The drop folder: `inbox/` inside the vault, into which people and programs put files.
 //!
-//! Anything may lie there under any name, so nothing is followed: no link, no pipe, no folder. A file
-//! that was taken in moves to `inbox/done/<date>/`, one that cannot be read to `inbox/refused/` with a
-//! note beside it; nothing is ever deleted. Only the very file that was listed moves, as it was listed: one
-//! that was written or replaced meanwhile stays. What a file says is for the adapter of the drop folder to
-//! understand; nothing here reads a byte of it.
+//! Anything may lie there under any name, so links, pipes and folders are never followed. An ingested file moves to
+//! `inbox/done/<date>/`. A file that cannot be read moves to `inbox/refused/`, with its reason in a file beside it. No
+//! file is ever deleted. Only the file that was listed moves: a file that was written or replaced since then stays.
+//! This module must not read the content of a file; the adapter of the drop folder does that.
 
 use crate::action::writer::disk_error_hint;
 use crate::files::durable;
@@ -19,14 +18,14 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The folder, inside the vault.
+/// The drop folder's name inside the vault.
 pub const FOLDER: &str = "inbox";
 const DONE: &str = "done";
 const REFUSED: &str = "refused";
-/// What is kept of a long name, in bytes, so that a number and an ending still fit into 255.
+/// The longest stem of a name, in bytes: a number and an ending must still fit into 255.
 const MAX_STEM: usize = 220;
 
-/// Trouble with the drop folder, with the mend.
+/// The drop folder or a file in it cannot be used. The message holds the fix, if one is known.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}{}", disk_error_hint(source))]
 pub struct InboxError {
@@ -34,18 +33,18 @@ pub struct InboxError {
     pub source: io::Error,
 }
 
-/// What lies in the drop folder, and is no folder itself.
+/// A file, link, pipe or device in the drop folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedFile {
     pub name: OsString,
     pub size: u64,
     pub modified: Option<DateTime<Utc>>,
-    /// A file, not a link, pipe or device.
+    /// Whether it is a regular file.
     pub is_file: bool,
     inode: u64,
 }
 
-/// A file that was put away.
+/// A file that was moved to `done` or `refused`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedFile {
     dropped: DroppedFile,
@@ -60,27 +59,27 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Opens the drop folder, creating it.
+    /// Opens the drop folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// [`InboxError`] when it is a link or cannot be made.
+    /// [`InboxError`] if it is a link or cannot be created.
     pub fn open(root: &VaultRoot) -> Result<Self, InboxError> {
         make_real_folder(root.dir(), FOLDER).map(|dir| Self { dir }).map_err(|e| inbox_error(OsStr::new(""), e))
     }
 
-    /// Opens the drop folder where there is one.
+    /// Opens the drop folder; `None` if there is none.
     ///
     /// # Errors
-    /// [`InboxError`] when it is a link or cannot be opened.
+    /// [`InboxError`] if it is a link or cannot be opened.
     pub fn open_existing(root: &VaultRoot) -> Result<Option<Self>, InboxError> {
         let found = open_real_folder(root.dir(), FOLDER).map_err(|e| inbox_error(OsStr::new(""), e))?;
         Ok(found.map(|dir| Self { dir }))
     }
 
-    /// What lies there, in the order of names; hidden files and folders are let be.
+    /// Lists the files in the drop folder, in the order of their names. Hidden files and folders are left out.
     ///
     /// # Errors
-    /// [`InboxError`] when it cannot be listed.
+    /// [`InboxError`] if it cannot be listed.
     pub fn list_waiting_files(&self) -> Result<Vec<DroppedFile>, InboxError> {
         let listed = |e| inbox_error(OsStr::new(""), e);
         let mut found = Vec::new();
@@ -101,10 +100,10 @@ impl Inbox {
         Ok(found)
     }
 
-    /// Opens a file to read it; `None` when it is not as it was listed any more.
+    /// Opens a file for reading; `None` if it has changed since it was listed.
     ///
     /// # Errors
-    /// [`InboxError`] when it cannot be opened.
+    /// [`InboxError`] if it cannot be opened.
     pub fn open_file(&self, dropped: &DroppedFile) -> Result<Option<File>, InboxError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.dir, &dropped.name, flags, Mode::empty()) {
@@ -115,19 +114,19 @@ impl Inbox {
         Ok(self.is_unchanged(dropped, &file)?.then_some(file))
     }
 
-    /// Whether an open file is as it was listed, so that what was read of it is all of it.
+    /// Whether an open file is as it was listed, so that its content was read completely.
     ///
     /// # Errors
-    /// [`InboxError`] when that cannot be told.
+    /// [`InboxError`] if the file cannot be checked.
     pub fn is_unchanged(&self, dropped: &DroppedFile, file: &File) -> Result<bool, InboxError> {
         let meta = file.metadata().map_err(|e| inbox_error(&dropped.name, e))?;
         Ok(meta.is_file() && DroppedFile::new(dropped.name.clone(), &Metadata::from_just_metadata(meta)) == *dropped)
     }
 
-    /// Moves files that were taken in to `inbox/done/<date>/`; one that changed since it was listed stays.
+    /// Moves ingested files to `inbox/done/<date>/`. A file that has changed since it was listed stays.
     ///
     /// # Errors
-    /// [`InboxError`] when one cannot be moved; those before it are.
+    /// [`InboxError`] if a file cannot be moved; the files before it are moved.
     pub fn move_to_done(&self, files: &[DroppedFile], on: NaiveDate) -> Result<Vec<MovedFile>, InboxError> {
         if files.is_empty() {
             return Ok(Vec::new());
@@ -144,18 +143,19 @@ impl Inbox {
         Ok(all)
     }
 
-    /// Moves what cannot be taken in to `inbox/refused/`, with the reason beside it; what changed since it was
-    /// listed stays.
+    /// Moves a file that cannot be ingested to `inbox/refused/`, with its reason in a file beside it.
+    ///
+    /// A file that has changed since it was listed stays, and the result is `None`.
     ///
     /// # Errors
-    /// [`InboxError`] when it cannot be moved.
+    /// [`InboxError`] if it cannot be moved.
     pub fn move_to_refused(&self, dropped: &DroppedFile, reason: &str) -> Result<Option<MovedFile>, InboxError> {
         let work = || {
             if !is_listed_file(&self.dir, &dropped.name, dropped)? {
                 return Ok(None);
             }
             let to = make_real_folder(&self.dir, REFUSED)?;
-            // The note first: a file there without one would be a riddle.
+            // The reason comes first, so that no file lies there without one.
             write_reason_file(&to, &dropped.name, reason)?;
             let moved = self.move_unchanged_file(dropped, &to)?;
             self.sync_folders(&to)?;
@@ -164,11 +164,12 @@ impl Inbox {
         work().map_err(|e| inbox_error(&dropped.name, e))
     }
 
-    /// Gives a file back whose writer was not at its end when it was put away and has written on since.
-    /// Says whether there was anything to give back.
+    /// Moves a file back to the drop folder if its writer has written more since it was moved away.
+    ///
+    /// Returns whether the file was moved back.
     ///
     /// # Errors
-    /// [`InboxError`] when it cannot be looked at or moved.
+    /// [`InboxError`] if it cannot be checked or moved.
     pub fn return_file(&self, moved: &MovedFile) -> Result<bool, InboxError> {
         let work = || {
             let parts = moved.folder.iter().filter_map(OsStr::to_str);
@@ -185,7 +186,7 @@ impl Inbox {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Err(e) => return Err(e),
             };
-            // Another file under that name is a human's, who tidied up.
+            // A different file under that name was put there by a person.
             if now == moved.dropped || now.inode != moved.dropped.inode {
                 return Ok(false);
             }
@@ -196,16 +197,18 @@ impl Inbox {
         work().map_err(|e| inbox_error(&moved.dropped.name, e))
     }
 
-    /// Leaves a note in `inbox/refused/` about a part of a file that could not be taken in.
+    /// Writes a reason into `inbox/refused/` about a part of a file that could not be ingested.
     ///
     /// # Errors
-    /// [`InboxError`] when it cannot be written.
+    /// [`InboxError`] if it cannot be written.
     pub fn leave_reason(&self, dropped: &DroppedFile, reason: &str) -> Result<(), InboxError> {
         let to = make_real_folder(&self.dir, REFUSED);
         to.and_then(|to| write_reason_file(&to, &dropped.name, reason)).map_err(|e| inbox_error(&dropped.name, e))
     }
 
-    /// Moves a file under its name, or one like it where that is taken; says which. One that is gone was moved.
+    /// Moves a file under its name, or under a numbered name if that is taken; returns the new name.
+    ///
+    /// `None` if the file was moved already or has changed since it was listed.
     fn move_unchanged_file(&self, dropped: &DroppedFile, to: &Dir) -> io::Result<Option<OsString>> {
         if !is_listed_file(&self.dir, &dropped.name, dropped)? {
             return Ok(None);
@@ -213,13 +216,13 @@ impl Inbox {
         self.move_listed_file(dropped, to)
     }
 
-    /// Moves what has the name now, and back again where that is not what was listed.
+    /// Moves the file that has the name now, and moves it back if it is not the listed one.
     fn move_listed_file(&self, dropped: &DroppedFile, to: &Dir) -> io::Result<Option<OsString>> {
         let Some(moved) = rename_to_free_name(&self.dir, &dropped.name, to, &dropped.name)? else { return Ok(None) };
         if is_listed_file(to, &moved, dropped)? {
             return Ok(Some(moved));
         }
-        // Somebody was faster. If its name is taken again by now it gets one like it.
+        // Somebody replaced the file before the move. If its name is taken again by now, it gets a numbered one.
         rename_to_free_name(to, &moved, &self.dir, &dropped.name)?;
         Ok(None)
     }
@@ -242,13 +245,13 @@ impl DroppedFile {
         }
     }
 
-    /// The name as it can be shown: on one line, without what drives a terminal.
+    /// The name for messages: on one line, with control characters escaped.
     #[must_use]
     pub fn display_name(&self) -> String {
         escape_name(&self.name)
     }
 
-    /// The ending of the name, lower-cased; empty where there is none.
+    /// The extension of the name in lower case; empty if there is none.
     #[must_use]
     pub fn lowercase_extension(&self) -> String {
         let name = self.name.to_string_lossy().to_lowercase();
@@ -256,7 +259,7 @@ impl DroppedFile {
     }
 }
 
-/// Whether what has a name is what was listed, as it was listed.
+/// Whether the file of this name is the listed one and has not changed.
 fn is_listed_file(dir: &Dir, name: &OsStr, dropped: &DroppedFile) -> io::Result<bool> {
     match dir.symlink_metadata(name) {
         Ok(meta) => Ok(DroppedFile::new(dropped.name.clone(), &meta) == *dropped),
@@ -265,7 +268,9 @@ fn is_listed_file(dir: &Dir, name: &OsStr, dropped: &DroppedFile) -> io::Result<
     }
 }
 
-/// Moves a file over no other: to a name, or one like it. Says to which; `None` when the file is gone.
+/// Moves a file to a name, or to a numbered name if that is taken, and never over another file.
+///
+/// Returns the new name; `None` if the file no longer exists.
 fn rename_to_free_name(from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> io::Result<Option<OsString>> {
     for number in 1_u32.. {
         let name = if number == 1 { new.to_owned() } else { number_name(new, number) };
@@ -279,7 +284,7 @@ fn rename_to_free_name(from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> io::Re
     Ok(None)
 }
 
-/// Writes `<name>.reason.txt` over an older one.
+/// Writes `<name>.reason.txt`, and replaces an older one.
 fn write_reason_file(to: &Dir, name: &OsStr, reason: &str) -> io::Result<()> {
     let stem = &name.as_bytes()[..name.len().min(MAX_STEM)];
     let note = format!("{}.reason.txt", String::from_utf8_lossy(stem).replace('\u{fffd}', "_"));

@@ -1,8 +1,8 @@
-//! How far our own records have come, written into their own fields.
+//! Writes the status of our own records into their fields.
 //!
-//! A stream event is new, extracted or parked; a signal is unrouted, applied or skipped. That is
-//! bookkeeping and no decision, so no audit record is filed; the file changes by the one write path
-//! all the same, because a human may have it open.
+//! A stream event is new, extracted or parked. A signal is unrouted, applied or skipped. A status is bookkeeping and
+//! not a decision, so no audit record is filed. The file still changes by the one write path, because a person may have
+//! it open.
 
 use crate::action::apply::NewContent;
 use crate::action::writer::{ApplyError, VaultWriter};
@@ -11,23 +11,23 @@ use steward_domain::record::frontmatter::{self, FieldEdit};
 use steward_domain::record::path::RecordPath;
 
 impl VaultWriter {
-    /// Changes fields of a stream event, a signal or an instinct; whether anything had to be written.
+    /// Changes fields of a stream event, a signal or an instinct; returns whether anything was written.
     ///
     /// # Errors
-    /// [`ApplyError`]: of other kinds of records nothing is changed this way; asking again is safe.
+    /// [`ApplyError`], also for any other kind of record. Calling again is safe.
     pub fn update_status_fields(&self, target: &RecordPath, edits: &[FieldEdit]) -> Result<bool, ApplyError> {
         if !target.kind().is_ours() {
-            return Err(ApplyError::Form(format!("{target}: not a record whose standing is ours to note")));
+            return Err(ApplyError::Form(format!("{target}: not a stream event, signal or instinct")));
         }
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         let current = self.root().read_file(target)?;
         let edited = frontmatter::edit_fields(&current.bytes, edits)
             .map_err(|e| ApplyError::Record { path: target.clone(), source: PreparePlanError::Frontmatter(e) })?;
         if edited == current.bytes {
             return Ok(false);
         }
-        let intent = self.stage_unrecorded_change(&mut turn, NewContent::new(target.clone(), &current, edited))?;
-        self.commit_intent(&mut turn, intent)?;
+        let intent = self.stage_unrecorded_change(&mut state, NewContent::new(target.clone(), &current, edited))?;
+        self.commit_intent(&mut state, intent)?;
         Ok(true)
     }
 }
@@ -46,8 +46,8 @@ mod tests {
         for path in ["signal/s.md", "task/t.md", "stream/mail/e.md"] {
             std::fs::write(dir.path().join(path), "---\nstatus: new  # as it came\nkept: 1\n---\nwords\n").unwrap();
         }
-        let keeper = VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
-        (dir, keeper)
+        let writer = VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
+        (dir, writer)
     }
 
     fn done() -> FieldEdit {
@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn the_standing_of_a_signal_and_of_an_event_is_noted_once_and_nothing_is_filed() {
-        let (dir, keeper) = vault();
+    fn the_status_of_a_signal_and_of_an_event_is_written_once_and_nothing_is_filed() {
+        let (dir, writer) = vault();
         for path in ["signal/s.md", "stream/mail/e.md"] {
             let record = RecordPath::parse(path).unwrap();
-            assert!(keeper.update_status_fields(&record, &[done()]).unwrap());
-            assert!(!keeper.update_status_fields(&record, &[done()]).unwrap());
+            assert!(writer.update_status_fields(&record, &[done()]).unwrap());
+            assert!(!writer.update_status_fields(&record, &[done()]).unwrap());
             let text = std::fs::read_to_string(dir.path().join(path)).unwrap();
             assert_eq!(text, "---\nstatus: done  # as it came\nkept: 1\n---\nwords\n");
         }
@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn a_humans_record_is_never_changed_without_an_audit_record() {
-        let (dir, keeper) = vault();
+        let (dir, writer) = vault();
         let task = RecordPath::parse("task/t.md").unwrap();
-        assert!(matches!(keeper.update_status_fields(&task, &[done()]), Err(ApplyError::Form(_))));
+        assert!(matches!(writer.update_status_fields(&task, &[done()]), Err(ApplyError::Form(_))));
         assert!(std::fs::read_to_string(dir.path().join("task/t.md")).unwrap().contains("status: new"));
     }
 }

@@ -1,13 +1,12 @@
-//! The rate guard's ledger: no clerk is called that is not written down here first.
+//! The rate guard's ledger, in which every clerk call is reserved before it is made.
 //!
-//! One SQLite file serves every process of the vault; each check and its reservation are one
-//! transaction, so no window is ever over its cap, whoever asks. The decision itself is pure
-//! and lives in `steward_domain::steward::guard`; here it is fed and recorded.
+//! One SQLite file serves every process of the vault. Each check and its reservation are one transaction, so no window
+//! ever exceeds its cap. The decision itself is pure and lives in `steward_domain::steward::guard`. This module gives
+//! it the facts and records its outcome.
 //!
-//! It fails closed: whatever is wrong with the file, its folder, the disk, the marker or the
-//! clock, the answer is a refusal that names the file and the mend. It must not call a clerk,
-//! read a clock, or make up for what it cannot read. Files: `ledger.db` (WAL), and away from it
-//! the marker, by which a deleted ledger is told from a first boot.
+//! The ledger fails closed: a fault of the file, its folder, the disk, the marker or the clock leads to a refusal that
+//! names the file and the fix. It must not call a clerk, read a clock, or guess what it cannot read. Its files are
+//! `ledger.db` (WAL) and, in another folder, the marker, which distinguishes a deleted ledger from a first start.
 
 use std::path::Path;
 
@@ -35,9 +34,9 @@ use rows::LedgerSqlResult;
 /// The ledger of one vault, shared by any number of tasks and processes.
 #[derive(Debug)]
 pub struct Ledger {
-    place: LedgerPaths,
+    paths: LedgerPaths,
     caps: CallCaps,
-    turn: Mutex<LedgerSession>,
+    session: Mutex<LedgerSession>,
 }
 
 #[derive(Debug, Default)]
@@ -46,25 +45,25 @@ struct LedgerSession {
     known: Option<KnownLedger>,
 }
 
-/// What [`Ledger::accept_loss`] found to accept.
+/// The outcome of [`Ledger::accept_loss`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossAcceptance {
-    /// The ledger is there and its clock is believed; nothing was done.
+    /// The ledger exists and its clock is trusted: nothing was done.
     Nothing,
-    /// The ledger was lost or damaged: a new, empty one began, the old files lie beside it.
+    /// The ledger was lost or damaged: a new, empty one was created, and the old files lie beside it.
     NewLedger,
-    /// The clock was doubted: it is believed again, and calls stamped after it are forgotten.
+    /// The clock was doubted: it is trusted again, and calls with a later time are forgotten.
     Clock,
 }
 
 impl Ledger {
-    /// Names the ledger's file and its marker; both are opened, or created, at first use.
+    /// Sets the paths of the ledger's file and its marker. Both are opened, or created, at first use.
     ///
     /// Their folders must exist. Keep the marker in another folder than the ledger.
     ///
     /// # Errors
-    /// A cap of 0, a share that is not 1 to 100 %, or a path that names no file. The state of the files is never an error here:
-    /// it shows in [`Ledger::reserve`] and [`Ledger::status`], and may be mended meanwhile.
+    /// A cap of 0, a share that is not 1 to 100 %, or a path that names no file. The state of the files is never an
+    /// error here: [`Ledger::reserve`] and [`Ledger::status`] report it, and it may be fixed until then.
     pub fn open(path: &Path, caps: CallCaps, marker: &Path) -> Result<Self, LedgerError> {
         for (name, cap) in [
             ("per_minute", caps.per_minute),
@@ -91,149 +90,158 @@ impl Ledger {
                 return Err(LedgerError::NotAFile { role, path: path.to_owned() });
             }
         }
-        // Relative paths without a folder would leave nothing to fsync.
+        // A relative path without a folder would leave no folder to sync.
         let absolute = |path: &Path| std::path::absolute(path).map_err(LedgerError::wrap_io(path));
-        let place = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
-        Ok(Self { place, caps, turn: Mutex::default() })
+        let paths = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
+        Ok(Self { paths, caps, session: Mutex::default() })
     }
 
-    /// Reserves one clerk call at `now`, or says which cap refuses and when it clears.
+    /// Reserves one clerk call at `now`, or refuses it and names the cap and the time when it clears.
     ///
-    /// A call that has a reservation gets the same one again, for a day; one that was refused
-    /// may ask again. Whatever is wrong with the ledger is a refusal too.
+    /// A call that has a reservation gets the same one again, for a day. A refused call may try again. Every fault of
+    /// the ledger is a refusal too.
     pub async fn reserve(&self, request: &ReserveRequest, now: DateTime<Utc>) -> ReserveOutcome {
         self.try_reserve(request, now).await.unwrap_or_else(|error| ReserveOutcome::Refused(error.into_refusal()))
     }
 
     async fn try_reserve(&self, request: &ReserveRequest, now: DateTime<Utc>) -> Result<ReserveOutcome, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let reserved = book::reserve_or_refuse(&mut opened.store, request, &self.caps, now).await;
-        let outcome = self.close_on_error(&mut turn, reserved).await?;
-        // A reservation in a file that is no longer the ledger counts for nobody else.
-        match turn.opened.as_ref().map(|opened| opened.detect_change(&self.place)).transpose()?.flatten() {
+        let outcome = self.close_on_error(&mut session, reserved).await?;
+        // Other processes would not count a reservation in a file that is no longer the ledger.
+        match session.opened.as_ref().map(|opened| opened.detect_change(&self.paths)).transpose()?.flatten() {
             None => Ok(outcome),
-            Some(_) => Err(LedgerError::Changed { path: self.place.database.clone() }),
+            Some(_) => Err(LedgerError::Changed { path: self.paths.database.clone() }),
         }
     }
 
-    /// Records how a reserved call ended: its tokens, or the 429 that stops all others.
+    /// Records how a reserved call ended: its tokens, or the 429 that stops all other calls.
     ///
-    /// Settling a call twice is settling it once. A 429 counts even if the call is not known.
+    /// Settling a call twice settles it once. A 429 counts even if the call is unknown.
     ///
     /// # Errors
-    /// The ledger cannot be read or written; try again, nothing was recorded.
+    /// The ledger cannot be read or written. Nothing was recorded; try again.
     pub async fn settle(&self, settlement: &Settlement, now: DateTime<Utc>) -> Result<(), LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let settled = book::record_settlement(&mut opened.store, settlement, now).await;
-        self.close_on_error(&mut turn, settled).await
+        self.close_on_error(&mut session, settled).await
     }
 
-    /// How the guard stands at `now`: the fill of each window, back-off, probe, and what refuses.
+    /// The status of the guard at `now`: the fill of each window, the back-off, the probe, and a refusal in force.
     pub async fn status(&self, now: DateTime<Utc>) -> GuardStatus {
-        let now = truncate_to_micros(now);
-        self.try_status(now)
+        self.status_with_caps(&self.caps, now).await
+    }
+
+    /// As [`Ledger::status`], by the caps of another process, which reserves by them.
+    pub async fn status_with_caps(&self, caps: &CallCaps, now: DateTime<Utc>) -> GuardStatus {
+        self.try_status(caps, truncate_to_micros(now))
             .await
             .unwrap_or_else(|error| GuardStatus { refusal: Some(error.into_refusal()), ledger: None })
     }
 
-    async fn try_status(&self, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
-        let read = status::read_status(&mut opened.store, &self.caps, now).await;
-        self.close_on_error(&mut turn, read).await
+    async fn try_status(&self, caps: &CallCaps, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
+        let read = status::read_status(&mut opened.store, caps, now).await;
+        self.close_on_error(&mut session, read).await
     }
 
-    /// Which streams and senders have had their share at `now`: no call is made for their events.
+    /// The streams and senders that have used up their share at `now`. No call is made for their events.
     ///
     /// # Errors
-    /// The ledger cannot be read; then no call is made at all.
+    /// The ledger cannot be read; then no call must be made at all.
     pub async fn find_exhausted_shares(&self, now: DateTime<Utc>) -> Result<ExhaustedShares, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let read = status::find_exhausted_shares(&mut opened.store, &self.caps, now).await;
-        self.close_on_error(&mut turn, read).await
+        self.close_on_error(&mut session, read).await
     }
 
-    /// An operator's word that what the ledger forgot does not matter: calls may go again.
+    /// Accepts, for an operator, that the ledger has forgotten calls. Calls are then admitted again.
     ///
-    /// Ends the day of refusals after a loss, or the doubt about a clock that jumped back.
+    /// This ends the day of refusals after a loss, or the doubt about a clock that jumped back.
     ///
     /// # Errors
-    /// What has another mend than acceptance: no space, no permission, a newer schema.
+    /// A fault that acceptance does not fix: no space, no permission, a newer schema.
     pub async fn accept_loss(&self, now: DateTime<Utc>) -> Result<LossAcceptance, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let accepted = match self.ensure_open(&mut turn, now).await {
+        let mut session = self.session.lock().await;
+        let accepted = match self.ensure_open(&mut session, now).await {
             Ok(opened) => {
                 let accepted = book::accept_clock(&mut opened.store, now).await;
-                self.close_on_error(&mut turn, accepted).await
+                self.close_on_error(&mut session, accepted).await
             }
             Err(error) => Err(error),
         };
         match accepted {
             Err(error) if error.is_loss() => {
-                turn.opened = Some(entry::begin_new_ledger(&self.place, now).await?);
+                session.opened = Some(entry::begin_new_ledger(&self.paths, now).await?);
                 Ok(LossAcceptance::NewLedger)
             }
             Ok(_) | Err(_) => accepted,
         }
     }
 
-    /// An operator's word that the provider may be asked before its deadline; returns that deadline, `None` where no
-    /// back-off holds calls up. One probe still goes first.
+    /// Ends a back-off before its deadline, for an operator. One probe still goes first.
+    ///
+    /// Returns the deadline; `None` if no back-off is in force.
     ///
     /// # Errors
-    /// The ledger cannot be read or written; nothing was changed.
+    /// The ledger cannot be read or written. Nothing was changed.
     pub async fn lift_back_off(&self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, LedgerError> {
         let now = truncate_to_micros(now);
-        let mut turn = self.turn.lock().await;
-        let opened = self.ensure_open(&mut turn, now).await?;
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
         let lifted = book::lift_back_off(&mut opened.store, now).await;
-        self.close_on_error(&mut turn, lifted).await
+        self.close_on_error(&mut session, lifted).await
     }
 
-    /// The open ledger, after making sure that its files are still those that were opened.
+    /// Returns the open ledger, after checking that its files are still those that were opened.
     async fn ensure_open<'t>(
         &self,
-        turn: &'t mut LedgerSession,
+        session: &'t mut LedgerSession,
         now: DateTime<Utc>,
     ) -> Result<&'t mut OpenLedger, LedgerError> {
-        if let Some(opened) = turn.opened.take() {
-            match opened.detect_change(&self.place) {
-                Ok(None) => return Ok(turn.opened.insert(opened)),
-                Err(away) => {
-                    // Kept open: once they are back it is known whether they are the same files.
-                    turn.opened = Some(opened);
-                    return Err(away);
+        if let Some(opened) = session.opened.take() {
+            match opened.detect_change(&self.paths) {
+                Ok(None) => return Ok(session.opened.insert(opened)),
+                Err(error) => {
+                    // It stays open: when the folder is back, the check shows whether the files are the same.
+                    session.opened = Some(opened);
+                    return Err(error);
                 }
                 Ok(Some(known)) => {
-                    turn.known = Some(known);
+                    session.known = Some(known);
                     opened.store.close().await;
                 }
             }
         }
-        let opened = entry::open_ledger(&self.place, turn.known.as_ref(), now).await?;
-        turn.known = Some(KnownLedger { id: opened.id.clone(), replaced: false });
-        Ok(turn.opened.insert(opened))
+        let opened = entry::open_ledger(&self.paths, session.known.as_ref(), now).await?;
+        session.known = Some(KnownLedger { id: opened.id.clone(), replaced: false });
+        Ok(session.opened.insert(opened))
     }
 
-    /// After an error nothing is taken for granted: the file is closed and checked anew.
-    async fn close_on_error<T>(&self, turn: &mut LedgerSession, result: LedgerSqlResult<T>) -> Result<T, LedgerError> {
+    /// Closes the file after an error, so that the next call opens and checks it anew.
+    async fn close_on_error<T>(
+        &self,
+        session: &mut LedgerSession,
+        result: LedgerSqlResult<T>,
+    ) -> Result<T, LedgerError> {
         if result.is_err()
-            && let Some(opened) = turn.opened.take()
+            && let Some(opened) = session.opened.take()
         {
             opened.store.close().await;
         }
-        result.map_err(LedgerError::wrap_sql(&self.place.database))
+        result.map_err(LedgerError::wrap_sql(&self.paths.database))
     }
 }
 
-/// The ledger counts in microseconds; an instant between two counts as the earlier.
+/// Rounds an instant down to microseconds, the unit of the ledger.
 fn truncate_to_micros(now: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)
 }

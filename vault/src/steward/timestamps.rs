@@ -1,8 +1,8 @@
-//! The marks of a look in a task's file, by the one write path and without a record.
+//! The timestamp write-back: it writes the times of a task's checks into the task's file.
 //!
-//! Bookkeeping and no decision: nothing is filed, nothing can be undone, and the chain does not know of
-//! it. Otherwise a stamp is a change like any other: staged, swapped in if the file still is what was
-//! read, looked after until it has settled. When to stamp is the engine's business.
+//! A write-back is bookkeeping and not a decision: no audit record is filed, and it cannot be undone. Otherwise it is a
+//! change like any other. It is staged, swapped in if the file still holds the content that was read, and kept until it
+//! has settled. The engine decides when a file is written.
 
 use crate::action::apply::NewContent;
 use crate::action::writer::{ApplyError, VaultWriter};
@@ -12,23 +12,23 @@ use std::io;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::timestamps::{CheckTimestamps, CheckTimestampsError};
 
-/// What became of a stamp.
+/// The outcome of a timestamp write-back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampWriteOutcome {
     Written,
-    /// The file said all that already, or holds dates of a human's.
+    /// The file has these times already, or holds dates that a person wrote.
     Unchanged,
-    /// The brake is pulled: nothing was done.
+    /// The fleet is stopped: nothing was done.
     Braked,
 }
 
-/// Why a file was not stamped. It holds what a human wrote last; asking again is safe.
+/// Why the timestamps were not written. The file holds what a person wrote last. Calling again is safe.
 #[derive(Debug, thiserror::Error)]
 pub enum TimestampWriteError {
-    /// A human was faster, or the file is gone.
-    #[error("{path}: changed meanwhile by a human")]
+    /// A person was faster, or the file no longer exists.
+    #[error("{path}: changed by a person in the meantime")]
     ChangedMeanwhile { path: String },
-    /// The file must be mended first; the message names it.
+    /// A person must fix the file first; the message names it.
     #[error("{0}")]
     Unusable(String),
     #[error(transparent)]
@@ -43,7 +43,7 @@ impl From<ApplyError> for TimestampWriteError {
             ApplyError::Root(
                 e @ (VaultRootError::Link { .. } | VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }),
             ) => Self::Unusable(e.to_string()),
-            // One file of another user says nothing about the next.
+            // The file may belong to another user. Other files may still be written.
             ApplyError::Io { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Self::Unusable(e.to_string())
             }
@@ -53,27 +53,27 @@ impl From<ApplyError> for TimestampWriteError {
 }
 
 impl VaultWriter {
-    /// Writes into a task's file when it was last looked at and when it will be.
+    /// Writes the times of the last and of the next check into a task's file.
     ///
     /// # Errors
-    /// [`TimestampWriteError`]; nothing of a human's is lost.
+    /// [`TimestampWriteError`]; no person's edit is lost.
     pub fn write_timestamps(
         &self,
         target: &RecordPath,
-        stamp: &CheckTimestamps,
+        timestamps: &CheckTimestamps,
     ) -> Result<TimestampWriteOutcome, TimestampWriteError> {
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         if stop::is_stopped(self.root()) {
             return Ok(TimestampWriteOutcome::Braked);
         }
         let current = self.root().read_file(target).map_err(ApplyError::from)?;
         let unusable = |e: CheckTimestampsError| TimestampWriteError::Unusable(format!("{target}: {e}"));
-        let bytes = stamp.prepare(&current.bytes).map_err(unusable)?;
+        let bytes = timestamps.prepare(&current.bytes).map_err(unusable)?;
         if bytes == current.bytes {
             return Ok(TimestampWriteOutcome::Unchanged);
         }
-        let intent = self.stage_unrecorded_change(&mut turn, NewContent::new(target.clone(), &current, bytes))?;
-        self.commit_intent(&mut turn, intent)?;
+        let intent = self.stage_unrecorded_change(&mut state, NewContent::new(target.clone(), &current, bytes))?;
+        self.commit_intent(&mut state, intent)?;
         Ok(TimestampWriteOutcome::Written)
     }
 }

@@ -1,9 +1,9 @@
-//! What is owed to the tracker, and how far each delivery has come.
+//! The progress of each delivery to the tracker.
 //!
-//! That something is owed stands in the audit records, and so does what came of it ([`VaultWriter::file_tracker_outcome`]);
-//! both survive the loss of every database. How far a delivery has come lies in
-//! `.steward/outbox/<action id>.json`: what the issue was before is durable there before anything is sent,
-//! so that a delivery that was cut short goes on instead of beginning anew. Sending is not done here.
+//! The audit records hold what is owed and the outcome ([`VaultWriter::file_tracker_outcome`]), so both survive the
+//! loss of every database. The progress of a delivery is in `.steward/outbox/<action id>.json`. The issue's earlier
+//! state is durable there before anything is sent. So an interrupted delivery continues instead of starting again. This
+//! module must not send anything.
 
 use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
@@ -20,133 +20,134 @@ use steward_domain::tracker::{self, PlaneAction, TrackerId};
 
 const FOLDER: &str = "outbox";
 
-/// What the keeper must know of the tracker.
+/// What the vault writer must know about the tracker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrackerSite {
-    /// For tasks without a `plane_project_id`.
+    /// The project of tasks without a `plane_project_id`.
     pub project: Option<TrackerId>,
 }
 
-/// How far a delivery has come.
+/// The progress of one delivery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeliveryProgress {
-    /// Something may have been sent; until then there is nothing to take back.
+    /// Whether something may have been sent. Until then there is nothing to revert.
     pub begun: bool,
-    /// When the comment was last asked for without a clear answer: it may come to be a while after.
+    /// When the comment was last requested without a clear response. It may still appear a while later.
     pub asked_at: Option<DateTime<Utc>>,
-    /// The issue's state before ours.
+    /// The issue's state before our change.
     pub from: Option<TrackerId>,
-    /// The state that we set, or were about to.
+    /// The state that we set, or were about to set.
     pub to: Option<TrackerId>,
     /// Our comment.
     pub comment: Option<TrackerId>,
-    /// Tries in vain.
+    /// The number of failed tries.
     pub tries: u32,
     pub failing_since: Option<DateTime<Utc>>,
-    /// In words of ours alone.
+    /// The last error, in our words only and never in the tracker's.
     pub last_error: Option<String>,
-    /// Not before; `None` for at once.
+    /// The earliest time of the next try; `None` for immediately.
     pub next_try: Option<DateTime<Utc>>,
 }
 
-/// What is known of the tracker's part of one record.
+/// The state of one record's delivery to the tracker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeliveryStatus {
-    /// What the record itself says.
+    /// The tracker action in the record itself.
     pub says: PlaneAction,
-    /// What came of it, and the record of that; `None` while it is owed.
+    /// The outcome and its record; `None` while the delivery is owed.
     pub came: Option<(RecordPath, PlaneAction)>,
-    /// The record of the first try in vain.
+    /// The record of the first failed try.
     pub failed: Option<RecordPath>,
     pub progress: Option<DeliveryProgress>,
 }
 
 impl VaultWriter {
-    /// Files what came of what a record owes to the tracker, once however often it is asked.
+    /// Files the outcome of a delivery. Repeated calls file it once.
     ///
     /// # Errors
-    /// [`ApplyError`]; asking again is safe.
+    /// [`ApplyError`]; calling again is safe.
     pub fn file_tracker_outcome(
         &self,
         owing: &AuditRecord,
-        came: &PlaneAction,
+        outcome: &PlaneAction,
         workflow: WorkflowRef,
         now: DateTime<Utc>,
     ) -> Result<ActionReceipt, ApplyError> {
-        let mut turn = self.lock_state()?;
-        let plan = tracker::plan_tracker_outcome(owing, came, workflow, now);
-        self.write_plan_once(&mut turn, &plan, Some(came.clone()))
+        let mut state = self.lock_state()?;
+        let plan = tracker::plan_tracker_outcome(owing, outcome, workflow, now);
+        self.write_plan_once(&mut state, &plan, Some(outcome.clone()))
     }
 
-    /// Notes how far a delivery has come, durable.
+    /// Writes the progress of a delivery and makes it durable.
     ///
     /// # Errors
-    /// Those of the disk, naming the file.
-    pub fn write_delivery_progress(&self, of: &ActionId, progress: &DeliveryProgress) -> Result<(), ApplyError> {
+    /// Errors of the disk, which name the file.
+    pub fn write_delivery_progress(&self, action: &ActionId, progress: &DeliveryProgress) -> Result<(), ApplyError> {
         crash::die_if_armed("before-outbox");
-        let noted = || {
+        let write = || {
             let bytes = serde_json::to_vec(progress).map_err(io::Error::other)?;
             let folder = self.root().make_own_folder(Some(FOLDER))?;
-            durable::replace_private_file(&folder, &progress_file_name(of), &bytes)?;
+            durable::replace_private_file(&folder, &progress_file_name(action), &bytes)?;
             durable::sync_folder(&folder)
         };
-        noted().map_err(ApplyError::wrap_io(display_path(of)))?;
+        write().map_err(ApplyError::wrap_io(display_path(action)))?;
         crash::die_if_armed("after-outbox");
         Ok(())
     }
 
-    /// Forgets how far a delivery has come, which is recorded by then.
+    /// Removes the progress of a delivery whose outcome is filed.
     ///
     /// # Errors
-    /// Those of the disk, naming the file.
-    pub fn remove_delivery_progress(&self, of: &ActionId) -> Result<(), ApplyError> {
-        let folder = self.root().find_own_folder(Some(FOLDER));
-        let gone = folder
-            .and_then(|folder| folder.map_or(Ok(()), |folder| durable::remove_file(&folder, &progress_file_name(of))));
-        gone.map_err(ApplyError::wrap_io(display_path(of)))
+    /// Errors of the disk, which name the file.
+    pub fn remove_delivery_progress(&self, action: &ActionId) -> Result<(), ApplyError> {
+        let remove = || match self.root().find_own_folder(Some(FOLDER))? {
+            Some(folder) => durable::remove_file(&folder, &progress_file_name(action)),
+            None => Ok(()),
+        };
+        remove().map_err(ApplyError::wrap_io(display_path(action)))
     }
 }
 
-/// How far a delivery has come; `None` where nothing was noted.
+/// Reads the progress of a delivery; `None` if none was written.
 ///
 /// # Errors
-/// Those of the disk, and one that names the mend where the file is no note of ours.
-pub fn read_delivery_progress(root: &VaultRoot, of: &ActionId) -> Result<Option<DeliveryProgress>, ApplyError> {
+/// Errors of the disk. If the content is invalid, the error names the fix.
+pub fn read_delivery_progress(root: &VaultRoot, action: &ActionId) -> Result<Option<DeliveryProgress>, ApplyError> {
     let read = || {
         let Some(folder) = root.find_own_folder(Some(FOLDER))? else { return Ok(None) };
-        match folder.read(progress_file_name(of)) {
+        match folder.read(progress_file_name(action)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| {
-                io::Error::other(format!("not readable ({e}): move it away; the tracker is then asked what is there"))
+                io::Error::other(format!("not readable ({e}): move it away; Steward then reads the issue's state anew"))
             }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
     };
-    read().map_err(ApplyError::wrap_io(display_path(of)))
+    read().map_err(ApplyError::wrap_io(display_path(action)))
 }
 
-/// The record that answers an action or tells what came of it; `None` where there is none.
+/// Finds the record of a kind that resolves an action or reports its outcome; `None` if there is none.
 ///
 /// # Errors
-/// [`ApplyError::Chain`] where it is there and cannot be read.
+/// [`ApplyError::Chain`] if it exists and cannot be read.
 pub fn find_follower(
     root: &VaultRoot,
-    of: &AuditRecord,
+    record: &AuditRecord,
     kind: ActionKind,
 ) -> Result<Option<(RecordPath, AuditRecord)>, ApplyError> {
-    let path = of.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+    let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
     match chain::read_audit_record(root, &path) {
-        Ok((record, _)) => Ok(Some((path, record))),
+        Ok((follower, _)) => Ok(Some((path, follower))),
         Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
 
-/// What is known of the tracker's part of a record; `None` where it has none.
+/// Reads the state of a record's delivery to the tracker; `None` if it owes nothing there.
 ///
 /// # Errors
-/// As [`find_follower`] and [`progress`].
+/// As [`find_follower`] and [`read_delivery_progress`].
 pub fn read_delivery_status(root: &VaultRoot, record: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
     let Some(says) = record.plane_action.clone().filter(|_| !record.draft.kind.is_tracker_outcome()) else {
         return Ok(None);
@@ -156,12 +157,12 @@ pub fn read_delivery_status(root: &VaultRoot, record: &AuditRecord) -> Result<Op
     Ok(Some(DeliveryStatus { says, came, failed, progress: read_delivery_progress(root, &record.draft.id)? }))
 }
 
-fn progress_file_name(of: &ActionId) -> String {
-    format!("{of}.json")
+fn progress_file_name(action: &ActionId) -> String {
+    format!("{action}.json")
 }
 
-fn display_path(of: &ActionId) -> String {
-    format!("{OWN_FOLDER}/{FOLDER}/{}", progress_file_name(of))
+fn display_path(action: &ActionId) -> String {
+    format!("{OWN_FOLDER}/{FOLDER}/{}", progress_file_name(action))
 }
 
 #[cfg(test)]

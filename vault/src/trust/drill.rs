@@ -1,9 +1,8 @@
-//! The reversibility drill: every class of change is made on a canary and taken back, and the bytes are compared.
+//! The reversibility drill: every class of change is made on a canary and undone, and the bytes are compared.
 //!
-//! The canaries lie in a vault of their own that is made anew for each drill, so that neither the records nor
-//! the audit chain of people's vaults ever see them. A change takes the way of any other: a signal is routed, the
-//! keeper applies the plan and answers the undo. What is found here goes to the calibration of trust, which lowers
-//! the class.
+//! The canaries lie in a vault of their own that is created anew for each drill. So neither the records nor the audit
+//! chain of a person's vault are touched. A change takes the usual path: a signal is routed, and the vault writer
+//! applies the plan and the undo. The results go to the calibration of trust, which demotes a class that fails.
 
 use crate::action::resolve::{IncomingResolution, ResolutionError};
 use crate::action::writer::{ApplyError, LockError, VaultWriter};
@@ -28,10 +27,10 @@ use steward_domain::time;
 
 /// The folder of the canaries, inside the state folder.
 pub const FOLDER: &str = "drill";
-/// Whose word the canaries' signals are.
+/// The source of the canaries' signals.
 const SOURCE: &str = "drill";
 
-/// Forms in which people write records, each a canary: what is undone must be back to the byte.
+/// The canaries: forms in which people write records. An undo must restore each of them to the byte.
 const CANARIES: [(&str, &str); 4] = [
     (
         "matter/canary.md",
@@ -51,15 +50,15 @@ const CANARIES: [(&str, &str); 4] = [
     ),
 ];
 
-/// What a drill found of one class.
+/// The result of a drill for one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassDrillResult {
     pub class: MutationClass,
-    /// What was not restored, or could not be changed at all; `None` where everything was.
+    /// The canary that was not restored or could not be changed; `None` if all were restored.
     pub broken: Option<String>,
 }
 
-/// Why there was no drill; it says nothing of any class.
+/// Why a drill could not run. It is no result for any class.
 #[derive(Debug, thiserror::Error)]
 pub enum DrillError {
     #[error("keep canaries in {path}: {source}")]
@@ -74,19 +73,19 @@ pub enum DrillError {
     Name(#[from] PathError),
 }
 
-/// Drills every class on every canary that it fits, in a folder that is made anew below `state_dir`.
+/// Drills every class on every canary that it fits, in a folder below `state_dir` that is created anew.
 ///
 /// # Errors
-/// [`DrillError`] where the disk fails; a change that is not restored is no error but what was looked for.
+/// [`DrillError`] if the disk fails. A change that is not restored is a result and not an error.
 pub fn run_drill(state_dir: &Path, now: DateTime<Utc>) -> Result<Vec<ClassDrillResult>, DrillError> {
     run_drill_with(state_dir, now, |_, _| {})
 }
 
-/// The same, with somebody who gets at the canary between the change and its undo.
+/// As [`run_drill`]; `tamper` may change a canary between the change and its undo.
 fn run_drill_with(
     state_dir: &Path,
     now: DateTime<Utc>,
-    meddle: impl Fn(&VaultRoot, &RecordPath),
+    tamper: impl Fn(&VaultRoot, &RecordPath),
 ) -> Result<Vec<ClassDrillResult>, DrillError> {
     let folder = state_dir.join(FOLDER);
     let io = |source| DrillError::Io { path: folder.display().to_string(), source };
@@ -100,22 +99,22 @@ fn run_drill_with(
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io)?;
         std::fs::write(&file, text).map_err(io)?;
     }
-    let mut cage = CanaryVault { keeper: VaultWriter::lock(VaultRoot::open(&folder)?)?, now, meddle };
+    let mut vault = CanaryVault { writer: VaultWriter::lock(VaultRoot::open(&folder)?)?, now, tamper };
     let mut found = Vec::new();
     for class in MutationClass::ALL {
         let mut broken = None;
         for (canary, mutation) in list_exercises(class)? {
-            let wrong = cage.exercise_canary(&canary, &mutation)?;
-            broken = broken.or(wrong);
-            // Records are named after their moments.
-            cage.now += TimeDelta::milliseconds(1);
+            let fault = vault.exercise_canary(&canary, &mutation)?;
+            broken = broken.or(fault);
+            // Records are named after their moments, so each one needs its own.
+            vault.now += TimeDelta::milliseconds(1);
         }
         found.push(ClassDrillResult { class, broken });
     }
     Ok(found)
 }
 
-/// Every change of a class that is tried, with its canary.
+/// Every change of a class that the drill tries, with its canary.
 fn list_exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, PathError> {
     let related = |field: RelatedField, member: &str, present| {
         let member = member.to_owned();
@@ -147,17 +146,17 @@ fn list_exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, P
 
 /// The canaries' own vault.
 struct CanaryVault<M> {
-    keeper: VaultWriter,
+    writer: VaultWriter,
     now: DateTime<Utc>,
-    meddle: M,
+    tamper: M,
 }
 
 impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
-    /// Changes a canary and takes that back; says what is wrong with it then.
+    /// Changes a canary and undoes the change; returns the fault, if there is one.
     fn exercise_canary(&self, canary: &RecordPath, mutation: &Mutation) -> Result<Option<String>, DrillError> {
-        let before = self.keeper.root().read_file(canary)?;
+        let before = self.writer.root().read_file(canary)?;
         let Ok(document) = frontmatter::read_document(&before.bytes) else {
-            return Ok(Some(format!("{canary} could not be read any more")));
+            return Ok(Some(format!("{canary} can no longer be read")));
         };
         let run = format!("{SOURCE}-{}", time::format_compact(self.now));
         let target = RouteTarget {
@@ -170,21 +169,21 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
         };
         let plan = match self.plan_mutation(&target, mutation, &run)? {
             Ok(plan) => plan,
-            // A canary that has no such member to lose.
+            // The canary does not have the member that the change removes.
             Err(RouteSkip::AlreadySo) => return Ok(None),
             Err(why) => return Ok(Some(format!("{canary} could not be changed: {}", why.as_str()))),
         };
-        let receipt = match self.keeper.apply_plan(plan) {
+        let receipt = match self.writer.apply_plan(plan) {
             Ok(receipt) => receipt,
             Err(e @ (ApplyError::Io { .. } | ApplyError::Root(_))) => return Err(e.into()),
             Err(e) => return Ok(Some(format!("{canary} could not be changed: {e}"))),
         };
-        let changed = self.keeper.root().read_file(canary)?;
+        let changed = self.writer.root().read_file(canary)?;
         if receipt.landing != Disposition::Live || changed.bytes == before.bytes {
             return Ok(Some(format!("{canary} was not changed at all")));
         }
-        (self.meddle)(self.keeper.root(), canary);
-        let undone = self.keeper.resolve_action(&IncomingResolution {
+        (self.tamper)(self.writer.root(), canary);
+        let undone = self.writer.resolve_action(&IncomingResolution {
             kind: ResolutionKind::Undo,
             record: &receipt.record,
             by: SOURCE,
@@ -198,21 +197,21 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
         });
         let broken = match undone {
             Err(ResolutionError::Apply(e @ (ApplyError::Io { .. } | ApplyError::Root(_)))) => return Err(e.into()),
-            Err(e) => Some(format!("{canary}: its change was not taken back: {e}")),
-            Ok(_) if self.keeper.root().read_file(canary)?.bytes != before.bytes => {
+            Err(e) => Some(format!("{canary}: its change was not undone: {e}")),
+            Ok(_) if self.writer.root().read_file(canary)?.bytes != before.bytes => {
                 Some(format!("{canary}: other bytes than before after a change of `{}` was undone", mutation.field()))
             }
             Ok(_) => None,
         };
         if broken.is_some() {
-            let file = self.keeper.root().path().join(canary.as_str());
+            let file = self.writer.root().path().join(canary.as_str());
             std::fs::write(&file, &before.bytes)
                 .map_err(|source| DrillError::Io { path: canary.to_string(), source })?;
         }
         Ok(broken)
     }
 
-    /// The plan of a change that no gate holds back, or why there is none.
+    /// The plan of a change that no gate holds, or why the router skips it.
     fn plan_mutation(
         &self,
         target: &RouteTarget,

@@ -1,8 +1,8 @@
-//! Files what changes nothing: that a proposal was carried out or a change written back by hand, that a source is
-//! trusted more or less.
+//! Files audit records that change nothing: manual outcomes and changes of trust.
 //!
-//! Such a record takes the one write path, its place in the chain, and its name from what it follows, so that it is
-//! filed once however often it is asked.
+//! A manual outcome says that a person carried out a proposal by hand, or reverted a change by hand. Such a record
+//! takes the one write path and gets a number in the chain. It is named after the record that it follows, so repeated
+//! calls file it once.
 
 use crate::action::chain;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
@@ -14,23 +14,25 @@ use steward_domain::record::frontmatter;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::by_hand;
 
-/// What settles a proposal. Whoever decided otherwise, as by putting it off, may still carry it out.
+/// The records that settle a proposal. A proposal that a person opposed, as by putting the task off, may still be
+/// carried out.
 const SETTLED: [ActionKind; 4] =
     [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway];
 
 impl VaultWriter {
-    /// Compares a proposal with what its target says by now, and files what was done by hand; `None` where
-    /// nothing was, or where the proposal is settled.
+    /// Compares a proposal with the content of its target now, and files what was done by hand.
+    ///
+    /// `None` if nothing was done by hand, or if the proposal is settled.
     ///
     /// # Errors
-    /// [`ApplyError`]; asking again is safe.
+    /// [`ApplyError`]; calling again is safe.
     pub fn file_manual_outcome(
         &self,
         proposal: &RecordPath,
         workflow: WorkflowRef,
         now: DateTime<Utc>,
     ) -> Result<Option<ActionReceipt>, ApplyError> {
-        let mut turn = self.lock_state()?;
+        let mut state = self.lock_state()?;
         let (record, _) = chain::read_audit_record(self.root(), proposal)?;
         for kind in SETTLED {
             let follower = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
@@ -38,12 +40,12 @@ impl VaultWriter {
                 return Ok(None);
             }
         }
-        let Some(did) = self.detect_manual_outcome(&record, now)? else { return Ok(None) };
-        let follower = record.draft.follow_up_path(did).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let Some(outcome) = self.detect_manual_outcome(&record, now)? else { return Ok(None) };
+        let follower = record.draft.follow_up_path(outcome).map_err(|e| ApplyError::Form(e.to_string()))?;
         if self.root().exists(&follower) {
             return Ok(None);
         }
-        self.write_plan_once(&mut turn, &by_hand::plan_manual_edit(&record, did, workflow, now), None).map(Some)
+        self.write_plan_once(&mut state, &by_hand::plan_manual_edit(&record, outcome, workflow, now), None).map(Some)
     }
 
     fn detect_manual_outcome(
@@ -57,26 +59,26 @@ impl VaultWriter {
             Err(VaultRootError::Missing { .. }) => return Ok(None),
             Err(e) => return Err(e.into()),
         };
-        // One that cannot be read just now is compared again.
+        // A target that cannot be parsed now is compared again later.
         let Ok(document) = frontmatter::read_document(&current.bytes) else { return Ok(None) };
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
-        // What a human confirmed was made as well, and can be written back.
+        // A live action, also a confirmation, has changed its target, and a person may revert that by hand.
         if record.draft.landing == Disposition::Live {
-            let taken_back = by_hand::is_reverted(mutation, replaces, document.fields());
-            return Ok(taken_back.then_some(ActionKind::Opposed));
+            let is_reverted = by_hand::is_reverted(mutation, replaces, document.fields());
+            return Ok(is_reverted.then_some(ActionKind::Opposed));
         }
-        Ok(by_hand::classify_manual_edit(mutation, replaces, (document.fields(), now)))
+        Ok(by_hand::classify_manual_edit(mutation, replaces, document.fields(), now))
     }
 
-    /// Files a record that changes nothing, once.
+    /// Files a record that changes nothing. Repeated calls file it once.
     ///
     /// # Errors
-    /// [`ApplyError`]; asking again is safe.
+    /// [`ApplyError`]; calling again is safe.
     pub fn file_plan(&self, plan: &Plan) -> Result<ActionReceipt, ApplyError> {
         if plan.has_record_change() {
-            return Err(ApplyError::Form("a change is applied, not filed".into()));
+            return Err(ApplyError::Form("a plan that changes a record must be applied and not only filed".into()));
         }
-        let mut turn = self.lock_state()?;
-        self.write_plan_once(&mut turn, plan, None)
+        let mut state = self.lock_state()?;
+        self.write_plan_once(&mut state, plan, None)
     }
 }

@@ -1,4 +1,5 @@
-//! What humans did by hand is filed once, whoever looks at the same time, and never beside a click for the same thing.
+//! A manual outcome is filed once, even by several comparisons at once, and never beside a confirmation of the same
+//! change.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, noon, settle};
 use chrono::TimeDelta;
@@ -8,14 +9,14 @@ use steward_domain::action::undo::ResolutionKind;
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::writer::{ActionReceipt, VaultWriter};
 
-fn pending(keeper: &VaultWriter) -> RecordPath {
+fn pending(writer: &VaultWriter) -> RecordPath {
     let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
-    keeper.apply_plan(wish.plan()).unwrap().record
+    writer.apply_plan(wish.plan()).unwrap().record
 }
 
-fn compared(keeper: &VaultWriter, record: &RecordPath, hours: i64) -> Option<ActionReceipt> {
+fn compared(writer: &VaultWriter, record: &RecordPath, hours: i64) -> Option<ActionReceipt> {
     let workflow = WorkflowRef { id: "al-reversal-calibration".into(), run_id: "r".into() };
-    keeper.file_manual_outcome(record, workflow, noon() + TimeDelta::hours(hours)).unwrap()
+    writer.file_manual_outcome(record, workflow, noon() + TimeDelta::hours(hours)).unwrap()
 }
 
 fn says(desk: &Desk, from: &str, to: &str) {
@@ -26,19 +27,19 @@ fn says(desk: &Desk, from: &str, to: &str) {
 fn of_many_comparisons_and_confirmations_at_once_one_is_filed() {
     for round in 0..20 {
         let desk = Desk::new();
-        let keeper = desk.keeper();
-        let record = pending(&keeper);
+        let writer = desk.writer();
+        let record = pending(&writer);
         says(&desk, "state: open", "state: done");
         let gate = Barrier::new(6);
         let filed: usize = std::thread::scope(|threads| {
             let run = |n: usize| {
-                let (keeper, record, gate) = (&keeper, &record, &gate);
+                let (writer, record, gate) = (&writer, &record, &gate);
                 threads.spawn(move || {
                     gate.wait();
                     if (n + round).is_multiple_of(2) {
-                        compared(keeper, record, 1).is_some_and(|receipt| !receipt.repeated)
+                        compared(writer, record, 1).is_some_and(|receipt| !receipt.repeated)
                     } else {
-                        Click::new(ResolutionKind::Confirm, record, &format!("click-{n}")).ask(keeper).is_ok()
+                        Click::new(ResolutionKind::Confirm, record, &format!("click-{n}")).ask(writer).is_ok()
                     }
                 })
             };
@@ -48,7 +49,7 @@ fn of_many_comparisons_and_confirmations_at_once_one_is_filed() {
         let records = desk.records();
         let both = count(&records, ActionKind::DoneAnyway) + count(&records, ActionKind::Confirmed);
         assert_eq!((filed, both, records.len()), (1, 1, 2), "round {round}");
-        settle(&keeper);
+        settle(&writer);
         desk.is_tidy();
     }
 }
@@ -56,45 +57,45 @@ fn of_many_comparisons_and_confirmations_at_once_one_is_filed() {
 #[test]
 fn what_was_done_by_hand_is_not_confirmed_and_what_was_decided_otherwise_may_be() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    let record = pending(&keeper);
+    let writer = desk.writer();
+    let record = pending(&writer);
     says(&desk, "owner: ann", "owner: ann\nsnoozed_until: 2999-01-01");
-    assert!(compared(&keeper, &record, 1).is_some());
-    Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap();
+    assert!(compared(&writer, &record, 1).is_some());
+    Click::new(ResolutionKind::Confirm, &record, "click").ask(&writer).unwrap();
     assert_eq!(count(&desk.records(), ActionKind::Confirmed), 1);
 
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    let record = pending(&keeper);
+    let writer = desk.writer();
+    let record = pending(&writer);
     says(&desk, "state: open", "state: done");
-    assert!(compared(&keeper, &record, 1).is_some());
-    let refused = Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap_err().to_string();
+    assert!(compared(&writer, &record, 1).is_some());
+    let refused = Click::new(ResolutionKind::Confirm, &record, "click").ask(&writer).unwrap_err().to_string();
     assert!(refused.contains("was already done anyway by hand"), "{refused}");
-    Click::new(ResolutionKind::Dismiss, &record, "click").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Dismiss, &record, "click").ask(&writer).unwrap();
 }
 
 #[test]
 fn a_confirmation_that_is_written_back_by_hand_is_opposed_once() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    let record = pending(&keeper);
-    let confirmed = Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap().record;
-    assert!(compared(&keeper, &record, 1).is_none(), "the proposal itself is answered");
-    assert!(compared(&keeper, &confirmed, 1).is_none(), "it stands as it was confirmed");
+    let writer = desk.writer();
+    let record = pending(&writer);
+    let confirmed = Click::new(ResolutionKind::Confirm, &record, "click").ask(&writer).unwrap().record;
+    assert!(compared(&writer, &record, 1).is_none(), "the proposal itself is answered");
+    assert!(compared(&writer, &confirmed, 1).is_none(), "it stands as it was confirmed");
     says(&desk, "state: done", "state: open");
-    let opposed = compared(&keeper, &confirmed, 2).unwrap();
-    assert!(compared(&keeper, &confirmed, 3).is_none(), "once");
+    let opposed = compared(&writer, &confirmed, 2).unwrap();
+    assert!(compared(&writer, &confirmed, 3).is_none(), "once");
     let records = desk.records();
     let of = |path: &RecordPath| records[path.as_str()].draft.clone();
     assert_eq!(of(&opposed.record).kind, ActionKind::Opposed);
     assert_eq!(of(&opposed.record).answers.unwrap().of, of(&confirmed).id, "it answers the confirmation");
-    settle(&keeper);
+    settle(&writer);
     desk.is_tidy();
 
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    let record = pending(&keeper);
-    let confirmed = Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap().record;
-    Click::new(ResolutionKind::Undo, &confirmed, "back").ask(&keeper).unwrap();
-    assert!(compared(&keeper, &confirmed, 2).is_none(), "an undo has said so already");
+    let writer = desk.writer();
+    let record = pending(&writer);
+    let confirmed = Click::new(ResolutionKind::Confirm, &record, "click").ask(&writer).unwrap().record;
+    Click::new(ResolutionKind::Undo, &confirmed, "back").ask(&writer).unwrap();
+    assert!(compared(&writer, &confirmed, 2).is_none(), "an undo has said so already");
 }

@@ -1,4 +1,4 @@
-//! The audit chain: what `audit verify` finds, and what it does not cry out about.
+//! The audit chain: the faults that `audit verify` finds, and the cases in which it must find none.
 
 use crate::desk::{Click, Desk, TASK, Wish, faults, names, noon, settle, try_lock};
 use chrono::TimeDelta;
@@ -12,35 +12,35 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 
 /// Five records: three in shadow, a change and its undo; their paths in the order of the chain.
-fn five(desk: &Desk, keeper: &VaultWriter) -> Vec<RecordPath> {
+fn five(desk: &Desk, writer: &VaultWriter) -> Vec<RecordPath> {
     let mut paths = Vec::new();
     for n in 0..3 {
         let wish = Wish::done("pay", TASK.as_bytes(), &format!("run-{n}"))
             .with(|w| w.policy = DecisionPolicy::default())
             .with(|w| w.at = noon() + TimeDelta::seconds(n));
-        paths.push(keeper.apply_plan(wish.plan()).unwrap().record);
+        paths.push(writer.apply_plan(wish.plan()).unwrap().record);
     }
     let wish = Wish::done("pay", TASK.as_bytes(), "run-9").with(|w| w.at = noon() + TimeDelta::seconds(9));
-    paths.push(keeper.apply_plan(wish.plan()).unwrap().record);
-    paths.push(Click::new(ResolutionKind::Undo, &paths[3], "run-10").ask(keeper).unwrap().record);
-    settle(keeper);
+    paths.push(writer.apply_plan(wish.plan()).unwrap().record);
+    paths.push(Click::new(ResolutionKind::Undo, &paths[3], "run-10").ask(writer).unwrap().record);
+    settle(writer);
     desk.is_tidy();
     paths
 }
 
 fn tampered(what: &str, tamper: impl Fn(&Desk, &[RecordPath])) -> Vec<String> {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    let paths = five(&desk, &keeper);
+    let writer = desk.writer();
+    let paths = five(&desk, &writer);
     tamper(&desk, &paths);
     let found = verify_chain(&desk.root()).unwrap();
     assert!(!found.faults.is_empty(), "{what}: not found");
-    assert_eq!(told(&known(desk.root())), told(&found), "{what}: the index tells the same");
+    assert_eq!(summary(&known(desk.root())), summary(&found), "{what}: the index finds the same");
     assert!(!found.head_unknown, "{what}");
     found.faults
 }
 
-/// What the index tells once it has read every file.
+/// The verification by the index, after it has read every file.
 fn known(root: VaultRoot) -> ChainVerification {
     let state = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -51,8 +51,8 @@ fn known(root: VaultRoot) -> ChainVerification {
     })
 }
 
-/// Its numbers and faults; of files that are no records at all only that they are there.
-fn told(found: &ChainVerification) -> (u64, bool, Vec<&str>) {
+/// The numbers and faults of a verification. Files that are not records at all only count.
+fn summary(found: &ChainVerification) -> (u64, bool, Vec<&str>) {
     let is_no_record = |fault: &str| fault.starts_with("unreadable: ") || fault.contains("not the name of a record");
     let faults = found.faults.iter().map(|fault| if is_no_record(fault) { "no record" } else { fault });
     let mut faults: Vec<&str> = faults.collect();
@@ -74,9 +74,9 @@ fn change(desk: &Desk, path: &RecordPath, from: &str, to: &str) {
 #[test]
 fn an_untouched_chain_has_no_faults() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     assert_eq!((verify_chain(&desk.root()).unwrap().records, faults(&desk.root())), (0, vec![]));
-    five(&desk, &keeper);
+    five(&desk, &writer);
     let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.records, found.head_unknown), (5, false));
     assert_eq!(known(desk.root()), found);
@@ -171,10 +171,10 @@ fn a_cut_record_is_found() {
 fn a_forged_record_is_found_even_where_it_fits() {
     // The very next number, with the right hash of its predecessor: another vault's sixth record.
     let twin = Desk::new();
-    let keeper = twin.keeper();
-    five(&twin, &keeper);
+    let writer = twin.writer();
+    five(&twin, &writer);
     let wish = Wish::done("pay", TASK.as_bytes(), "run-11").with(|w| w.at = noon() + TimeDelta::days(1));
-    let sixth = keeper.apply_plan(wish.plan()).unwrap().record;
+    let sixth = writer.apply_plan(wish.plan()).unwrap().record;
     let text = twin.read(sixth.as_str());
     one("at the end", "was not written by Steward, the chain ends at number 5", |desk, _| {
         desk.write(sixth.as_str(), text.as_bytes());
@@ -197,41 +197,41 @@ fn a_forged_record_is_found_even_where_it_fits() {
 #[test]
 fn without_its_head_a_chain_goes_on_and_says_what_it_cannot_tell() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    five(&desk, &keeper);
-    drop(keeper);
-    // What a clone of the vault has: everything but our own folder.
+    let writer = desk.writer();
+    five(&desk, &writer);
+    drop(writer);
+    // A clone of the vault has everything but our own folder.
     std::fs::remove_dir_all(desk.file(".steward")).unwrap();
     let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.head_unknown, found.faults.as_slice(), found.records), (true, [].as_slice(), 5));
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let wish = Wish::done("pay", TASK.as_bytes(), "run-11").with(|w| w.at = noon() + TimeDelta::days(1));
-    let sixth = keeper.apply_plan(wish.plan()).unwrap().record;
+    let sixth = writer.apply_plan(wish.plan()).unwrap().record;
     assert_eq!(desk.records()[sixth.as_str()].seq, 6);
     let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.head_unknown, found.faults.as_slice()), (false, [].as_slice()));
 }
 
 #[test]
-fn a_head_that_cannot_be_read_is_named_with_its_mend() {
+fn a_head_that_cannot_be_read_is_named_with_its_fix() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    five(&desk, &keeper);
-    drop(keeper);
+    let writer = desk.writer();
+    five(&desk, &writer);
+    drop(writer);
     desk.write(".steward/chain.json", b"{\"seq\": 5");
     let message = verify_chain(&desk.root()).unwrap_err().to_string();
     assert!(message.starts_with(".steward/chain.json: not readable") && message.contains("remove it"), "{message}");
     let message = try_lock(&desk.path()).unwrap_err().to_string();
     assert!(message.starts_with(".steward/chain.json: not readable"), "{message}");
     std::fs::remove_file(desk.file(".steward/chain.json")).unwrap();
-    desk.keeper();
+    desk.writer();
     assert_eq!(faults(&desk.root()), Vec::<String>::new());
 }
 
 #[test]
 fn a_walk_beside_a_writer_finds_nothing_wrong() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -239,9 +239,9 @@ fn a_walk_beside_a_writer_finds_nothing_wrong() {
                 let wish = Wish::done("pay", TASK.as_bytes(), &format!("run-{n}"))
                     .with(|w| w.policy = DecisionPolicy::default())
                     .with(|w| w.at = noon() + TimeDelta::milliseconds(n));
-                keeper.apply_plan(wish.plan()).unwrap();
+                writer.apply_plan(wish.plan()).unwrap();
                 if n % 10 == 0 {
-                    settle(&keeper);
+                    settle(&writer);
                 }
             }
             done.store(true, Ordering::Release);

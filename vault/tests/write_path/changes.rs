@@ -1,4 +1,4 @@
-//! A steward's own change: once, exactly, and only over the content that was judged.
+//! A steward's change: it is made once, exactly, and only if the file holds the judged content.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, noon, settle};
 use chrono::TimeDelta;
@@ -14,7 +14,7 @@ use steward_domain::steward::clerk::Judgement;
 use steward_vault::action::writer::ApplyError;
 use steward_vault::gates::stop::{self, FleetStop};
 
-/// Tasks as people write them: what stands before, and the same with the state changed.
+/// Tasks as people write them: a name, the text before, and the text with the state changed.
 fn documents() -> Vec<(&'static str, String, String)> {
     let change = |name, before: &str, from: &str, to: &str| (name, before.to_owned(), before.replacen(from, to, 1));
     let crlf = TASK.replace('\n', "\r\n");
@@ -45,19 +45,19 @@ fn apply_twice_is_once_and_undo_gives_the_bytes_back() {
     for (name, before, after) in documents() {
         let desk = Desk::new();
         desk.write("task/pay.md", before.as_bytes());
-        let keeper = desk.keeper();
+        let writer = desk.writer();
         let plan = Wish::done("pay", before.as_bytes(), "run-1").plan();
-        let first = keeper.apply_plan(plan.clone()).unwrap();
+        let first = writer.apply_plan(plan.clone()).unwrap();
         assert_eq!((first.landing, first.repeated), (Disposition::Live, false), "{name}");
         assert_eq!(desk.read("task/pay.md"), after, "{name}");
-        let second = keeper.apply_plan(plan).unwrap();
+        let second = writer.apply_plan(plan).unwrap();
         assert!(second.repeated && second.record == first.record, "{name}");
         assert_eq!(desk.records().len(), 1, "{name}");
 
         let click = Click::new(ResolutionKind::Undo, &first.record, "run-2");
-        click.ask(&keeper).unwrap();
+        click.ask(&writer).unwrap();
         assert_eq!(desk.read("task/pay.md"), before, "{name}");
-        settle(&keeper);
+        settle(&writer);
         assert_eq!(desk.read("task/pay.md"), before, "{name}: settling changes nothing");
         desk.is_tidy();
     }
@@ -68,8 +68,8 @@ fn fields_in_braces_are_refused_and_nothing_is_left() {
     let desk = Desk::new();
     let braces = "---\n{type: task, state: open, parent_matter: matter/house}\n---\n";
     desk.write("task/pay.md", braces.as_bytes());
-    let keeper = desk.keeper();
-    let error = keeper.apply_plan(Wish::done("pay", braces.as_bytes(), "run-1").plan()).unwrap_err();
+    let writer = desk.writer();
+    let error = writer.apply_plan(Wish::done("pay", braces.as_bytes(), "run-1").plan()).unwrap_err();
     assert!(error.to_string().starts_with("task/pay.md: ") && error.to_string().contains("braces"), "{error}");
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (braces, 0));
     desk.is_tidy();
@@ -78,28 +78,28 @@ fn fields_in_braces_are_refused_and_nothing_is_left() {
 #[test]
 fn a_file_that_changed_since_it_was_judged_is_not_touched() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
     let edited = TASK.replace("owner: ann", "owner: bob");
     desk.write("task/pay.md", edited.as_bytes());
-    let error = keeper.apply_plan(plan.clone()).unwrap_err();
+    let error = writer.apply_plan(plan.clone()).unwrap_err();
     assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
     assert_eq!((desk.read("task/pay.md"), desk.records().len()), (edited, 0));
     let offered = Wish::done("pay", TASK.as_bytes(), "run-2").with(|w| w.confidence = 0.1).plan();
     assert_eq!(offered.disposition(), Disposition::Pending);
-    let error = keeper.apply_plan(offered).unwrap_err();
+    let error = writer.apply_plan(offered).unwrap_err();
     assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
     assert_eq!(desk.records().len(), 0, "nor is a human offered a change to it");
     std::fs::remove_file(desk.file("task/pay.md")).unwrap();
-    let error = keeper.apply_plan(plan).unwrap_err();
-    assert_eq!(error.to_string(), "task/pay.md: not there");
+    let error = writer.apply_plan(plan).unwrap_err();
+    assert_eq!(error.to_string(), "task/pay.md: does not exist");
     desk.is_tidy();
 }
 
 #[test]
 fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     type Kind = (&'static str, fn(&mut Wish), Disposition);
     let kinds: [Kind; 3] = [
         ("shadow", |w| w.policy = DecisionPolicy::default(), Disposition::Shadow),
@@ -109,9 +109,9 @@ fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
     let seen = std::fs::metadata(desk.file("task/pay.md")).unwrap();
     for (n, (run, change, landing)) in (0..).zip(kinds) {
         let wish = Wish::done("pay", TASK.as_bytes(), run).with(change).with(|w| w.at = noon() + TimeDelta::minutes(n));
-        let receipt = keeper.apply_plan(wish.plan()).unwrap();
+        let receipt = writer.apply_plan(wish.plan()).unwrap();
         assert_eq!(receipt.landing, landing);
-        assert!(keeper.apply_plan(wish.plan()).unwrap().repeated);
+        assert!(writer.apply_plan(wish.plan()).unwrap().repeated);
         let record = &desk.records()[receipt.record.as_str()];
         assert_eq!(record.draft.pending_confirmation, landing == Disposition::Pending);
         assert_eq!(record.undo_recipe, None);
@@ -119,17 +119,17 @@ fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
     let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
     assert_eq!((seen.ino(), seen.mtime_nsec()), (now.ino(), now.mtime_nsec()));
     assert_eq!(names(&desk.path()), [".steward", "event", "matter", "signal", "task"]);
-    settle(&keeper);
+    settle(&writer);
     desk.is_tidy();
 }
 
 #[test]
 fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
     let stop = FleetStop { at: "now".into(), by: "ops".into(), reason: None };
-    stop::stop_fleet(keeper.root(), &stop).unwrap();
+    stop::stop_fleet(writer.root(), &stop).unwrap();
     for landing in [Disposition::Live, Disposition::Pending, Disposition::Recorded] {
         let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match landing {
             Disposition::Pending => w.confidence = 0.1,
@@ -137,25 +137,25 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
             Disposition::Live | Disposition::Shadow => {}
         });
         assert_eq!(wish.plan().disposition(), landing);
-        let refused = keeper.apply_plan(wish.plan()).unwrap_err();
+        let refused = writer.apply_plan(wish.plan()).unwrap_err();
         assert!(matches!(refused, ApplyError::Stopped), "{refused}");
     }
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 0));
-    stop::resume_fleet(keeper.root(), &stop).unwrap();
-    let receipt = keeper.apply_plan(plan.clone()).unwrap();
+    stop::resume_fleet(writer.root(), &stop).unwrap();
+    let receipt = writer.apply_plan(plan.clone()).unwrap();
     assert_eq!((receipt.landing, receipt.repeated), (Disposition::Live, false));
-    stop::stop_fleet(keeper.root(), &stop).unwrap();
-    let again = keeper.apply_plan(plan).unwrap();
+    stop::stop_fleet(writer.root(), &stop).unwrap();
+    let again = writer.apply_plan(plan).unwrap();
     assert_eq!((again.landing, again.repeated), (Disposition::Live, true), "it was filed before the stop");
 }
 
 #[test]
 fn two_actions_at_one_instant_do_not_take_each_others_name() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let plan = |run| Wish::done("pay", TASK.as_bytes(), run).with(|w| w.policy = DecisionPolicy::default()).plan();
-    keeper.apply_plan(plan("run-1")).unwrap();
-    let error = keeper.apply_plan(plan("run-2")).unwrap_err();
+    writer.apply_plan(plan("run-1")).unwrap();
+    let error = writer.apply_plan(plan("run-2")).unwrap_err();
     assert!(error.to_string().ends_with("another action has taken this name"), "{error}");
     assert_eq!(desk.records().len(), 1);
     assert_eq!(faults(&desk.root()), Vec::<String>::new());
@@ -166,15 +166,15 @@ fn the_changed_file_keeps_its_permissions_and_its_owner() {
     for mode in [0o600, 0o644, 0o664, 0o640] {
         let desk = Desk::new();
         std::fs::set_permissions(desk.file("task/pay.md"), std::fs::Permissions::from_mode(mode)).unwrap();
-        // Another owner, where we may give files away at all.
+        // Another owner, if this user may change owners.
         let given = std::os::unix::fs::chown(desk.file("task/pay.md"), Some(12_345), Some(12_346)).is_ok();
-        let keeper = desk.keeper();
-        let receipt = keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
+        let writer = desk.writer();
+        let receipt = writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
         let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
         assert!(desk.read("task/pay.md").contains("state: done"));
         assert_eq!(now.mode() & 0o7777, mode);
         assert!(!given || (now.uid(), now.gid()) == (12_345, 12_346));
-        Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+        Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&writer).unwrap();
         let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
         assert_eq!(now.mode() & 0o7777, mode);
     }
@@ -201,7 +201,7 @@ fn a_file_of_another_user_is_changed_only_if_they_can_still_write_it() {
     std::fs::copy(std::env::current_exe().unwrap(), &test).unwrap();
     let refusal = "task/pay.md: belongs to another user, who could no longer write it after a change: run Steward as the \
                    user who owns the vault, or share the files through a group that may write them";
-    for (mode, group, said) in
+    for (mode, group, outcome) in
         [(0o644, 0, refusal), (0o666, 0, refusal), (0o644, NOBODY, refusal), (0o664, NOBODY, "done")]
     {
         let desk = Desk::new();
@@ -218,14 +218,14 @@ fn a_file_of_another_user_is_changed_only_if_they_can_still_write_it() {
             .unwrap();
         let out = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            out.contains(&format!("<{said}>")),
+            out.contains(&format!("<{outcome}>")),
             "{mode:o} {group}: {out}{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(desk.read("task/pay.md").contains("state: done"), said == "done");
+        assert_eq!(desk.read("task/pay.md").contains("state: done"), outcome == "done");
         let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
         assert_eq!((now.gid(), now.mode() & 0o777), (group, mode));
-        assert_eq!(desk.records().len(), usize::from(said == "done"));
+        assert_eq!(desk.records().len(), usize::from(outcome == "done"));
     }
 }
 
@@ -234,8 +234,8 @@ fn a_record_that_would_not_fit_is_refused_before_anything_moves() {
     let desk = Desk::new();
     let long = TASK.replace("since May", &"x".repeat(30_000));
     desk.write("task/pay.md", long.as_bytes());
-    let keeper = desk.keeper();
-    let error = keeper.apply_plan(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap_err();
+    let writer = desk.writer();
+    let error = writer.apply_plan(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap_err();
     assert!(error.to_string().contains("shorten its comment"), "{error}");
     assert_eq!((desk.read("task/pay.md"), desk.records().len()), (long, 0));
     desk.is_tidy();
@@ -247,8 +247,8 @@ fn a_link_in_the_place_of_a_record_is_not_followed() {
     desk.write("matter/real.md", TASK.as_bytes());
     std::fs::remove_file(desk.file("task/pay.md")).unwrap();
     symlink("../matter/real.md", desk.file("task/pay.md")).unwrap();
-    let keeper = desk.keeper();
-    let error = keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap_err();
+    let writer = desk.writer();
+    let error = writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap_err();
     assert!(error.to_string().contains("symbolic link"), "{error}");
     assert_eq!(desk.read("matter/real.md"), TASK);
 }
@@ -256,20 +256,20 @@ fn a_link_in_the_place_of_a_record_is_not_followed() {
 #[test]
 fn many_changes_one_after_the_other_make_one_chain() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     for n in 0..40 {
         let slug = format!("task-{n}");
         desk.write(&format!("task/{slug}.md"), TASK.as_bytes());
-        let receipt = keeper.apply_plan(Wish::done(&slug, TASK.as_bytes(), "run-1").plan()).unwrap();
+        let receipt = writer.apply_plan(Wish::done(&slug, TASK.as_bytes(), "run-1").plan()).unwrap();
         if n % 2 == 0 {
-            Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+            Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&writer).unwrap();
         }
     }
     let records = desk.records();
     assert_eq!((count(&records, ActionKind::Action), count(&records, ActionKind::Reversed)), (40, 20));
-    drop(keeper);
-    let keeper = desk.keeper();
+    drop(writer);
+    let writer = desk.writer();
     assert_eq!(faults(&desk.root()), Vec::<String>::new());
-    settle(&keeper);
+    settle(&writer);
     desk.is_tidy();
 }

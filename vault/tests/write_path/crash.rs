@@ -1,7 +1,7 @@
-//! The power goes out at every point of every way to write, and once more while that is mended.
+//! A power cut at every crash point of every flow, and a second one during the recovery.
 //!
-//! A child process carries one way out and kills itself at the point; this process then plays the
-//! restart: it recovers, does the same again, and looks at what there is.
+//! A child process runs one flow and kills itself at the point. This process then plays the restart: it recovers, runs
+//! the flow again, and checks the files.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, stamp, stamped, task};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ const SIGKILL: i32 = 9;
 const LATE: &str = "late words of a human\n";
 const OVER: &str = "words of another human, who saved over ours\n";
 
-/// The ways to write, as the child is told.
+/// The flows, by the names that the child gets.
 const FLOWS: [&str; 9] = ["live", "undo", "confirm", "dismiss", "shadow", "late", "stamp", "late-stamp", "two-humans"];
 
 fn wish(flow: &str) -> Wish {
@@ -38,20 +38,20 @@ fn first_record() -> RecordPath {
     wish("live").plan().draft().record_path().unwrap()
 }
 
-/// Does one thing, and says whether it had been done before; the same call again after a crash is the retry.
-fn act(keeper: &VaultWriter, flow: &str) -> Result<bool, String> {
+/// Runs one flow; returns whether it had been done before. The same call after a crash is the retry.
+fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
     let click = |kind| {
-        let answer = Click::new(kind, &first_record(), "run-2").ask(keeper);
-        answer.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+        let resolved = Click::new(kind, &first_record(), "run-2").ask(writer);
+        resolved.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
     };
     match flow {
         "live" | "shadow" | "late" | "two-humans" => {
-            keeper.apply_plan(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+            writer.apply_plan(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
         }
         "undo" => click(ResolutionKind::Undo),
         "confirm" => click(ResolutionKind::Confirm),
         "dismiss" => click(ResolutionKind::Dismiss),
-        "stamp" | "late-stamp" => keeper
+        "stamp" | "late-stamp" => writer
             .write_timestamps(&task("pay"), &stamp())
             .map(|done| done == TimestampWriteOutcome::Unchanged)
             .map_err(|e| e.to_string()),
@@ -59,12 +59,12 @@ fn act(keeper: &VaultWriter, flow: &str) -> Result<bool, String> {
     }
 }
 
-/// What must be there before the flow begins: the action that is answered.
+/// Prepares the vault for a flow: a resolution needs an action.
 fn prepare(desk: &Desk, flow: &str) {
     if ["undo", "confirm", "dismiss"].contains(&flow) {
-        let keeper = desk.keeper();
-        keeper.apply_plan(wish(flow).plan()).unwrap();
-        settle(&keeper);
+        let writer = desk.writer();
+        writer.apply_plan(wish(flow).plan()).unwrap();
+        settle(&writer);
     }
 }
 
@@ -73,9 +73,9 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     let (Ok(flow), Ok(vault)) = (std::env::var(FLOW), std::env::var(VAULT)) else { return };
     let open = || std::fs::OpenOptions::new().append(true).open(Path::new(&vault).join("task/pay.md")).unwrap();
     let mut editor = open();
-    let keeper = lock(Path::new(&vault));
+    let writer = lock(Path::new(&vault));
     if flow != "recover" {
-        act(&keeper, &flow).unwrap();
+        act(&writer, &flow).unwrap();
     }
     if flow == "two-humans" {
         let (new, file) = (Path::new(&vault).join("task/pay.md~"), Path::new(&vault).join("task/pay.md"));
@@ -85,10 +85,10 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     if flow.starts_with("late") || flow == "two-humans" {
         editor.write_all(LATE.as_bytes()).unwrap();
     }
-    settle(&keeper);
+    settle(&writer);
 }
 
-/// Runs the child; whether it died at its point.
+/// Runs the child; returns whether it died at its point.
 fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::a_child_runs_one_flow_and_dies_where_it_is_told"])
@@ -103,7 +103,7 @@ fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
     status.signal() == Some(SIGKILL)
 }
 
-/// The restart after a crash: what must hold right then, and after the same was done again.
+/// The restart after a crash: checks the vault right then, and again after the flow was repeated.
 fn restart(desk: &Desk, flow: &str, what: &str) {
     let original = TASK.to_owned();
     let done = TASK.replace("state: open", "state: done");
@@ -118,16 +118,16 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
         "stamp" | "late-stamp" => return restart_stamp(desk, what),
         other => panic!("no flow {other}"),
     };
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let filed = count(&desk.records(), kind);
     let now = desk.read("task/pay.md");
     assert_eq!(&now, if filed == 1 { after } else { before }, "{what}: file and record disagree");
     assert!(filed <= 1, "{what}: recorded twice");
 
-    let repeated = act(&keeper, flow).unwrap();
+    let repeated = act(&writer, flow).unwrap();
     assert_eq!(repeated, filed == 1, "{what}");
-    assert!(act(&keeper, flow).unwrap(), "{what}");
-    settle(&keeper);
+    assert!(act(&writer, flow).unwrap(), "{what}");
+    settle(&writer);
     assert_eq!(&desk.read("task/pay.md"), after, "{what}");
     let records = desk.records();
     assert_eq!(count(&records, kind), 1, "{what}");
@@ -137,25 +137,25 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
     desk.is_tidy();
 }
 
-/// A stamp is there or not, and nothing of it is filed; a late edit is never lost.
+/// A timestamp write-back is in place or not, and no record is filed for it. A late edit is never lost.
 fn restart_stamp(desk: &Desk, what: &str) {
-    let keeper = desk.keeper();
-    settle(&keeper);
+    let writer = desk.writer();
+    settle(&writer);
     let now = desk.read("task/pay.md");
     let (late, is_stamped) = (format!("{TASK}{LATE}"), now == stamped(TASK));
     assert!(is_stamped || now == TASK || (now == late && what.starts_with("late")), "{what}: {now}");
-    assert_eq!(act(&keeper, "stamp").unwrap(), is_stamped, "{what}");
-    assert!(act(&keeper, "stamp").unwrap(), "{what}");
-    settle(&keeper);
+    assert_eq!(act(&writer, "stamp").unwrap(), is_stamped, "{what}");
+    assert!(act(&writer, "stamp").unwrap(), "{what}");
+    settle(&writer);
     assert_eq!(desk.read("task/pay.md"), if is_stamped { now } else { stamped(&now) }, "{what}");
     assert_eq!((desk.records().len(), desk.conflicts().len()), (0, 0), "{what}");
     desk.is_tidy();
 }
 
-/// Two edits that cannot both stand in one file are both kept.
+/// Two edits that cannot both be in one file are both kept.
 fn restart_two_humans(desk: &Desk, what: &str) {
-    let keeper = desk.keeper();
-    settle(&keeper);
+    let writer = desk.writer();
+    settle(&writer);
     let (now, conflicts) = (desk.read("task/pay.md"), desk.conflicts());
     if now.contains(OVER) {
         let late: Vec<_> = conflicts.iter().filter(|text| text.contains(LATE)).collect();
@@ -163,31 +163,31 @@ fn restart_two_humans(desk: &Desk, what: &str) {
     } else {
         assert_eq!(conflicts, Vec::<String>::new(), "{what}: the child died before anyone wrote");
     }
-    settle(&keeper);
+    settle(&writer);
     assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (now, conflicts), "{what}");
     desk.is_tidy();
 }
 
-/// A late edit is never lost, whichever way the change itself ended.
+/// A late edit is never lost, however the change itself ended.
 fn restart_late(desk: &Desk, what: &str) {
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let filed = desk.records().len();
-    settle(&keeper);
+    settle(&writer);
     let now = desk.read("task/pay.md");
     let wrote = now.contains(LATE);
     assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}: there was only one human");
     match filed {
-        // Recorded, and overruled by the human's save where that came to be.
+        // The change is recorded, and a person's save has overwritten it if there was one.
         1 if wrote => assert_eq!(now, format!("{TASK}{LATE}"), "{what}"),
         1 => assert_eq!(now, TASK.replace("state: open", "state: done"), "{what}"),
         0 => assert_eq!(now, TASK, "{what}: the child died before the human wrote"),
         more => panic!("{what}: {more} records"),
     }
-    match keeper.apply_plan(wish("live").plan()) {
+    match writer.apply_plan(wish("live").plan()) {
         Ok(receipt) => assert_eq!(receipt.repeated, filed == 1, "{what}"),
         Err(e) => assert!(matches!(e, ApplyError::ChangedMeanwhile { .. }), "{what}: {e}"),
     }
-    settle(&keeper);
+    settle(&writer);
     assert_eq!(desk.records().len(), 1, "{what}");
     desk.is_tidy();
 }
@@ -221,7 +221,7 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
     assert_eq!(reached, POINTS.into_iter().collect(), "every point is a place where some flow can die");
 }
 
-/// Which points a flow comes by.
+/// Whether a flow passes a crash point.
 fn passes(flow: &str, point: &str) -> bool {
     let changes = ["live", "undo", "confirm", "late", "stamp", "late-stamp", "two-humans"].contains(&flow);
     match point {
@@ -234,12 +234,12 @@ fn passes(flow: &str, point: &str) -> bool {
 }
 
 #[test]
-fn a_second_crash_while_the_first_is_mended_changes_nothing() {
+fn a_second_crash_during_the_recovery_changes_nothing() {
     let mut deaths = 0;
     for flow in ["live", "undo", "late", "shadow", "stamp", "late-stamp", "two-humans"] {
         for point in POINTS {
             for second in POINTS {
-                // What the first crash left is the same with or without a change before the intent.
+                // A crash before the intent leaves the same files as one before any change.
                 let early = ["before-staging", "after-staging-record", "after-staging-content"];
                 if early.contains(&point) || early.contains(&second) {
                     continue;
@@ -260,15 +260,15 @@ fn a_second_crash_while_the_first_is_mended_changes_nothing() {
 }
 
 #[test]
-fn a_crash_between_the_swap_and_its_record_is_told_by_nobody_but_mended_by_the_restart() {
+fn a_restart_files_the_record_of_a_swap_that_a_crash_interrupted() {
     let desk = Desk::new();
     assert!(dies(&desk, "live", "after-swap"));
     assert!(desk.read("task/pay.md").contains("state: done"), "the swap was made");
     assert_eq!(desk.records().len(), 0, "and not recorded yet");
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     assert_eq!(desk.records().len(), 1);
-    assert_eq!(keeper.settle_swaps().unwrap(), Vec::new());
-    assert!(act(&keeper, "live").unwrap());
+    assert_eq!(writer.settle_swaps().unwrap(), Vec::new());
+    assert!(act(&writer, "live").unwrap());
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn an_editor_that_outlives_our_crash_is_not_forgotten() {
     let desk = Desk::new();
     let mut editor = std::fs::OpenOptions::new().append(true).open(desk.file("task/pay.md")).unwrap();
     assert!(dies(&desk, "live", "after-chain-head"));
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     editor.write_all(LATE.as_bytes()).unwrap();
-    assert_eq!(keeper.settle_swaps().unwrap(), [task("pay")]);
+    assert_eq!(writer.settle_swaps().unwrap(), [task("pay")]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}{LATE}"));
 }

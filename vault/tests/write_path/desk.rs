@@ -1,4 +1,4 @@
-//! A vault to try things on, and the questions that every test asks of it in the end.
+//! The fixture of these tests: a vault, and the checks that every test makes at its end.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use steward_vault::files::root::VaultRoot;
 pub(crate) const TASK: &str = "---\ntype: task\nname: Pay the invoice\nstate: open  # since May\nowner: ann\nparent_matter: \
                                \"[[matter/house]]\"\n---\n\nBody, word for word.\n";
 
-/// A vault in memory where the system has such a place: nothing here depends on a disk being slow.
+/// A vault, in memory if the system has `/dev/shm`: these tests need no real disk.
 pub(crate) struct Desk {
     dir: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Desk {
         self.dir.path().join("vault")
     }
 
-    /// Where a deployment keeps its databases; nothing of the write path may need it.
+    /// The folder in which a deployment keeps its databases. The write path must not need it.
     pub(crate) fn state(&self) -> PathBuf {
         self.dir.path().join("state")
     }
@@ -68,7 +68,7 @@ impl Desk {
         VaultRoot::open(&self.path()).unwrap()
     }
 
-    pub(crate) fn keeper(&self) -> VaultWriter {
+    pub(crate) fn writer(&self) -> VaultWriter {
         lock(&self.path())
     }
 
@@ -77,7 +77,7 @@ impl Desk {
         records(&self.path())
     }
 
-    /// How many files of `event/` are real audit records.
+    /// The number of files in `event/` that are real audit records.
     pub(crate) fn records_without_notes(&self) -> usize {
         let read = |name: &String| AuditRecord::parse(self.read(&format!("event/{name}")).as_bytes());
         names(&self.file("event")).iter().filter(|name| read(name).is_ok()).count()
@@ -87,7 +87,7 @@ impl Desk {
         names(&self.file("conflict")).iter().map(|name| self.read(&format!("conflict/{name}"))).collect()
     }
 
-    /// The chain holds, and nothing is left of what was under way.
+    /// Checks that the chain is valid, and that nothing of a change under way is left.
     pub(crate) fn is_tidy(&self) {
         assert_eq!(faults(&self.root()), Vec::<String>::new());
         for folder in ["journal", "staged"] {
@@ -98,13 +98,13 @@ impl Desk {
     }
 }
 
-/// Takes the lock of a vault whose keeper is gone.
+/// Takes the lock of a vault whose earlier writer has ended.
 pub(crate) fn lock(vault: &Path) -> VaultWriter {
     try_lock(vault).unwrap()
 }
 
-/// A process that another test is just starting has a copy of every open file for a moment, the
-/// lock's too, so one refusal says nothing yet.
+/// Tries to take the lock several times: a process that another test just starts has a copy of every open file for a
+/// moment, also of the lock's.
 pub(crate) fn try_lock(vault: &Path) -> Result<VaultWriter, LockError> {
     for _ in 0..100 {
         match VaultWriter::lock(VaultRoot::open(vault).unwrap()) {
@@ -115,8 +115,8 @@ pub(crate) fn try_lock(vault: &Path) -> Result<VaultWriter, LockError> {
     panic!("the vault is still held")
 }
 
-pub(crate) fn settle(keeper: &VaultWriter) -> Vec<RecordPath> {
-    keeper.settle_swaps_older_than(Duration::ZERO).unwrap()
+pub(crate) fn settle(writer: &VaultWriter) -> Vec<RecordPath> {
+    writer.settle_swaps_older_than(Duration::ZERO).unwrap()
 }
 
 pub(crate) fn faults(root: &VaultRoot) -> Vec<String> {
@@ -152,19 +152,19 @@ pub(crate) fn live() -> DecisionPolicy {
     DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() }
 }
 
-/// A look at noon, the next one at four.
+/// A check at noon, and the next one at four.
 pub(crate) fn stamp() -> CheckTimestamps {
     CheckTimestamps::new(noon(), Some(noon() + TimeDelta::hours(4)), [])
 }
 
-/// A task's text with that stamp.
+/// A task's text with these timestamps.
 pub(crate) fn stamped(text: &str) -> String {
     let lines = "last_steward_check_at: \"2026-11-21T12:00:00Z\"\nnext_check_after: \"2026-11-21T16:00:00Z\"\n---\n";
     let (above, below) = text[3..].split_once("---\n").unwrap();
     format!("---{above}{lines}{below}")
 }
 
-/// What a decision rests on, everything open; a test changes what it is about.
+/// The input of a decision with every gate open. A test changes the part that it is about.
 pub(crate) struct Wish {
     pub(crate) target: RecordPath,
     /// The content that was judged.
@@ -278,8 +278,8 @@ impl<'a> Click<'a> {
         }
     }
 
-    pub(crate) fn ask(&self, keeper: &VaultWriter) -> Result<ActionReceipt, ResolutionError> {
-        keeper.resolve_action(&IncomingResolution {
+    pub(crate) fn ask(&self, writer: &VaultWriter) -> Result<ActionReceipt, ResolutionError> {
+        writer.resolve_action(&IncomingResolution {
             kind: self.kind,
             record: self.record,
             by: "ann",
@@ -294,8 +294,8 @@ impl<'a> Click<'a> {
     }
 
     /// The status of the refusal.
-    pub(crate) fn refused(&self, keeper: &VaultWriter) -> u16 {
-        match self.ask(keeper) {
+    pub(crate) fn refused(&self, writer: &VaultWriter) -> u16 {
+        match self.ask(writer) {
             Err(ResolutionError::Refused(refusal)) => refusal.http_status(),
             other => panic!("expected a refusal, got {other:?}"),
         }

@@ -1,8 +1,8 @@
-//! A disk without space, a limit on file sizes, a vault that cannot be written.
+//! A disk without space, a limit on file sizes, and a vault that cannot be written.
 //!
-//! Privileged users write over permissions, so nothing here relies on those. A limit on file sizes
-//! and a folder of `/proc` work everywhere; a small file system of its own, filled to the last page
-//! or made read-only, is tried as well wherever the system lets us mount one (`unshare -rm`).
+//! Permissions do not bind privileged users, so no test here relies on them. A limit on file sizes and a folder of
+//! `/proc` work everywhere. A small file system of its own, filled to the last page or read-only, is tried as well if
+//! the system allows a mount (`unshare -rm`).
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, records, settle, try_lock};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn went_well(scene: &str, output: &Output) {
     assert!(out.contains("1 passed"), "{scene}: the child did not run\n{out}");
 }
 
-/// Plays a scene on a file system of its own; `false` where this system does not let us.
+/// Plays a scene on a file system of its own; `false` if this system does not allow it.
 fn on_its_own_disk(scene: &str, options: &str) -> bool {
     let possible = Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|o| o.status.success());
     if !possible {
@@ -79,12 +79,12 @@ fn done() -> String {
     TASK.replace("state: open", "state: done")
 }
 
-/// An attempt that failed: a message a person can act on, and everything as it was.
+/// Checks a failed attempt: its message names the fix, and every file is as it was.
 fn failed_cleanly(vault: &Path, message: &str, before: &str, filed: usize) {
     let named = [".steward/", "task/pay.md: ", "event/"].iter().any(|name| message.contains(name));
     assert!(named, "the message names no file: {message}");
-    let mend = ["free some space", "ulimit -f", "make the vault writable"].iter().any(|mend| message.contains(mend));
-    assert!(mend, "the message says no mend: {message}");
+    let has_fix = ["free some space", "ulimit -f", "make the vault writable"].iter().any(|fix| message.contains(fix));
+    assert!(has_fix, "the message names no fix: {message}");
     assert_eq!(read(vault), before, "half done: {message}");
     assert_eq!(records(vault).len(), filed, "half done: {message}");
     for folder in [".steward", ".steward/journal", ".steward/staged"] {
@@ -100,13 +100,13 @@ fn tidy(vault: &Path) {
     }
 }
 
-fn apply(keeper: &VaultWriter, run: &str) -> Result<(), String> {
-    keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), run).plan()).map(|_| ()).map_err(|e| e.to_string())
+fn apply(writer: &VaultWriter, run: &str) -> Result<(), String> {
+    writer.apply_plan(Wish::done("pay", TASK.as_bytes(), run).plan()).map(|_| ()).map_err(|e| e.to_string())
 }
 
-fn undo(keeper: &VaultWriter) -> Result<(), String> {
+fn undo(writer: &VaultWriter) -> Result<(), String> {
     let record = Wish::done("pay", TASK.as_bytes(), "run-1").plan().draft().record_path().unwrap();
-    Click::new(ResolutionKind::Undo, &record, "run-2").ask(keeper).map(|_| ()).map_err(|e| e.to_string())
+    Click::new(ResolutionKind::Undo, &record, "run-2").ask(writer).map(|_| ()).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -115,30 +115,30 @@ fn a_limit_on_file_sizes_stops_a_change_before_anything_moves() {
         let desk = Desk::new();
         let long = format!("{TASK}{}", "x".repeat(size));
         desk.write("task/pay.md", long.as_bytes());
-        drop(desk.keeper());
+        drop(desk.writer());
         let limit = format!("trap '' XFSZ; ulimit -f {}", kib * 2);
         went_well("limited", &play("limited", &desk.path(), "sh", &limit));
-        let keeper = desk.keeper();
-        keeper.apply_plan(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap();
+        let writer = desk.writer();
+        writer.apply_plan(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap();
         assert_eq!(desk.read("task/pay.md"), long.replace("state: open", "state: done"));
-        settle(&keeper);
+        settle(&writer);
         desk.is_tidy();
     }
 }
 
 fn file_sizes_are_limited(vault: &Path) {
     let before = read(vault);
-    let keeper = lock(vault);
+    let writer = lock(vault);
     for _ in 0..2 {
-        let message = keeper.apply_plan(Wish::done("pay", before.as_bytes(), "run-1").plan()).unwrap_err().to_string();
+        let message = writer.apply_plan(Wish::done("pay", before.as_bytes(), "run-1").plan()).unwrap_err().to_string();
         failed_cleanly(vault, &message, &before, 0);
     }
-    settle(&keeper);
+    settle(&writer);
     tidy(vault);
 }
 
 #[test]
-fn a_full_disk_is_an_error_with_a_mend_and_nothing_is_half_done() {
+fn a_full_disk_is_an_error_with_a_fix_and_nothing_is_half_done() {
     on_its_own_disk("full", "size=512k");
     on_its_own_disk("no names", "size=512k,nr_inodes=40");
 }
@@ -150,7 +150,7 @@ fn a_stop_needs_neither_space_nor_a_new_name() {
 
 fn the_stop_needs_no_space(vault: &Path) {
     set_up(vault);
-    let keeper = lock(vault);
+    let writer = lock(vault);
     let stop = |reason: &str| FleetStop { at: "now".into(), by: "ann".into(), reason: Some(reason.into()) };
     for (names, reason) in [(false, "odd"), (true, &"\u{1}".repeat(500))] {
         let (ballast, names_taken) = (vault.join("ballast"), vault.join("names"));
@@ -160,30 +160,30 @@ fn the_stop_needs_no_space(vault: &Path) {
             std::fs::create_dir(&names_taken).unwrap();
             (0..).take_while(|n| std::fs::write(names_taken.join(n.to_string()), "").is_ok()).count();
         }
-        stop::stop_fleet(keeper.root(), &stop(reason)).unwrap();
-        assert!(stop::is_stopped(keeper.root()));
-        assert_eq!(stop::read_stop(keeper.root()), Some(stop(reason)));
-        assert!(stop::resume_fleet(keeper.root(), &stop("")).unwrap());
-        stop::stop_fleet(keeper.root(), &stop("")).unwrap();
-        assert_eq!(stop::read_stop(keeper.root()), Some(stop("")), "the second stop has the space of the first");
+        stop::stop_fleet(writer.root(), &stop(reason)).unwrap();
+        assert!(stop::is_stopped(writer.root()));
+        assert_eq!(stop::read_stop(writer.root()), Some(stop(reason)));
+        assert!(stop::resume_fleet(writer.root(), &stop("")).unwrap());
+        stop::stop_fleet(writer.root(), &stop("")).unwrap();
+        assert_eq!(stop::read_stop(writer.root()), Some(stop("")), "the second stop has the space of the first");
         let _ = std::fs::remove_file(&ballast);
         let _ = std::fs::remove_dir_all(&names_taken);
-        assert!(stop::resume_fleet(keeper.root(), &stop("")).unwrap());
+        assert!(stop::resume_fleet(writer.root(), &stop("")).unwrap());
     }
-    // Without the space that was set aside the stop holds all the same, only nobody is named.
+    // Without the reserved space the stop holds too, but its details are unknown.
     std::fs::remove_file(vault.join(".steward/STOP.spare")).unwrap();
     fill(&vault.join("ballast"));
-    stop::stop_fleet(keeper.root(), &stop("odd")).unwrap();
-    assert_eq!(stop::read_stop(keeper.root()).unwrap().by, "unknown");
+    stop::stop_fleet(writer.root(), &stop("odd")).unwrap();
+    assert_eq!(stop::read_stop(writer.root()).unwrap().by, "unknown");
 }
 
-/// Takes all space there is.
+/// Fills the disk.
 fn fill(ballast: &Path) {
     let full = (0..).map(|_| vec![0_u8; 4096]).try_for_each(|page| append(ballast, &page));
     assert!(full.is_err());
 }
 
-/// Leaves ever more space, page by page, until everything fits.
+/// Leaves more and more space, page by page, until everything fits.
 fn the_disk_is_full(vault: &Path) {
     let leave = |pages: usize| {
         let ballast = vault.join("ballast");
@@ -195,7 +195,7 @@ fn the_disk_is_full(vault: &Path) {
     step_by_step(vault, leave, || std::fs::remove_file(vault.join("ballast")).unwrap());
 }
 
-/// Leaves ever more names for files, one by one.
+/// Leaves more and more names for files, one by one.
 fn no_name_is_left(vault: &Path) {
     let ballast = vault.join("ballast");
     let leave = |free: usize| {
@@ -208,23 +208,23 @@ fn no_name_is_left(vault: &Path) {
 
 fn step_by_step(vault: &Path, leave: impl Fn(usize), make_room: impl Fn()) {
     set_up(vault);
-    let mut keeper = lock(vault);
+    let mut writer = lock(vault);
     let mut failures = [0, 0];
     for (n, (before, filed)) in [(TASK.to_owned(), 0), (done(), 1)].into_iter().enumerate() {
         for free in 0.. {
             leave(free);
-            let tried = if n == 0 { apply(&keeper, "run-1") } else { undo(&keeper) };
+            let tried = if n == 0 { apply(&writer, "run-1") } else { undo(&writer) };
             if let Err(message) = &tried {
                 failed_cleanly(vault, message, &before, filed);
                 failures[n] += 1;
             }
-            // A restart in the middle of it: it may be refused, and it may not break anything.
+            // A restart in the middle: it may be refused, but it must not break anything.
             if free == 2 {
-                drop(keeper);
+                drop(writer);
                 let locked = try_lock(vault);
                 make_room();
-                keeper = match locked {
-                    Ok(keeper) => keeper,
+                writer = match locked {
+                    Ok(writer) => writer,
                     Err(LockError::Held { .. }) => panic!("nobody holds it"),
                     Err(LockError::Io { .. } | LockError::Recovery(_) | LockError::Identity(_)) => lock(vault),
                 };
@@ -240,7 +240,7 @@ fn step_by_step(vault: &Path, leave: impl Fn(usize), make_room: impl Fn()) {
     assert_eq!(read(vault), TASK);
     let records = records(vault);
     assert_eq!((count(&records, ActionKind::Action), count(&records, ActionKind::Reversed)), (1, 1));
-    settle(&keeper);
+    settle(&writer);
     tidy(vault);
 }
 
@@ -250,8 +250,8 @@ fn append(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_vault_that_cannot_be_written_is_refused_with_its_mend() {
-    // Nobody can make a folder there, whoever they are.
+fn a_vault_that_cannot_be_written_is_refused_with_its_fix() {
+    // No user can create a folder there, not even root.
     let message = try_lock(Path::new("/proc/self")).unwrap_err().to_string();
     assert!(
         message.starts_with(".steward/: ") && message.ends_with("must be writable for Steward's audit records"),
@@ -279,9 +279,9 @@ fn the_vault_cannot_be_written(vault: &Path) {
     let seen = verify_chain(&VaultRoot::open(vault).unwrap()).unwrap();
     assert_eq!((seen.records, seen.faults.len()), (1, 0));
     remount("rw");
-    let keeper = lock(vault);
-    undo(&keeper).unwrap();
-    settle(&keeper);
+    let writer = lock(vault);
+    undo(&writer).unwrap();
+    settle(&writer);
     assert_eq!(read(vault), TASK);
     tidy(vault);
 }

@@ -1,8 +1,8 @@
-//! Thousands of edits by people at the same moment as thousands of changes by the keeper.
+//! Thousands of edits by people at the same time as thousands of changes by the vault writer.
 //!
-//! Every human edit leaves a word of its own. People are polite to each other (one at a time on one
-//! file) and know nothing of us. In the end every word must be in its file, or in `conflict/` where
-//! two versions raced; every change of ours must have its record and every record its change.
+//! Every edit by a person leaves a word of its own. People edit a file one at a time, and know nothing about the
+//! writer. In the end every word must be in its file, or in `conflict/` if two versions raced. Every change by the
+//! writer must have its record, and every record its change.
 
 use crate::desk::{Click, Desk, TASK, Wish, count, fast_dir, live, names, noon, settle};
 use chrono::TimeDelta;
@@ -24,14 +24,14 @@ use steward_vault::action::writer::{ApplyError, VaultWriter};
 const TASKS: usize = 24;
 const PEOPLE: usize = 3;
 const OPERATIONS: usize = 10_000;
-/// Of these so many by the keeper, or as many as it can in [`BOX`], but never fewer than a fifth.
+/// The number of these that the writer makes, or as many as it can in [`BOX`], but at least a fifth.
 const OURS: usize = 1_200;
-/// How long the two go on side by side, once a fifth of it is done.
+/// How long people and the writer run side by side, once a fifth is done.
 const BOX: Duration = Duration::from_secs(25);
-/// How long the people have to lose an edit; they need a moment of it.
+/// The longest time until the people must have lost an edit. They need only a moment.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A small generator: the interleaving is the scheduler's, the choices need not be ours to repeat.
+/// A small random generator. The scheduler decides the interleaving, so the runs differ in any case.
 struct Dice(u64);
 
 impl Dice {
@@ -47,7 +47,7 @@ fn slug(n: usize) -> String {
     format!("task-{n}")
 }
 
-/// What the people share: who is at which file, and the words that were saved into it.
+/// The people's shared state: a lock for each file, and the words that were saved into it.
 struct People {
     words: Vec<Mutex<Vec<String>>>,
     next: AtomicUsize,
@@ -58,12 +58,12 @@ impl People {
         Self { words: (0..TASKS).map(|_| Mutex::default()).collect(), next: AtomicUsize::new(0) }
     }
 
-    /// One edit of one file by one human, in one of the ways editors save.
+    /// One edit of one file by one person, saved in one of the ways of editors.
     fn edit(&self, vault: &Path, dice: &mut Dice) {
         let n = dice.roll(TASKS);
         let mut words = self.words[n].lock().unwrap();
         let way = dice.roll(6);
-        // Ends in a mark of its own, so that it is found even where a half saved line runs into it.
+        // It ends in a mark, so that it is found even if a half-saved line follows without a break.
         let word = format!("word{}-{way};", self.next.fetch_add(1, Ordering::Relaxed));
         let path = vault.join("task").join(format!("{}.md", slug(n)));
         let seen = std::fs::read_to_string(&path).unwrap();
@@ -79,7 +79,7 @@ impl People {
         words.push(word);
     }
 
-    /// Words that are neither in their file nor in any that was kept beside.
+    /// The words that are neither in their file nor in a kept version.
     fn lost(&self, vault: &Path) -> Vec<String> {
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         let conflicts = vault.join("conflict");
@@ -106,7 +106,7 @@ fn save_over(path: &Path, text: &str) {
     std::fs::rename(new, path).unwrap();
 }
 
-/// Opens, thinks, truncates, writes half, thinks, writes the rest.
+/// Opens the file, pauses, truncates it, writes a half, pauses, and writes the rest.
 fn save_into(path: &Path, text: &str, dice: &mut Dice) {
     let mut file = OpenOptions::new().write(true).open(path).unwrap();
     pause(dice);
@@ -128,7 +128,7 @@ fn on_the_state_line(text: &str, word: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// People archive and reopen; only we write `done`.
+/// People archive and reopen tasks. Only the writer writes `done`.
 fn other_state(text: &str, dice: &mut Dice) -> String {
     let to = ["state: open", "state: open", "state: archived"][dice.roll(3)];
     ["state: open", "state: done", "state: archived"].iter().fold(text.to_owned(), |text, from| {
@@ -136,25 +136,25 @@ fn other_state(text: &str, dice: &mut Dice) -> String {
     })
 }
 
-/// What the keeper was told and what it answered.
+/// The writer's operations and their outcomes.
 #[derive(Default)]
 struct Log {
     operations: usize,
     changed: usize,
     undone: usize,
     refused: usize,
-    /// The record of every action that was carried out, by the action.
+    /// The record of every action that was carried out, by the action's id.
     done: BTreeMap<ActionId, RecordPath>,
     failed: BTreeSet<ActionId>,
-    /// Live changes that nobody has undone yet, with the number of their task.
+    /// Live changes that are not undone yet, with the number of their task.
     open: Vec<(usize, RecordPath)>,
-    /// How often nobody else could touch a file, so that what we did to it could be seen exactly.
+    /// How often people were locked out of a file, so that the exact change could be checked.
     watched: usize,
 }
 
-/// The keeper's two hands: one at a time on one file, so that each can tell its own work.
+/// The writer's two threads. Only one of them works on a file at a time, so that each can check its own change.
 struct Hands<'a> {
-    keeper: &'a VaultWriter,
+    writer: &'a VaultWriter,
     people: &'a People,
     busy: Vec<Mutex<()>>,
     log: Mutex<Log>,
@@ -166,8 +166,8 @@ impl Hands<'_> {
         self.vault.join("task").join(format!("{}.md", slug(n)))
     }
 
-    /// Does something to a task; every third time with all people kept away from it, and then the
-    /// file must show exactly what the answer says was done.
+    /// Does something to a task. Every third time people are locked out of it, and then the file must show exactly the
+    /// change that the result names.
     fn at(&self, n: usize, dice: &mut Dice, work: impl FnOnce(&[u8]) -> Option<Done>) {
         let _mine = self.busy[n].lock().unwrap();
         let away = (dice.roll(3) == 0).then(|| self.people.words[n].lock().unwrap());
@@ -191,16 +191,16 @@ impl Hands<'_> {
     }
 }
 
-/// What an answer of the keeper says about the file.
+/// The change of the file that a result of the writer stands for.
 enum Done {
     Set(&'static str, &'static str),
     PutBack,
     Nothing,
 }
 
-/// One apply or undo, on whatever a task holds now.
+/// One change or undo of a random task, as its file is now.
 fn keep(hands: &Hands<'_>, dice: &mut Dice) {
-    let (keeper, log) = (hands.keeper, &hands.log);
+    let (writer, log) = (hands.writer, &hands.log);
     let number = {
         let mut log = log.lock().unwrap();
         log.operations += 1;
@@ -213,15 +213,15 @@ fn keep(hands: &Hands<'_>, dice: &mut Dice) {
             (open > 0).then(|| log.open.swap_remove(dice.roll(open)))
         };
         if let Some((n, record)) = record {
-            return hands.at(n, dice, |_| undo(keeper, log, record, &format!("undo-{number}")));
+            return hands.at(n, dice, |_| undo(writer, log, record, &format!("undo-{number}")));
         }
     }
     let (n, only_shadow) = (dice.roll(TASKS), dice.roll(20) == 0);
-    hands.at(n, dice, |bytes| change(hands, (n, number), only_shadow, bytes));
+    hands.at(n, dice, |bytes| change(hands, n, number, only_shadow, bytes));
 }
 
-fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, bytes: &[u8]) -> Option<Done> {
-    // A file that is just being saved: the next look will find it whole.
+fn change(hands: &Hands<'_>, n: usize, number: usize, only_shadow: bool, bytes: &[u8]) -> Option<Done> {
+    // A file that cannot be parsed is just being saved, and is left out this time.
     let document = steward_domain::record::frontmatter::read_document(bytes).ok()?;
     let state = document.fields().get("state").and_then(|s| s.as_str())?;
     let shadow = state != "open" || only_shadow;
@@ -230,7 +230,7 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
         .with(|w| w.at = noon() + TimeDelta::milliseconds(i64::try_from(number).unwrap()));
     let plan = wish.plan();
     let id = plan.id().clone();
-    let applied = hands.keeper.apply_plan(plan);
+    let applied = hands.writer.apply_plan(plan);
     let mut log = hands.log.lock().unwrap();
     match applied {
         Ok(receipt) => {
@@ -251,8 +251,8 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
     }
 }
 
-fn undo(keeper: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
-    let answered = Click::new(ResolutionKind::Undo, &record, run).ask(keeper);
+fn undo(writer: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
+    let answered = Click::new(ResolutionKind::Undo, &record, run).ask(writer);
     let mut log = log.lock().unwrap();
     match answered {
         Ok(receipt) => {
@@ -260,7 +260,7 @@ fn undo(keeper: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -
             assert!(log.done.insert(receipt.id, receipt.record).is_none());
             Some(Done::PutBack)
         }
-        // A human's state stands, or a newer change of ours, or people never let go of the file.
+        // A person's state is kept, a newer change of ours is in place, or people kept changing the file.
         Err(
             ResolutionError::Refused(
                 ResolutionRefusal::Conflict { .. }
@@ -282,9 +282,9 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
     for n in 0..TASKS {
         desk.write(&format!("task/{}.md", slug(n)), TASK.as_bytes());
     }
-    let (keeper, people) = (desk.keeper(), People::new());
+    let (writer, people) = (desk.writer(), People::new());
     let hands = Hands {
-        keeper: &keeper,
+        writer: &writer,
         people: &people,
         busy: (0..TASKS).map(|_| Mutex::default()).collect(),
         log: Mutex::default(),
@@ -303,7 +303,7 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
             scope.spawn(move || {
                 let mut dice = Dice(0x9e37_79b9 + u64::try_from(person).unwrap());
                 while !enough() {
-                    // People do not outrun us by more than they do in the end.
+                    // People keep the ratio to the writer that they have in the end.
                     if !late() && edits.load(Ordering::Relaxed) * OURS > (ours() + 50) * (OPERATIONS - OURS) {
                         std::thread::yield_now();
                         continue;
@@ -320,16 +320,16 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
                 while !enough() {
                     keep(hands, &mut dice);
                     if dice.roll(100) == 0 {
-                        hands.keeper.settle_swaps().unwrap();
+                        hands.writer.settle_swaps().unwrap();
                     }
                 }
             });
         }
     });
-    let at_the_end = settle(&keeper).len();
+    let at_the_end = settle(&writer).len();
     let (edits, log) = (edits.into_inner(), hands.log.into_inner().unwrap());
     println!(
-        "{} operations in {:.1} s: {edits} human edits, {} by the keeper ({} changes, {} undone, {} gave way, {} watched); \
+        "{} operations in {:.1} s: {edits} human edits, {} by the writer ({} changes, {} undone, {} gave way, {} watched); \
          {at_the_end} late edits at the end, {} versions kept in conflict/",
         edits + log.operations,
         started.elapsed().as_secs_f64(),
@@ -367,7 +367,7 @@ fn every_change_has_its_record(desk: &Desk, log: &Log) {
     }
 }
 
-/// Reads, changes, compares and renames over: what the keeper would do without the swap.
+/// Reads, changes, compares and renames over: a writer without the swap.
 fn naive(vault: &Path, dice: &mut Dice) {
     let path = vault.join("task").join(format!("{}.md", slug(dice.roll(TASKS))));
     let seen = std::fs::read_to_string(&path).unwrap();
@@ -411,7 +411,7 @@ fn the_same_people_lose_edits_to_a_writer_that_compares_and_renames() {
             }
         });
         while !enough() {
-            // With every file to ourselves nobody is in the middle of a save.
+            // With every lock held, nobody is in the middle of a save.
             let words: Vec<_> = people.words.iter().map(|words| words.lock().unwrap()).collect();
             let missing = words.iter().enumerate().filter(|(n, words)| {
                 let text = std::fs::read_to_string(vault.join("task").join(format!("{}.md", slug(*n)))).unwrap();

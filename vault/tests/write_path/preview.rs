@@ -1,6 +1,6 @@
-//! What is shown before an undo is what the undo then does, or why it does not.
+//! The preview of an undo shows what the undo then does, or why it is refused.
 //!
-//! Every scene is previewed, which must change nothing, and then done; the stories of `sequences` do the same.
+//! Every scene is previewed, which must change nothing, and then done. The stories of `sequences` do the same.
 
 use crate::desk::{Click, Desk, TASK, Wish, noon, task};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -20,7 +20,7 @@ use steward_vault::tracker::outbox::TrackerSite;
 const PROJECT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const ISSUE: &str = "bbbbbbbb-0000-4000-8000-000000000001";
 
-/// Every file of the vault with its bytes, but for what is Steward's own.
+/// Every file of the vault with its bytes, without Steward's own folder.
 fn files(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for folder in ["task", "matter", "event", "signal"] {
@@ -40,18 +40,18 @@ fn values(desk: &Desk, target: &str) -> frontmatter::RecordFields {
         .unwrap_or_default()
 }
 
-/// Previews a click and clicks; whatever was shown must be what happened.
+/// Previews a click and then clicks: the preview must show what happens.
 pub(crate) fn previewed(
     desk: &Desk,
-    keeper: &VaultWriter,
+    writer: &VaultWriter,
     click: &Click<'_>,
 ) -> Result<ActionReceipt, ResolutionError> {
     let before = files(desk);
-    let shown = preview::preview_undo(keeper.root(), click.record, click.now);
+    let shown = preview::preview_undo(writer.root(), click.record, click.now);
     assert_eq!(files(desk), before, "a preview changed something");
-    let done = click.ask(keeper);
+    let done = click.ask(writer);
     match (&shown, &done) {
-        (Ok(shown), done) => is_what_was_shown(desk, shown, (done, &before)),
+        (Ok(shown), done) => is_what_was_shown(desk, shown, done, &before),
         (Err(ResolutionError::Refused(shown)), Err(ResolutionError::Refused(refusal))) => {
             assert_eq!(shown, refusal);
             assert_eq!(files(desk), before);
@@ -64,13 +64,14 @@ pub(crate) fn previewed(
 fn is_what_was_shown(
     desk: &Desk,
     shown: &UndoPreview,
-    (done, before): (&Result<ActionReceipt, ResolutionError>, &BTreeMap<String, Vec<u8>>),
+    done: &Result<ActionReceipt, ResolutionError>,
+    before: &BTreeMap<String, Vec<u8>>,
 ) {
     match done {
         Err(ResolutionError::Refused(refusal)) => {
-            let told = shown.refusal.as_ref().unwrap_or_else(|| panic!("not shown: {refusal}"));
+            let previewed = shown.refusal.as_ref().unwrap_or_else(|| panic!("not shown: {refusal}"));
             assert_eq!(
-                (&told.refusal, told.status, &told.message),
+                (&previewed.refusal, previewed.status, &previewed.message),
                 (refusal, refusal.http_status(), &refusal.to_string())
             );
             assert_eq!(&files(desk), before);
@@ -97,7 +98,7 @@ fn is_what_was_shown(
 /// A change of `task/pay.md` to done, and its click an hour later.
 struct Scene {
     desk: Desk,
-    keeper: VaultWriter,
+    writer: VaultWriter,
     record: RecordPath,
     now: DateTime<Utc>,
 }
@@ -105,9 +106,9 @@ struct Scene {
 impl Scene {
     fn new(wish: impl FnOnce(&mut Wish)) -> Self {
         let desk = Desk::new();
-        let keeper = desk.keeper();
-        let record = keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").with(wish).plan()).unwrap().record;
-        Self { desk, keeper, record, now: noon() + TimeDelta::hours(1) }
+        let writer = desk.writer();
+        let record = writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").with(wish).plan()).unwrap().record;
+        Self { desk, writer, record, now: noon() + TimeDelta::hours(1) }
     }
 
     fn edit(&self, from: &str, to: &str) {
@@ -116,17 +117,17 @@ impl Scene {
         self.desk.write("task/pay.md", text.replace(from, to).as_bytes());
     }
 
-    /// What is shown; it is done as well.
+    /// Previews the undo, then makes it, and returns the preview.
     fn shown(&self, run: &str) -> UndoPreview {
-        let shown = preview::preview_undo(self.keeper.root(), &self.record, self.now).unwrap();
+        let shown = preview::preview_undo(self.writer.root(), &self.record, self.now).unwrap();
         let click = Click { now: self.now, ..Click::new(ResolutionKind::Undo, &self.record, run) };
-        let _ = previewed(&self.desk, &self.keeper, &click);
+        let _ = previewed(&self.desk, &self.writer, &click);
         shown
     }
 }
 
-/// The status of the refusal, and of the one field its values now and then, and its fate.
-fn told(shown: &UndoPreview) -> (Option<u16>, Option<(Value, Value, FieldUndoOutcome)>) {
+/// The status of the refusal; and the first field's value now, its value after the undo, and its fate.
+fn summary(shown: &UndoPreview) -> (Option<u16>, Option<(Value, Value, FieldUndoOutcome)>) {
     let value = |v: &Option<Value>| v.clone().unwrap_or_default();
     let field = shown.fields.first().map(|f| (value(&f.now), value(&f.then), f.fate));
     (shown.refusal.as_ref().map(|r| r.status), field)
@@ -136,7 +137,7 @@ fn told(shown: &UndoPreview) -> (Option<u16>, Option<(Value, Value, FieldUndoOut
 fn a_plain_change_is_shown_with_what_it_was_and_until_when() {
     let scene = Scene::new(|_| {});
     let shown = scene.shown("run-2");
-    assert_eq!(told(&shown), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
+    assert_eq!(summary(&shown), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
     assert_eq!((shown.target.clone(), shown.until), (task("pay"), Some(noon() + TimeDelta::days(7))));
     let field = &shown.fields[0];
     assert_eq!(
@@ -154,10 +155,16 @@ fn what_a_human_edited_since_is_shown_as_kept() {
     let scene = Scene::new(|_| {});
     scene.edit("state: done", "state: archived");
     let shown = scene.shown("run-2");
-    assert_eq!(told(&shown), (Some(409), Some((json!("archived"), json!("archived"), FieldUndoOutcome::EditedSince))));
+    assert_eq!(
+        summary(&shown),
+        (Some(409), Some((json!("archived"), json!("archived"), FieldUndoOutcome::EditedSince)))
+    );
     scene.edit("state: archived", "state: done");
     scene.edit("owner: ann", "owner: zoe");
-    assert_eq!(told(&scene.shown("run-3")), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
+    assert_eq!(
+        summary(&scene.shown("run-3")),
+        (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored)))
+    );
     assert_eq!(scene.desk.read("task/pay.md"), TASK.replace("ann", "zoe"), "another field is kept");
 }
 
@@ -165,31 +172,37 @@ fn what_a_human_edited_since_is_shown_as_kept() {
 fn what_a_human_has_put_back_already_is_shown_as_such() {
     let scene = Scene::new(|_| {});
     scene.edit("state: done", "state: open");
-    assert_eq!(told(&scene.shown("run-2")), (None, Some((json!("open"), json!("open"), FieldUndoOutcome::AsBefore))));
+    assert_eq!(
+        summary(&scene.shown("run-2")),
+        (None, Some((json!("open"), json!("open"), FieldUndoOutcome::AsBefore)))
+    );
 }
 
 #[test]
 fn every_refusal_is_shown_before_it_is_met() {
     let expired = Scene { now: noon() + TimeDelta::days(7), ..Scene::new(|_| {}) };
     let shown = expired.shown("run-2");
-    assert_eq!(told(&shown), (Some(410), Some((json!("done"), json!("done"), FieldUndoOutcome::Untouched))));
+    assert_eq!(summary(&shown), (Some(410), Some((json!("done"), json!("done"), FieldUndoOutcome::Untouched))));
     assert_eq!(shown.until, Some(expired.now));
 
     let shadow = Scene::new(|w| w.policy = DecisionPolicy::default());
-    assert_eq!(told(&shadow.shown("run-2")), (Some(400), None));
+    assert_eq!(summary(&shadow.shown("run-2")), (Some(400), None));
 
     let undone = Scene::new(|_| {});
     undone.shown("run-2");
     let shown = undone.shown("run-3");
-    assert_eq!(told(&shown), (Some(409), Some((json!("open"), json!("open"), FieldUndoOutcome::Untouched))));
+    assert_eq!(summary(&shown), (Some(409), Some((json!("open"), json!("open"), FieldUndoOutcome::Untouched))));
     let [by] = shown.followers.as_slice() else { panic!("{:?}", shown.followers) };
     assert_eq!((by.kind, by.by.as_str(), by.undoable), (ActionKind::Reversed, "ann", false));
 
     let gone = Scene::new(|_| {});
     std::fs::remove_file(gone.desk.file("task/pay.md")).unwrap();
-    assert_eq!(told(&gone.shown("run-2")), (Some(422), Some((Value::Null, Value::Null, FieldUndoOutcome::Untouched))));
+    assert_eq!(
+        summary(&gone.shown("run-2")),
+        (Some(422), Some((Value::Null, Value::Null, FieldUndoOutcome::Untouched)))
+    );
     gone.desk.write("task/pay.md", b"---\nstate: [done\n---\n");
-    assert_eq!(told(&gone.shown("run-3")).0, Some(422));
+    assert_eq!(summary(&gone.shown("run-3")).0, Some(422));
 }
 
 #[test]
@@ -200,7 +213,7 @@ fn of_what_there_is_no_record_there_is_no_preview() {
         if let Some(bytes) = bytes {
             scene.desk.write(record.as_str(), bytes);
         }
-        let refused = previewed(&scene.desk, &scene.keeper, &Click::new(ResolutionKind::Undo, &record, "run-2"));
+        let refused = previewed(&scene.desk, &scene.writer, &Click::new(ResolutionKind::Undo, &record, "run-2"));
         assert!(
             matches!(
                 refused,
@@ -216,44 +229,47 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
     let scene = Scene::new(|_| {});
     let mut newer = Vec::new();
     for (run, minutes) in [("run-2", 1), ("run-3", 2)] {
-        // Open again by hand, and done once more.
+        // It is reopened by hand, and done once more.
         scene.edit("state: done", "state: open");
         let bytes = scene.desk.read("task/pay.md").into_bytes();
         let wish = Wish::done("pay", &bytes, run).with(|w| w.at = noon() + TimeDelta::minutes(minutes));
-        newer.insert(0, scene.keeper.apply_plan(wish.plan()).unwrap().id);
+        newer.insert(0, scene.writer.apply_plan(wish.plan()).unwrap().id);
     }
     let shown = scene.shown("run-4");
-    assert_eq!((told(&shown).0, &shown.newer), (Some(409), &newer));
+    assert_eq!((summary(&shown).0, &shown.newer), (Some(409), &newer));
     for id in newer {
         let record = scene.desk.records().into_iter().find(|(_, r)| r.draft.id == id).unwrap().0;
         let record = RecordPath::parse(&record).unwrap();
         let click = Click::new(ResolutionKind::Undo, &record, "run-5");
-        previewed(&scene.desk, &scene.keeper, &click).unwrap();
+        previewed(&scene.desk, &scene.writer, &click).unwrap();
         scene.edit("state: open", "state: done");
     }
-    assert_eq!(told(&scene.shown("run-6")).0, None);
+    assert_eq!(summary(&scene.shown("run-6")).0, None);
 }
 
 #[test]
 fn of_a_confirmed_proposal_the_confirmation_is_shown_as_what_to_undo() {
     let mut scene = Scene::new(|w| w.confidence = 0.1);
-    let confirmed = Click::new(ResolutionKind::Confirm, &scene.record, "run-2").ask(&scene.keeper).unwrap();
+    let confirmed = Click::new(ResolutionKind::Confirm, &scene.record, "run-2").ask(&scene.writer).unwrap();
     let shown = scene.shown("run-3");
-    assert_eq!(told(&shown), (Some(409), None));
+    assert_eq!(summary(&shown), (Some(409), None));
     let [by] = shown.followers.as_slice() else { panic!("{:?}", shown.followers) };
     assert_eq!((by.kind, &by.id, by.undoable), (ActionKind::Confirmed, &confirmed.id, true));
     scene.record = confirmed.record;
-    assert_eq!(told(&scene.shown("run-4")), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
+    assert_eq!(
+        summary(&scene.shown("run-4")),
+        (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored)))
+    );
     assert_eq!(scene.desk.read("task/pay.md"), TASK);
 }
 
 #[test]
-fn a_preview_needs_no_lock_and_no_keeper() {
+fn a_preview_needs_no_lock_and_no_writer() {
     let scene = Scene::new(|_| {});
     let (desk, record) = (scene.desk, scene.record);
     let other = desk.root();
     let held = preview::preview_undo(&other, &record, scene.now).unwrap();
-    drop(scene.keeper);
+    drop(scene.writer);
     assert_eq!(preview::preview_undo(&other, &record, scene.now).unwrap(), held);
 }
 
@@ -262,12 +278,12 @@ fn what_would_be_taken_back_in_the_tracker_is_what_the_undo_then_owes() {
     let desk = Desk::new();
     let more = format!("plane_issue_id: {ISSUE}\nplane_project_id: {PROJECT}\nparent_matter");
     desk.write("task/pay.md", TASK.replace("parent_matter", &more).as_bytes());
-    let keeper = desk.keeper().with_tracker(Some(TrackerSite::default()));
+    let writer = desk.writer().with_tracker(Some(TrackerSite::default()));
     let bytes = desk.read("task/pay.md").into_bytes();
-    let record = keeper.apply_plan(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
-    let shown = preview::preview_undo(keeper.root(), &record, noon()).unwrap();
-    let receipt = previewed(&desk, &keeper, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
+    let record = writer.apply_plan(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
+    let shown = preview::preview_undo(writer.root(), &record, noon()).unwrap();
+    let receipt = previewed(&desk, &writer, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
     let owed = desk.records()[receipt.record.as_str()].plane_action.clone();
     assert!(matches!(owed, Some(PlaneAction::RevertOwed { .. })) && shown.tracker == owed, "{:?}", shown.tracker);
-    assert_eq!(preview::preview_undo(keeper.root(), &record, noon()).unwrap().tracker, None, "it is undone");
+    assert_eq!(preview::preview_undo(writer.root(), &record, noon()).unwrap().tracker, None, "it is undone");
 }

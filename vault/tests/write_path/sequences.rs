@@ -1,5 +1,7 @@
-//! Changes of all classes and their undos, in any order that is allowed, give the bytes back; what humans edit
-//! in between stays. Refused is exactly what a newer change of the same field or member stands upon.
+//! Changes of all classes and their undos, in any allowed order, restore the bytes.
+//!
+//! Edits by people in between are kept. An undo is refused exactly if a newer change of the same field or member
+//! exists.
 
 use crate::desk::{Click, Desk, live, noon, settle};
 use crate::preview::previewed;
@@ -31,7 +33,7 @@ enum Step {
         of_matter: bool,
         mutation: Mutation,
     },
-    /// Proposed, and confirmed with another value.
+    /// A proposal that is confirmed with another value.
     Chosen {
         of_matter: bool,
         proposed: Mutation,
@@ -41,7 +43,7 @@ enum Step {
     Human(Edit),
 }
 
-/// A human's edit, which finds its place in the file whatever we did to the other lines.
+/// An edit by a person. It fits into the file whatever changes the other lines had.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     Body,
@@ -59,7 +61,7 @@ impl Edit {
     }
 }
 
-/// A field as people write it; empty where it is missing.
+/// A field as people write it; empty if it is missing.
 fn field(lines: Vec<&'static str>) -> BoxedStrategy<&'static str> {
     select(lines).boxed()
 }
@@ -152,16 +154,16 @@ fn steps(with_humans: bool) -> BoxedStrategy<Vec<Step>> {
     proptest::collection::vec(prop_oneof![3 => change, 2 => chosen, 2 => undo, weight => human], 1..14).boxed()
 }
 
-/// The vault under a story, and what it has done so far.
+/// The vault of a story, and the changes so far.
 struct Story {
     desk: Desk,
-    keeper: VaultWriter,
+    writer: VaultWriter,
     moment: i64,
-    /// The changes that stand, the newest last.
+    /// The changes that are not undone, newest last.
     standing: Vec<(Touched, ActionReceipt)>,
 }
 
-/// The file, the field and, of a set, the member that a change is about.
+/// The file and the field of a change and, in a set, the member.
 type Touched = (&'static str, &'static str, Option<String>);
 
 fn touched(name: &'static str, mutation: &Mutation) -> Touched {
@@ -180,16 +182,16 @@ impl Story {
         for other in ["shed", "farm"] {
             desk.write(&format!("matter/{other}.md"), b"---\ntype: matter\n---\n");
         }
-        let keeper = desk.keeper();
-        Self { desk, keeper, moment: 0, standing: Vec::new() }
+        let writer = desk.writer();
+        Self { desk, writer, moment: 0, standing: Vec::new() }
     }
 
-    /// A plan from a signal; none where the router skips it.
+    /// A plan from a signal; `None` if the router skips it.
     fn plan(&mut self, name: &'static str, mutation: &Mutation, ceiling: Ceiling) -> Option<Plan> {
         self.moment += 1;
         let (text, path) = (self.desk.read(name), RecordPath::parse(name).unwrap());
         let fields = frontmatter::read_document(text.as_bytes()).unwrap().fields().clone();
-        // The story goes on where a task is done: undo has to find its way there too.
+        // The target always counts as open, so that the story continues after a task is done.
         let target = RouteTarget {
             path: path.clone(),
             state: RecordState::Open,
@@ -224,9 +226,9 @@ impl Story {
     fn change(&mut self, name: &'static str, mutation: &Mutation) {
         let Some(plan) = self.plan(name, mutation, Ceiling::Act) else { return };
         let before = self.desk.read(name);
-        let receipt = self.keeper.apply_plan(plan.clone()).unwrap();
+        let receipt = self.writer.apply_plan(plan.clone()).unwrap();
         let after = self.desk.read(name);
-        assert!(self.keeper.apply_plan(plan).unwrap().repeated, "twice is once");
+        assert!(self.writer.apply_plan(plan).unwrap().repeated, "twice is once");
         assert_eq!(self.desk.read(name), after);
         if after != before {
             self.standing.push((touched(name, mutation), receipt));
@@ -235,32 +237,32 @@ impl Story {
 
     fn choose(&mut self, name: &'static str, proposed: &Mutation, chosen: &Mutation) {
         let Some(plan) = self.plan(name, proposed, Ceiling::Confirm) else { return };
-        let (pending, before) = (self.keeper.apply_plan(plan).unwrap(), self.desk.read(name));
+        let (pending, before) = (self.writer.apply_plan(plan).unwrap(), self.desk.read(name));
         assert_eq!(pending.landing, Disposition::Pending);
         let run = format!("choose-{}", self.moment);
         let click = Click::new(ResolutionKind::Confirm, &pending.record, &run);
-        // Later than what it answers: what follows a record is named after its moment.
+        // It must be later than its action, because a follower is named after its moment.
         let now = noon() + TimeDelta::milliseconds(1_000 * self.moment + 500);
         let click = Click { edited: Some(chosen.clone()), now, ..click };
-        match click.ask(&self.keeper) {
+        match click.ask(&self.writer) {
             Ok(receipt) => {
                 let record = &self.desk.records()[receipt.record.as_str()];
                 let edited = record.draft.answers.as_ref().unwrap().edited;
                 assert_eq!((edited, &record.draft.proposal.as_ref().unwrap().mutation), (chosen != proposed, chosen));
-                assert_eq!(click.ask(&self.keeper).unwrap(), ActionReceipt { repeated: true, ..receipt.clone() });
+                assert_eq!(click.ask(&self.writer).unwrap(), ActionReceipt { repeated: true, ..receipt.clone() });
                 if self.desk.read(name) != before {
                     self.standing.push((touched(name, chosen), receipt));
                 }
             }
             Err(ResolutionError::Refused(refusal @ ResolutionRefusal::NotAnEdit { .. })) => {
-                assert!(refusal.to_string().contains("says so already"), "{refusal}");
+                assert!(refusal.to_string().contains("has this value already"), "{refusal}");
                 assert_eq!(self.desk.read(name), before);
             }
             Err(e) => panic!("{e}"),
         }
     }
 
-    /// Takes any change back, or is told which newer one of the same thing to take back first.
+    /// Undoes any change. If that is refused, undoes the newer change that the refusal names.
     fn undo(&mut self, which: Index) {
         if self.standing.is_empty() {
             return;
@@ -286,7 +288,7 @@ impl Story {
     fn click(&mut self, receipt: &ActionReceipt) -> Result<ActionReceipt, ResolutionError> {
         self.moment += 1;
         let run = format!("undo-{}", self.moment);
-        previewed(&self.desk, &self.keeper, &Click::new(ResolutionKind::Undo, &receipt.record, &run))
+        previewed(&self.desk, &self.writer, &Click::new(ResolutionKind::Undo, &receipt.record, &run))
     }
 
     fn human(&self, edit: Edit) {
@@ -318,7 +320,7 @@ impl Story {
     }
 
     fn end(self) {
-        settle(&self.keeper);
+        settle(&self.writer);
         self.desk.is_tidy();
     }
 }
@@ -405,7 +407,7 @@ fn members() -> BoxedStrategy<Mutation> {
     (member, any::<bool>()).prop_map(related).boxed()
 }
 
-/// Two changes of one thing, the second to what was there before the first.
+/// Two changes of one field. In some tests the second restores the value before the first.
 fn there_and_back(task: &str, changes: [Mutation; 2]) -> (Story, ActionReceipt, ActionReceipt) {
     let mut story = Story::begin(task, "---\ntype: matter\n---\n");
     for change in &changes {
@@ -484,7 +486,7 @@ fn what_is_in_the_way_but_cannot_be_read_is_named() {
     }
     story.desk.write(zoe.record.as_str(), record.as_bytes());
     story.change(MATTER, &Mutation::ContextEdit { field: ContextField::Owner, to: "bob".into() });
-    // What was decided before it bars it not, whatever stands there now.
+    // A record of an older decision does not block the undo, even if it cannot be read.
     let older = story.desk.read(eve.record.as_str());
     story.desk.write(eve.record.as_str(), b"---\ntype: note\n---\n");
     story.click(&zoe).unwrap();
@@ -516,7 +518,7 @@ fn a_member_that_a_human_took_out_again_is_shown_as_gone_and_an_undo_leaves_the_
     let receipt = story.standing[0].1.clone();
     let by_hand = task.replace("- Ann", "- Ann\n  - Kim # mine");
     story.desk.write(TASK, by_hand.as_bytes());
-    let shown = preview::preview_undo(story.keeper.root(), &receipt.record, noon()).unwrap();
+    let shown = preview::preview_undo(story.writer.root(), &receipt.record, noon()).unwrap();
     assert_eq!(
         (shown.fields[0].fate, &shown.fields[0].now),
         (FieldUndoOutcome::AsBefore, &Some(json!(["Ann", "Kim"])))

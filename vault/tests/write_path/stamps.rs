@@ -1,4 +1,4 @@
-//! Marks of a look in a task's file: they change their own lines, file nothing and stand in nobody's way.
+//! Timestamp write-backs: they change only their own lines, file no record and do not disturb other changes.
 
 use crate::desk::{Click, Desk, TASK, Wish, noon, settle, stamp, stamped, task};
 use chrono::TimeDelta;
@@ -7,7 +7,7 @@ use steward_domain::steward::timestamps::CheckTimestamps;
 use steward_vault::gates::stop::{self, FleetStop};
 use steward_vault::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 
-/// A text with the stamp of a task that is done, which has no next look.
+/// A text with the timestamps of a task that is done, which has no next check.
 fn closed(text: &str) -> String {
     stamped(text).replace("next_check_after: \"2026-11-21T16:00:00Z\"\n", "")
 }
@@ -15,13 +15,13 @@ fn closed(text: &str) -> String {
 #[test]
 fn a_stamp_adds_its_lines_and_files_nothing_however_often() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    assert_eq!(keeper.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Written);
+    let writer = desk.writer();
+    assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Written);
     assert_eq!(desk.read("task/pay.md"), stamped(TASK));
     let modified = || std::fs::metadata(desk.file("task/pay.md")).unwrap().modified().unwrap();
     let before = modified();
-    assert_eq!(keeper.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Unchanged);
-    settle(&keeper);
+    assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Unchanged);
+    settle(&writer);
     assert_eq!((modified(), desk.records().len(), desk.conflicts().len()), (before, 0, 0));
     assert!(!desk.file(".steward/chain.json").exists(), "the chain does not know of it");
     desk.is_tidy();
@@ -30,15 +30,15 @@ fn a_stamp_adds_its_lines_and_files_nothing_however_often() {
 #[test]
 fn a_stamp_between_two_actions_leaves_the_chain_as_it_is() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
-    keeper.write_timestamps(&task("pay"), &stamp()).unwrap();
-    drop(keeper);
-    let keeper = desk.keeper();
+    let writer = desk.writer();
+    writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
+    writer.write_timestamps(&task("pay"), &stamp()).unwrap();
+    drop(writer);
+    let writer = desk.writer();
     let now = desk.read("task/pay.md");
     let later = Wish::done("pay", now.as_bytes(), "run-2").with(|w| w.at = noon() + TimeDelta::hours(1));
-    keeper.apply_plan(later.plan()).unwrap();
-    settle(&keeper);
+    writer.apply_plan(later.plan()).unwrap();
+    settle(&writer);
     assert_eq!(desk.read("task/pay.md"), closed(&TASK.replace("state: open", "state: done")));
     assert_eq!(desk.records().values().map(|r| r.seq).collect::<Vec<_>>(), [1, 2]);
     desk.is_tidy();
@@ -47,14 +47,14 @@ fn a_stamp_between_two_actions_leaves_the_chain_as_it_is() {
 #[test]
 fn an_undo_of_what_was_stamped_before_and_since_keeps_the_stamps() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    keeper.write_timestamps(&task("pay"), &stamp()).unwrap();
-    let receipt = keeper.apply_plan(Wish::done("pay", stamped(TASK).as_bytes(), "run-1").plan()).unwrap();
+    let writer = desk.writer();
+    writer.write_timestamps(&task("pay"), &stamp()).unwrap();
+    let receipt = writer.apply_plan(Wish::done("pay", stamped(TASK).as_bytes(), "run-1").plan()).unwrap();
     let later = CheckTimestamps::new(noon() + TimeDelta::hours(1), None, []);
-    assert_eq!(keeper.write_timestamps(&task("pay"), &later).unwrap(), TimestampWriteOutcome::Written);
-    Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+    assert_eq!(writer.write_timestamps(&task("pay"), &later).unwrap(), TimestampWriteOutcome::Written);
+    Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&writer).unwrap();
     assert_eq!(desk.read("task/pay.md"), stamped(TASK).replace("T12:00:00Z", "T13:00:00Z"));
-    settle(&keeper);
+    settle(&writer);
     desk.is_tidy();
 }
 
@@ -63,47 +63,47 @@ fn an_undo_of_a_state_that_was_added_before_the_stamp_keeps_the_stamp() {
     let desk = Desk::new();
     let without = TASK.replace("state: open  # since May\n", "");
     desk.write("task/pay.md", without.as_bytes());
-    let keeper = desk.keeper();
-    let receipt = keeper.apply_plan(Wish::done("pay", without.as_bytes(), "run-1").plan()).unwrap();
-    keeper.write_timestamps(&task("pay"), &stamp()).unwrap();
-    Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+    let writer = desk.writer();
+    let receipt = writer.apply_plan(Wish::done("pay", without.as_bytes(), "run-1").plan()).unwrap();
+    writer.write_timestamps(&task("pay"), &stamp()).unwrap();
+    Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&writer).unwrap();
     assert_eq!(desk.read("task/pay.md"), closed(&without));
 }
 
 #[test]
 fn a_confirmation_of_what_was_stamped_since_keeps_the_stamp() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     let unsure = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
-    let receipt = keeper.apply_plan(unsure.plan()).unwrap();
-    keeper.write_timestamps(&task("pay"), &stamp()).unwrap();
+    let receipt = writer.apply_plan(unsure.plan()).unwrap();
+    writer.write_timestamps(&task("pay"), &stamp()).unwrap();
     let click = Click::new(ResolutionKind::Confirm, &receipt.record, "run-2");
-    let confirmed = click.ask(&keeper).unwrap();
+    let confirmed = click.ask(&writer).unwrap();
     assert_eq!(desk.read("task/pay.md"), stamped(&TASK.replace("state: open", "state: done")));
-    Click::new(ResolutionKind::Undo, &confirmed.record, "run-3").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Undo, &confirmed.record, "run-3").ask(&writer).unwrap();
     assert_eq!(desk.read("task/pay.md"), stamped(TASK));
-    settle(&keeper);
+    settle(&writer);
     desk.is_tidy();
 }
 
 #[test]
 fn a_file_that_is_gone_or_cannot_be_read_is_left_alone() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     for text in
         ["no frontmatter", "---\ntype: task\nname: [\n---\n", "---\n{type: task, parent_matter: matter/m.md}\n---\n"]
     {
         desk.write("task/odd.md", text.as_bytes());
-        let error = keeper.write_timestamps(&task("odd"), &stamp()).unwrap_err();
+        let error = writer.write_timestamps(&task("odd"), &stamp()).unwrap_err();
         assert!(matches!(error, TimestampWriteError::Unusable(_)), "{error}");
         assert!(error.to_string().starts_with("task/odd.md: "), "{error}");
         assert_eq!(desk.read("task/odd.md"), text);
     }
     std::os::unix::fs::symlink(desk.file("task/pay.md"), desk.file("task/link.md")).unwrap();
-    let error = keeper.write_timestamps(&task("link"), &stamp()).unwrap_err();
+    let error = writer.write_timestamps(&task("link"), &stamp()).unwrap_err();
     assert!(matches!(error, TimestampWriteError::Unusable(_)), "{error}");
     assert_eq!(desk.read("task/pay.md"), TASK);
-    let error = keeper.write_timestamps(&task("gone"), &stamp()).unwrap_err();
+    let error = writer.write_timestamps(&task("gone"), &stamp()).unwrap_err();
     assert!(matches!(error, TimestampWriteError::ChangedMeanwhile { .. }), "{error}");
     assert!(!desk.file("task/gone.md").exists());
     desk.is_tidy();
@@ -112,22 +112,22 @@ fn a_file_that_is_gone_or_cannot_be_read_is_left_alone() {
 #[test]
 fn a_stopped_vault_is_not_stamped() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
+    let writer = desk.writer();
     stop::stop_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
-    assert_eq!(keeper.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Braked);
+    assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Braked);
     assert_eq!(desk.read("task/pay.md"), TASK);
     stop::resume_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
-    assert_eq!(keeper.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Written);
+    assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Written);
 }
 
 #[test]
 fn a_stamp_over_a_stamp_changes_two_lines_and_a_humans_later_date_none() {
     let desk = Desk::new();
-    let keeper = desk.keeper();
-    keeper.write_timestamps(&task("pay"), &stamp()).unwrap();
+    let writer = desk.writer();
+    writer.write_timestamps(&task("pay"), &stamp()).unwrap();
     let (later, four) = (noon() + TimeDelta::hours(1), noon() + TimeDelta::hours(4));
-    // A signal came: the next look is earlier than was thought.
-    keeper
+    // A signal arrived, so the next check is earlier than planned.
+    writer
         .write_timestamps(&task("pay"), &CheckTimestamps::new(later, Some(later + TimeDelta::hours(1)), [four]))
         .unwrap();
     let text = stamped(TASK).replace("T12:00:00Z", "T13:00:00Z").replace("T16:00:00Z", "T14:00:00Z");
@@ -135,6 +135,6 @@ fn a_stamp_over_a_stamp_changes_two_lines_and_a_humans_later_date_none() {
     let humans = text.replace("next_check_after: \"2026-11-21T14:00:00Z\"", "next_check_after: 2026-12-24");
     desk.write("task/pay.md", humans.as_bytes());
     let third = CheckTimestamps::new(later, Some(later + TimeDelta::hours(2)), [later + TimeDelta::hours(1), four]);
-    assert_eq!(keeper.write_timestamps(&task("pay"), &third).unwrap(), TimestampWriteOutcome::Unchanged);
+    assert_eq!(writer.write_timestamps(&task("pay"), &third).unwrap(), TimestampWriteOutcome::Unchanged);
     assert_eq!(desk.read("task/pay.md"), humans);
 }

@@ -1,8 +1,8 @@
-//! What commands print: a table or a line for a person, JSON for a script.
+//! The output of commands: a table or lines for a person, JSON for a script.
 //!
-//! With `--json` exactly one JSON value goes to standard output; everything else goes to standard
-//! error. Text that came from outside has its control characters escaped, and what hides or turns the
-//! reading direction, so that it can neither forge a line nor drive a terminal nor read as something else.
+//! With `--json`, exactly one JSON value goes to standard output; everything else goes to standard error.
+//! Control characters, invisible characters and characters that change the reading direction are escaped. So untrusted
+//! text can neither forge a line, nor control the terminal, nor look like another text.
 
 use anyhow::Context;
 use comfy_table::{ContentArrangement, Table};
@@ -11,34 +11,35 @@ use std::fmt::Write as _;
 use std::io::Write;
 use steward_domain::record::plain_text::is_unseen;
 
-/// A line under the headings and nothing else; see comfy-table's presets for the places.
+/// A line below the headings and no other border. The positions are those of comfy-table's presets.
 const PLAIN: &str = "     ──            ";
 
-/// How a command ended, for scripts.
+/// The exit code of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandExit {
-    /// It did what was asked.
+    /// The command succeeded.
     Ok = 0,
-    /// It was refused: the message says by which rule.
+    /// A rule refused the command; the message names the rule.
     Refused = 3,
-    /// It looked and found something wrong.
+    /// The command ran and found something wrong.
     Faults = 4,
 }
 
-/// Where output goes.
+/// How output is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) json: bool,
 }
 
 impl CommandOutput {
-    /// Prints a value: as JSON, or as what a person reads.
-    pub(crate) fn print_value(self, value: &impl Serialize, human: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let text = if self.json { escape_json(&serde_json::to_string_pretty(value)?) } else { escape_lines(&human()) };
+    /// Prints a value as JSON, or as the text for a person.
+    pub(crate) fn print_value(self, value: &impl Serialize, describe: impl FnOnce() -> String) -> anyhow::Result<()> {
+        let text =
+            if self.json { escape_json(&serde_json::to_string_pretty(value)?) } else { escape_lines(&describe()) };
         print_line(&text)
     }
 
-    /// Says something to a person that is no result.
+    /// Prints a message for a person that is not the result. With `--json` it prints nothing.
     pub(crate) fn print_text(self, text: &str) -> anyhow::Result<()> {
         if self.json {
             return Ok(());
@@ -47,19 +48,19 @@ impl CommandOutput {
     }
 }
 
-/// Printed lines with everything escaped that is no part of their layout.
+/// Escapes invisible characters, except the line breaks and tabs of the layout.
 fn escape_lines(text: &str) -> String {
     escape_if(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Printed JSON with every character escaped that does not show. Such characters stand in strings alone, where
-/// `\\u` and four digits mean the same.
+/// Escapes every invisible character of a JSON text. Such characters occur only in strings, where `\\u` and four digits
+/// mean the same.
 pub(crate) fn escape_json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if is_unseen(c) && c != '\n' {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // A string takes whatever is written into it.
+                // Writing into a string cannot fail.
                 let _ = write!(safe, "\\u{unit:04x}");
             }
         } else {
@@ -69,7 +70,7 @@ pub(crate) fn escape_json(text: &str) -> String {
     safe
 }
 
-/// A reader that went away (`| head`) is not an error of ours.
+/// Prints a line. A reader that went away (`| head`) is not an error.
 fn print_line(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -78,7 +79,7 @@ fn print_line(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// An empty table with these headings.
+/// Creates an empty table with these headings.
 pub(crate) fn create_table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(PLAIN).set_content_arrangement(ContentArrangement::Dynamic);
@@ -89,7 +90,7 @@ pub(crate) fn create_table(headings: &[&str]) -> Table {
     table
 }
 
-/// Text from outside, safe to show.
+/// Escapes untrusted text so that it is safe to print.
 pub(crate) fn escape_text(text: &str) -> String {
     escape_if(text, is_unseen)
 }
@@ -98,30 +99,30 @@ fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     text.chars().flat_map(|c| if is_escaped(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
-/// The one JSON value of a command that failed: `{"error": "…"}`.
+/// Prints the one JSON value of a command that failed: `{"error": "…"}`.
 pub(crate) fn print_json_error(message: &str) {
-    // Standard error has said it already.
+    // The message is on standard error already.
     let _ = print_line(&escape_json(&serde_json::json!({ "error": message.trim_end() }).to_string()));
 }
 
-/// How far something long has come, for whoever waits for it.
-pub(crate) fn print_progress(what: &str, done: usize, of: usize) {
-    // Nobody who reads it is no trouble.
-    let _ = writeln!(std::io::stderr(), "{done} of {of} {what} …");
+/// Prints the progress of a long operation to standard error.
+pub(crate) fn print_progress(operation: &str, done: usize, total: usize) {
+    // A closed output is no failure of ours.
+    let _ = writeln!(std::io::stderr(), "{done} of {total} {operation} …");
 }
 
-/// An error and its causes on one line; a cause that the error has already told is not told again.
+/// Formats an error and its causes on one line. A cause that the line already contains is not repeated.
 pub(crate) fn format_causes(e: &anyhow::Error) -> String {
-    let mut told = String::new();
+    let mut line = String::new();
     for cause in e.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.contains(&cause) {
-            told.push_str(": ");
-            told.push_str(&cause);
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
         }
     }
-    told
+    line
 }
 
 #[cfg(test)]
@@ -129,20 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_from_outside_drives_no_terminal() {
+    fn untrusted_text_cannot_control_the_terminal() {
         assert_eq!(escape_text("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
         assert_eq!(escape_text("Zürich – ok"), "Zürich – ok");
     }
 
     #[test]
-    fn what_turns_or_hides_is_shown_as_what_it_is() {
+    fn invisible_and_direction_changing_characters_are_escaped() {
         assert_eq!(escape_text("gpj\u{202e}.exe\u{200b}\u{200d}\u{85}"), "gpj\\u{202e}.exe\\u{200b}\\u{200d}\\u{85}");
         assert_eq!(escape_lines("a\tb\n\u{2066}c\u{9b}31m"), "a\tb\n\\u{2066}c\\u{9b}31m");
-        assert_eq!(escape_text("مرحبا – ﷺ 👍"), "مرحبا – ﷺ 👍", "letters of any direction show themselves");
+        assert_eq!(escape_text("مرحبا – ﷺ 👍"), "مرحبا – ﷺ 👍", "visible letters of any direction stay as they are");
     }
 
     #[test]
-    fn json_says_the_same_in_characters_that_show() {
+    fn escaped_json_has_the_same_value_in_visible_characters() {
         let value = serde_json::json!({"a\u{9b}": "\u{85}\u{7f}\u{202e}\u{2028}\u{e0041}\u{1b}\n\"\\ ok"});
         for text in [serde_json::to_string_pretty(&value).unwrap(), value.to_string()] {
             let safe = escape_json(&text);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         #[derive(Debug, thiserror::Error)]
         #[error("vault: {source}: set STEWARD_VAULT")]
         struct Outer {

@@ -1,79 +1,77 @@
-//! `steward trust …` and `steward backtest`: their options and examples.
+//! The options and examples of `steward trust …` and `steward backtest`.
 //!
-//! Words only; what they do is below [`crate::commands::trust`].
+//! It declares arguments only; [`crate::commands::trust`] runs the commands.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-pub(super) const BACKTEST: &str = "What is not said stays as it is set now. Nothing is asked of a clerk: what it answered, and what \
-    the gates found, stand in the records. Ceilings that people set on sources and matters hold as they are now, but for \
-    sources that are asked about; what a source may change in a day is not replayed.\n\n\
-    --write sets in steward.toml what was asked for and nothing else. It is refused (3) where that is bolder than what the \
-    file says and the cases are not reason enough, or the audit chain is broken. Ceilings of sources are yours to set: \
-    the lines are told.\n\n\
+pub(super) const BACKTEST: &str = "Settings that are not given stay as they are now. No clerk is asked: the records \
+    hold its answers and the values of the gates. Ceilings of sources and matters apply as they are now, except for sources \
+    that are named here. The daily budget of a source is not replayed.\n\n\
+    The command writes nothing. It prints the given settings as TOML to paste into steward.toml. Settings that are less \
+    restrictive than that file are refused (3), with the reasons, if the cases do not support them or if the audit chain \
+    is broken. Ceilings of sources are printed as lines for you to set.\n\n\
     Examples:\n  steward backtest --mode live_high_confidence_only\n  \
     steward backtest --mode live --confidence 0.7 --ceiling related=confirm\n  \
     steward backtest --policy bolder.toml --against careful.toml --json\n  \
     steward backtest --ceiling default=confirm --ceiling source:gmail=act\n  \
-    steward backtest --recommended\n  steward backtest --recommended --write";
+    steward backtest --recommended";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
-    /// Let a source, a class or all strangers that were undone too often go as far as the mode allows again
+    /// Restore a source, a class or all unknown sources after a demotion for too many undos
     #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n  \
         steward trust raise strangers\n\n\
         Exits with 3 when it is refused.")]
     Raise(RestoreTrustArgs),
-    /// Say how right the steward would have been, with how sure that is, and which switch that supports
+    /// Show how often the steward was right, with confidence intervals, and the mode that this supports
     #[command(after_help = "Examples:\n  steward trust report\n  steward trust report --html report.html\n  \
         steward trust report --json | jq .choice")]
     Report {
-        /// Write a page with plots into this file instead
+        /// Write an HTML page with plots into this file instead
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
-    /// Replay the recorded decisions under other settings, and compare
+    /// Replay the recorded decisions under other settings and compare the outcomes
     #[command(after_help = BACKTEST)]
     Backtest(BacktestArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BacktestArgs {
-    /// shadow, live_high_confidence_only or live
+    /// Set the mode: shadow, live_high_confidence_only or live
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// Least confidence for live, 0 to 1
+    /// Set the minimum confidence for live, 0 to 1
     #[arg(long, value_name = "NUMBER")]
     pub(crate) confidence: Option<f64>,
-    /// Least confidence for live_high_confidence_only, 0 to 1
+    /// Set the minimum confidence for live_high_confidence_only, 0 to 1
     #[arg(long, value_name = "NUMBER")]
     pub(crate) high_confidence: Option<f64>,
-    /// The ceiling of a class (state_change, context_edit, parent_matter, related), of one source (`source:NAME`), or
-    /// `default` for sources without one of their own; ask, confirm or act
+    /// Set the ceiling (ask, confirm or act) of a class (state_change, context_edit, parent_matter, related), of one
+    /// source (`source:NAME`), or of all sources without a ceiling of their own (`default`)
     #[arg(long = "ceiling", value_name = "CLASS=WORD")]
     pub(crate) ceilings: Vec<String>,
-    /// A file with settings as in steward.toml; options count more
+    /// Read settings from a file like steward.toml; options override it
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
-    /// Ask about what the trust report recommends, and nothing else
+    /// Use the settings that the trust report recommends
     #[arg(long, conflicts_with_all = ["mode", "confidence", "high_confidence", "ceilings", "policy"])]
     pub(crate) recommended: bool,
-    /// Compare with the settings of this file instead of the present ones
+    /// Compare with the settings of this file instead of the current ones
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
-    /// Write what was asked for into steward.toml, with what it rests on; refused where the cases are no reason for it
-    #[arg(long)]
-    pub(crate) write: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreTrustArgs {
     /// A source as `steward status` names it, a class (state_change, context_edit, parent_matter, related), or strangers
+    /// (all unknown sources)
     pub(crate) subject: String,
-    /// Why
+    /// State a reason for the record
     #[arg(long)]
     pub(crate) reason: Option<String>,
-    /// Who says so (STEWARD_OPERATOR, else USER)
+    /// Name the person who restores it (STEWARD_OPERATOR, else USER)
     #[arg(long)]
     pub(crate) by: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! `steward audit list|show|verify`: what was decided and done.
+//! The commands `steward audit list|show|verify`: the audit records and their hash chain.
 //!
-//! Lists come from the index, a record and the chain from the files themselves. It reads only: a broken
-//! chain is told with an exit code of its own and never mended.
+//! Lists come from the index; a record and the chain come from the files. The commands only read: a broken chain has an
+//! exit code of its own and must never be repaired.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
@@ -18,31 +18,31 @@ use steward_vault::tracker::outbox::{self, DeliveryStatus};
 
 pub(crate) async fn run(
     config: &StewardConfig,
-    what: &cli::AuditCommand,
+    command: &cli::AuditCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    match what {
+    match command {
         cli::AuditCommand::List { limit, task } => {
-            let look = super::open_read_only(config).await?;
+            let vault = super::open_read_only(config).await?;
             let target = task.as_deref().map(RecordPath::parse).transpose()?;
-            let rows = look.index.list_actions(None, target.as_ref(), *limit).await?;
+            let rows = vault.index.list_actions(None, target.as_ref(), *limit).await?;
             out.print_value(&rows, || render_action_table(&rows))?;
             Ok(CommandExit::Ok)
         }
         cli::AuditCommand::Show { action } => {
-            let look = super::open_read_only(config).await?;
-            let root = &look.root;
-            let path = super::find_action_record(&look.index, action).await?;
+            let vault = super::open_read_only(config).await?;
+            let root = &vault.root;
+            let path = super::find_action_record(&vault.index, action).await?;
             let record = read_record(root, &path)?;
-            let standing = outbox::read_delivery_status(root, &record)?;
+            let delivery = outbox::read_delivery_status(root, &record)?;
             let value =
-                json!({"path": path, "record": record, "reasoning": record.draft.reasoning, "tracker": standing});
+                json!({"path": path, "record": record, "reasoning": record.draft.reasoning, "tracker": delivery});
             let text = String::from_utf8_lossy(&root.read_file(&path)?.bytes).into_owned();
             out.print_value(&value, || {
                 let lines = text
                     .lines()
                     .map(escape_text)
-                    .chain(standing.iter().map(|s| format!("\ntracker: {}", describe_tracker_status(s))));
+                    .chain(delivery.iter().map(|d| format!("\ntracker: {}", describe_tracker_status(d))));
                 format!("{path}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
             })?;
             Ok(CommandExit::Ok)
@@ -62,18 +62,18 @@ pub(crate) fn read_record(root: &VaultRoot, path: &RecordPath) -> anyhow::Result
     AuditRecord::parse(&snapshot.bytes).with_context(|| format!("failed to read {path}"))
 }
 
-/// The tracker's part of a record on one line.
-pub(crate) fn describe_tracker_status(standing: &DeliveryStatus) -> String {
-    let told = match &standing.came {
-        Some((record, came)) => format!("{came}; see {record}"),
-        None => standing.says.to_string(),
+/// Describes on one line what was delivered to the tracker, or is owed to it.
+pub(crate) fn describe_tracker_status(delivery: &DeliveryStatus) -> String {
+    let status = match &delivery.came {
+        Some((record, outcome)) => format!("{outcome}; see {record}"),
+        None => delivery.says.to_string(),
     };
-    let Some(progress) = standing.progress.as_ref().filter(|_| standing.came.is_none()) else {
-        return escape_text(&told);
+    let Some(progress) = delivery.progress.as_ref().filter(|_| delivery.came.is_none()) else {
+        return escape_text(&status);
     };
     let error = progress.last_error.as_deref().map(|e| format!("; tried {} times: {e}", progress.tries));
-    let next = progress.next_try.map(|at| format!("; tried again after {}", format_millis(at)));
-    escape_text(&format!("{told}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
+    let next = progress.next_try.map(|at| format!("; next try after {}", format_millis(at)));
+    escape_text(&format!("{status}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
 }
 
 fn describe_verification(found: &ChainVerification) -> String {
@@ -83,21 +83,21 @@ fn describe_verification(found: &ChainVerification) -> String {
     lines.join("\n")
 }
 
-/// How far a chain without faults can be called whole.
+/// Describes a chain without faults. If its head is unknown, the text must not claim that it is complete.
 pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
     match (found.head_unknown, found.records) {
         (true, 0) => "there is no chain yet".into(),
         (true, records) => format!(
-            "the chain of {records} records is whole as far as it goes; its head is not known, so records missing at the \
-             end cannot be told"
+            "the chain of {records} records has no fault, but its head is unknown: records missing at the end cannot \
+             be detected"
         ),
-        (false, records) => format!("{records} records, the chain is whole"),
+        (false, records) => format!("{records} records, the chain is intact"),
     }
 }
 
 fn render_action_table(rows: &[ActionRow]) -> String {
     let mut shown_rows =
-        create_table(&["when", "action", "record", "decision", "class", "confidence", "landed", "answered"]);
+        create_table(&["time", "action", "record", "decision", "class", "confidence", "disposition", "resolution"]);
     for row in rows {
         shown_rows.add_row(vec![
             format_millis(row.at),
@@ -113,12 +113,12 @@ fn render_action_table(rows: &[ActionRow]) -> String {
     shown_rows.to_string()
 }
 
-/// What decides nothing lands nowhere: it says what came of something else.
+/// The disposition of a decision. A record that decides nothing shows its kind: the outcome of another action.
 fn describe_disposition(row: &ActionRow) -> String {
     if row.kind.has_no_disposition() { describe_kind(row.kind).to_owned() } else { row.landing.as_str().to_owned() }
 }
 
-/// What a kind of record says of another one.
+/// The short name of a kind, such as `reversed`.
 fn describe_kind(kind: ActionKind) -> &'static str {
     kind.as_str().trim_start_matches("steward-").trim_start_matches("action-")
 }
@@ -128,12 +128,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_is_called_whole_only_when_its_end_is_known() {
+    fn a_chain_is_called_intact_only_when_its_end_is_known() {
         let found = |records, head_unknown| {
             describe_verification(&ChainVerification { records, head_unknown, faults: Vec::new() })
         };
         assert!(found(0, true).ends_with("there is no chain yet"));
-        assert!(found(3, false).ends_with("the chain is whole"));
-        assert!(found(3, true).contains("cannot be told") && !found(3, true).ends_with("whole"));
+        assert!(found(3, false).ends_with("the chain is intact"));
+        assert!(found(3, true).contains("cannot be detected") && !found(3, true).ends_with("intact"));
     }
 }

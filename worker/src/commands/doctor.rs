@@ -1,8 +1,8 @@
-//! `steward doctor`: finds what is wrong and says the mend.
+//! The command `steward doctor`: finds problems and prints the fix for each.
 //!
-//! Each check is a line: ok, or what is wrong and what to do. Where nobody holds the vault it takes
-//! the lock for a moment, which finishes what a crash left half done; besides that it changes nothing but
-//! the loss of the ledger, which an operator may accept.
+//! Each check prints one line: ok, or the problem and its fix. If no process holds the vault, the command takes the
+//! lock for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts
+//! the loss of the ledger or lifts a back-off.
 
 mod server;
 
@@ -31,14 +31,15 @@ use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 
 /// How long a worker may take to read a file that was just written: 3 s.
-const READING: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(200);
+const READ_PATIENCE: Duration = Duration::from_secs(3);
+/// The pause between two comparisons: 200 ms.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
 struct DoctorFinding {
     check: &'static str,
     ok: bool,
-    /// What was found; where it is wrong, with the mend.
+    /// The finding, with the fix if something is wrong.
     found: String,
 }
 
@@ -87,12 +88,12 @@ pub(crate) async fn run(
     };
     let client = server::check_server(config, &holder, &mut findings).await;
     server::check_worker(config, &holder, client.as_ref(), &mut findings).await;
-    if let (Ok(root), Some(client), VaultHolder::Runs(note)) = (&root, &client, &holder) {
-        check_schedules(config, root, RunningWorker { client, note }, &mut findings).await;
+    if let (Ok(root), Some(client), VaultHolder::Runs(record)) = (&root, &client, &holder) {
+        check_schedules(config, root, RunningWorker { client, record }, &mut findings).await;
     }
     check_tracker(config, &mut findings).await;
     match root {
-        Ok(root) => check_vault(config, (root, &holder), operator, &mut findings).await?,
+        Ok(root) => check_vault(config, root, &holder, operator, &mut findings).await?,
         Err(e) => findings.add_fault("vault", format_causes(&e)),
     }
     let faults = findings.0.iter().any(|f| !f.ok);
@@ -105,48 +106,49 @@ pub(crate) async fn run(
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
 }
 
-/// Who serves the vault, and the server that is asked.
+/// The process that serves the vault, and a client of its server.
 struct RunningWorker<'a> {
     client: &'a Client,
-    note: &'a HolderRecord,
+    record: &'a HolderRecord,
 }
 
-/// Whether the schedules are at the server; one of a matter that was just written gets the time to be registered.
+/// Checks that the schedules are registered. The schedule of a new matter gets some time to be registered.
 async fn check_schedules(
     config: &StewardConfig,
     root: &VaultRoot,
-    RunningWorker { client, note }: RunningWorker<'_>,
+    RunningWorker { client, record }: RunningWorker<'_>,
     findings: &mut DoctorFindings,
 ) {
     let compared = retry_until_clean(true, async || {
         let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
         let expected = list_expected_ids(&Index::open(&config.state_dir()?).await?).await?;
         let found = compare_schedules(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
-        Ok(found.describe_fault(note.schedule_check_interval()).into_iter().collect())
+        Ok(found.describe_fault(record.schedule_check_interval()).into_iter().collect())
     });
     match compared.await.map(|mut faults| faults.pop()) {
-        Ok(None) => findings.add_ok("schedules", "all are at the server"),
+        Ok(None) => findings.add_ok("schedules", "all are registered"),
         Ok(Some(fault)) => findings.add_fault("schedules", fault),
         Err(e) => findings.add_fault("schedules", format_causes(&e)),
     }
 }
 
-/// Whether the tracker can be reached and takes the key, where one is set.
+/// Checks that the tracker, if one is configured, can be reached and accepts the key.
 async fn check_tracker(config: &StewardConfig, findings: &mut DoctorFindings) {
     let Some(tracker) = &config.tracker else { return };
-    let asked = match PlaneClient::new(tracker) {
+    let access = match PlaneClient::new(tracker) {
         Ok(plane) => plane.check_access().await,
         Err(e) => Err(e),
     };
-    match asked {
-        Ok(()) => findings.add_ok("tracker", format!("{} takes the key", tracker.base_url)),
+    match access {
+        Ok(()) => findings.add_ok("tracker", format!("{} accepts the key", tracker.base_url)),
         Err(e) => findings.add_fault("tracker", e),
     }
 }
 
 async fn check_vault(
     config: &StewardConfig,
-    (root, holder): (VaultRoot, &VaultHolder),
+    root: VaultRoot,
+    holder: &VaultHolder,
     operator: DoctorArgs,
     findings: &mut DoctorFindings,
 ) -> anyhow::Result<()> {
@@ -157,10 +159,10 @@ async fn check_vault(
     match VaultWriter::lock(root.clone()) {
         Ok(_) => findings.add_ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
-            VaultHolder::Runs(note) => {
+            VaultHolder::Runs(record) => {
                 findings.add_ok(
                     "lock",
-                    format!("held by {} in mode {}", server::describe_process(note), note.policy.mode.as_str()),
+                    format!("held by {} in mode {}", server::describe_process(record), record.policy.mode.as_str()),
                 );
             }
             VaultHolder::Nobody | VaultHolder::Died(_) | VaultHolder::Silent(_) => {
@@ -171,9 +173,10 @@ async fn check_vault(
     }
     if let Some(stop) = stop::read_stop(&root) {
         let reason = stop.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        findings.add_fault("brake", format!("stopped by {} at {}{reason}: `steward resume`", stop.by, stop.at));
+        let found = format!("stopped by {} at {}{reason}: `steward resume` ends the stop", stop.by, stop.at);
+        findings.add_fault("stop", found);
     } else {
-        findings.add_ok("brake", "running");
+        findings.add_ok("stop", "not stopped");
     }
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;
@@ -194,13 +197,13 @@ async fn check_vault(
     Ok(())
 }
 
-/// Whether a folder can be written; one that is not there yet is not made for that.
+/// Checks that a folder is writable. A folder that does not exist yet is not created.
 fn check_disk(check: &'static str, folder: &Path, findings: &mut DoctorFindings) {
     if !folder.exists() {
-        return findings.add_ok(check, format!("{}: not made yet", folder.display()));
+        return findings.add_ok(check, format!("{}: does not exist yet", folder.display()));
     }
     match steward_vault::files::disk::check_writable(folder) {
-        Ok(free) => findings.add_ok(check, format!("{}: can be written, {free} bytes free", folder.display())),
+        Ok(free) => findings.add_ok(check, format!("{}: writable, {free} bytes free", folder.display())),
         Err(e) => findings.add_fault(check, e.to_string()),
     }
 }
@@ -216,19 +219,18 @@ async fn check_index(
     findings: &mut DoctorFindings,
 ) -> anyhow::Result<()> {
     if !index.is_filled() {
-        findings.add_ok("index", "not made yet: `steward up` makes it");
+        findings.add_ok("index", "does not exist yet: `steward up` creates it");
         return Ok(());
     }
     let differences = retry_until_clean(served, async || Ok(index.compare_with_files(root).await?)).await?;
     if differences.is_empty() {
         findings.add_ok("index", "agrees with every file");
     } else {
-        let what = format!(
-            "{} files differ: they are read again within a minute while a worker runs, or \
-            `steward index rebuild`",
+        let found = format!(
+            "{} files differ: a running worker reads them again within a minute; otherwise run `steward index rebuild`",
             differences.len()
         );
-        findings.add_fault("index", what);
+        findings.add_fault("index", found);
     }
     for problem in index.list_problems().await? {
         findings.add_fault("record", format!("{}: {}", problem.path, problem.message));
@@ -236,15 +238,20 @@ async fn check_index(
     Ok(())
 }
 
-/// What is wrong. Where a worker serves, a file that is written this very moment gets the time to be read.
-async fn retry_until_clean<T>(served: bool, look: impl AsyncFn() -> anyhow::Result<Vec<T>>) -> anyhow::Result<Vec<T>> {
+/// Repeats a check until it finds no fault, for at most [`READ_PATIENCE`]. If no worker serves the vault, it runs once.
+///
+/// A worker gets this time to read a file that was written a moment ago.
+async fn retry_until_clean<T>(
+    served: bool,
+    find_faults: impl AsyncFn() -> anyhow::Result<Vec<T>>,
+) -> anyhow::Result<Vec<T>> {
     let begun = Instant::now();
     loop {
-        let found = look().await?;
-        if found.is_empty() || !served || begun.elapsed() > READING {
+        let found = find_faults().await?;
+        if found.is_empty() || !served || begun.elapsed() > READ_PATIENCE {
             return Ok(found);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
 }
 
@@ -272,13 +279,13 @@ async fn check_ledger(
     let status = ledger.status(Utc::now()).await;
     match (status.refusal, status.ledger) {
         (Some(refusal), None) => findings.add_fault("rate guard", refusal.reason),
-        (Some(refusal), Some(_)) => findings.add_ok("rate guard", format!("refuses for now: {}", refusal.reason)),
-        (None, _) => findings.add_ok("rate guard", "has room"),
+        (Some(refusal), Some(_)) => findings.add_ok("rate guard", format!("refuses calls for now: {}", refusal.reason)),
+        (None, _) => findings.add_ok("rate guard", "allows calls"),
     }
     Ok(())
 }
 
-/// It is not done where nobody could read later who did it.
+/// Ends a provider's back-off early. The operator event is written first, so that the lift is never unrecorded.
 async fn lift_back_off(
     config: &StewardConfig,
     root: &VaultRoot,
@@ -287,21 +294,21 @@ async fn lift_back_off(
 ) -> anyhow::Result<()> {
     let back_off = ledger.status(Utc::now()).await.ledger.and_then(|held| held.back_off);
     let Some(back_off) = back_off.filter(|back_off| Utc::now() < back_off.until) else {
-        findings.add_ok("back-off", "none holds calls up: nothing to lift");
+        findings.add_ok("back-off", "none is active: nothing to lift");
         return Ok(());
     };
     let until = format_millis(back_off.until);
-    super::token::record_operator_event(config, root, (OperatorEventKind::BackOffLifted, format!("until {until}")))?;
+    super::token::record_operator_event(config, root, OperatorEventKind::BackOffLifted, format!("until {until}"))?;
     match ledger.lift_back_off(Utc::now()).await {
-        Ok(_) => {
-            findings.add_ok("back-off", format!("lifted: it would have lasted until {until}; one call goes first"))
-        }
+        Ok(_) => findings
+            .add_ok("back-off", format!("lifted: it would have lasted until {until}; one probe call goes first")),
         Err(e) => findings.add_fault("back-off", e.to_string()),
     }
     Ok(())
 }
 
-/// A clock that stands before files which are already there was set back, or theirs was ahead.
+/// Checks the local clock. If it is behind the newest file, it was set back, or the clock that wrote the file was
+/// ahead.
 fn check_local_clock(root: &VaultRoot, findings: &mut DoctorFindings) {
     let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
@@ -309,7 +316,7 @@ fn check_local_clock(root: &VaultRoot, findings: &mut DoctorFindings) {
         Some(a) => {
             findings.add_fault("clock", format!("event/ was written {} s in the future: check the clock", a.as_secs()))
         }
-        None => findings.add_ok("clock", "not behind the vault's files"),
+        None => findings.add_ok("clock", "not behind the files of the vault"),
     }
 }
 
@@ -318,23 +325,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_being_read_is_no_difference_where_a_worker_serves() {
-        let looks = std::cell::Cell::new(0);
+    async fn a_file_that_a_worker_is_reading_is_no_difference() {
+        let checks = std::cell::Cell::new(0);
         let until = |gone_at: u32| {
-            looks.set(0);
-            let looks = &looks;
+            checks.set(0);
+            let checks = &checks;
             async move || {
-                looks.set(looks.get() + 1);
-                Ok(if looks.get() < gone_at { vec!["task/rent.md"] } else { Vec::new() })
+                checks.set(checks.get() + 1);
+                Ok(if checks.get() < gone_at { vec!["task/rent.md"] } else { Vec::new() })
             }
         };
         assert_eq!(retry_until_clean(true, until(2)).await.unwrap(), Vec::<&str>::new());
-        assert_eq!(retry_until_clean(false, until(2)).await.unwrap(), ["task/rent.md"], "nobody will read it");
-        assert_eq!(retry_until_clean(true, until(u32::MAX)).await.unwrap(), ["task/rent.md"], "one that stays is told");
+        assert_eq!(retry_until_clean(false, until(2)).await.unwrap(), ["task/rent.md"], "no worker will read it");
+        assert_eq!(
+            retry_until_clean(true, until(u32::MAX)).await.unwrap(),
+            ["task/rent.md"],
+            "a lasting difference is reported"
+        );
     }
 
     #[test]
-    fn a_drill_that_is_late_is_wrong_and_one_that_is_not_is_fine() {
+    fn a_late_drill_is_a_fault_and_a_punctual_one_is_not() {
         for late in [false, true] {
             let mut findings = DoctorFindings::default();
             check_drill(&NightlyDrillStatus { last: None, late }, &mut findings);

@@ -1,7 +1,7 @@
-//! `steward example`: writes the example vault.
+//! The command `steward example`: writes the example vault.
 //!
-//! The clock is read here, once; [`crate::example`] derives every date in the vault from it and refuses
-//! a folder that holds something.
+//! The clock is read once, here; [`crate::example`] derives every date in the vault from it. That module refuses a
+//! folder that is not empty.
 
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::example;
@@ -12,7 +12,7 @@ pub(crate) fn run(folder: &Path, out: CommandOutput) -> anyhow::Result<CommandEx
     let written = example::write_example_vault(folder, Utc::now())?;
     out.print_value(&written, || {
         format!(
-            "{} matters, {} tasks, {} signals in {}",
+            "{} matters, {} tasks and {} signals written to {}",
             written.matters,
             written.tasks,
             written.signals,

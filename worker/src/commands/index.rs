@@ -1,7 +1,7 @@
-//! `steward index rebuild|check`: the index against the files.
+//! The commands `steward index rebuild|check`: compare the index with the files, or rebuild it from them.
 //!
-//! The files are the truth: a difference is mended in the index, never in them. Neither of the two
-//! touches the journal or the rate guard's ledger, which cannot be derived.
+//! The files are the truth: a difference is corrected in the index and never in the files. Neither command touches the
+//! journal or the rate guard's ledger, because those cannot be derived from the files.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
@@ -13,29 +13,29 @@ use steward_vault::index::Index;
 
 pub(crate) async fn run(
     config: &StewardConfig,
-    what: &cli::IndexCommand,
+    command: &cli::IndexCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    match what {
+    match command {
         cli::IndexCommand::Rebuild => {
             let root = VaultRoot::open(config.vault_folder()?)?;
-            let (index, aside) = Index::open_or_recreate(&config.state_dir()?).await?;
+            let (index, quarantined) = Index::open_or_recreate(&config.state_dir()?).await?;
             let report = show_index_progress(&index, index.rebuild(&root, Utc::now())).await?;
-            if let Some(aside) = aside {
-                out.print_text(&format!("the old index could not be used; it lies in {}", aside.display()))?;
+            if let Some(path) = quarantined {
+                out.print_text(&format!("The old index could not be used. It was moved to {}.", path.display()))?;
             }
             out.print_value(&report, || format!("{} files read, {} problems", report.read, report.problems.len()))?;
             Ok(CommandExit::Ok)
         }
         cli::IndexCommand::Check => {
-            let look = super::open_read_only(config).await?;
-            let differences = look.index.compare_with_files(&look.root).await?;
+            let vault = super::open_read_only(config).await?;
+            let differences = vault.index.compare_with_files(&vault.root).await?;
             out.print_value(&differences, || {
                 if differences.is_empty() {
                     return "the index agrees with every file".into();
                 }
                 let lines: Vec<String> = differences.iter().map(|d| escape_text(&d.to_string())).collect();
-                format!("{}\nmend: steward index rebuild", lines.join("\n"))
+                format!("{}\nfix: steward index rebuild", lines.join("\n"))
             })?;
             Ok(if differences.is_empty() { CommandExit::Ok } else { CommandExit::Faults })
         }

@@ -1,8 +1,7 @@
-//! `steward policy check [<matter>]`: what a steward may do at a matter, and which line says so.
+//! The command `steward policy check [<matter>]`: what a steward may do at a matter, and which line sets it.
 //!
-//! Reads the configuration, the brake, the index and the note itself, asks nobody and changes nothing. What in a note
-//! cannot be understood is told with its line and the mend, and is an exit code of its own; what each line comes to
-//! is in [`lines`].
+//! It reads the configuration, the stop file, the index and the matter's note. It asks no clerk and changes nothing.
+//! An invalid line of a note is printed with its number and the fix, and the exit code is 4. [`lines`] builds the rows.
 
 mod lines;
 
@@ -22,29 +21,29 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::index::SourceCeiling;
 
-/// Most sources whose ceilings are told.
-const SOURCES: usize = 50;
+/// The most sources whose ceilings are printed.
+const MAX_SOURCES: usize = 50;
 
 #[derive(Serialize)]
 struct PolicyCheckReport {
     matters: Vec<MatterPolicyReport>,
-    /// Settings that were not usable and what holds instead.
+    /// Invalid settings, and the values that apply instead.
     warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct MatterPolicyReport {
     matter: RecordPath,
-    /// Empty where the note cannot be read at all: then nothing is done there.
+    /// Empty if the note cannot be read at all: then no steward acts on the matter.
     lines: Vec<PolicyLine>,
     faults: Vec<PolicyFaultRow>,
 }
 
-/// Something in a note that cannot be understood.
+/// An invalid line of a note.
 #[derive(Serialize)]
 struct PolicyFaultRow {
     file: RecordPath,
-    /// From 1; `None` where the file as a whole cannot be read.
+    /// Counted from 1; `None` if the whole file cannot be read.
     line: Option<usize>,
     key: Option<String>,
     message: String,
@@ -55,15 +54,15 @@ pub(crate) async fn run(
     cli::PolicyCommand::Check { matter }: &cli::PolicyCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let look = super::open_read_only(config).await?;
-    let (root, index) = (&look.root, &look.index);
+    let vault = super::open_read_only(config).await?;
+    let (root, index) = (&vault.root, &vault.index);
     let named = matter.as_deref().map(super::parse_matter).transpose()?;
-    // A matter that tasks name and that is missing is one of those.
-    let noted = index.list_matters_with_policy().await?;
-    if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !noted.contains(path)) {
-        bail!("{path}: not in the vault");
+    // The index lists a missing matter too if a task names it.
+    let with_policy = index.list_matters_with_policy().await?;
+    if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !with_policy.contains(path)) {
+        bail!("{path} is not in the vault: give the path or slug of an existing matter");
     }
-    let matters = named.map_or(noted, |matter| vec![matter]);
+    let matters = named.map_or(with_policy, |matter| vec![matter]);
     let settings = PolicyContext {
         config,
         running: match VaultHolder::read(root, &config.state_dir()?) {
@@ -72,15 +71,20 @@ pub(crate) async fn run(
         },
         stop: stop::read_stop(root),
         caps: index.read_mode_caps().await?,
-        sources: index.list_source_ceilings(u32::MAX).await?.into_iter().map(|one| locate_ceiling(root, one)).collect(),
+        sources: index
+            .list_source_ceilings(u32::MAX)
+            .await?
+            .into_iter()
+            .map(|source| locate_ceiling(root, source))
+            .collect(),
         now: Utc::now(),
     };
     let mut checked = PolicyCheckReport { matters: Vec::new(), warnings: config.warnings.clone() };
     for matter in matters {
         let spent = index.count_changes_under(&matter, None, settings.now).await?;
-        checked.matters.push(explain_matter(&settings, root, (matter, spent)));
+        checked.matters.push(explain_matter(&settings, root, matter, spent));
     }
-    let faults = checked.matters.iter().any(|one| !one.faults.is_empty());
+    let faults = checked.matters.iter().any(|matter| !matter.faults.is_empty());
     out.print_value(&checked, || describe_policies(&checked))?;
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
 }
@@ -88,26 +92,27 @@ pub(crate) async fn run(
 fn explain_matter(
     settings: &PolicyContext<'_>,
     root: &VaultRoot,
-    (matter, spent): (RecordPath, u32),
+    matter: RecordPath,
+    spent: u32,
 ) -> MatterPolicyReport {
     let read = read_document(root, matter.as_str()).and_then(|document| {
-        let understood = Matter::read(document.fields()).map_err(|e| e.to_string())?;
-        Ok((document, understood))
+        let entity = Matter::read(document.fields()).map_err(|e| e.to_string())?;
+        Ok((document, entity))
     });
-    let (document, understood) = match read {
+    let (document, entity) = match read {
         Ok(read) => read,
         Err(message) => {
-            let mend = format!("{message}; until it is mended nothing is done here without a human");
-            let wrong = PolicyFaultRow { file: matter.clone(), line: None, key: None, message: mend };
-            return MatterPolicyReport { matter, lines: Vec::new(), faults: vec![wrong] };
+            let message = format!("{message}; until this is fixed, nothing is done here without a person");
+            let fault = PolicyFaultRow { file: matter.clone(), line: None, key: None, message };
+            return MatterPolicyReport { matter, lines: Vec::new(), faults: vec![fault] };
         }
     };
     let (policy, faults) = read::read_matter_policy(&document);
     let note = MatterPolicyContext {
         matter: &matter,
         document: &document,
-        state: understood.state,
-        top: understood.ceiling,
+        state: entity.state,
+        top: entity.ceiling,
         policy: policy.as_ref(),
         spent,
     };
@@ -131,35 +136,35 @@ fn read_document(root: &VaultRoot, path: &str) -> Result<Document, String> {
     frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))
 }
 
-/// A source's ceiling, and the line that says so.
-fn locate_ceiling(root: &VaultRoot, one: SourceCeiling) -> (SourceCeiling, String) {
-    let line = read_document(root, &one.path).ok().and_then(|document| document.line_of_key(&["ceiling"]));
-    let from =
-        line.map_or_else(|| format!("{}, which cannot be read", one.path), |line| format!("{}:{line}", one.path));
-    (one, from)
+/// Adds the line that sets the ceiling of a source.
+fn locate_ceiling(root: &VaultRoot, source: SourceCeiling) -> (SourceCeiling, String) {
+    let path = &source.path;
+    let line = read_document(root, path).ok().and_then(|document| document.line_of_key(&["ceiling"]));
+    let from = line.map_or_else(|| format!("{path}, which cannot be read"), |line| format!("{path}:{line}"));
+    (source, from)
 }
 
 fn describe_policies(checked: &PolicyCheckReport) -> String {
     let mut lines = Vec::new();
     if checked.matters.is_empty() {
-        lines.push("no matter has a `steward:` block: the settings of `steward status` hold everywhere".to_owned());
+        lines.push("no matter has a `steward:` block: the settings of `steward status` apply everywhere".to_owned());
     }
-    for one in &checked.matters {
-        lines.push(one.matter.to_string());
-        for PolicyLine { what, value, from } in &one.lines {
+    for matter in &checked.matters {
+        lines.push(matter.matter.to_string());
+        for PolicyLine { what, value, from } in &matter.lines {
             lines.push(format!("  {:<30} {:<38} {}", escape_text(what), escape_text(value), escape_text(from)));
         }
-        for wrong in &one.faults {
-            let line = wrong.line.map(|line| format!(":{line}")).unwrap_or_default();
-            let key = wrong.key.as_deref().map(|key| format!(" `{}`", escape_text(key))).unwrap_or_default();
-            lines.push(format!("  WRONG {}{line}:{key} {}", wrong.file, escape_text(&wrong.message)));
+        for fault in &matter.faults {
+            let line = fault.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let key = fault.key.as_deref().map(|key| format!(" `{}`", escape_text(key))).unwrap_or_default();
+            lines.push(format!("  WRONG {}{line}:{key} {}", fault.file, escape_text(&fault.message)));
         }
     }
     lines.extend(checked.warnings.iter().map(|warning| escape_text(warning)));
     lines.join("\n")
 }
 
-/// A moment as it is told.
+/// Formats a moment to the second.
 fn format_time(at: DateTime<Utc>) -> String {
     steward_domain::time::format_seconds(at)
 }

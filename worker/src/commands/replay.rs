@@ -1,7 +1,7 @@
-//! `steward replay`: recorded histories against this build.
+//! The command `steward replay`: replays recorded workflow histories against this build.
 //!
-//! It needs neither a server nor a vault and changes no history; each file's verdict comes from
-//! [`crate::replay`], and one that no longer fits makes the exit code say so.
+//! It needs neither a server nor a vault, and it changes no history. [`crate::replay`] judges each file. If a history
+//! does not replay, the exit code is 4.
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::replay::replay_histories;

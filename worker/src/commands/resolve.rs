@@ -1,9 +1,8 @@
-//! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
+//! The commands `steward undo`, `confirm` and `dismiss`: a person's resolution of an action, carried out by a workflow.
 //!
-//! The command itself writes nothing: the process that holds the vault does, on the one write path. It is asked by
-//! gRPC where it listens, and else by way of Temporal; either way the same comes of it. Where nothing runs, the command
-//! brings up what it needs for as long as it takes.
-//! A refusal is an answer too, with its own exit code.
+//! The command itself writes nothing. The process that holds the vault writes, on the one write path. The command
+//! reaches it through Temporal, or through gRPC if a server is named; the result is the same. If nothing runs, the
+//! command starts what it needs and stops it again. A refusal has an exit code of its own.
 
 mod standalone;
 
@@ -11,22 +10,24 @@ use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
 use crate::registrar::desired;
-use crate::remote;
+use crate::remote::RemoteStewardClient;
 use crate::temporal;
+use crate::temporal::note::VaultHolder;
 use anyhow::{Context, bail};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::trust::mark::TrustSubject;
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError, describe_resolution};
+use steward_vault::files::root::VaultRoot;
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
 pub(crate) async fn undo_actions(
     config: &StewardConfig,
-    answer: cli::ResolveArgs,
+    resolution: cli::ResolveArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    submit_resolution(config, (ResolutionKind::Undo, None), answer, out).await
+    submit_resolution(config, ResolutionKind::Undo, None, resolution, out).await
 }
 
 pub(crate) async fn confirm_actions(
@@ -34,114 +35,113 @@ pub(crate) async fn confirm_actions(
     confirm: cli::ConfirmArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let cli::ConfirmArgs { answer, set } = confirm;
+    let cli::ConfirmArgs { answer: resolution, set } = confirm;
     let edited = match set {
         Some(value) => {
-            let [action] = answer.actions.as_slice() else { bail!("--set is for one action at a time") };
-            let by = answer.by.as_deref().unwrap_or(&config.operator);
-            Some(edit_proposal(config, (action, by), &value).await?)
+            let [action] = resolution.actions.as_slice() else {
+                bail!("--set needs exactly one action: run the command once for each action")
+            };
+            Some(edit_proposal(config, action, &value).await?)
         }
         None => None,
     };
-    submit_resolution(config, (ResolutionKind::Confirm, edited), answer, out).await
+    submit_resolution(config, ResolutionKind::Confirm, edited, resolution, out).await
 }
 
-/// What is proposed, with another value.
-async fn edit_proposal(config: &StewardConfig, (action, by): (&str, &str), value: &str) -> anyhow::Result<Mutation> {
-    let proposed = match &config.server {
-        Some(_) => match remote::RemoteStewardClient::find(config, by).await? {
-            Some(server) => server.fetch_proposed_change(action).await?,
-            None => None,
-        },
+/// Reads the proposed change of an action and replaces its value.
+async fn edit_proposal(config: &StewardConfig, action: &str, value: &str) -> anyhow::Result<Mutation> {
+    let proposed = match RemoteStewardClient::connect_if_named(config).await? {
+        Some(server) => server.fetch_proposed_change(action).await?,
         None => {
-            let look = super::open_read_only(config).await?;
+            let vault = super::open_read_only(config).await?;
             let record =
-                super::audit::read_record(&look.root, &super::find_action_record(&look.index, action).await?)?.draft;
-            let of_the_state = record.proposed_state.map(|to| Mutation::StateChange { to });
-            record.proposal.map(|proposal| proposal.mutation).or(of_the_state)
+                super::audit::read_record(&vault.root, &super::find_action_record(&vault.index, action).await?)?.draft;
+            let state_change = record.proposed_state.map(|to| Mutation::StateChange { to });
+            record.proposal.map(|proposal| proposal.mutation).or(state_change)
         }
     };
-    let proposed = proposed.with_context(|| format!("{} proposes no change", escape_text(action)))?;
+    let proposed = proposed
+        .with_context(|| format!("{} proposes no change whose value --set could replace", escape_text(action)))?;
     let shown = escape_text(value);
     proposed.with_value(value).with_context(|| format!("`{shown}` cannot be written into `{}`", proposed.field()))
 }
 
 pub(crate) async fn dismiss_actions(
     config: &StewardConfig,
-    answer: cli::ResolveArgs,
+    resolution: cli::ResolveArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    submit_resolution(config, (ResolutionKind::Dismiss, None), answer, out).await
+    submit_resolution(config, ResolutionKind::Dismiss, None, resolution, out).await
 }
 
-/// Raises what was last lowered of a source or a class.
+/// Restores a source or a class from its last demotion.
 pub(crate) async fn restore_subject(
     config: &StewardConfig,
-    raise: cli::RestoreTrustArgs,
+    restore: cli::RestoreTrustArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let cli::RestoreTrustArgs { subject, reason, by } = raise;
-    let look = super::open_read_only(config).await?;
-    let caps = look.index.read_mode_caps().await?;
-    let lowered: Vec<&TrustSubject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
-    let subject = match_subject(&lowered, &subject);
-    let action = if lowered.contains(&&subject) { look.index.find_last_demotion(&subject).await? } else { None };
+    let cli::RestoreTrustArgs { subject, reason, by } = restore;
+    let vault = super::open_read_only(config).await?;
+    let caps = vault.index.read_mode_caps().await?;
+    let demoted: Vec<&TrustSubject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
+    let subject = match_subject(&demoted, &subject);
+    let action = if demoted.contains(&&subject) { vault.index.find_last_demotion(&subject).await? } else { None };
     let Some(action) = action else {
         let mut others = Vec::new();
-        for other in &lowered {
-            others.push(escape_text(&other.describe(look.index.find_subject_name(other).await?.as_deref())));
+        for other in &demoted {
+            others.push(escape_text(&other.describe(vault.index.find_subject_name(other).await?.as_deref())));
         }
         let others = if others.is_empty() { "nothing is".into() } else { format!("these are: {}", others.join(", ")) };
-        bail!("{} is not lowered; {others}", escape_text(&subject.to_string()));
+        bail!("{} is not demoted; {others}", escape_text(&subject.to_string()));
     };
-    drop(look);
+    drop(vault);
     submit_resolution(
         config,
-        (ResolutionKind::Raise, None),
+        ResolutionKind::Raise,
+        None,
         cli::ResolveArgs { actions: vec![action.to_string()], reason, by },
         out,
     )
     .await
 }
 
-/// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
-fn match_subject(lowered: &[&TrustSubject], text: &str) -> TrustSubject {
-    let told = lowered.iter().rev().find(|subject| subject.to_string() == text.trim());
-    told.map_or_else(|| TrustSubject::parse(text), |subject| (*subject).clone())
+/// Finds the subject that a person names: first a demoted one with exactly this name, as `status` prints it, classes
+/// before sources.
+fn match_subject(demoted: &[&TrustSubject], text: &str) -> TrustSubject {
+    let named = demoted.iter().rev().find(|subject| subject.to_string() == text.trim());
+    named.map_or_else(|| TrustSubject::parse(text), |subject| (*subject).clone())
 }
 
 async fn submit_resolution(
     config: &StewardConfig,
-    (kind, edited): (ResolutionKind, Option<Mutation>),
-    answer: cli::ResolveArgs,
+    kind: ResolutionKind,
+    edited: Option<Mutation>,
+    resolution: cli::ResolveArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let by = steward_server::access::parse_caller_name(answer.by.as_deref().unwrap_or(&config.operator))?;
-    let [action] = answer.actions.as_slice() else {
-        let ask = ResolveBatchInput::new(kind, answer.actions, (by, answer.reason));
-        return submit_batch(config, ask, out).await;
+    let by = steward_server::access::parse_caller_name(resolution.by.as_deref().unwrap_or(&config.operator))?;
+    let [action] = resolution.actions.as_slice() else {
+        let input = ResolveBatchInput::new(kind, resolution.actions, by, resolution.reason);
+        return submit_batch(config, input, out).await;
     };
-    let ask = ResolveInput { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
+    let input = ResolveInput { kind, action: action.clone(), by, reason: resolution.reason, edited, together: None };
     let server =
-        if kind == ResolutionKind::Raise { None } else { remote::RemoteStewardClient::find(config, &ask.by).await? };
-    let answered = match server {
-        Some(server) => server.resolve_action(ask.clone()).await?,
-        None => None,
-    };
-    let answered = match answered {
-        Some(answered) => answered,
+        if kind == ResolutionKind::Raise { None } else { RemoteStewardClient::connect_if_named(config).await? };
+    let output = match server {
+        Some(server) => server.resolve_action(input).await?,
         None => {
-            request_resolution(config, async |answers: ResolutionClient| answers.request_resolution(ask).await).await?
+            request_resolution(config, async |client: ResolutionClient| client.request_resolution(input).await).await?
         }
     };
-    out.print_value(&answered, || format_resolution(kind, &answered))?;
-    Ok(match answered {
+    out.print_value(&output, || format_resolution(kind, &output))?;
+    Ok(match output {
         ResolveOutput::Done { .. } => CommandExit::Ok,
         ResolveOutput::Refused { .. } => CommandExit::Refused,
     })
 }
 
-/// By way of the Temporal server that is set or that runs; where nothing runs, by one of this command's own.
+/// Requests a resolution from the configured or running Temporal server. If nothing runs, the command starts a server
+/// of its own.
 async fn request_resolution<T>(
     config: &StewardConfig,
     request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
@@ -151,24 +151,25 @@ async fn request_resolution<T>(
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
-    Ok(request(ResolutionClient::new(client, &config.task_queue)).await?)
+    // Who holds the vault may serve another queue than the one that is set here.
+    let queue = match VaultHolder::read(&VaultRoot::open(config.vault_folder()?)?, &config.state_dir()?) {
+        VaultHolder::Runs(note) => note.task_queue,
+        VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => config.task_queue.clone(),
+    };
+    Ok(request(ResolutionClient::new(client, &queue)).await?)
 }
 
-/// One answer to several actions.
+/// Resolves several actions in one batch.
 async fn submit_batch(
     config: &StewardConfig,
-    ask: ResolveBatchInput,
+    input: ResolveBatchInput,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let kind = ask.kind;
-    let all = match remote::RemoteStewardClient::find(config, &ask.by).await?.filter(|server| server.can_batch(&ask)) {
-        Some(server) => server.resolve_batch(ask.clone()).await?,
-        None => None,
-    };
-    let all = match all {
-        Some(all) => all,
+    let kind = input.kind;
+    let all = match RemoteStewardClient::connect_if_named(config).await? {
+        Some(server) => server.resolve_batch(input).await?,
         None => {
-            request_resolution(config, async |answers: ResolutionClient| answers.request_batch_resolution(ask).await)
+            request_resolution(config, async |client: ResolutionClient| client.request_batch_resolution(input).await)
                 .await?
         }
     };
@@ -184,21 +185,23 @@ async fn submit_batch(
     Ok(if refused == 0 { CommandExit::Ok } else { CommandExit::Refused })
 }
 
-fn format_resolution(kind: ResolutionKind, answered: &ResolveOutput) -> String {
-    match answered {
+fn format_resolution(kind: ResolutionKind, output: &ResolveOutput) -> String {
+    match output {
         ResolveOutput::Done { target, record, tracker, lowered, .. } => {
-            let came = tracker.as_deref().map(|came| format!("; tracker: {}", escape_text(came))).unwrap_or_default();
-            let steps: String = lowered.iter().map(|step| format!("\none step back: {}", escape_text(step))).collect();
-            let what = match kind {
+            let tracker =
+                tracker.as_deref().map(|outcome| format!("; tracker: {}", escape_text(outcome))).unwrap_or_default();
+            let demotions: String = lowered.iter().map(|step| format!("\ndemoted: {}", escape_text(step))).collect();
+            let summary = match kind {
                 ResolutionKind::Undo | ResolutionKind::Confirm | ResolutionKind::Dismiss => {
                     format!("{}: {target}", describe_resolution(kind))
                 }
                 ResolutionKind::Raise => format!(
-                    "raised: {} may go as far as the mode allows again (`steward trust report` says what its cases support)",
+                    "restored: {} may act as far as the mode allows again (`steward trust report` shows what its cases \
+                     support)",
                     escape_text(target.slug())
                 ),
             };
-            format!("{what}; see {record}{came}{steps}")
+            format!("{summary}; see {record}{tracker}{demotions}")
         }
         ResolveOutput::Refused { status, message, .. } => format!("refused ({status}): {}", escape_text(message)),
     }
@@ -210,24 +213,24 @@ mod tests {
     use steward_domain::action::mutation::MutationClass;
 
     #[test]
-    fn what_status_tells_to_raise_is_raised_however_it_is_named() {
+    fn the_command_that_status_prints_restores_its_subject_whatever_the_name() {
         let (all, of_that_name) = (TrustSubject::Strangers, TrustSubject::Source("strangers".into()));
         assert_eq!(match_subject(&[&of_that_name, &all], "strangers"), all, "all of them first");
         assert_eq!(
             match_subject(&[&of_that_name], "strangers"),
             of_that_name,
-            "the source of that name by the next word"
+            "the source of that name by the next command"
         );
         assert_eq!(match_subject(&[], "strangers"), all);
         let long = format!("{}-0123456789abcdef", "a".repeat(80));
         let (key, named_so) = (TrustSubject::Source(long.clone()), TrustSubject::Source("related".into()));
         let class = TrustSubject::Class(MutationClass::Related);
         assert_eq!(match_subject(&[&key], &long), key, "a key is not hashed again");
-        assert_eq!(match_subject(&[&named_so], "related"), named_so, "the class is not lowered");
+        assert_eq!(match_subject(&[&named_so], "related"), named_so, "the class is not demoted");
         assert_eq!(
             match_subject(&[&named_so, &class], "related"),
             class,
-            "the class first, the source by the next word"
+            "the class first, the source by the next command"
         );
         assert_eq!(match_subject(&[&class], "Gmail"), TrustSubject::Source("gmail".into()));
     }

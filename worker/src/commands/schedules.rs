@@ -1,7 +1,8 @@
-//! `steward schedules plan|apply|list|adopt`.
+//! The commands `steward schedules plan|apply|list|adopt`.
 //!
-//! A plan is always shown before it is carried out. The registrar plans and applies; here its rows become
-//! tables, and an exit code when it refuses to delete as much as was asked, or to touch another vault's schedules.
+//! A plan is always printed before it is applied. The registrar plans and applies; this module renders tables and sets
+//! the exit code. The code is 3 if the registrar refuses deletions above the budget, or to touch the schedules of
+//! another vault.
 
 mod adopt;
 
@@ -18,20 +19,20 @@ use steward_domain::time::format_millis;
 use steward_server::views::schedules::ScheduleRow;
 use steward_vault::files::identity::VaultIdentity;
 
-/// Rows of a plan that a person is shown.
+/// The most rows of a plan or a list that are printed.
 const MOST_ROWS: usize = 20;
 
 pub(crate) async fn run(
     config: &StewardConfig,
-    what: &cli::SchedulesCommand,
+    command: &cli::SchedulesCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    if let cli::SchedulesCommand::Adopt { yes } = what {
+    if let cli::SchedulesCommand::Adopt { yes } = command {
         return adopt::run(config, *yes, out).await;
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     let (root, index) = super::open_vault(config).await?;
-    match what {
+    match command {
         cli::SchedulesCommand::Plan { deep } => {
             let owner = VaultIdentity::read(&root)?;
             let registrar = desired::build_registrar(client, config, owner, |s| s.describe_all = *deep)
@@ -57,7 +58,7 @@ pub(crate) async fn run(
             out.print_value(&rows, || render_schedule_table(&rows))?;
             Ok(CommandExit::Ok)
         }
-        // Above, for it may have to start the server.
+        // Handled above, because it may have to start the server first.
         cli::SchedulesCommand::Adopt { .. } => Ok(CommandExit::Ok),
     }
 }
@@ -90,14 +91,14 @@ async fn apply_plan(
     Ok(if outcome.refused.is_some() { CommandExit::Refused } else { CommandExit::Ok })
 }
 
-/// A plan as a table: what happens to which schedule and why, the first few of them, and how many in all.
+/// Describes a plan: a table of its first changes with their reasons, the counts, the warnings and the refusals.
 pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
-    let mut rows = create_table(&["schedule", "what", "why"]);
+    let mut rows = create_table(&["schedule", "change", "reason"]);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let routines = plan.routines.iter().map(|step| (step.id, step.interval_seconds, &step.verb));
     let steps = plan.steps.iter().map(|step| (step.id.as_str(), step.interval_seconds, &step.verb));
     for (id, interval_seconds, verb) in routines.chain(steps) {
-        let (what, why) = match verb {
+        let (change, reason) = match verb {
             ScheduleStepVerb::Unchanged => ("unchanged", String::new()),
             ScheduleStepVerb::Create { paused: false } => ("create", format!("every {} min", interval_seconds / 60)),
             ScheduleStepVerb::Create { paused: true } => ("create, paused", "the matter is done".into()),
@@ -107,9 +108,9 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
             ScheduleStepVerb::Delete => ("delete", "the matter is archived or gone".into()),
             ScheduleStepVerb::Keep { why } => ("keep", why.clone()),
         };
-        *counts.entry(what).or_default() += 1;
+        *counts.entry(change).or_default() += 1;
         if *verb != ScheduleStepVerb::Unchanged && rows.row_count() < MOST_ROWS {
-            rows.add_row(vec![id.to_owned(), what.into(), escape_text(&why)]);
+            rows.add_row(vec![id.to_owned(), change.into(), escape_text(&reason)]);
         }
     }
     let unchanged = counts.remove("unchanged").unwrap_or_default();
@@ -118,12 +119,12 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
         lines.push(rows.to_string());
     }
     if counts.values().sum::<usize>() > rows.row_count() {
-        let counts: Vec<String> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        let counts: Vec<String> = counts.iter().map(|(change, count)| format!("{count} {change}")).collect();
         lines.push(format!("… {} in all; `steward schedules plan --json` lists them", counts.join(", ")));
     }
     lines.push(format!("{unchanged} unchanged"));
     if let Some(refused) = &plan.refused {
-        lines.push(format!("refused: {} deletions. {}", refused.ids.len(), refused.mend));
+        lines.push(format!("refused {} deletions: {}", refused.ids.len(), refused.mend));
     }
     if let Some(conflict) = &plan.conflict {
         lines.push(format!("refused: {}", escape_text(&conflict.to_string())));
@@ -158,7 +159,7 @@ mod tests {
     use steward_domain::record::path::RecordPath;
 
     #[test]
-    fn a_plan_of_thousands_is_told_in_a_few_rows_and_its_counts() {
+    fn a_plan_of_thousands_is_printed_in_a_few_rows_with_its_counts() {
         let step = |n: usize| ScheduleStep {
             id: format!("al-steward-m{n}"),
             matter: RecordPath::parse(&format!("matter/m{n}.md")).unwrap(),

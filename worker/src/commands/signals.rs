@@ -1,7 +1,7 @@
-//! `steward signals list|show|explain`: what was read from outside, and why each signal stands where it does.
+//! The commands `steward signals list|show|explain`: the signals of a vault, and the reason for their status.
 //!
-//! It reads the files of the vault, and what the router last made of each signal, and changes nothing. Every quote, subject and reasoning is a stranger's
-//! or a model's, so whatever is printed goes through [`shown`].
+//! They read the files of the vault and the router's last reason for each signal. They change nothing. Quotes, subjects
+//! and reasonings come from unknown senders or from a model, so every printed text goes through [`escape_text`].
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
@@ -19,12 +19,12 @@ use steward_vault::index::Index;
 
 pub(crate) async fn run(
     config: &StewardConfig,
-    what: &cli::SignalsCommand,
+    command: &cli::SignalsCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let look = super::open_read_only(config).await?;
-    let (root, index) = (&look.root, &look.index);
-    match what {
+    let vault = super::open_read_only(config).await?;
+    let (root, index) = (&vault.root, &vault.index);
+    match command {
         cli::SignalsCommand::List { status, matter, limit } => {
             let filter = SignalListFilter::new(index, status.as_deref(), matter.as_deref()).await?;
             let mut rows = read_all_signals(root)?;
@@ -51,16 +51,16 @@ pub(crate) async fn run(
     Ok(CommandExit::Ok)
 }
 
-/// A signal in the list.
+/// A row of the list.
 #[derive(Serialize)]
 struct ListedSignal {
     #[serde(flatten)]
     filed: SignalFile,
-    /// What the router last made of it; the state store holds it, the file need not.
+    /// The router's last reason. It comes from the state database, because the file does not always hold it.
     routed: Option<String>,
 }
 
-/// Which signals are listed.
+/// The filter of the list.
 struct SignalListFilter {
     status: Option<SignalStatus>,
     records: Option<BTreeSet<RecordPath>>,
@@ -73,7 +73,7 @@ impl SignalListFilter {
                 Some(SignalStatus::parse_or_unrouted(word))
             }
             Some(word) => bail!(
-                "no signal has the status `{}`: it is unrouted, applied, skipped, pending or action_pending",
+                "`{}` is not a status: use unrouted, applied, skipped, pending or action_pending",
                 escape_text(word)
             ),
             None => None,
@@ -89,7 +89,7 @@ impl SignalListFilter {
         Ok(Self { status, records })
     }
 
-    /// Of one without a target its candidates count.
+    /// Whether a signal is listed. A signal without a target matches by its candidates.
     fn is_match(&self, signal: &Signal) -> bool {
         let about = |records: &BTreeSet<RecordPath>| match &signal.target {
             Some(target) => records.contains(target),
@@ -99,7 +99,7 @@ impl SignalListFilter {
     }
 }
 
-/// Every signal that can be read; the others are among the problems of `steward status`.
+/// Reads every valid signal; `steward status` lists the invalid ones as problems.
 fn read_all_signals(root: &VaultRoot) -> anyhow::Result<Vec<SignalFile>> {
     let entries = root.list_files(RecordKind::Signal)?;
     let paths = entries.iter().filter_map(|e| RecordPath::parse(&format!("signal/{}", e.name)).ok());
@@ -114,14 +114,14 @@ fn read_signal(root: &VaultRoot, text: &str) -> anyhow::Result<SignalFile> {
 }
 
 fn describe_target(signal: &Signal) -> String {
-    signal.target.as_ref().map_or_else(|| "not told".to_owned(), ToString::to_string)
+    signal.target.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }
 
 fn describe_effect(signal: &Signal) -> String {
     match (&signal.proposal, signal.effect) {
         (Some(proposal), _) => escape_text(&proposal.to_proposal().to_string()),
         (None, SignalEffect::Mutation) => "mutation without a usable proposal".to_owned(),
-        (None, SignalEffect::Action) => "asks something".to_owned(),
+        (None, SignalEffect::Action) => "asks something of you".to_owned(),
         (None, SignalEffect::None) => "none".to_owned(),
     }
 }
@@ -155,8 +155,8 @@ fn describe_signal(filed: &SignalFile) -> Vec<String> {
         row("created", &format_millis(signal.created)),
         row("source", &signal.source_type),
         row("quote", &signal.raw_quote),
-        row("about", &format!("{} ({:.2})", describe_target(signal), signal.target_confidence)),
-        row("effect", &format!("{} ({:.2})", describe_effect(signal), signal.effect_confidence)),
+        row("about", &format!("{} (confidence {:.2})", describe_target(signal), signal.target_confidence)),
+        row("effect", &format!("{} (confidence {:.2})", describe_effect(signal), signal.effect_confidence)),
         row("reasoning", &signal.reasoning),
         row("status", signal.status.as_str()),
     ];
@@ -174,7 +174,7 @@ fn describe_explanation(explained: &SignalExplanation) -> String {
             lines.push(row("subject", event.subject.as_deref().unwrap_or("none")));
             lines.push(row("received", &event.received_at));
         }
-        None => lines.push(row("event", "not in the vault; an event is removed 7 days after it was read")),
+        None => lines.push(row("event", "not in the vault; events are removed 7 days after they were read")),
     }
     lines.extend(self::describe_signal(&explained.filed));
     lines.push(row("why", &explained.why));

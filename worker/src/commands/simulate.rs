@@ -1,20 +1,21 @@
-//! `steward simulate`: writes a vault with a simulated month.
+//! The command `steward simulate`: writes a vault with a simulated month.
 //!
-//! The clock is read here, once: the month ends now. What happens in it is [`crate::simulate`]'s; here are only the
-//! words for who asked.
+//! The clock is read once, here, because the month ends now. [`crate::simulate`] decides what happens in it; this
+//! module only prints the result.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::simulate::{self, SimulationOptions};
 use chrono::Utc;
 
-pub(crate) async fn run(asked: &cli::SimulateArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let ask = SimulationOptions { days: asked.days, seed: asked.seed, now: Utc::now() };
-    let written = simulate::write_simulation(&asked.folder, &ask).await?;
+pub(crate) async fn run(arguments: &cli::SimulateArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let options = SimulationOptions { days: arguments.days, seed: arguments.seed, now: Utc::now() };
+    let written = simulate::write_simulation(&arguments.folder, &options).await?;
     out.print_value(&written, || {
         format!(
-            "{} days, {} matters, {} sources, {} proposals in {}\nthe truth is kept in {}: {} of them were right\n\
-             {} clear signals of the last hours are not decided upon yet",
+            "{} days, {} matters, {} sources and {} proposals written to {}\n\
+             The ground truth is in {}: {} of the proposals are right.\n\
+             {} clear signals of the last hours are not decided yet.",
             written.days,
             written.matters,
             written.sources,

@@ -1,13 +1,11 @@
-//! `steward status`: how everything stands, from the same values the gates use.
+//! The command `steward status`: the state of the vault, from the same values that the gates use.
 //!
-//! It reads the configuration, the holder's note, the brake, the ledger and the index and changes no record, so that it can be run at any
-//! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
-//! whether it answers, and Temporal whether it has the schedules.
+//! It reads the configuration, the holder record, the stop file, the ledger and the index. It changes no record, so it
+//! can run beside a worker at any time. Only Temporal is asked, for the list of schedules.
 
 use super::streams::format_duration;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::config::{ClerkChoice, StewardConfig};
-use crate::remote;
 use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{
@@ -33,38 +31,36 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Serialize)]
 struct StatusReport {
     vault: String,
-    /// Of the process that runs; of this command's environment where none does.
+    /// The policy of the running process; if none runs, that of this command's environment.
     policy: DecisionPolicy,
     stop: Option<FleetStop>,
-    /// As the policy.
+    /// The clerk of the same process or environment as the policy.
     clerk: ClerkChoice,
-    /// The process that holds the vault and said so.
+    /// The process that holds the vault and wrote a holder record.
     running: Option<HolderRecord>,
-    /// Who listens beside it, as `steward serve` does.
+    /// Processes that listen without holding the vault, such as `steward serve`.
     serving: Vec<ListenerRecord>,
-    /// Where gRPC is spoken: the port of the dashboard, of the process that holds the vault if it listens.
+    /// The address of gRPC, which shares the port of the dashboard.
     grpc: Option<String>,
-    /// Whether it answers there.
-    server: Option<ServerVersionReport>,
-    /// The last one that held it, if it ended without a word.
+    /// The last process that held the vault, if it ended unexpectedly.
     died: Option<HolderRecord>,
-    /// Who holds it without having said so: `process <number>`.
+    /// The process that holds the vault without a holder record: `process <number>`.
     silent: Option<String>,
     counts: VaultCounts,
     streams: Vec<StreamCount>,
     looks_today: Vec<CheckCount>,
     guard: GuardStatus,
-    /// Of the process that runs, compared with what the server lists.
+    /// The comparison with the schedules at the Temporal server; `None` if no process runs.
     schedules: Option<StatusSchedules>,
     drill: NightlyDrillStatus,
     tracker: TrackerDebt,
-    /// Sources and classes that went back by themselves, and how far they may go.
+    /// Demoted sources and classes, and the mode that each may still use.
     lowered: Vec<StatusDemotionRow>,
     problems: Vec<VaultProblem>,
     warnings: Vec<String>,
 }
 
-/// Whether the schedules are at the Temporal server.
+/// Whether the schedules are registered at the Temporal server.
 #[derive(Serialize)]
 struct StatusSchedules {
     registered: Option<ScheduleComparison>,
@@ -73,16 +69,16 @@ struct StatusSchedules {
 }
 
 impl StatusSchedules {
-    async fn compare_with_server(config: &StewardConfig, look: &super::ReadOnlyVault, note: &HolderRecord) -> Self {
+    async fn compare_with_server(config: &StewardConfig, vault: &super::ReadOnlyVault, holder: &HolderRecord) -> Self {
         let compared = async {
-            let ours = VaultIdentity::read(&look.root)?.map(|identity| identity.id);
-            let expected = list_expected_ids(&look.index).await?;
+            let ours = VaultIdentity::read(&vault.root)?.map(|identity| identity.id);
+            let expected = list_expected_ids(&vault.index).await?;
             let client = temporal::connect_client(config, Vec::new()).await?;
             compare_schedules(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
         };
         match tokio::time::timeout(PATIENCE, compared).await {
             Ok(Ok(found)) => {
-                Self { fault: found.describe_fault(note.schedule_check_interval()), registered: Some(found) }
+                Self { fault: found.describe_fault(holder.schedule_check_interval()), registered: Some(found) }
             }
             Ok(Err(e)) => Self { registered: None, fault: Some(format_causes(&e)) },
             Err(_) => {
@@ -95,43 +91,25 @@ impl StatusSchedules {
     fn describe(&self) -> String {
         match (&self.fault, &self.registered) {
             (Some(fault), _) => escape_text(fault),
-            (None, Some(found)) => format!("all {} are at the server", found.expected),
+            (None, Some(found)) => format!("all {} are registered", found.expected),
             (None, None) => "unknown".into(),
         }
     }
 }
 
-/// What a server that listens says of itself.
-#[derive(Serialize)]
-struct ServerVersionReport {
-    /// `None` where it gives no answer.
-    version: Option<String>,
-    /// Why not.
-    trouble: Option<String>,
-}
-
-impl ServerVersionReport {
-    async fn query_server(door: &ServerEndpoint, config: &StewardConfig) -> Self {
-        match remote::fetch_server_version(door, config).await {
-            Ok(version) => Self { version: Some(version), trouble: None },
-            Err(trouble) => Self { version: None, trouble: Some(trouble) },
-        }
-    }
-}
-
-/// What was undone too often and waits for a human to raise it.
+/// A source or class that was undone too often and stays demoted until a person restores it.
 #[derive(Serialize)]
 struct StatusDemotionRow {
     subject: TrustSubject,
-    /// As the newest record names a source, where that says more than its key. Untrusted.
+    /// The name of a source in its newest record, if that tells more than its key. Untrusted.
     name: Option<String>,
     mode: Mode,
     since: DateTime<Utc>,
 }
 
 pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let look = super::open_read_only(config).await?;
-    let (root, index) = (&look.root, &look.index);
+    let vault = super::open_read_only(config).await?;
+    let (root, index) = (&vault.root, &vault.index);
     let state = config.state_dir()?;
     let now = Utc::now();
     let holder = VaultHolder::read(root, &state);
@@ -142,23 +120,19 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         VaultHolder::Silent(holder) => (None, None, Some(holder)),
         VaultHolder::Nobody => (None, None, None),
     };
-    let door = ServerEndpoint::find_for_vault(root, &state);
-    let held = running
+    let endpoint = ServerEndpoint::find_for_vault(root, &state);
+    let effective = running
         .as_ref()
         .map_or_else(|| EffectiveHolderSettings::from_config(config), |up| read_holder_settings(config, up));
     let status = StatusReport {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: stop::read_stop(root),
-        clerk: held.clerk,
-        server: match &door {
-            Some(door) => Some(ServerVersionReport::query_server(door, config).await),
-            None => None,
-        },
-        grpc: door.map(|door| door.to_url()),
+        clerk: effective.clerk,
+        grpc: endpoint.map(|endpoint| endpoint.to_url()),
         serving: ListenerRecord::read_all(&state),
         schedules: match &running {
-            Some(note) => Some(StatusSchedules::compare_with_server(config, &look, note).await),
+            Some(holder) => Some(StatusSchedules::compare_with_server(config, &vault, holder).await),
             None => None,
         },
         running,
@@ -167,9 +141,9 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         counts: index.count_records().await?,
         streams: index.list_stream_counts().await?,
         looks_today: index.list_check_counts(now.date_naive()).await?,
-        guard: read_guard_status(config, held.caps, root, now).await,
+        guard: read_guard_status(config, effective.caps, root, now).await,
         drill,
-        tracker: tracker::read_debt(root, index, held.tracker).await?,
+        tracker: tracker::read_debt(root, index, effective.tracker).await?,
         lowered: list_status_demotions(index).await?,
         problems: index.list_problems().await?,
         warnings: config.warnings.clone(),
@@ -191,7 +165,11 @@ fn describe_status(status: &StatusReport) -> String {
                 let reason =
                     stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
                 let before = status.policy.mode.as_str();
-                format!("stopped by {} at {}{reason} ({before} before)", escape_text(&stop.by), escape_text(&stop.at))
+                format!(
+                    "stopped by {} at {}{reason} (otherwise {before})",
+                    escape_text(&stop.by),
+                    escape_text(&stop.at)
+                )
             }
         },
     );
@@ -202,9 +180,9 @@ fn describe_status(status: &StatusReport) -> String {
     row("tasks", format!("{} open, {} done, {} archived", counts.tasks.open, counts.tasks.done, counts.tasks.archived));
     row("events", describe_events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
-    row("actions", format!("{}, {} waiting for an answer", counts.actions, counts.pending));
-    for look in &status.looks_today {
-        row("looks today", format!("{} × {}", look.count, escape_text(&look.reason)));
+    row("actions", format!("{}, {} waiting for you", counts.actions, counts.pending));
+    for checks in &status.looks_today {
+        row("checks today", format!("{} × {}", checks.count, escape_text(&checks.reason)));
     }
     for stream in &status.streams {
         if let Some(error) = &stream.last_error {
@@ -215,36 +193,33 @@ fn describe_status(status: &StatusReport) -> String {
         }
     }
     row("clerk", describe_clerk(&status.clerk));
-    row("guard", describe_guard(&status.guard));
+    row("rate guard", describe_guard(&status.guard));
     if let Some(schedules) = &status.schedules {
         row("schedules", schedules.describe());
     }
     row("drill", status.drill.describe_status());
     let owed = &status.tracker;
     if owed.base_url.is_some() || owed.owed > 0 {
-        let at = owed.base_url.as_deref().map_or_else(|| "none is set".into(), escape_text);
+        let at = owed.base_url.as_deref().map_or_else(|| "none is configured".into(), escape_text);
         let error = owed.last_error.as_deref().map(|e| format!("; {}", escape_text(e))).unwrap_or_default();
         row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
     }
-    for one in &status.lowered {
-        let (told, since) =
-            (escape_text(&one.subject.describe(one.name.as_deref())), steward_domain::time::format_seconds(one.since));
-        let whose = escape_text(&one.subject.to_string());
-        row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.as_str()));
+    for demotion in &status.lowered {
+        let name = escape_text(&demotion.subject.describe(demotion.name.as_deref()));
+        let since = steward_domain::time::format_seconds(demotion.since);
+        let subject = escape_text(&demotion.subject.to_string());
+        row("demoted", format!("{name} to {} at {since}: `steward trust raise {subject}`", demotion.mode.as_str()));
     }
     row("running", describe_holder(status));
-    for one in &status.serving {
-        row("serving", format!("`steward serve`, process {}; dashboard at {}", one.pid, one.door.to_url()));
-    }
-    if let (Some(address), Some(trouble)) = (&status.grpc, status.server.as_ref().and_then(|it| it.trouble.as_ref())) {
-        lines.push(format!("{address} gives no answer: {}", escape_text(trouble)));
+    for listener in &status.serving {
+        row("serving", format!("`steward serve`, process {}; dashboard at {}", listener.pid, listener.door.to_url()));
     }
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
     lines.extend(status.warnings.iter().map(|w| escape_text(w)));
     lines.join("\n")
 }
 
-/// How many wait and for how long, and how many were given up.
+/// How many events wait and for how long, and how many are parked.
 fn describe_events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
     let new: u64 = streams.iter().map(|s| s.new).sum();
     let parked: u64 = streams.iter().map(|s| s.parked).sum();
@@ -254,38 +229,39 @@ fn describe_events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
 }
 
 async fn list_status_demotions(index: &Index) -> anyhow::Result<Vec<StatusDemotionRow>> {
-    let mut lowered = Vec::new();
+    let mut demotions = Vec::new();
     for (subject, cap) in index.read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
         let name = index.find_subject_name(&subject).await?;
-        lowered.push(StatusDemotionRow { subject, name, mode, since: cap.since });
+        demotions.push(StatusDemotionRow { subject, name, mode, since: cap.since });
     }
-    Ok(lowered)
+    Ok(demotions)
 }
 
 fn describe_holder(status: &StatusReport) -> String {
     match (&status.running, &status.silent, &status.died) {
-        (Some(note), ..) => {
-            let listen =
-                note.server_endpoint().map(|door| format!("; dashboard at {}", door.to_url())).unwrap_or_default();
+        (Some(holder), ..) => {
+            let endpoint = holder.server_endpoint();
+            let dashboard =
+                endpoint.map(|endpoint| format!("; dashboard at {}", endpoint.to_url())).unwrap_or_default();
             format!(
-                "`steward {}`, process {} at {}{listen}",
-                escape_text(&note.command),
-                note.pid,
-                escape_text(&note.address)
+                "`steward {}`, process {} at {}{dashboard}",
+                escape_text(&holder.command),
+                holder.pid,
+                escape_text(&holder.address)
             )
         }
-        (None, Some(holder), _) => format!("{}, which has not said more yet", escape_text(holder)),
-        (None, None, Some(note)) => format!(
-            "no: `steward {}`, process {}, ended without a word; start it again: `steward up`",
-            escape_text(&note.command),
-            note.pid
+        (None, Some(process), _) => format!("{}, which is starting or hangs", escape_text(process)),
+        (None, None, Some(holder)) => format!(
+            "no: `steward {}`, process {}, ended unexpectedly; start it again with `steward up`",
+            escape_text(&holder.command),
+            holder.pid
         ),
         (None, None, None) => "no".into(),
     }
 }
 
-/// What the rate guard would say; where its ledger cannot be opened it says that.
+/// Reads the status of the rate guard. If the ledger cannot be opened, the status says so.
 async fn read_guard_status(
     config: &StewardConfig,
     caps: CallCaps,
@@ -298,7 +274,7 @@ async fn read_guard_status(
     };
     if !root.path().join(OWN_FOLDER).exists() {
         return unknown(format!(
-            "the vault has no {OWN_FOLDER}/ yet, which marks the count of calls: `steward up` makes it"
+            "the vault has no {OWN_FOLDER}/ folder yet, so the number of calls is unknown: `steward up` creates it"
         ));
     }
     let opened = config.state_dir().and_then(|state| engine::open_ledger(caps, root, &state));
@@ -320,13 +296,13 @@ fn describe_clerk(clerk: &ClerkChoice) -> String {
 fn describe_guard(guard: &GuardStatus) -> String {
     let fill = guard.ledger.as_ref().map(|l| {
         format!(
-            "{}/{} a minute, {}/{} an hour, {}/{} a day",
+            "{}/{} calls per minute, {}/{} per hour, {}/{} per day",
             l.minute.used, l.minute.cap, l.hour.used, l.hour.cap, l.day.used, l.day.cap
         )
     });
     match (&guard.refusal, fill) {
-        (Some(refusal), Some(fill)) => format!("{fill}; refuses now: {}", escape_text(&refusal.reason)),
-        (Some(refusal), None) => format!("refuses: {}", escape_text(&refusal.reason)),
+        (Some(refusal), Some(fill)) => format!("{fill}; refuses calls now: {}", escape_text(&refusal.reason)),
+        (Some(refusal), None) => format!("refuses calls: {}", escape_text(&refusal.reason)),
         (None, Some(fill)) => fill,
         (None, None) => "unknown".into(),
     }

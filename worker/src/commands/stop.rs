@@ -1,8 +1,8 @@
-//! `steward stop` and `steward resume`: the brake of a vault.
+//! The commands `steward stop` and `steward resume`: stop all stewards of a vault, and end the stop.
 //!
-//! It writes the vault's brake and nothing else, without a server or a worker, so that it works when
-//! they do not; the gates read the brake before every change. Also where a server listens it is not asked: it would
-//! write the same file, and a stop must not wait for a process that may hang.
+//! They write or remove the stop file and nothing else. They need no server and no worker, so they work when those do
+//! not. The gates read the file before every change. A listening server is not asked: it would write the same file, and
+//! a stop must not wait for a process that may hang.
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
@@ -23,9 +23,9 @@ pub(crate) fn stop_vault(
     let held = stop::read_stop(&root);
     out.print_value(&json!({"stopped": true, "stop": held}), || {
         let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
-        let already = if before.is_some() { "already stopped" } else { "stopped" };
+        let state = if before.is_some() { "already stopped" } else { "stopped" };
         format!(
-            "{already} by {}: no clerk calls and no changes until `steward resume`; undo and dismiss still work",
+            "{state} by {}: no clerk calls and no changes until `steward resume`; undo and dismiss still work",
             escape_text(by)
         )
     })?;
@@ -39,7 +39,7 @@ pub(crate) fn resume_vault(config: &StewardConfig, out: CommandOutput) -> anyhow
         &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None },
     )?;
     out.print_value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
-        if was_stopped { "running again".into() } else { "was running".into() }
+        if was_stopped { "the stop has ended".into() } else { "the vault was not stopped".into() }
     })?;
     Ok(CommandExit::Ok)
 }

@@ -1,13 +1,12 @@
-//! `steward streams list|add|pause|resume|test`.
+//! The commands `steward streams list|add|pause|resume|test`.
 //!
-//! `add` edits `steward.toml` and keeps what a human wrote there; `pause` and `resume` are a mark in the
-//! state database, which a running worker sees within seconds, made by the server where one listens; `test` reads a source once
-//! and stores nothing.
+//! `add` edits `steward.toml` and keeps everything else in it. `pause` and `resume` write a mark into the state
+//! database, which a running worker sees within seconds. `test` reads a source once and must not store anything.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::{self, StewardConfig};
-use crate::remote;
+use crate::remote::RemoteStewardClient;
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -23,17 +22,17 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-/// How long a source may take to be read once: 2 min.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Events that a person is shown.
-const SHOWN: usize = 20;
+/// How long one reading of a source may take: 2 min.
+const READ_PATIENCE: Duration = Duration::from_secs(120);
+/// The most events that `test` prints.
+const MAX_EVENTS: usize = 20;
 
 pub(crate) async fn run(
     config: &StewardConfig,
-    what: cli::StreamsCommand,
+    command: cli::StreamsCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    match what {
+    match command {
         cli::StreamsCommand::List => list_streams(config, out).await,
         cli::StreamsCommand::Add { name, kind, set } => add_stream(&name, &kind, &set, out),
         cli::StreamsCommand::Pause { name } => set_stream_paused(config, &name, true, out).await,
@@ -45,13 +44,13 @@ pub(crate) async fn run(
 fn find_stream<'c>(config: &'c StewardConfig, name: &str) -> anyhow::Result<&'c StreamConfig> {
     config.streams.iter().find(|s| s.name == name).with_context(|| {
         let names: Vec<&str> = config.streams.iter().map(|s| s.name.as_str()).collect();
-        format!("no stream is named `{}`: there are {}", escape_text(name), names.join(", "))
+        format!("no stream is named `{}`: the streams are {}", escape_text(name), names.join(", "))
     })
 }
 
 async fn list_streams(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let look = super::open_read_only(config).await?;
-    let rows = streams::list_streams(&look.index, &config.list_stream_names()).await?;
+    let vault = super::open_read_only(config).await?;
+    let rows = streams::list_streams(&vault.index, &config.list_stream_names()).await?;
     let now = Utc::now();
     out.print_value(&rows, || render_stream_table(&rows, now))?;
     Ok(CommandExit::Ok)
@@ -67,7 +66,7 @@ fn render_stream_table(rows: &[StreamRow], now: DateTime<Utc>) -> String {
         "parked",
         "refused",
         "newest",
-        "oldest waits",
+        "oldest waiting",
         "last error",
     ]);
     for StreamRow { kind, count } in rows {
@@ -75,7 +74,7 @@ fn render_stream_table(rows: &[StreamRow], now: DateTime<Utc>) -> String {
             (None, _, _) => "not configured",
             (Some(_), true, _) => "paused",
             (Some(_), false, Some(_)) => "failing",
-            (Some(_), false, None) => "on",
+            (Some(_), false, None) => "active",
         };
         table.add_row([
             escape_text(&count.source),
@@ -104,18 +103,18 @@ pub(super) fn format_duration(span: TimeDelta) -> String {
 fn add_stream(name: &str, kind: &str, set: &[String], out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (path, _) = config::locate_config_file();
     let text = insert_stream(&read_config_file(&path)?, name, kind, set)
-        .with_context(|| format!("failed to add to {}", path.display()))?;
+        .with_context(|| format!("failed to add the stream to {}", path.display()))?;
     write_config_file(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
     out.print_value(&json!({"stream": name, "file": path}), || {
         format!(
-            "{} has it; `steward streams test {name}` reads it once, and a worker takes it up when it starts",
+            "added to {}; `steward streams test {name}` reads it once, and a worker uses it after its next start",
             path.display()
         )
     })?;
     Ok(CommandExit::Ok)
 }
 
-/// The configuration with one more stream, everything else as it was.
+/// Adds a stream to the text of the configuration; everything else stays as it is.
 fn insert_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::Result<String> {
     let mut document: DocumentMut = text.parse()?;
     let mut table = Table::new();
@@ -126,7 +125,7 @@ fn insert_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::
         if key == "kind" || table.contains_key(key) {
             bail!("`{}` is given twice", escape_text(key));
         }
-        // What reads as a number or a truth is one; everything else is text as it stands.
+        // A value that parses as an integer or a boolean is one; any other value is text as given.
         let typed = value.parse::<Value>().ok().filter(|v| v.is_integer() || v.is_bool());
         table[key] = Item::Value(typed.unwrap_or_else(|| value.into()));
     }
@@ -139,14 +138,14 @@ fn insert_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::
     });
     let streams = streams.as_table_mut().context("`streams` is not a table")?;
     if streams.contains_key(name) {
-        bail!("streams.{name} is there already: edit the file to change it");
+        bail!("streams.{name} exists already: edit the file to change it");
     }
     streams.insert(name, Item::Table(table));
     Ok(document.to_string())
 }
 
-/// The configuration's file, or nothing where there is none yet.
-pub(super) fn read_config_file(path: &Path) -> anyhow::Result<String> {
+/// Reads the configuration file; a missing file is empty text.
+fn read_config_file(path: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -154,17 +153,17 @@ pub(super) fn read_config_file(path: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Whole or not at all, with the permissions that the file had.
-pub(super) fn write_config_file(path: &Path, text: &str) -> std::io::Result<()> {
+/// Replaces the configuration file atomically and keeps its permissions.
+fn write_config_file(path: &Path, text: &str) -> std::io::Result<()> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut beside = real.clone().into_os_string();
-    beside.push(".new");
-    std::fs::write(&beside, text)?;
+    let mut staged = real.clone().into_os_string();
+    staged.push(".new");
+    std::fs::write(&staged, text)?;
     if let Ok(meta) = std::fs::metadata(&real) {
-        std::fs::set_permissions(&beside, meta.permissions())?;
+        std::fs::set_permissions(&staged, meta.permissions())?;
     }
-    std::fs::File::open(&beside)?.sync_all()?;
-    std::fs::rename(&beside, &real)
+    std::fs::File::open(&staged)?.sync_all()?;
+    std::fs::rename(&staged, &real)
 }
 
 async fn set_stream_paused(
@@ -173,26 +172,21 @@ async fn set_stream_paused(
     paused: bool,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let done = match remote::RemoteStewardClient::find(config, &config.operator).await? {
-        Some(server) => server.request_stream_pause(name, paused).await?,
-        None => false,
-    };
-    if !done {
+    if let Some(server) = RemoteStewardClient::connect_if_named(config).await? {
+        server.request_stream_pause(name, paused).await?;
+    } else {
         let stream = find_stream(config, name)?;
         let index = Index::open(&config.state_dir()?).await?;
-        let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
-        super::token::record_operator_event(
-            config,
-            &VaultRoot::open(config.vault_folder()?)?,
-            (deed, stream.name.clone()),
-        )?;
+        let kind = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
+        let root = VaultRoot::open(config.vault_folder()?)?;
+        super::token::record_operator_event(config, &root, kind, stream.name.clone())?;
         index.update_stream_pause(&stream.name, paused).await?;
     }
     out.print_value(&json!({"stream": name, "paused": paused}), || {
         if paused {
             format!("{name} is paused until `steward streams resume {name}`")
         } else {
-            format!("{name} goes on")
+            format!("{name} is resumed")
         }
     })?;
     Ok(CommandExit::Ok)
@@ -200,27 +194,27 @@ async fn set_stream_paused(
 
 async fn test_stream(config: &StewardConfig, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let stream = find_stream(config, name)?;
-    let look = super::open_read_only(config).await?;
-    let mut adapter = match stream.open(&look.root)? {
+    let vault = super::open_read_only(config).await?;
+    let mut adapter = match stream.open(&vault.root)? {
         StreamSource::Polled(adapter) => adapter,
         StreamSource::Pushed(_) => {
             let address = format!("http://{}/hooks/{name}", config.webhook_listen);
             out.print_value(&json!({"stream": name, "address": address}), || {
-                format!("its secret is there; calls go to POST {address}")
+                format!("the secret can be read; send events by POST to {address}")
             })?;
             return Ok(CommandExit::Ok);
         }
     };
-    let mut intake = Intake::new_dry(name, look.root.clone(), Arc::new(look.index.clone()));
-    let round = tokio::time::timeout(PATIENCE, adapter.read_round(&mut intake));
+    let mut intake = Intake::new_dry(name, vault.root.clone(), Arc::new(vault.index.clone()));
+    let round = tokio::time::timeout(READ_PATIENCE, adapter.read_round(&mut intake));
     round.await.context("failed to read the source in time")??;
     let tally = intake.current_tally();
     let value =
         json!({"stream": name, "would_store": intake.would_store(), "known": tally.known, "refused": tally.refused});
     out.print_value(&value, || {
-        let mut lines: Vec<String> = intake.would_store().iter().take(SHOWN).map(describe_event).collect();
+        let mut lines: Vec<String> = intake.would_store().iter().take(MAX_EVENTS).map(describe_event).collect();
         lines.push(format!(
-            "{} would be stored, {} are known, {} would be refused; nothing was stored",
+            "{} would be stored, {} are known already, {} would be refused; nothing was stored",
             tally.stored, tally.known, tally.refused
         ));
         lines.join("\n")

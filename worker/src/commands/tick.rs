@@ -1,7 +1,7 @@
-//! `steward tick`: one look at one matter, now.
+//! The command `steward tick`: one tick of one matter, now.
 //!
-//! It starts the workflow that the matter's schedule starts and shows the report it ends with, or only
-//! its id. With `--shadow` the tick decides and changes nothing.
+//! It starts the same workflow as the matter's schedule. It prints the workflow's id, or with `--wait` the report.
+//! With `--shadow` the tick decides but changes nothing.
 
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
@@ -19,7 +19,7 @@ use steward_workflows::schedule_id;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::MemoValues;
 
-/// A tick's own timeouts, as in its schedule: 5 min.
+/// The timeouts of a tick, as in its schedule: 5 min.
 const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) async fn run(
@@ -31,17 +31,17 @@ pub(crate) async fn run(
     if let Some(vault) = &config.vault
         && let Err(VaultRootError::Missing { path }) = VaultRoot::open(vault)?.read_file(&matter)
     {
-        bail!("{path} is not in the vault {}: name a matter that is", vault.display());
+        bail!("{path} is not in the vault {}: give the path or slug of an existing matter", vault.display());
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
-    let id = workflow_id(&matter, tick.shadow);
+    let id = build_workflow_id(&matter, tick.shadow);
     if !tick.wait {
         client
             .start_workflow(
                 StewardWorkflow::run,
                 matter.to_string().into(),
-                start_options(config, &matter, tick.shadow),
+                build_start_options(config, &matter, tick.shadow),
             )
             .await?;
         out.print_value(&json!({"workflow_id": id}), || format!("started {id}"))?;
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     Ok(exit_code(&report))
 }
 
-/// For scripts: something went wrong, or the brake kept everything from happening, or neither.
+/// The exit code for scripts: 4 if anything failed, 3 if the vault is stopped, otherwise 0.
 fn exit_code(report: &TickReport) -> CommandExit {
     let failed = |task: &TaskCheckReport| {
         matches!(task.ended, TaskCheckOutcome::ClerkFailed { .. } | TaskCheckOutcome::Error { .. })
@@ -66,15 +66,15 @@ fn exit_code(report: &TickReport) -> CommandExit {
     }
 }
 
-/// A shadow tick has an id of its own: under that of a tick that still waits it would be that tick, which
-/// may change files.
-fn workflow_id(matter: &RecordPath, shadow: bool) -> String {
+/// A shadow tick has an id of its own. Under the id of a tick that is still running it would join that tick, which may
+/// change files.
+fn build_workflow_id(matter: &RecordPath, shadow: bool) -> String {
     let id = format!("{}-by-hand", schedule_id(matter.slug()));
     if shadow { format!("{id}-shadow") } else { id }
 }
 
-fn start_options(config: &StewardConfig, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
-    let options = WorkflowStartOptions::new(config.task_queue.clone(), workflow_id(matter, shadow))
+fn build_start_options(config: &StewardConfig, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
+    let options = WorkflowStartOptions::new(config.task_queue.clone(), build_workflow_id(matter, shadow))
         .execution_timeout(RUN_TIMEOUT)
         .run_timeout(RUN_TIMEOUT)
         .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
@@ -88,14 +88,14 @@ fn start_options(config: &StewardConfig, matter: &RecordPath, shadow: bool) -> W
     }
 }
 
-/// Ticks a matter and waits for what came of it.
+/// Ticks a matter and waits for the report.
 pub(crate) async fn tick_matter(
     client: &Client,
     config: &StewardConfig,
     matter: &RecordPath,
     shadow: bool,
 ) -> anyhow::Result<TickReport> {
-    let options = start_options(config, matter, shadow);
+    let options = build_start_options(config, matter, shadow);
     let handle = client.start_workflow(StewardWorkflow::run, matter.to_string().into(), options).await?;
     Ok(handle.get_result(Default::default()).await?)
 }
@@ -103,17 +103,17 @@ pub(crate) async fn tick_matter(
 fn describe_tick(report: &TickReport) -> String {
     let mut lines = Vec::new();
     if report.stopped {
-        lines.push("stopped: `steward resume` lets it run again".to_owned());
+        lines.push("The vault is stopped: `steward resume` ends the stop.".to_owned());
     }
     if !report.evaluated.is_empty() {
-        let mut rows = create_table(&["task", "came to", "confidence", "landed", "action"]);
+        let mut rows = create_table(&["task", "decision", "confidence", "disposition", "action"]);
         for task in &report.evaluated {
             rows.add_row(build_task_row(&task.task, &task.ended));
         }
         lines.push(rows.to_string());
     }
     lines.push(format!(
-        "{}: {} evaluated, {} quiet, {} skipped, {} left due, {} signals; next tick every {} min",
+        "{}: {} tasks evaluated, {} without news, {} skipped, {} still due, {} signals; a tick every {} min",
         report.matter,
         report.evaluated.len(),
         report.quiet,
@@ -123,14 +123,17 @@ fn describe_tick(report: &TickReport) -> String {
         report.interval_seconds / 60
     ));
     if let Some(tasks) = report.skipped.get(&TaskSkipReason::QuietHours) {
-        lines.push(format!("{tasks} wait for the end of its quiet hours (`steward policy check {}`)", report.matter));
+        lines.push(format!(
+            "{tasks} tasks wait for the end of the quiet hours: see `steward policy check {}`",
+            report.matter
+        ));
     }
     lines.extend(report.errors.iter().map(|e| escape_text(e)));
     lines.join("\n")
 }
 
 fn build_task_row(task: &RecordPath, ended: &TaskCheckOutcome) -> Vec<String> {
-    let (came_to, confidence, landed, action) = match ended {
+    let (decision, confidence, disposition, action) = match ended {
         TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
             (decision.as_str().to_owned(), format!("{confidence:.2}"), landing.as_str(), action_id.to_string())
         }
@@ -138,14 +141,14 @@ fn build_task_row(task: &RecordPath, ended: &TaskCheckOutcome) -> Vec<String> {
             (format!("rate guarded: {}", escape_text(reason)), format!("{confidence:.2}"), "", String::new())
         }
         TaskCheckOutcome::ClerkFailed { reason } => {
-            (format!("no answer: {}", escape_text(reason)), String::new(), "", String::new())
+            (format!("no answer from the clerk: {}", escape_text(reason)), String::new(), "", String::new())
         }
-        TaskCheckOutcome::ChangedMeanwhile => ("changed meanwhile".into(), String::new(), "", String::new()),
-        TaskCheckOutcome::NoTimeLeft => ("no time left".into(), String::new(), "", String::new()),
+        TaskCheckOutcome::ChangedMeanwhile => ("changed meanwhile, stays due".into(), String::new(), "", String::new()),
+        TaskCheckOutcome::NoTimeLeft => ("no time left, stays due".into(), String::new(), "", String::new()),
         TaskCheckOutcome::Stopped => ("stopped, stays due".into(), String::new(), "", String::new()),
         TaskCheckOutcome::Error { reason } => {
             (format!("error: {}", escape_text(reason)), String::new(), "", String::new())
         }
     };
-    vec![task.slug().to_owned(), came_to, confidence, landed.to_owned(), action]
+    vec![task.slug().to_owned(), decision, confidence, disposition.to_owned(), action]
 }

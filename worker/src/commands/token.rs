@@ -1,7 +1,8 @@
-//! `steward token create|list|revoke` and `steward login`: who may use the control API and the dashboard.
+//! The commands `steward token create|list|revoke` and `steward login`: who may use the control API and the dashboard.
 //!
-//! They write into the state folder, where every process of the vault looks at each request, so they need no server. Who
-//! made or revoked a token is written down in the vault; a token that cannot be is taken back before anybody has it.
+//! They write into the state folder, which every process of the vault reads at each request. So they need no server.
+//! The vault's operator log records who created or revoked a token. If a new token cannot be recorded, it is revoked
+//! before anybody has it.
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
@@ -15,23 +16,24 @@ use steward_server::access::{self, AccessScope, SecretStore, token};
 use steward_vault::files::operator_log::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
 use steward_vault::files::root::VaultRoot;
 
-pub(crate) fn run(config: &StewardConfig, what: &cli::TokenCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
+pub(crate) fn run(
+    config: &StewardConfig,
+    command: &cli::TokenCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     let store = SecretStore::new(&config.state_dir()?);
-    match what {
+    match command {
         cli::TokenCommand::Create { scope, name } => {
             let name = name.clone().unwrap_or_else(|| config.operator.clone());
             let root = VaultRoot::open(config.vault_folder()?)?;
             let (text, token) = token::create_token(&store, &name, as_scope(*scope), Utc::now())?;
-            if let Err(e) = record_operator_event(
-                config,
-                &root,
-                (OperatorEventKind::TokenMade, format!("{}, {}", token.caller_name(), token.scope)),
-            ) {
+            let subject = format!("{}, {}", token.caller_name(), token.scope);
+            if let Err(e) = record_operator_event(config, &root, OperatorEventKind::TokenMade, subject) {
                 token::revoke_token(&store, &token.id)?;
                 return Err(e.into());
             }
             out.print_value(&json!({"token": text, "id": token.id, "name": token.name, "scope": token.scope}), || {
-                format!("{text}\nIt is not shown again. `steward token revoke {}` takes it away.", token.id)
+                format!("{text}\nThe token is not shown again. `steward token revoke {}` revokes it.", token.id)
             })?;
         }
         cli::TokenCommand::List => {
@@ -50,12 +52,9 @@ pub(crate) fn run(config: &StewardConfig, what: &cli::TokenCommand, out: Command
                 bail!("no token has the id `{}`: see `steward token list`", escape_text(id));
             };
             token::revoke_token(&store, id)?;
-            // Taken away it is, whatever the disk says.
-            record_operator_event(
-                config,
-                &VaultRoot::open(config.vault_folder()?)?,
-                (OperatorEventKind::TokenRevoked, token.caller_name()),
-            )?;
+            // Revoked first: the token must not stay valid because the vault cannot be written.
+            let root = VaultRoot::open(config.vault_folder()?)?;
+            record_operator_event(config, &root, OperatorEventKind::TokenRevoked, token.caller_name())?;
             out.print_value(&json!({"revoked": id}), || format!("revoked {}", escape_text(id)))?;
         }
     }
@@ -70,34 +69,41 @@ fn as_scope(scope: cli::TokenScopeArg) -> AccessScope {
     }
 }
 
-/// In the name of whoever types.
+/// Records what the operator of this command did, and on what.
 pub(super) fn record_operator_event(
     config: &StewardConfig,
     root: &VaultRoot,
-    (act, on): (OperatorEventKind, String),
+    kind: OperatorEventKind,
+    subject: String,
 ) -> Result<(), OperatorLogError> {
     operator_log::append_event(
         root,
-        &OperatorEvent { at: format_millis(Utc::now()), by: config.operator.clone(), act, on, from: None },
+        &OperatorEvent {
+            at: format_millis(Utc::now()),
+            by: config.operator.clone(),
+            act: kind,
+            on: subject,
+            from: None,
+        },
     )
 }
 
-/// Prints an address that logs in once.
+/// Prints a link that logs one person in, once.
 pub(crate) fn print_login_link(
     config: &StewardConfig,
     login: &cli::LoginArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let listens = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
-    // Who listens knows by which name and key they are reached; this shell may have other settings.
-    let door = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
-        .unwrap_or_else(|| note::describe_this_listener(config, listens).door);
+    let listen = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
+    // The listening process knows the name and certificate by which it is reached; this shell may have other settings.
+    let endpoint = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
+        .unwrap_or_else(|| note::describe_this_listener(config, listen).door);
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
-    let link = crate::runtime::web::create_login_link(config, &door, (&name, scope))?;
+    let link = crate::runtime::web::create_login_link(config, &endpoint, (&name, scope))?;
     out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
-        format!("{link}\nIt lets one person in, within an hour, as {} ({scope}).", escape_text(&name))
+        format!("{link}\nThe link logs one person in within an hour, as {} ({scope}).", escape_text(&name))
     })?;
     Ok(CommandExit::Ok)
 }

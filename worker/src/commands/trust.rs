@@ -7,7 +7,6 @@
 
 mod backtest;
 mod page;
-mod plot;
 mod settings;
 mod text;
 
@@ -81,7 +80,7 @@ async fn run_report(config: &StewardConfig, html: Option<&Path>, out: CommandOut
         out.print_value(&told, || text::describe_trust_report(&told))?;
         return Ok(exit);
     };
-    std::fs::write(file, page::render_page(&told)).with_context(|| format!("failed to write {}", file.display()))?;
+    std::fs::write(file, page::render_page(&told)?).with_context(|| format!("failed to write {}", file.display()))?;
     out.print_value(&json!({"page": file}), || format!("{} holds the report", file.display()))?;
     Ok(exit)
 }

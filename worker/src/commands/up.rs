@@ -1,8 +1,8 @@
-//! `steward up` and `steward worker`: everything a vault needs, until told to end.
+//! The commands `steward up` and `steward worker`: run everything a vault needs until they are stopped.
 //!
-//! `up` also starts a server when none is named and ends it with itself; `worker` joins a fleet. Both
-//! listen to Ctrl-C from their first moment, wire [`crate::runtime::engine`] and wait; whoever holds the vault
-//! leaves a note of itself. What a tick decides is no business of theirs.
+//! `up` also starts a Temporal server if none is configured, and stops it at its end. `worker` joins a configured
+//! server. Both handle Ctrl-C from their first moment, start [`crate::runtime::engine`] and wait. The process that
+//! holds the vault writes a holder record about itself. They must not decide anything that a tick decides.
 
 mod round;
 
@@ -27,7 +27,7 @@ use steward_vault::action::writer::VaultWriter;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-/// How long the workers get to end when there is no server any more, which they wait for: 5 s.
+/// How long the workers may take to end after their server has died, because they wait for it: 5 s.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(
@@ -39,42 +39,42 @@ pub(crate) async fn run(
     install_stop_handler(raise.clone())?;
     let telemetry = crate::telemetry::init_telemetry()?;
     log_warnings(config);
-    let mut house = ProcessCleanup::default();
+    let mut cleanup = ProcessCleanup::default();
     let serving = if up.once { None } else { Some(web::bind_listener(config, stop.clone()).await?) };
-    let begun =
-        run_unless_stopped(&stop, start_services(config, (&telemetry, serving), &raise, (&mut house, out))).await;
-    let ended = match begun.transpose() {
+    let starting = start_services(config, &telemetry, serving, &raise, &mut cleanup, out);
+    let started = run_unless_stopped(&stop, starting).await;
+    let outcome = match started.transpose() {
         Ok(None) => Ok(CommandExit::Ok),
         Err(e) => Err(e),
-        Ok(Some(begun)) => {
-            let serving = serve_vault(config, up, begun, out);
+        Ok(Some(services)) => {
+            let serving = serve_vault(config, up, services, out);
             tokio::pin!(serving);
             tokio::select! {
-                ended = &mut serving => ended,
-                died = house.wait_for_server_end() => {
+                outcome = &mut serving => outcome,
+                error = cleanup.wait_for_server_end() => {
                     raise.send_replace(true);
-                    // How the workers ended is no news: they have lost their server.
+                    // The outcome of the workers does not matter: they have lost their server.
                     let _ = tokio::time::timeout(END_PATIENCE, serving).await;
-                    Err(died)
+                    Err(error)
                 }
             }
         }
     };
-    house.shut_down(config).await?;
+    cleanup.shut_down(config).await?;
     telemetry.shutdown().await;
-    ended
+    outcome
 }
 
-/// What must be put away in the end, however far the process came.
+/// What the process must clean up at its end, however far it came.
 #[derive(Default)]
 struct ProcessCleanup {
-    /// Held until the note is gone, so that nobody takes it for that of a process that died.
-    keeper: Option<Arc<VaultWriter>>,
+    /// Held until the holder record is removed. Otherwise the record would look like that of a process that died.
+    writer: Option<Arc<VaultWriter>>,
     server: Option<LocalTemporalServer>,
 }
 
 impl ProcessCleanup {
-    /// The end of the server that this process started; never, when it started none.
+    /// Waits for the end of the server that this process started. If it started none, it waits forever.
     async fn wait_for_server_end(&mut self) -> anyhow::Error {
         match &mut self.server {
             Some(server) => server.wait_for_end().await,
@@ -86,34 +86,36 @@ impl ProcessCleanup {
         if let Some(server) = self.server {
             server.stop().await;
         }
-        if self.keeper.is_some() {
+        if self.writer.is_some() {
             HolderRecord::remove(&config.state_dir()?);
         }
         Ok(())
     }
 }
 
-/// All that is there before the schedules are looked at.
+/// What is started before the schedules are registered.
 struct StartedServices {
     raise: watch::Sender<bool>,
     /// The web page of the server that this process started.
     ui: Option<String>,
-    parts: OpenedVault,
-    crew: WorkerContext,
+    vault: OpenedVault,
+    context: WorkerContext,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
     clerk: JoinHandle<()>,
-    /// Where the dashboard is; nowhere with `--once`.
+    /// The server of the dashboard; `None` with `--once`.
     serving: Option<RunningServer>,
 }
 
 async fn start_services(
     config: &StewardConfig,
-    (telemetry, serving): (&Telemetry, Option<RunningServer>),
+    telemetry: &Telemetry,
+    serving: Option<RunningServer>,
     raise: &watch::Sender<bool>,
-    (house, out): (&mut ProcessCleanup, CommandOutput),
+    cleanup: &mut ProcessCleanup,
+    out: CommandOutput,
 ) -> anyhow::Result<StartedServices> {
-    let parts = OpenedVault::open(config).await?;
-    house.keeper = Some(Arc::clone(&parts.keeper));
+    let vault = OpenedVault::open(config).await?;
+    cleanup.writer = Some(Arc::clone(&vault.keeper));
     let state = config.state_dir()?;
     let listen = serving.as_ref().map(|serving| serving.address);
     let connected = if temporal::is_server_configured() {
@@ -123,100 +125,98 @@ async fn start_services(
         TemporalConnection { client, address }
     } else {
         out.print_text("starting Temporal …")?;
-        let server = house.server.insert(LocalTemporalServer::spawn(config).await?);
-        let mine = note::describe_this_process(config, "up", &server.address);
-        HolderRecord { listen, ui: server.ui.clone(), server_pid: Some(server.pid), ..mine }.write(&state)?;
+        let server = cleanup.server.insert(LocalTemporalServer::spawn(config).await?);
+        let record = note::describe_this_process(config, "up", &server.address);
+        HolderRecord { listen, ui: server.ui.clone(), server_pid: Some(server.pid), ..record }.write(&state)?;
         TemporalConnection {
             client: server.connect(|| telemetry.create_client_plugins()).await?,
             address: server.address.clone(),
         }
     };
     let TemporalConnection { client, address } = &connected;
-    desired::claim_namespace(config, client, address, &parts.keeper, house.server.is_some()).await?;
-    let (crew, failures) =
+    desired::claim_namespace(config, client, address, &vault.keeper, cleanup.server.is_some()).await?;
+    let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
-    let clerk = engine::start_clerk_worker(config, &crew)?;
-    let ui = house.server.as_ref().and_then(|server| server.ui.clone());
-    Ok(StartedServices { raise: raise.clone(), ui, parts, crew, failures, clerk, serving })
+    let clerk = engine::start_clerk_worker(config, &context)?;
+    let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
+    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, clerk, serving })
 }
 
-/// Serves until the crew's stop flag is raised, or something ends it; then all has ended.
+/// Serves the vault until the stop flag is raised or a part fails, and then stops all parts.
 async fn serve_vault(
     config: &StewardConfig,
     up: &crate::cli::UpArgs,
-    begun: StartedServices,
+    services: StartedServices,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let StartedServices { raise, ui, parts, crew, mut failures, clerk, serving } = begun;
-    // A server whose web page is known is one that this process started.
-    let engine = engine::start_engine(config, &crew, parts, ui.is_some()).await?;
+    let StartedServices { raise, ui, vault, context, mut failures, clerk, serving } = services;
+    // The web page is known only of a server that this process started.
+    let engine = engine::start_engine(config, &context, vault, ui.is_some()).await?;
     let listen = serving.as_ref().map(|serving| serving.address);
     if let Some(serving) = &serving {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
         let ledger = Some(Arc::clone(&engine.parts.ledger));
-        let house = web::build_dashboard_settings(config, &crew.client.options().namespace, ui.as_deref());
-        let web = WebInterface { client: crew.client.clone(), root, index, ledger, house };
-        web.serve_requests(config, serving, crew.stop.clone())?;
+        let settings = web::build_dashboard_settings(config, &context.client.options().namespace, ui.as_deref());
+        let web = WebInterface { client: context.client.clone(), root, index, ledger, settings };
+        web.serve_requests(config, serving, context.stop.clone())?;
     }
-    let served = UpRuntime { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };
-    let ended = run_until_stopped(&served, up, &mut failures, out).await;
-    // Before the port is anybody's: whoever asks a server from now on would send its key there.
-    HolderRecord::mark_not_listening(&config.state_dir()?);
+    let runtime = UpRuntime { config, context: &context, engine: &engine, ui: ui.as_deref(), listen };
+    let outcome = run_until_stopped(&runtime, up, &mut failures, out).await;
     raise.send_replace(true);
     if let Some(serving) = serving {
-        // It ends by the same flag, and says itself why it ended otherwise.
+        // The same flag stops it. If it ends for another reason, it logs that itself.
         serving.wait_until_ended().await;
     }
     engine.shut_down().await;
-    // A worker that panicked has already said why.
+    // A worker that panicked has already logged why.
     let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
-    ended
+    outcome
 }
 
-/// What `up` keeps running.
+/// The parts that `up` keeps running.
 struct UpRuntime<'a> {
     config: &'a StewardConfig,
-    crew: &'a WorkerContext,
+    context: &'a WorkerContext,
     engine: &'a Engine,
     ui: Option<&'a str>,
     listen: Option<SocketAddr>,
 }
 
 async fn run_until_stopped(
-    served: &UpRuntime<'_>,
+    runtime: &UpRuntime<'_>,
     up: &crate::cli::UpArgs,
     failures: &mut mpsc::UnboundedReceiver<anyhow::Error>,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let mut stop = served.crew.stop.clone();
+    let mut stop = runtime.context.stop.clone();
     if !up.once && !*stop.borrow() {
-        out.print_text(&super::schedules::describe_plan(&served.engine.registered))?;
+        out.print_text(&super::schedules::describe_plan(&runtime.engine.registered))?;
     }
     if up.once || up.tick_now {
         tokio::select! {
-            said = round::tick_all(served) => {
-                let said = said?;
-                out.print_value(&said, || round::describe_round(&said))?;
+            round = round::tick_all(runtime) => {
+                let round = round?;
+                out.print_value(&round, || round::describe_round(&round))?;
                 if up.once {
-                    run_unless_stopped(&served.crew.stop, served.engine.write_all_timestamps()).await;
-                    return Ok(said.exit_code());
+                    run_unless_stopped(&runtime.context.stop, runtime.engine.write_all_timestamps()).await;
+                    return Ok(round.exit_code());
                 }
             }
-            failed = failures.recv() => return Err(failed.context("the workers are gone")?),
+            failed = failures.recv() => return Err(failed.context("the workers ended unexpectedly")?),
             () = wait_for_stop(&mut stop) => return Ok(CommandExit::Ok),
         }
     }
-    served.engine.begin_waking();
+    runtime.engine.begin_waking();
     if !*stop.borrow() {
-        out.print_text(&describe_addresses(served)?)?;
+        out.print_text(&describe_addresses(runtime)?)?;
     }
     tokio::select! {
-        failed = failures.recv() => Err(failed.context("the workers are gone")?),
+        failed = failures.recv() => Err(failed.context("the workers ended unexpectedly")?),
         () = wait_for_stop(&mut stop) => Ok(CommandExit::Ok),
     }
 }
 
-/// Serves a vault when the lock is free, and clerk calls meanwhile.
+/// Serves clerk calls, and also the vault as soon as its lock is free.
 pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
     install_stop_handler(raise.clone())?;
@@ -229,18 +229,18 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
         return Ok(CommandExit::Ok);
     };
     let connected = TemporalConnection { client: client?, address: address.clone() };
-    // Its clerk would answer the calls of the other vault.
+    // Otherwise its clerk would answer the calls of another vault.
     let checked = desired::check_owner_patiently(config, &connected.client, &address);
     let Some(checked) = run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
     checked?;
-    let (crew, mut failures) =
+    let (context, mut failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
-    let clerk = engine::start_clerk_worker(config, &crew)?;
+    let clerk = engine::start_clerk_worker(config, &context)?;
     out.print_text("serving clerk calls")?;
-    let mut house = ProcessCleanup::default();
+    let mut cleanup = ProcessCleanup::default();
     let mut engine = None;
-    let ended = {
-        let serving = acquire_vault(config, &crew, &address, (&mut house, out));
+    let outcome = {
+        let serving = acquire_vault(config, &context, &address, &mut cleanup, out);
         tokio::pin!(serving);
         let mut stop = stop.clone();
         let mut opened = false;
@@ -253,7 +253,7 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
                         Err(e) => break Err(e),
                     }
                 }
-                failed = failures.recv() => break failed.context("the workers are gone").and_then(Err),
+                failed = failures.recv() => break failed.context("the workers ended unexpectedly").and_then(Err),
                 () = wait_for_stop(&mut stop), if opened => break Ok(CommandExit::Ok),
             }
         }
@@ -262,42 +262,42 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
     if let Some(engine) = engine {
         engine.shut_down().await;
     }
-    // A worker that panicked has already said why.
+    // A worker that panicked has already logged why.
     let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
-    house.shut_down(config).await?;
+    cleanup.shut_down(config).await?;
     telemetry.shutdown().await;
-    ended
+    outcome
 }
 
-/// Waits for its turn to hold the vault and begins to serve it; `None` when told to end before, or
-/// when there is no vault.
+/// Waits for the lock of the vault and begins to serve it; `None` if the process is stopped before, or has no vault.
 async fn acquire_vault(
     config: &StewardConfig,
-    crew: &WorkerContext,
+    context: &WorkerContext,
     address: &str,
-    (house, out): (&mut ProcessCleanup, CommandOutput),
+    cleanup: &mut ProcessCleanup,
+    out: CommandOutput,
 ) -> anyhow::Result<Option<Engine>> {
-    let mut waiting = crew.stop.clone();
+    let mut stop = context.stop.clone();
     if config.vault.is_none() {
         return Ok(None);
     }
-    let Some(parts) = OpenedVault::open_when_unlocked(config, &mut waiting).await? else { return Ok(None) };
-    house.keeper = Some(Arc::clone(&parts.keeper));
+    let Some(vault) = OpenedVault::open_when_unlocked(config, &mut stop).await? else { return Ok(None) };
+    cleanup.writer = Some(Arc::clone(&vault.keeper));
     tokio::select! {
-        claimed = desired::claim_namespace(config, &crew.client, address, &parts.keeper, false) => claimed?,
-        () = wait_for_stop(&mut waiting) => return Ok(None),
+        claimed = desired::claim_namespace(config, &context.client, address, &vault.keeper, false) => claimed?,
+        () = wait_for_stop(&mut stop) => return Ok(None),
     }
     note::describe_this_process(config, "worker", address).write(&config.state_dir()?)?;
-    let engine = engine::start_engine(config, crew, parts, false).await?;
+    let engine = engine::start_engine(config, context, vault, false).await?;
     engine.begin_waking();
-    if !*waiting.borrow() {
+    if !*stop.borrow() {
         out.print_text(&super::schedules::describe_plan(&engine.registered))?;
         out.print_text("serving the vault")?;
     }
     Ok(Some(engine))
 }
 
-/// Raises the flag on Ctrl-C and on a polite kill, from now on.
+/// Raises the stop flag on Ctrl-C (SIGINT) and on SIGTERM, from now on.
 pub(crate) fn install_stop_handler(raise: watch::Sender<bool>) -> anyhow::Result<()> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(async move {
@@ -310,7 +310,7 @@ pub(crate) fn install_stop_handler(raise: watch::Sender<bool>) -> anyhow::Result
     Ok(())
 }
 
-/// Does something unless the process is told to end meanwhile.
+/// Runs `work`; `None` if the stop flag is raised before it is done.
 pub(super) async fn run_unless_stopped<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
     let mut stop = stop.clone();
     tokio::select! {
@@ -325,8 +325,8 @@ pub(crate) fn log_warnings(config: &StewardConfig) {
     }
 }
 
-fn describe_addresses(served: &UpRuntime<'_>) -> anyhow::Result<String> {
-    let UpRuntime { config, ui, listen, .. } = *served;
+fn describe_addresses(runtime: &UpRuntime<'_>) -> anyhow::Result<String> {
+    let UpRuntime { config, ui, listen, .. } = *runtime;
     let mut lines = vec![format!("vault      {}", config.vault_folder()?.display())];
     if let Some(address) = listen {
         lines.push(format!("dashboard  {}", web::create_operator_login_link(config, address)?));

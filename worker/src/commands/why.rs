@@ -1,8 +1,7 @@
-//! `steward why <task or matter>`: what was seen, what was decided, by which gates, and what would
-//! change the answer.
+//! The command `steward why <task or matter>`: the signals, the decision, its gates, and what would change it.
 //!
-//! Reads the index and the newest audit record; asks nobody and changes nothing. The gate values are the
-//! ones that decided, as the record keeps them.
+//! It reads the index and the newest audit record. It asks no clerk and changes nothing. The gate values are those of
+//! the decision, as the record keeps them; they are not evaluated again.
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
@@ -23,20 +22,20 @@ use steward_vault::gates::stop;
 use steward_vault::index::{SubjectRow, WeighedSignal};
 use steward_vault::tracker::outbox::{self, DeliveryStatus};
 
-/// Most signals that are told; the newest.
-const SIGNALS: u32 = 10;
+/// The most signals that are printed, the newest first.
+const MAX_SIGNALS: u32 = 10;
 
 #[derive(Serialize)]
 struct WhyReport {
     subject: SubjectRow,
     /// The newest first.
     seen: Vec<WeighedSignal>,
-    /// What a human is asked about it, and what was not proposed because of that.
+    /// The open question about the record, with the signals that were withheld because of it.
     asks: Option<WhyQuestion>,
     decided: Option<AuditRecord>,
-    /// How a human has answered that.
+    /// The resolution of that decision by a person.
     answered: Option<ActionKind>,
-    /// What the tracker was told of that, or is owed.
+    /// What was delivered to the tracker for that decision, or is owed to it.
     tracker: Option<DeliveryStatus>,
     would_change_it: Vec<String>,
 }
@@ -49,20 +48,21 @@ struct WhyQuestion {
     withheld: Vec<WeighedSignal>,
 }
 
-pub(crate) async fn run(config: &StewardConfig, what: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let path = parse_target(what)?;
-    let look = super::open_read_only(config).await?;
-    let (root, index) = (&look.root, &look.index);
+pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let path = parse_target(target)?;
+    let vault = super::open_read_only(config).await?;
+    let (root, index) = (&vault.root, &vault.index);
     let found = index.find_subject(&path).await?;
-    let subject = found.with_context(|| format!("{path}: not in the vault, or not readable: see `steward status`"))?;
+    let subject =
+        found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;
     let action = index.list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
     let answered = action.and_then(|a| a.answered);
     let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
-    let seen = index.list_signals_about(&path, SIGNALS).await?;
+    let seen = index.list_signals_about(&path, MAX_SIGNALS).await?;
     let asks = match index.find_open_question(&path).await? {
         Some(row) => Some(WhyQuestion {
-            withheld: index.list_signals_withheld_by(&row.id, SIGNALS).await?,
+            withheld: index.list_signals_withheld_by(&row.id, MAX_SIGNALS).await?,
             id: row.id,
             at: row.at,
         }),
@@ -71,23 +71,23 @@ pub(crate) async fn run(config: &StewardConfig, what: &str, out: CommandOutput) 
     let stopped = stop::is_stopped(root);
     let notes = index.list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
-    let mut would_change_it =
-        list_hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
+    let undecided = decided.as_ref().filter(|_| answered.is_none());
+    let mut would_change_it = list_hints(&subject, &seen, undecided, stopped, Utc::now());
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
     let why = WhyReport { subject, seen, asks, decided, answered, tracker, would_change_it };
     out.print_value(&why, || describe_why(&why))?;
     Ok(CommandExit::Ok)
 }
 
-/// The tracker's part of what was decided: of the newest of the decision, its confirmation and their undo.
+/// Reads the delivery status of the newest record of a decision: the undo, else the confirmation, else the decision.
 fn read_tracker_status(root: &VaultRoot, decided: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
     let confirmed = outbox::find_follower(root, decided, ActionKind::Confirmed)?.map(|(_, record)| record);
-    let done = confirmed.as_ref().unwrap_or(decided);
-    let undone = outbox::find_follower(root, done, ActionKind::Reversed)?.map(|(_, record)| record);
-    outbox::read_delivery_status(root, undone.as_ref().unwrap_or(done))
+    let applied = confirmed.as_ref().unwrap_or(decided);
+    let undone = outbox::find_follower(root, applied, ActionKind::Reversed)?.map(|(_, record)| record);
+    outbox::read_delivery_status(root, undone.as_ref().unwrap_or(applied))
 }
 
-/// A task or matter as a person names it; a bare name is a task's.
+/// Reads a task or matter as a person names it; a bare slug names a task.
 fn parse_target(text: &str) -> anyhow::Result<RecordPath> {
     let kind = if text.contains("matter/") { RecordKind::Matter } else { RecordKind::Task };
     parse_link(kind, text).with_context(|| format!("failed to read `{}` as a task or matter", text.escape_debug()))
@@ -97,25 +97,23 @@ fn describe_why(why: &WhyReport) -> String {
     let mut lines = vec![format!("{}  {}", why.subject.path, describe_state(&why.subject))];
     let mut row = |name: &str, text: String| lines.push(format!("{name:<10} {text}"));
     if why.seen.is_empty() {
-        row("seen", "no signal points here".into());
+        row("signal", "none is about this record".into());
     }
     for signal in &why.seen {
-        row("seen", describe_weighed_signal(signal));
+        row("signal", describe_weighed_signal(signal));
     }
     if let Some(question) = &why.asks {
-        row(
-            "asks you",
-            format!("since {}: answer by your edit, or `steward dismiss {}`", format_millis(question.at), question.id),
-        );
+        let (since, id) = (format_millis(question.at), &question.id);
+        row("question", format!("open since {since}: edit the record, or run `steward dismiss {id}`"));
         for signal in &question.withheld {
             row("withheld", describe_weighed_signal(signal));
         }
     }
     match &why.decided {
-        None => row("decided", "nothing yet".into()),
+        None => row("decision", "none yet".into()),
         Some(record) => {
-            row("decided", describe_decision(record, why.answered));
-            row("because", escape_text(&record.draft.reasoning));
+            row("decision", describe_decision(record, why.answered));
+            row("reasoning", escape_text(&record.draft.reasoning));
             for gate in &record.draft.gates {
                 let open = if gate.open { "open  " } else { "closed" };
                 row(
@@ -130,8 +128,8 @@ fn describe_why(why: &WhyReport) -> String {
             }
         }
     }
-    if let Some(standing) = &why.tracker {
-        row("tracker", super::audit::describe_tracker_status(standing));
+    if let Some(delivery) = &why.tracker {
+        row("tracker", super::audit::describe_tracker_status(delivery));
     }
     for hint in &why.would_change_it {
         row("to change", hint.clone());
@@ -140,17 +138,17 @@ fn describe_why(why: &WhyReport) -> String {
 }
 
 fn describe_state(subject: &SubjectRow) -> String {
-    let looked =
-        subject.last_check_at.map_or("never looked at".into(), |at| format!("last looked at {}", format_millis(at)));
+    let last =
+        subject.last_check_at.map_or("never checked".into(), |at| format!("last checked at {}", format_millis(at)));
     let next = subject.next_check_after.filter(|_| subject.state == RecordState::Open);
-    let next = next.map(|at| format!(", next {}", format_millis(at))).unwrap_or_default();
-    format!("{}, {looked}{next}", subject.state.as_str())
+    let next = next.map(|at| format!(", next check after {}", format_millis(at))).unwrap_or_default();
+    format!("{}, {last}{next}", subject.state.as_str())
 }
 
 fn describe_weighed_signal(signal: &WeighedSignal) -> String {
     let reason = signal.reason.as_deref().map(|r| format!(" ({})", escape_text(r))).unwrap_or_default();
     format!(
-        "{} {} said \"{}\", {}; target {:.2}, effect {:.2}; {}{reason}",
+        "{} from {}: \"{}\"; {}; confidence in the target {:.2}, in the effect {:.2}; {}{reason}",
         signal.path,
         escape_text(&signal.source),
         escape_text(&signal.note),
@@ -161,16 +159,17 @@ fn describe_weighed_signal(signal: &WeighedSignal) -> String {
     )
 }
 
-fn describe_decision(record: &AuditRecord, answered: Option<ActionKind>) -> String {
+fn describe_decision(record: &AuditRecord, resolution: Option<ActionKind>) -> String {
     let draft = &record.draft;
     let change = draft.proposal.as_ref().map(|p| format!(", {}", describe_mutation(&p.mutation))).unwrap_or_default();
-    let answer =
-        answered.map(|k| format!(", {}", k.as_str().trim_start_matches("steward-action-"))).unwrap_or_default();
-    let (at, word, landed) = (format_millis(draft.timestamp), draft.decision.as_str(), draft.landing.as_str());
-    format!("{at} {word} {:.2}{change}: {landed}{answer} (action {})", draft.confidence, draft.id)
+    let resolution =
+        resolution.map(|k| format!(", {}", k.as_str().trim_start_matches("steward-action-"))).unwrap_or_default();
+    let (at, decision) = (format_millis(draft.timestamp), draft.decision.as_str());
+    let (confidence, disposition, id) = (draft.confidence, draft.landing.as_str(), &draft.id);
+    format!("{at} {decision}, confidence {confidence:.2}{change}: {disposition}{resolution} (action {id})")
 }
 
-/// A change in a few words.
+/// Describes a change in a few words.
 pub(crate) fn describe_mutation(mutation: &Mutation) -> String {
     match mutation {
         Mutation::StateChange { to } => format!("state to {}", to.as_str()),
@@ -185,8 +184,10 @@ pub(crate) fn describe_mutation(mutation: &Mutation) -> String {
     }
 }
 
+/// Lists what would change the outcome. `record` is the newest decision if no person has resolved it.
 fn list_hints(
-    (subject, seen): (&SubjectRow, &[WeighedSignal]),
+    subject: &SubjectRow,
+    seen: &[WeighedSignal],
     record: Option<&AuditRecord>,
     stopped: bool,
     now: DateTime<Utc>,
@@ -195,34 +196,34 @@ fn list_hints(
     match subject.state {
         RecordState::Open => {}
         RecordState::Done | RecordState::Archived => {
-            hints.push("set `state: open`: what is closed is not looked at".into())
+            hints.push("set `state: open`: a closed record is not checked".into())
         }
     }
     if let Some(until) = subject.snoozed_until.filter(|until| *until > now) {
-        hints.push(format!("take `snoozed_until` out: it is put off until {}", format_millis(until)));
+        hints.push(format!("remove `snoozed_until`: the record is snoozed until {}", format_millis(until)));
     }
     if stopped {
-        hints.push("`steward resume`: the fleet is stopped, and no clerk is asked".into());
+        hints.push("run `steward resume`: the vault is stopped, so no clerk is asked".into());
     }
     let Some(record) = record else {
-        let waits = seen.iter().any(|s| s.status == SignalStatus::Unrouted);
-        hints.push(if waits {
-            "a tick in which a clerk can be asked: `steward tick <matter> --wait` says what holds it back, \
-             `steward status` how full the rate guard is"
+        let has_unrouted = seen.iter().any(|s| s.status == SignalStatus::Unrouted);
+        hints.push(if has_unrouted {
+            "a tick that can ask a clerk: `steward tick <matter> --wait` shows what holds it, `steward status` shows \
+             how full the rate guard is"
                 .into()
         } else {
-            "a new signal: without one nobody is asked".into()
+            "a new signal: without one no clerk is asked".into()
         });
         return hints;
     };
     let id = &record.draft.id;
     match record.draft.landing {
-        Disposition::Live => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
+        Disposition::Live => hints.push(format!("`steward undo {id}` undoes the change, within 7 days")),
         Disposition::Pending if record.draft.confirmable => {
-            hints.push(format!("`steward confirm {id}` lets it happen"))
+            hints.push(format!("`steward confirm {id}` makes the change"))
         }
         Disposition::Pending => {
-            hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into())
+            hints.push("make the change by hand: a ceiling of `ask` or the matter's note leaves it to you".into())
         }
         Disposition::Recorded => hints.push("a new signal that proposes a change".into()),
         Disposition::Shadow => {}
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_the_answer_is_said_in_every_case() {
+    fn every_case_has_a_hint_what_would_change_it() {
         let open = SubjectRow {
             path: RecordPath::parse("task/pay.md").unwrap(),
             name: "Pay".into(),
@@ -268,11 +269,11 @@ mod tests {
             next_check_after: None,
         };
         let now = steward_domain::time::parse("2026-11-22").unwrap();
-        assert_eq!(list_hints((&open, &[]), None, false, now), ["a new signal: without one nobody is asked"]);
-        assert!(list_hints((&open, &[]), None, true, now)[0].contains("steward resume"));
-        let put_off = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
-        assert!(list_hints((&put_off, &[]), None, false, now)[0].contains("snoozed_until"));
+        assert_eq!(list_hints(&open, &[], None, false, now), ["a new signal: without one no clerk is asked"]);
+        assert!(list_hints(&open, &[], None, true, now)[0].contains("steward resume"));
+        let snoozed = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
+        assert!(list_hints(&snoozed, &[], None, false, now)[0].contains("snoozed_until"));
         let done = SubjectRow { state: RecordState::Done, ..open };
-        assert!(list_hints((&done, &[]), None, false, now)[0].contains("state: open"));
+        assert!(list_hints(&done, &[], None, false, now)[0].contains("state: open"));
     }
 }

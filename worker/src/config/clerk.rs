@@ -1,6 +1,6 @@
-//! The settings of the clerk: which one, where its server is, and how it is asked.
+//! The settings of the clerk: its kind, its server, and the limits of a call.
 //!
-//! The key is no setting: it comes from the environment alone.
+//! The API key is not among them: it must come from the environment only.
 
 use super::ClerkChoice;
 use super::ClerkServer;
@@ -11,7 +11,7 @@ use steward_activities::steward::clerks::remote::{
     ANTHROPIC, CALLS_PER_SECOND, ClerkWire, MAX_RESPONSE_BYTES, OLLAMA, OPENAI,
 };
 
-/// A tick gives a call up after 85 s, with its way to a worker and back.
+/// At most 80 s, because a tick gives up a call after 85 s, which includes the way to a worker and back.
 fn read_clerk_timeout(raw: &RawConfig) -> anyhow::Result<u64> {
     match raw.clerk_timeout_seconds.unwrap_or(60) {
         seconds @ 1..=80 => Ok(seconds),
@@ -34,22 +34,27 @@ pub(super) fn read_clerk_choice(raw: &RawConfig) -> anyhow::Result<ClerkChoice> 
 fn read_clerk_server(raw: &RawConfig, wire: &ClerkWire) -> anyhow::Result<ClerkServer> {
     let name = wire.name;
     let base_url = raw.clerk_base_url.clone().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
-        format!("STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1")
+        format!(
+            "STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: set it, for example to \
+             http://127.0.0.1:8080/v1"
+        )
     })?;
     let model = raw.clerk_model.clone();
     Ok(ClerkServer {
         base_url,
-        model: model.with_context(|| format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set"))?,
+        model: model.with_context(|| {
+            format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set: set it to the name of a model")
+        })?,
         timeout_seconds: read_clerk_timeout(raw)?,
         max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
         calls_per_second: read_calls_per_second(raw)?,
     })
 }
 
-/// A pace for one process; how many calls there may be in all is the rate guard's.
+/// A rate limit for one process. The rate guard limits the number of calls in total.
 fn read_calls_per_second(raw: &RawConfig) -> anyhow::Result<NonZeroU32> {
     let wanted = raw.clerk_calls_per_second.unwrap_or(CALLS_PER_SECOND.get());
     NonZeroU32::new(wanted)
-        .filter(|pace| pace.get() <= 1_000)
+        .filter(|rate| rate.get() <= 1_000)
         .with_context(|| format!("STEWARD_CLERK_CALLS_PER_SECOND is {wanted}, expected 1 to 1000"))
 }

@@ -1,13 +1,13 @@
-//! Where each setting that decides was set, for whoever asks why it holds.
+//! Where each setting that limits a steward was set: in the environment, in the file, or by default.
 //!
-//! Of names only: which variable, which key of which file, or neither. The values are [`super::StewardConfig`]'s, and a
-//! value that was not usable is among its warnings.
+//! It holds names only: the variable, or the file with the key. The values are in [`super::StewardConfig`], and invalid
+//! values are among its warnings.
 
 use super::sources::{ConfigFile, EnvironmentVariables};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The keys that decide how far a steward goes. None of them is unset by an empty variable.
+/// The keys that limit what a steward may do. An empty variable does not unset any of them.
 const KEYS: [&str; 9] = [
     "live_mode",
     "confidence_threshold",
@@ -20,7 +20,7 @@ const KEYS: [&str; 9] = [
     "live_per_source_day",
 ];
 
-/// Where the settings that decide were set; what is not in it has its default.
+/// The origin of each of these settings; a missing one has its default.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SettingOrigins(BTreeMap<&'static str, String>);
 
@@ -36,7 +36,7 @@ impl SettingOrigins {
         Self(KEYS.into_iter().filter_map(origin).collect())
     }
 
-    /// The variable, the file with its key, or `default`.
+    /// Describes the origin of a key: the variable, the file with the key, or `default`.
     pub(crate) fn describe_key_origin(&self, key: &str) -> String {
         self.0.get(key).map_or_else(|| "default".to_owned(), String::clone)
     }

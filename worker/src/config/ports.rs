@@ -1,10 +1,10 @@
-//! The ports of the Temporal server that `up` starts, as far as they are wrong whatever is free.
+//! Checks the ports of the Temporal server that `up` starts, as far as they are wrong regardless of which are free.
 //!
-//! Which port is used is decided at the start of the server, in [`crate::temporal::ports`].
+//! [`crate::temporal::ports`] chooses the port when the server starts.
 
 use anyhow::bail;
 
-/// Refuses one number for both; 0 means any free port.
+/// Refuses the same number for both ports; 0 means any free port.
 pub(super) fn check_distinct_ports(port: Option<u16>, ui_port: Option<u16>) -> anyhow::Result<()> {
     match (port, ui_port) {
         (Some(port), Some(ui_port)) if port == ui_port && port != 0 => bail!(

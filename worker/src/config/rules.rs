@@ -1,13 +1,12 @@
-//! Settings that decide, asked about without being set: read from options and files, and written into `steward.toml`.
+//! Settings that decide, asked about without being set: read from options and files.
 //!
 //! What is asked about must be said rightly: a word that is no mode, or a key that there is not, is an error here and
 //! falls back to nothing, because a backtest of other settings than one believes is worse than none. Ceilings of sources
-//! are asked about here and never written: they stand in the vault, and only a human sets them.
-
-mod written;
+//! are asked about here, but they stand in the vault, and only a human sets them.
 
 use super::RawConfig;
 use super::StewardConfig;
+use super::sources::ConfigFile;
 use crate::cli::output::escape_text;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
@@ -19,8 +18,6 @@ use steward_domain::trust::case::ReplayRules;
 use steward_domain::trust::demotion::REVERSAL_BUDGET;
 use steward_domain::trust::report::advice::SettingsChoice;
 use toml::{Table, Value};
-
-pub(crate) use written::set_toml_values;
 
 /// Settings that somebody asks about; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -183,6 +180,15 @@ pub(crate) fn read_reversal_budget(path: &Path) -> anyhow::Result<f64> {
     let table: Table = std::fs::read_to_string(path).with_context(failed)?.parse().with_context(failed)?;
     let set = table.get("reversal_budget").and_then(Value::as_float);
     Ok(set.filter(|budget| (0.0..=1.0).contains(budget)).unwrap_or(REVERSAL_BUDGET))
+}
+
+/// Why this file may not hold these settings; `None` if it may. A file in the vault must not set how far its steward goes.
+///
+/// # Errors
+/// The text is not TOML.
+pub(crate) fn refuse_file_in_vault(path: &Path, toml: &str, vault: &Path) -> anyhow::Result<Option<String>> {
+    let file = ConfigFile { path: path.to_owned(), table: toml.parse()?, named: false };
+    Ok(file.refuse_vault_overrides(vault).err().map(|e| e.to_string()))
 }
 
 /// Refuses settings of which one makes the other pointless.

@@ -1,8 +1,8 @@
-//! Where settings come from: a file, and the environment over it.
+//! The sources of the configuration: a file, and the environment, which overrides it.
 //!
-//! Here keys and values are found and merged, and no value is judged: that is [`super::StewardConfig`]'s. A
-//! vault is written by people and by what they synchronise, so a file inside one may not say how far
-//! its steward goes, which programs it runs or whom it talks to.
+//! This module finds and merges keys and values. It must not check the values: [`super::StewardConfig`] does that.
+//! People and synchronisation tools write into a vault. So a file inside the vault must not set how far its steward may
+//! go, which programs it runs or which servers it uses.
 
 use anyhow::{Context, bail};
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 const PREFIX: &str = "STEWARD_";
-/// Variables of ours that are no configuration keys: secrets, the log filter, test switches.
+/// Variables of Steward that are not configuration keys: secrets, the log filter, test switches.
 const OTHER_VARIABLES: [&str; 7] = [
     "STEWARD_CONFIG",
     "STEWARD_LOG",
@@ -22,7 +22,7 @@ const OTHER_VARIABLES: [&str; 7] = [
 ];
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
-/// Keys whose value is text even where it looks like a number.
+/// Keys whose value is text even if it looks like a number.
 const TEXT_KEYS: [&str; 28] = [
     "vault",
     "state_dir",
@@ -53,7 +53,7 @@ const TEXT_KEYS: [&str; 28] = [
     "tracker_key_env",
     "tracker_key_file",
 ];
-/// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
+/// Keys for which an empty variable is an invalid value and not an unset one, because the file may allow more.
 const NEVER_UNSET: [&str; 11] = [
     "live_mode",
     "confidence_threshold",
@@ -67,8 +67,8 @@ const NEVER_UNSET: [&str; 11] = [
     "reversal_budget",
     "stamp_files",
 ];
-/// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
-/// asks and hears.
+/// Keys that a file inside the vault must not set: how far a steward may go, which programs it runs, which streams it
+/// reads, and which servers it uses or listens as.
 const NOT_FROM_A_VAULT: [&str; 26] = [
     "live_mode",
     "confidence_threshold",
@@ -98,32 +98,32 @@ const NOT_FROM_A_VAULT: [&str; 26] = [
     "tracker",
 ];
 
-/// Configuration variables: their whole names and their values.
+/// Configuration variables: their full names and their values.
 pub(super) type EnvironmentVariables = Vec<(String, String)>;
 
 /// The configuration file, or an empty one.
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     pub(super) table: Table,
-    /// `STEWARD_CONFIG` names it; otherwise it lies where the command is typed.
+    /// Whether `STEWARD_CONFIG` names it; otherwise it is the one in the current folder.
     pub(super) named: bool,
 }
 
-/// Where the configuration's file is or would be, and whether it was named: `STEWARD_CONFIG`, else
+/// The path of the configuration file, existing or not, and whether it was named: `STEWARD_CONFIG`, else
 /// `steward.toml` in the current folder.
 pub(crate) fn locate_config_file() -> (PathBuf, bool) {
     let named = std::env::var_os("STEWARD_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
     (named.clone().unwrap_or_else(|| "steward.toml".into()), named.is_some())
 }
 
-/// What the environment sets a key to; it counts more than a file.
+/// The value of a key in the environment, which overrides the file.
 pub(crate) fn read_environment_value(key: &str) -> Option<String> {
     let value = std::env::var_os(format!("{PREFIX}{}", key.to_ascii_uppercase()))?;
     Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty() || NEVER_UNSET.contains(&key))
 }
 
 impl ConfigFile {
-    /// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
+    /// Reads the file that `STEWARD_CONFIG` names, else `steward.toml` in the current folder if it exists.
     pub(super) fn find() -> anyhow::Result<Self> {
         let (path, named) = locate_config_file();
         match std::fs::read_to_string(&path) {
@@ -138,29 +138,30 @@ impl ConfigFile {
         }
     }
 
-    /// Refuses a server that is named by a file which merely lies in the folder where a command is typed: a token goes
-    /// there, so a human says it.
+    /// Refuses a server from a file that happens to lie in the current folder. A token is sent to that server, so a
+    /// person must name it or the file.
     pub(super) fn refuse_unnamed_server(&self) -> anyhow::Result<()> {
         if self.table.contains_key("server") && !self.named {
             bail!(
-                "{} sets `server`, and a token would go there: set {PREFIX}SERVER, or name the file in STEWARD_CONFIG",
+                "{} sets `server`, to which a token would be sent: set {PREFIX}SERVER, or name the file in \
+                 STEWARD_CONFIG",
                 self.path.display()
             );
         }
         Ok(())
     }
 
-    /// Refuses a file inside the vault that sets what a vault may not.
+    /// Refuses a file inside the vault that sets a key of [`NOT_FROM_A_VAULT`].
     pub(super) fn refuse_vault_overrides(&self, vault: &Path) -> anyhow::Result<()> {
         let Some(key) = NOT_FROM_A_VAULT.into_iter().find(|key| self.table.contains_key(*key)) else { return Ok(()) };
         let Ok(vault) = vault.canonicalize() else { return Ok(()) };
         let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // A link counts by where it lies and by what it names: either could be the vault's doing.
+        // For a link both its own folder and its target count, because either may be in the vault.
         let inside = [folder, &self.path].iter().any(|p| p.canonicalize().is_ok_and(|p| p.starts_with(&vault)));
         if inside {
             bail!(
-                "{} sets `{key}`, but it lies in the vault, and whoever can write there would decide it: set {PREFIX}{}, \
-                 or keep the file elsewhere and name it in STEWARD_CONFIG",
+                "{} sets `{key}`, but the file lies in the vault, where others may write: set {PREFIX}{}, or keep the \
+                 file elsewhere and name it in STEWARD_CONFIG",
                 self.path.display(),
                 key.to_ascii_uppercase()
             );
@@ -169,7 +170,7 @@ impl ConfigFile {
     }
 }
 
-/// Our configuration variables among all variables; others may hold anything.
+/// Selects our configuration variables. Other variables are ignored and may hold any bytes.
 pub(super) fn collect_variables(
     all: impl Iterator<Item = (OsString, OsString)>,
 ) -> anyhow::Result<EnvironmentVariables> {
@@ -190,7 +191,7 @@ pub(super) fn collect_variables(
     Ok(variables)
 }
 
-/// Lays the environment over the file.
+/// Overrides the values of the file with those of the environment.
 pub(super) fn merge_variables(mut table: Table, variables: EnvironmentVariables) -> anyhow::Result<Table> {
     for (variable, value) in variables {
         let name = variable.strip_prefix(PREFIX).unwrap_or(&variable).to_ascii_lowercase();
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_of_others_may_hold_any_bytes_and_one_of_ours_is_named() {
+    fn other_variables_may_hold_any_bytes_and_an_invalid_one_of_ours_is_named() {
         let others = [(bytes(b"LATIN"), bytes(b"caf\xe9")), (bytes(b"N\xe9"), bytes(b"x"))];
         assert_eq!(collect_variables(others.into_iter()).unwrap(), []);
         let ours = [(bytes(b"STEWARD_VAULT"), bytes(b"caf\xe9"))];
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_inside_the_vault_may_not_make_its_steward_bolder() {
+    fn a_file_inside_the_vault_must_not_widen_what_its_steward_may_do() {
         let dir = tempfile::tempdir().unwrap();
         let vault = dir.path().join("vault");
         std::fs::create_dir_all(vault.join("notes")).unwrap();

@@ -1,6 +1,6 @@
-//! The configured streams, and the drop folder, which is there without being configured.
+//! The configured streams, and the drop folder, which exists even if it is not configured.
 //!
-//! A stream's own keys are its adapter's to read; here is only what one stream means to another.
+//! The adapter of a stream reads the keys of its kind. This module checks only how the streams fit together.
 
 use super::StewardConfig;
 use anyhow::bail;
@@ -10,7 +10,7 @@ use steward_activities::signals::streams::StreamConfig;
 use steward_server::views::streams::ConfiguredStream;
 
 impl StewardConfig {
-    /// The streams that are set, in their order.
+    /// The names and kinds of all streams, in their order.
     pub(crate) fn list_stream_names(&self) -> Vec<ConfiguredStream> {
         let name = |stream: &StreamConfig| ConfiguredStream { name: stream.name.clone(), kind: stream.kind };
         self.streams.iter().map(name).collect()
@@ -23,9 +23,13 @@ pub(super) fn read_streams(tables: BTreeMap<String, Map<String, Value>>) -> anyh
     let inboxes: Vec<&str> = streams.iter().filter(|s| s.kind == "inbox").map(|s| s.name.as_str()).collect();
     match inboxes.as_slice() {
         [] if streams.iter().all(|s| s.name != "inbox") => streams.push(StreamConfig::default_inbox()?),
-        [] => bail!("streams.inbox: the name belongs to the drop folder: give this stream another name"),
+        [] => bail!("streams.inbox: the name is reserved for the drop folder: give this stream another name"),
         [_] => {}
-        [first, second, ..] => bail!("streams.{second}: there is one drop folder, and streams.{first} reads it"),
+        [first, second, ..] => {
+            bail!(
+                "streams.{second}: there is only one drop folder, and streams.{first} reads it: remove one of the two"
+            )
+        }
     }
     Ok(streams)
 }

@@ -1,4 +1,4 @@
-//! What is set, by whom, and what holds where it is not usable.
+//! Which source sets a value, and which value replaces an invalid one.
 
 use super::*;
 use steward_domain::action::mutation::MutationClass;
@@ -42,7 +42,7 @@ fn an_unknown_key_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_mode_that_is_no_mode_is_shadow_and_is_reported() {
+fn an_invalid_mode_is_shadow_and_is_reported() {
     let config = load("", &[("STEWARD_LIVE_MODE", "LIVE")]).unwrap();
     assert_eq!(config.policy.mode, Mode::Shadow);
     assert_eq!(config.warnings.len(), 1);
@@ -61,7 +61,7 @@ fn a_threshold_outside_its_range_falls_back_and_is_reported() {
 }
 
 #[test]
-fn a_ceiling_that_is_no_ceiling_is_ask_and_is_reported() {
+fn an_invalid_ceiling_is_ask_and_is_reported() {
     let config = load("", &[("STEWARD_DEFAULT_CEILING", "acts")]).unwrap();
     assert_eq!((config.default_ceiling, config.warnings.len()), (Ceiling::Ask, 1));
     for (n, name) in ["STATE_CHANGE", "CONTEXT_EDIT", "PARENT_MATTER", "RELATED"].into_iter().enumerate() {
@@ -74,7 +74,7 @@ fn a_ceiling_that_is_no_ceiling_is_ask_and_is_reported() {
 }
 
 #[test]
-fn files_are_stamped_only_where_somebody_says_so() {
+fn timestamps_are_written_back_only_if_configured() {
     assert!(!load("", &[]).unwrap().stamp_files);
     assert!(load("stamp_files = true", &[]).unwrap().stamp_files);
     assert!(load("", &[("STEWARD_STAMP_FILES", "true")]).unwrap().stamp_files);
@@ -92,13 +92,13 @@ fn a_vault_named_like_a_number_is_a_path() {
 }
 
 #[test]
-fn a_prefix_said_twice_sets_nothing() {
+fn a_doubled_prefix_is_an_unknown_key() {
     let message = format!("{:#}", load("", &[("STEWARD_STEWARD_LIVE_MODE", "live")]).unwrap_err());
     assert!(message.contains("steward_live_mode"), "{message}");
 }
 
 #[test]
-fn an_empty_variable_is_unset_but_where_that_could_make_a_steward_bolder() {
+fn an_empty_variable_is_unset_except_where_that_could_widen_what_a_steward_may_do() {
     let config = load(
         "vault = \"here\"\nscan_seconds = 7",
         &[("STEWARD_VAULT", ""), ("STEWARD_SCAN_SECONDS", ""), ("STEWARD_TEMPORAL_CLI", "")],
@@ -135,7 +135,7 @@ fn a_folder_whose_name_is_not_utf8_is_refused_by_its_setting() {
 }
 
 #[test]
-fn the_drop_folder_is_there_and_other_streams_are_read_strictly() {
+fn the_drop_folder_always_exists_and_other_streams_are_read_strictly() {
     assert_eq!(load("", &[]).unwrap().streams[0].name, "inbox");
     let two = load("[streams.post]\nkind = \"maildir\"\npath = \"/m\"\n", &[]).unwrap().streams;
     assert_eq!(two.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["post", "inbox"]);
@@ -169,7 +169,7 @@ fn a_clerk_behind_a_server_needs_its_model_and_some_know_their_server() {
 }
 
 #[test]
-fn events_are_kept_for_a_week_or_as_many_days_as_the_operator_says() {
+fn events_are_kept_for_a_week_or_for_the_configured_days() {
     assert_eq!(load("", &[]).unwrap().keep_events_days, 7);
     assert_eq!(load("keep_events_days = 30", &[("STEWARD_KEEP_EVENTS_DAYS", "90")]).unwrap().keep_events_days, 90);
     for bad in ["0", "40000"] {

@@ -1,6 +1,7 @@
-//! What is set of the dashboard and the control API: names, proxies, a certificate, an address to link to.
+//! The settings of the dashboard and the control API: host names, proxies, the certificate, addresses.
 //!
-//! Only read and checked here, with an error that names the setting and an example; [`crate::runtime::web`] uses it.
+//! This module only reads and checks them. An error names the setting and an example. [`crate::runtime::web`] uses the
+//! settings.
 
 use anyhow::bail;
 use axum::http::Uri;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
 
-/// `name` or `name:port`, with commas between several.
+/// Reads host names, each `name` or `name:port`, separated by commas.
 pub(super) fn parse_hosts(text: &str) -> anyhow::Result<Vec<String>> {
     let names: Vec<String> =
         text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
@@ -45,23 +46,24 @@ pub(super) fn read_certificate(
     }
 }
 
-/// A server to ask: a token goes there, so by TLS unless it stays on this machine.
+/// Checks the address of a server that receives a token. It needs TLS, except on this machine.
 pub(super) fn check_server_address(address: Option<String>) -> anyhow::Result<Option<String>> {
     let Some(address) = address.map(|address| address.trim_end_matches('/').to_owned()) else { return Ok(None) };
-    let own = address.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
-    let own = own.as_ref().and_then(Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned());
-    let stays = own.is_some_and(|host| host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()));
-    if !stays && !address.starts_with("https://") {
+    let uri = address.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
+    let host = uri.as_ref().and_then(Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned());
+    let is_local =
+        host.is_some_and(|host| host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()));
+    if !is_local && !address.starts_with("https://") {
         bail!(
-            "STEWARD_SERVER is `{}`, expected an address like https://steward.example: a token goes there, and in the \
-             clear only to this machine itself",
+            "STEWARD_SERVER is `{}`, expected an address like https://steward.example: a token is sent there, and \
+             unencrypted only to this machine",
             address.escape_debug()
         );
     }
     Ok(Some(address))
 }
 
-/// An address that a page may link to.
+/// Checks an address that a page may link to.
 pub(super) fn check_ui_address(address: Option<String>) -> anyhow::Result<Option<String>> {
     match address.map(|address| address.trim_end_matches('/').to_owned()).filter(|address| !address.is_empty()) {
         Some(other) if !other.starts_with("http://") && !other.starts_with("https://") => {

@@ -1,8 +1,8 @@
-//! Carries a plan out, a few schedules at a time, and counts what came of it.
+//! Applies a plan, a few schedules at a time, and counts the outcomes.
 //!
-//! A step that fails does not stop the others, nor does one that finds its work already done: the
-//! listing a plan rests on may be moments old. Steps of one schedule follow one another. It decides
-//! nothing; the outcome goes to whoever asked, and the next round mends what failed.
+//! A failed step does not stop the others. A step may find its work already done, because the plan's listing may be
+//! moments old. The steps of one schedule run in order. This module must not decide anything; the next round tries a
+//! failed step again.
 
 use super::ScheduleRegistrar;
 use super::edit::ScheduleEditOutcome;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use steward_domain::record::path::RecordPath;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
-/// Schedules that are worked on at once; more only queue up in the server.
+/// How many schedules are changed at once: 8; more would only queue up in the server.
 pub(super) const AT_ONCE: usize = 8;
 
 /// One step that failed.
@@ -26,11 +26,11 @@ pub(crate) struct ScheduleStepError {
     /// The schedule's id.
     pub(crate) id: String,
     pub(crate) matter: RecordPath,
-    /// Reads after "failed to".
+    /// The message, which reads after "failed to".
     pub(crate) message: String,
 }
 
-/// What came of a plan, in steps.
+/// The outcome of a plan, as numbers of steps.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct RegistrationOutcome {
     pub(crate) created: usize,
@@ -40,20 +40,20 @@ pub(crate) struct RegistrationOutcome {
     pub(crate) deleted: usize,
     pub(crate) unchanged: usize,
     pub(crate) kept: usize,
-    /// Steps that found their work done already, or their schedule gone.
+    /// Steps that found their work already done, or their schedule gone.
     pub(crate) overtaken: usize,
-    /// By id.
+    /// Ordered by id.
     pub(crate) errors: Vec<ScheduleStepError>,
     pub(crate) refused: Option<RefusedDeletions>,
-    /// Schedules of the vault as a whole that were created or updated, and those that could not be.
+    /// Routines that were created, updated or deleted.
     pub(crate) routines_changed: usize,
     pub(crate) routine_errors: Vec<String>,
-    /// Why nothing was done at all.
+    /// Why nothing was done at all: the namespace belongs to another vault.
     pub(crate) conflict: Option<NamespaceConflict>,
 }
 
 impl ScheduleRegistrar {
-    /// Carries out the steps of a plan; every one is tried.
+    /// Applies all steps of a plan. A failed step does not stop the others.
     pub(crate) async fn apply_steps(&self, plan: SchedulePlan) -> RegistrationOutcome {
         let mut outcome = RegistrationOutcome { refused: plan.refused, ..RegistrationOutcome::default() };
         for step in &plan.routines {
@@ -83,7 +83,7 @@ impl ScheduleRegistrar {
         outcome
     }
 
-    /// Does one step; `false` when there was nothing left to do.
+    /// Applies one step; `false` if there was nothing left to do.
     async fn apply_step(&self, step: &ScheduleStep) -> Result<bool, RegistrarError> {
         let edited = match &step.verb {
             ScheduleStepVerb::Unchanged | ScheduleStepVerb::Keep { .. } => return Ok(true),
@@ -102,7 +102,7 @@ impl ScheduleRegistrar {
     }
 }
 
-/// Pauses with our note, unless it is paused: the listing may not yet know of a person's pause.
+/// Pauses a schedule with our note, unless it is already paused: the listing may not show a person's new pause yet.
 pub(super) fn pause_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if !state.paused {
@@ -111,7 +111,7 @@ pub(super) fn pause_schedule(schedule: &mut spb::Schedule) {
     }
 }
 
-/// Ends a pause of ours, and no other.
+/// Ends a pause of Steward, and no other.
 pub(super) fn resume_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if state.paused && is_our_pause(&state.notes) {

@@ -1,7 +1,7 @@
-//! What the configuration and the index say about schedules, for the registrar.
+//! Connects the registrar with the configuration, the index and the log.
 //!
-//! The registrar never reads the vault: its matters come from here, and what it warns of goes from here
-//! to the log.
+//! The registrar must not read the vault. This module reads the matters from the index and passes them in, and it logs
+//! the warnings and errors of a round.
 
 use crate::config::StewardConfig;
 use crate::registrar::{
@@ -16,7 +16,7 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 use temporalio_client::Client;
 
-/// A registrar with the settings of this vault; `owner` is `None` for one that has no id yet.
+/// Builds a registrar with the settings of this vault; `owner` is `None` if the vault has no id yet.
 pub(crate) fn build_registrar(
     client: Client,
     config: &StewardConfig,
@@ -33,24 +33,25 @@ pub(crate) fn build_registrar(
         ..ScheduleSettings::default()
     };
     change(&mut settings);
-    ScheduleRegistrar::new(client, settings).with_progress(|what, done, of| tracing::info!("{done} of {of} {what}"))
+    ScheduleRegistrar::new(client, settings)
+        .with_progress(|operation, done, total| tracing::info!("{done} of {total} {operation}"))
 }
 
-/// Makes sure that this vault may use the namespace; to be asked before anything of it is served.
+/// Claims the namespace for this vault. It must be called before the vault is served.
 ///
 /// # Errors
-/// [`NamespaceConflict`](crate::registrar::NamespaceConflict) when the namespace is another vault's; others when the server
-/// gives no answer that a repeat could change.
+/// [`NamespaceConflict`](crate::registrar::NamespaceConflict) if the namespace belongs to another vault; other errors
+/// if the server refuses. A server that does not answer is asked again.
 pub(crate) async fn claim_namespace(
     config: &StewardConfig,
     client: &Client,
     address: &str,
-    keeper: &VaultWriter,
+    writer: &VaultWriter,
     private_server: bool,
 ) -> anyhow::Result<()> {
-    let owner = Some(keeper.identity().clone());
+    let owner = Some(writer.identity().clone());
     let registrar = build_registrar(client.clone(), config, owner, |s| s.private_server = private_server);
-    retry_unanswered("look whose schedules it holds", address, async || {
+    retry_unanswered("check whose schedules it holds", address, async || {
         registrar.claim_namespace().await.map_err(|e| match e {
             RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
             e => wrap_registrar_error(e),
@@ -59,23 +60,24 @@ pub(crate) async fn claim_namespace(
     .await
 }
 
-/// Makes sure that what is asked for here is not done by the process of another vault that serves this namespace.
+/// Checks that no process of another vault serves this namespace, because it would carry out the requests of this one.
+/// A server that does not answer is asked again.
 ///
 /// # Errors
-/// [`NamespaceConflict`](crate::registrar::NamespaceConflict) when the namespace is another vault's; others when the vault
-/// cannot be read or the server gives no answer.
+/// [`NamespaceConflict`](crate::registrar::NamespaceConflict) if the namespace belongs to another vault; other errors
+/// if the vault cannot be read or the server refuses.
 pub(crate) async fn check_owner_patiently(
     config: &StewardConfig,
     client: &Client,
     address: &str,
 ) -> anyhow::Result<()> {
-    retry_unanswered("look whose schedules it holds", address, async || check_owner(config, client).await).await
+    retry_unanswered("check whose schedules it holds", address, async || check_owner(config, client).await).await
 }
 
-/// The same, asked once.
+/// As [`check_owner_patiently`], with one attempt.
 ///
 /// # Errors
-/// As above.
+/// As [`check_owner_patiently`], and if the server does not answer.
 pub(crate) async fn check_owner(config: &StewardConfig, client: &Client) -> anyhow::Result<()> {
     if config.vault.is_none() {
         return Ok(());
@@ -87,10 +89,10 @@ pub(crate) async fn check_owner(config: &StewardConfig, client: &Client) -> anyh
     })
 }
 
-/// Plans the schedules of all matters and of the vault as a whole.
+/// Plans the schedules of all matters and the routines. Nothing is changed.
 ///
 /// # Errors
-/// When the index cannot be read or the schedules cannot be listed; nothing has been changed.
+/// When the index cannot be read or the schedules cannot be listed.
 pub(crate) async fn plan_schedules(
     registrar: &ScheduleRegistrar,
     index: &Index,
@@ -115,13 +117,13 @@ pub(crate) async fn plan_schedules(
     Ok(SchedulePlan { routines, ..plan })
 }
 
-/// The error as a person reads it, with its cause, by which a retry is decided.
+/// Adds the message for a person. The cause stays in the chain, because a retry depends on it.
 fn wrap_registrar_error(e: RegistrarError) -> anyhow::Error {
-    let told = format!("failed to {e}");
-    anyhow::Error::new(e).context(told)
+    let message = format!("failed to {e}");
+    anyhow::Error::new(e).context(message)
 }
 
-/// Carries a plan out and tells the log what did not work. Nothing is done in a namespace that may be another vault's.
+/// Applies a plan and logs what failed. Nothing is done in a namespace that may belong to another vault.
 pub(crate) async fn apply_schedules(registrar: &ScheduleRegistrar, plan: SchedulePlan) -> RegistrationOutcome {
     if let Some(conflict) = plan.conflict {
         tracing::error!("no schedule was changed: {conflict}");
@@ -144,7 +146,7 @@ pub(crate) async fn apply_schedules(registrar: &ScheduleRegistrar, plan: Schedul
 }
 
 impl RegistrationOutcome {
-    /// Some schedule is not as it should be.
+    /// Whether some schedule is not as it should be.
     pub(crate) fn is_behind(&self) -> bool {
         !self.errors.is_empty() || !self.routine_errors.is_empty() || self.conflict.is_some()
     }

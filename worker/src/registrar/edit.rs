@@ -1,9 +1,9 @@
-//! Changes to one schedule: create, delete, wake, and edits that leave to people what is theirs.
+//! Changes one schedule: creates, deletes, triggers or edits it, and keeps the settings that belong to people.
 //!
-//! An edit reads the schedule, changes the copy and writes it back with the token of what it read.
-//! The server answers a write that came too late with "ok" and drops it, so every edit is read
-//! again, and repeated when it is not there. [`super::apply`] and the back-off of a matter use it.
-//! A schedule of another vault is neither changed nor triggered.
+//! An edit reads the schedule, changes the copy, and writes it back with the conflict token of the reading. The server
+//! answers a late write with "ok" and drops it. So every edit is read again, and repeated if it is missing.
+//! [`super::apply`] and the cadence of a matter use edits. A schedule of another vault must be neither changed nor
+//! triggered.
 
 use super::ScheduleRegistrar;
 use super::ScheduleStep;
@@ -17,39 +17,39 @@ use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 use uuid::Uuid;
 
-/// How often an edit is tried when others write at the same moment.
+/// How often an edit is tried while others write at the same moment.
 const ATTEMPTS: usize = 3;
 
-/// What came of an edit.
+/// The outcome of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScheduleEditOutcome {
     /// The schedule was changed, and was read again to make sure.
     Changed,
-    /// It was already as asked.
+    /// The schedule already had the wanted contents.
     Same,
     /// There is no such schedule.
     Missing,
 }
 
-/// What came of asking for a run.
+/// The outcome of triggering a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScheduleTriggerOutcome {
-    /// The schedule starts a run now, or has one open and skips this one.
+    /// The schedule starts a run now, or one more after the open run.
     Triggered,
     /// The schedule is paused, by a person or because its matter is done; no run is started.
     Paused,
     /// There is no such schedule.
     Missing,
-    /// The schedule of this id is another vault's; no run is started.
+    /// The schedule with this id belongs to another vault; no run is started.
     OfAnother,
 }
 
 impl ScheduleRegistrar {
     /// Starts a tick of this matter now, or as soon as a running one ends; never two at once.
     ///
-    /// However often it is asked during a run, one more follows. A paused schedule starts nothing.
+    /// However often it is triggered during a run, one more run follows. A paused schedule starts nothing.
     ///
     /// # Errors
     /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
@@ -60,9 +60,9 @@ impl ScheduleRegistrar {
     /// Starts a run of a schedule now, or as soon as a running one ends; never two at once.
     ///
     /// # Errors
-    /// As [`ScheduleRegistrar::wake`].
+    /// As [`ScheduleRegistrar::trigger_matter`].
     pub(crate) async fn trigger_schedule(&self, id: &str) -> Result<ScheduleTriggerOutcome, RegistrarError> {
-        // The server starts the run of a paused schedule too when it is asked to.
+        // Read first, because the server would start a run of a paused schedule too.
         let Some(found) = self.describe_schedule(id).await? else { return Ok(ScheduleTriggerOutcome::Missing) };
         let schedule = found.schedule.unwrap_or_default();
         if self.is_marked_foreign(&schedule) {
@@ -71,7 +71,7 @@ impl ScheduleRegistrar {
         if schedule.state.is_some_and(|state| state.paused) {
             return Ok(ScheduleTriggerOutcome::Paused);
         }
-        // Not Skip: a signal that comes after a running tick has looked would wait for the next one.
+        // Not Skip: a signal that arrives after the open tick has read its signals would wait for the next interval.
         let overlap_policy = ScheduleOverlapPolicy::BufferOne.into();
         let trigger = spb::TriggerImmediatelyRequest { overlap_policy, ..Default::default() };
         let request = svc::PatchScheduleRequest {
@@ -81,17 +81,17 @@ impl ScheduleRegistrar {
             request_id: create_request_id(),
             ..Default::default()
         };
-        let answer = self.client.connection().workflow_service().patch_schedule(request.into_request()).await;
-        Ok(none_if_missing("trigger", id, answer)?
+        let response = self.client.connection().workflow_service().patch_schedule(request.into_request()).await;
+        Ok(none_if_missing("trigger", id, response)?
             .map_or(ScheduleTriggerOutcome::Missing, |_| ScheduleTriggerOutcome::Triggered))
     }
 
-    /// Gives this matter's schedule another interval, with the phase and catch-up window that go with it.
+    /// Sets the interval of this matter's schedule, with the phase and catch-up window that follow from it.
     ///
     /// `interval_seconds` is at least 1. Paused schedules stay paused; nothing else changes.
     ///
     /// # Errors
-    /// [`RegistrarError::Call`], and [`RegistrarError::Contended`] when others keep writing.
+    /// [`RegistrarError::Call`], and [`RegistrarError::Contended`] if others keep writing.
     pub(crate) async fn set_matter_interval(
         &self,
         slug: &str,
@@ -101,7 +101,7 @@ impl ScheduleRegistrar {
         self.edit_own_schedule(&id, |schedule| facts::set_cadence(schedule, slug, interval_seconds.max(1))).await
     }
 
-    /// Creates the schedule of a step; `false` when there is one already.
+    /// Creates the schedule of a step; `false` if it exists already.
     pub(super) async fn create_matter_schedule(
         &self,
         step: &ScheduleStep,
@@ -111,7 +111,7 @@ impl ScheduleRegistrar {
         self.create_schedule(&step.id, spb::Schedule { state: Some(state), ..schedule }).await
     }
 
-    /// Creates a schedule; `false` when there is one already.
+    /// Creates a schedule; `false` if it exists already.
     pub(super) async fn create_schedule(&self, id: &str, schedule: spb::Schedule) -> Result<bool, RegistrarError> {
         let request = svc::CreateScheduleRequest {
             namespace: self.namespace(),
@@ -127,9 +127,9 @@ impl ScheduleRegistrar {
         }
     }
 
-    /// Deletes a schedule; `false` when there is none. Runs that it started go on.
+    /// Deletes a schedule; `false` if it does not exist. Runs that it started continue.
     pub(super) async fn delete_schedule(&self, id: &str) -> Result<bool, RegistrarError> {
-        // The listing that a plan rests on may be moments old, and a deletion cannot be taken back.
+        // The plan's listing may be moments old, and a deletion cannot be undone.
         let Some(found) = self.describe_schedule(id).await? else { return Ok(false) };
         if self.is_marked_foreign(&found.schedule.unwrap_or_default()) {
             return Err(RegistrarError::OfAnother { id: id.to_owned() });
@@ -139,27 +139,27 @@ impl ScheduleRegistrar {
             schedule_id: id.to_owned(),
             ..Default::default()
         };
-        let answer = self.client.connection().workflow_service().delete_schedule(request.into_request()).await;
-        Ok(none_if_missing("delete", id, answer)?.is_some())
+        let response = self.client.connection().workflow_service().delete_schedule(request.into_request()).await;
+        Ok(none_if_missing("delete", id, response)?.is_some())
     }
 
-    /// Changes one schedule by `change`, which must do nothing the second time.
+    /// Edits one schedule by `change`, which must be idempotent.
     ///
     /// # Errors
-    /// [`RegistrarError::OfAnother`] for a schedule of another vault, which stays as it is.
+    /// [`RegistrarError::OfAnother`] for a schedule of another vault, which is not changed.
     pub(super) async fn edit_own_schedule(
         &self,
         id: &str,
         change: impl Fn(&mut spb::Schedule),
     ) -> Result<ScheduleEditOutcome, RegistrarError> {
-        let checked = |schedule: &spb::Schedule| match self.is_marked_foreign(schedule) {
+        let check = |schedule: &spb::Schedule| match self.is_marked_foreign(schedule) {
             true => Err(RegistrarError::OfAnother { id: id.to_owned() }),
             false => Ok(()),
         };
-        self.edit_schedule_if(id, checked, change).await
+        self.edit_schedule_if(id, check, change).await
     }
 
-    /// Changes one schedule by `change` as long as `check` has nothing against it, and marks it as ours.
+    /// Edits one schedule by `change` if `check` allows it, and marks it as ours.
     pub(super) async fn edit_schedule_if(
         &self,
         id: &str,
@@ -186,7 +186,7 @@ impl ScheduleRegistrar {
         self.settings.is_foreign_vault(facts::find_mark(schedule.spec.as_ref()).and_then(|mark| mark.vault))
     }
 
-    /// Sends one conditional update; `false` when the server says that the schedule has moved on.
+    /// Sends one conditional update; `false` if the schedule was changed since it was read.
     async fn write_schedule(&self, id: &str, schedule: spb::Schedule, token: Vec<u8>) -> Result<bool, RegistrarError> {
         let request = svc::UpdateScheduleRequest {
             namespace: self.namespace(),
@@ -198,19 +198,19 @@ impl ScheduleRegistrar {
         };
         match self.client.connection().workflow_service().update_schedule(request.into_request()).await {
             Ok(_) => Ok(true),
-            // Some servers refuse a stale token aloud; a schedule that is gone shows at the next look.
+            // Some servers refuse a stale token with an error. A schedule that is gone is noticed by the next reading.
             Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => Ok(false),
             Err(status) => Err(RegistrarError::Call { what: "update", id: id.to_owned(), source: Box::new(status) }),
         }
     }
 
-    /// The schedule that this matter should have, with our settings.
+    /// Builds the schedule that this matter should have, with our settings.
     pub(super) fn build_matter_schedule(&self, matter: &RecordPath, interval_seconds: u32) -> spb::Schedule {
         facts::build_matter_schedule(matter, interval_seconds, &self.settings)
     }
 }
 
-/// Whether two schedules hold the same of what is ours, with the same mark and the same state.
+/// Whether two schedules are equal in our own fields, the mark and the state.
 fn is_same_schedule(one: &spb::Schedule, other: &spb::Schedule) -> bool {
     let state = |schedule: &spb::Schedule| schedule.state.clone().unwrap_or_default();
     let mark = |schedule: &spb::Schedule| facts::find_mark(schedule.spec.as_ref());
@@ -219,7 +219,7 @@ fn is_same_schedule(one: &spb::Schedule, other: &spb::Schedule) -> bool {
         && state(one) == state(other)
 }
 
-/// The server takes two requests with one id for one request, so each call has its own.
+/// Creates an id for one call. The server treats two requests with one id as one request.
 fn create_request_id() -> String {
     Uuid::new_v4().to_string()
 }

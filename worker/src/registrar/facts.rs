@@ -1,15 +1,13 @@
-//! What a schedule of ours holds, and how much of it is ours.
+//! The contents of a schedule: which fields are ours, and which belong to people.
 //!
-//! Ours: cadence, workflow type, argument, task queue, timeouts, overlap, catch-up and summary. A
-//! person's: whether it is paused, its note, limited actions, calendars, jitter and whatever else
-//! they added; nothing here touches those. [`build_matter_schedule`] builds the schedule a matter should have,
-//! [`ScheduleFacts`] says what one holds, so that two can be compared field by field.
+//! Ours are cadence, workflow type, argument, task queue, timeouts, overlap, catch-up and summary. People own the
+//! pause, its note, limited actions, calendars, jitter and everything else; this module must not touch those.
+//! [`build_matter_schedule`] builds the schedule that a matter should have. [`ScheduleFacts`] holds the own fields of a
+//! schedule, so that two can be compared field by field.
 //!
-//! A listing shows the cadence, but neither argument nor timeouts, nor whose schedule it is. So each schedule
-//! carries a [`ScheduleMark`] with a digest of its facts and the id of its vault. It is not in the memo because most
-//! servers let nobody change that afterwards.
-//!
-//! Pure: no clock, no network. Goes on to [`super::plan`] and [`super::edit`].
+//! A listing shows the cadence, but neither the argument, nor the timeouts, nor the vault. So each schedule carries a
+//! [`ScheduleMark`] with a digest of its facts and the id of its vault. The mark is not in the memo, because most
+//! servers do not allow to change the memo later. The module is pure: it uses no clock and no network.
 
 use super::ScheduleSettings;
 use serde::Serialize;
@@ -29,14 +27,14 @@ use temporalio_common::protos::temporal::api::sdk::v1::UserMetadata;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 
-/// The server accepts no catch-up window below this.
-const LEAST_CATCH_UP: Duration = Duration::from_secs(10);
+/// The shortest catch-up window that the server accepts: 10 s.
+const MIN_CATCH_UP: Duration = Duration::from_secs(10);
 
-/// When inside its interval a matter ticks, in seconds: below `interval_seconds`.
+/// Computes the offset of a matter's ticks in its interval, in seconds: below `interval_seconds`.
 ///
-/// The first eight bytes of the slug's SHA-256, read as a big-endian number, modulo the interval.
-/// It depends on nothing else and must stay so for good: another rule would move every matter of
-/// every vault. The ticks of a doubled interval are every other tick of the single one.
+/// It is the first eight bytes of the slug's SHA-256, read as a big-endian number, modulo the interval. It must not
+/// depend on anything else and must never change: another rule would move the ticks of every matter of every vault.
+/// The ticks of a doubled interval are every second tick of the original one.
 #[must_use]
 pub(crate) fn compute_phase_seconds(slug: &str, interval_seconds: u32) -> u32 {
     let digest = Sha256::digest(slug.as_bytes());
@@ -44,7 +42,7 @@ pub(crate) fn compute_phase_seconds(slug: &str, interval_seconds: u32) -> u32 {
     u32::try_from(head % u64::from(interval_seconds.max(1))).unwrap_or(0)
 }
 
-/// The schedule a matter should have, not paused and without a note.
+/// Builds the schedule that a matter should have, not paused and without a note.
 #[must_use]
 pub(crate) fn build_matter_schedule(
     matter: &RecordPath,
@@ -53,18 +51,20 @@ pub(crate) fn build_matter_schedule(
 ) -> spb::Schedule {
     let id = schedule_id(matter.slug());
     let summary = format!("Steward of {matter}");
-    let mut schedule =
-        build_schedule((&id, WORKFLOW_TYPE), vec![build_json_payload(matter.as_str())], (&summary, settings));
+    let arguments = vec![build_json_payload(matter.as_str())];
+    let mut schedule = build_schedule(&id, WORKFLOW_TYPE, arguments, &summary, settings);
     set_cadence(&mut schedule, matter.slug(), interval_seconds);
     set_mark(&mut schedule, &id, settings.owner.as_ref());
     schedule
 }
 
-/// A schedule that starts a workflow of this id and type with these arguments, without a cadence yet.
+/// Builds a schedule that starts a workflow of this id and type with these arguments, without a cadence yet.
 pub(super) fn build_schedule(
-    (id, workflow): (&str, &str),
+    id: &str,
+    workflow: &str,
     arguments: Vec<Payload>,
-    (summary, settings): (&str, &ScheduleSettings),
+    summary: &str,
+    settings: &ScheduleSettings,
 ) -> spb::Schedule {
     let action = NewWorkflowExecutionInfo {
         workflow_id: id.to_owned(),
@@ -91,21 +91,21 @@ pub(super) fn build_schedule(
     }
 }
 
-/// Gives a schedule the interval, the phase and the catch-up window of a cadence; nothing else.
+/// Sets the interval, the phase and the catch-up window of a schedule, and nothing else.
 pub(crate) fn set_cadence(schedule: &mut spb::Schedule, slug: &str, interval_seconds: u32) {
     let interval = Duration::from_secs(interval_seconds.into());
     let phase = Duration::from_secs(compute_phase_seconds(slug, interval_seconds).into());
     set_interval(schedule, interval, phase);
 }
 
-/// As [`set_cadence`], at a phase that is given.
+/// As [`set_cadence`], with a given phase.
 pub(super) fn set_interval(schedule: &mut spb::Schedule, interval: Duration, phase: Duration) {
     schedule.spec.get_or_insert_default().interval =
         vec![spb::IntervalSpec { interval: interval.try_into().ok(), phase: phase.try_into().ok() }];
-    schedule.policies.get_or_insert_default().catchup_window = interval.max(LEAST_CATCH_UP).try_into().ok();
+    schedule.policies.get_or_insert_default().catchup_window = interval.max(MIN_CATCH_UP).try_into().ok();
 }
 
-/// Lets a workflow that goes on as new do so for as long as it has to.
+/// Removes the execution timeout, because a workflow that continues as new may need any time.
 pub(super) fn clear_execution_timeout(schedule: &mut spb::Schedule) {
     let action = schedule.action.as_mut().and_then(|action| action.action.as_mut());
     if let Some(spb::schedule_action::Action::StartWorkflow(action)) = action {
@@ -113,9 +113,9 @@ pub(super) fn clear_execution_timeout(schedule: &mut spb::Schedule) {
     }
 }
 
-/// Writes what is ours in `wanted` into a schedule as the server described it.
+/// Copies our own fields of `wanted` into a schedule as the server described it.
 ///
-/// State, calendars, jitter, time zone, retry policy, headers and the like stay as they are.
+/// State, calendars, jitter, time zone, retry policy, headers and other fields stay as they are.
 pub(crate) fn copy_own_fields(schedule: &mut spb::Schedule, wanted: &spb::Schedule) {
     if let (Some(spec), Some(from)) = (schedule.spec.as_mut(), &wanted.spec) {
         spec.interval.clone_from(&from.interval);
@@ -145,7 +145,7 @@ pub(crate) fn copy_own_fields(schedule: &mut spb::Schedule, wanted: &spb::Schedu
     }
 }
 
-/// What is ours in one schedule, each fact as a person would read it.
+/// Our own fields of one schedule, each as text for a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ScheduleFacts(Vec<(&'static str, String)>);
 
@@ -174,13 +174,13 @@ impl ScheduleFacts {
         ])
     }
 
-    /// What would change if a schedule that holds these facts came to hold `wanted`.
+    /// Lists the changes that would turn these facts into `wanted`.
     #[must_use]
     pub(crate) fn list_differences(&self, wanted: &Self) -> Vec<String> {
         let pairs = self.0.iter().zip(&wanted.0);
         pairs
-            .filter(|(is, to)| is != to)
-            .map(|(is, to)| format!("{}: {} → {}", is.0, text_or_none(&is.1), text_or_none(&to.1)))
+            .filter(|(found, wanted)| found != wanted)
+            .map(|(found, wanted)| format!("{}: {} → {}", found.0, text_or_none(&found.1), text_or_none(&wanted.1)))
             .collect()
     }
 
@@ -195,9 +195,10 @@ impl ScheduleFacts {
     }
 }
 
-/// Marks the schedule of this id with what it holds now and whose it is, in place of any older mark.
+/// Replaces the mark of the schedule with this id: the digest of its facts, its vault, and for a routine the vault's
+/// place.
 ///
-/// Where the vault lies stands on the schedules of the vault as a whole alone: a vault that moves would else change them all.
+/// Only routines carry the place. Otherwise moving a vault would change all its schedules.
 pub(crate) fn set_mark(schedule: &mut spb::Schedule, id: &str, owner: Option<&VaultIdentity>) {
     let place = owner.filter(|_| !id.starts_with(ID_PREFIX)).map(|owner| owner.place.clone());
     let mark = ScheduleMark {
@@ -208,13 +209,13 @@ pub(crate) fn set_mark(schedule: &mut spb::Schedule, id: &str, owner: Option<&Va
     mark.write_into_spec(schedule.spec.get_or_insert_default());
 }
 
-/// The mark that a schedule carries; `None` when there is none, or more than one.
+/// Finds the mark of a schedule; `None` if it has none or more than one.
 #[must_use]
 pub(crate) fn find_mark(spec: Option<&spb::ScheduleSpec>) -> Option<ScheduleMark> {
     ScheduleMark::find_in_spec(spec)
 }
 
-/// The cadence of a specification: `every 1800 s, offset 437 s`, or `none`.
+/// Describes the cadence of a specification: `every 1800 s, offset 437 s`, or `none`.
 #[must_use]
 pub(crate) fn describe_cadence(spec: Option<&spb::ScheduleSpec>) -> String {
     let intervals = spec.map_or(&[][..], |spec| &spec.interval);
@@ -225,7 +226,7 @@ pub(crate) fn describe_cadence(spec: Option<&spb::ScheduleSpec>) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(" and ") }
 }
 
-/// The workflow type a schedule starts; empty when it starts none.
+/// The workflow type that a schedule starts; empty if it starts none.
 #[must_use]
 pub(crate) fn find_workflow_type(schedule: &spb::Schedule) -> &str {
     find_start_action(schedule).and_then(|action| action.workflow_type.as_ref()).map_or("", |name| &name.name)
@@ -236,7 +237,7 @@ fn find_start_action(schedule: &spb::Schedule) -> Option<&NewWorkflowExecutionIn
     Some(action)
 }
 
-/// A text as Temporal clients write it: `json/plain`, never through a codec, so that any of them can read it.
+/// Encodes a text as Temporal clients do: `json/plain` and without a codec, so that any client can read it.
 fn build_json_payload(text: &str) -> Payload {
     Payload {
         metadata: HashMap::from([("encoding".to_owned(), b"json/plain".to_vec())]),
@@ -245,14 +246,14 @@ fn build_json_payload(text: &str) -> Payload {
     }
 }
 
-/// A payload as a person would read it; one that is not JSON is told by its encoding too.
+/// Formats a payload for a person; one that is not JSON is preceded by its encoding.
 fn format_payload(payload: &Payload) -> String {
     let encoding = payload.metadata.get("encoding").map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
     let data = String::from_utf8_lossy(&payload.data);
     if encoding == "json/plain" { data.into_owned() } else { format!("{encoding} {data}") }
 }
 
-/// A duration of the protocol in seconds: `1800 s`, `0.5 s`; one that is missing or negative is `0 s`.
+/// Formats a duration of the protocol in seconds: `1800 s`, `0.5 s`. A missing or negative one is `0 s`.
 fn format_seconds<D: TryInto<Duration>>(duration: Option<D>) -> String {
     let duration = duration.and_then(|duration| duration.try_into().ok()).unwrap_or_default();
     if duration.subsec_nanos() == 0 {

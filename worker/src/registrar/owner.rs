@@ -1,8 +1,8 @@
-//! Whose schedules a namespace holds.
+//! The owner of a namespace: the vault whose id its schedules carry.
 //!
-//! Routines and the task queue are shared by all schedules of a namespace, so a namespace belongs to one vault: the one
-//! whose id its schedules bear. [`find_conflict`] decides that from a listing; [`ScheduleRegistrar::claim`] asks it before a
-//! vault is served. The schedules of another vault are never changed; only `steward schedules adopt` takes them over.
+//! All schedules of a namespace share the routines and the task queue, so a namespace belongs to one vault.
+//! [`find_conflict`] decides that from a listing, and [`ScheduleRegistrar::claim_namespace`] checks it before a vault
+//! is served. The schedules of another vault must not be changed; only `steward schedules adopt` takes them over.
 
 use super::ScheduleRegistrar;
 use super::apply;
@@ -18,32 +18,32 @@ use steward_server::views::schedules::mark::ScheduleMark;
 use steward_vault::files::identity::{VaultId, VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 
-/// A schedule of Steward's, of whatever vault, as a listing shows it.
+/// A schedule of Steward, of any vault, as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct OwnedSchedule {
     pub(crate) id: String,
     pub(crate) paused: bool,
-    /// The vault that it names; `None` when it names none.
+    /// The vault that it names, if any.
     pub(crate) vault: Option<VaultId>,
-    /// Where that vault was, as far as this schedule says so. Untrusted.
+    /// The place of that vault, if the schedule names it. Untrusted.
     pub(crate) place: Option<VaultPlace>,
 }
 
-/// Why a vault may not use a namespace.
+/// Why a vault must not use a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ConflictReason {
-    /// Schedules bear the id of another vault.
+    /// Schedules carry the id of another vault.
     AnotherVault { vault: VaultId, place: Option<VaultPlace> },
-    /// The schedules are those of a vault of which this one is a copy.
+    /// The schedules belong to a vault of which this one is a copy.
     Copy { place: VaultPlace },
-    /// They bear the id of this vault, and were registered in another folder of another machine.
+    /// The schedules carry the id of this vault, but were registered in another folder on another machine.
     OtherHost { place: VaultPlace },
-    /// Schedules name no vault, and none bears the id of this one.
+    /// The schedules name no vault, and none carries the id of this one.
     Unmarked { schedules: usize },
 }
 
-/// A namespace whose schedules are not those of this vault, or may not be.
+/// A namespace whose schedules belong to another vault, or may belong to one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct NamespaceConflict {
     #[serde(flatten)]
@@ -72,12 +72,13 @@ impl fmt::Display for NamespaceConflict {
             ConflictReason::OtherHost { place } => write!(
                 f,
                 "namespace `{namespace}` holds schedules that were registered for the vault {}; this vault, {folder}, was \
-                 moved from there or is a copy of it, which cannot be told from here",
+                 moved from there or is a copy of it, and nothing here shows which",
                 describe_place(place)
             )?,
             ConflictReason::Unmarked { schedules } => write!(
                 f,
-                "namespace `{namespace}` holds {schedules} schedules of Steward that name no vault, and this vault is {folder}"
+                "namespace `{namespace}` holds {schedules} schedules of Steward without a vault id, and this vault is \
+                 {folder}"
             )?,
         }
         f.write_str(
@@ -91,10 +92,10 @@ pub(crate) fn describe_place(place: &VaultPlace) -> String {
     format!("{} on host {}", place.folder, place.host)
 }
 
-/// Why a vault may not use a namespace with these schedules; `None` when it may.
+/// Finds the reason why a vault must not use a namespace with these schedules; `None` if it may.
 ///
-/// `owner` is `None` for a vault that has no id yet. `has_twin_in` tells whether a folder of this machine holds another
-/// vault of the same id.
+/// `owner` is `None` if the vault has no id yet. `has_twin_in` reports whether a folder of this machine holds another
+/// vault with the same id.
 pub(super) fn find_conflict(
     listed: &[OwnedSchedule],
     owner: Option<&VaultIdentity>,
@@ -111,26 +112,27 @@ pub(super) fn find_conflict(
         return Some(ConflictReason::Unmarked { schedules: unmarked });
     }
     let here = &owner?.place;
-    listed.iter().filter_map(|each| each.place.as_ref()).find_map(|there| find_copy_conflict(there, here, &has_twin_in))
+    let mut places = listed.iter().filter_map(|each| each.place.as_ref());
+    places.find_map(|registered| find_copy_conflict(registered, here, &has_twin_in))
 }
 
-/// What speaks against it that the vault which was there is the one that is here.
+/// Finds a reason why the vault at the registered place may be another one than the vault here.
 fn find_copy_conflict(
-    there: &VaultPlace,
+    registered: &VaultPlace,
     here: &VaultPlace,
     has_twin_in: impl Fn(&Path) -> bool,
 ) -> Option<ConflictReason> {
-    let same_host = there.host == here.host;
-    if there.file == here.file || (same_host && there.folder == here.folder) {
+    let same_host = registered.host == here.host;
+    if registered.file == here.file || (same_host && registered.folder == here.folder) {
         return None;
     }
     if !same_host {
-        return Some(ConflictReason::OtherHost { place: there.clone() });
+        return Some(ConflictReason::OtherHost { place: registered.clone() });
     }
-    has_twin_in(Path::new(&there.folder)).then(|| ConflictReason::Copy { place: there.clone() })
+    has_twin_in(Path::new(&registered.folder)).then(|| ConflictReason::Copy { place: registered.clone() })
 }
 
-/// The schedules of Steward's in a listing.
+/// Lists the schedules of Steward in a listing.
 pub(super) fn list_owned_schedules(entries: &[ScheduleListEntry]) -> Vec<OwnedSchedule> {
     let of_steward = entries.iter().filter(|entry| is_steward_schedule(entry));
     of_steward
@@ -144,12 +146,13 @@ pub(super) fn list_owned_schedules(entries: &[ScheduleListEntry]) -> Vec<OwnedSc
 }
 
 impl ScheduleRegistrar {
-    /// Whether this vault may use the namespace, from a listing.
+    /// Finds the conflict of this vault with a listing of the namespace.
     pub(super) fn find_namespace_conflict(&self, entries: &[ScheduleListEntry]) -> Option<NamespaceConflict> {
         let owner = self.settings.owner.as_ref();
         let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
         let reason = find_conflict(&list_owned_schedules(entries), owner, has_twin_in)?;
-        // A vault that was copied with its server's database uses the copy; what lies in its own database is its own.
+        // A vault that was copied together with its server's database uses the copied server, so its schedules are its
+        // own.
         let is_harmless = self.settings.private_server && !matches!(reason, ConflictReason::AnotherVault { .. });
         (!is_harmless).then(|| self.build_namespace_conflict(reason))
     }
@@ -158,13 +161,15 @@ impl ScheduleRegistrar {
         NamespaceConflict { reason, namespace: self.namespace(), folder: self.settings.folder.clone() }
     }
 
-    /// Makes sure that this vault may use the namespace, before anything is served.
+    /// Claims the namespace for this vault, before anything is served.
     ///
-    /// The listing lags behind, so of two vaults that begin at one moment both may find nothing. The server takes one
-    /// schedule of an id, so only one of them creates the first routine, and the other reads in it whose it is.
+    /// The listing lags behind, so two vaults that start at the same moment may both find it empty. The server accepts
+    /// only one schedule with an id. So only one of them creates the first routine, and the other finds the owner in
+    /// it.
     ///
     /// # Errors
-    /// [`RegistrarError::Conflict`] when the namespace is another vault's; other errors when the server gives no answer.
+    /// [`RegistrarError::Conflict`] if the namespace belongs to another vault; other errors if the server does not
+    /// answer.
     pub(crate) async fn claim_namespace(&self) -> Result<(), RegistrarError> {
         let entries = self.list_entries().await?;
         if let Some(conflict) = self.find_namespace_conflict(&entries) {
@@ -186,11 +191,11 @@ impl ScheduleRegistrar {
         }
     }
 
-    /// Makes sure that the first routine, if there is one, is not that of another vault; for a command that asks whoever
-    /// serves the namespace to change something.
+    /// Checks that the first routine, if it exists, does not belong to another vault. Commands call this before they
+    /// ask the process that serves the namespace for a change.
     ///
     /// # Errors
-    /// [`RegistrarError::Conflict`] when it is; other errors when the server gives no answer.
+    /// [`RegistrarError::Conflict`] if it does; other errors if the server does not answer.
     pub(crate) async fn check_owner(&self) -> Result<(), RegistrarError> {
         let [first, ..] = &ROUTINES;
         let Some(found) = self.describe_schedule(first.id).await? else { return Ok(()) };
@@ -205,21 +210,22 @@ impl ScheduleRegistrar {
         }
     }
 
-    /// The schedules that are not this vault's, or may not be: what [`ScheduleRegistrar::adopt`] takes over.
+    /// Lists the schedules that belong to another vault, or may: those that [`ScheduleRegistrar::adopt_all`] takes
+    /// over.
     ///
     /// # Errors
     /// [`RegistrarError::Listing`].
     pub(crate) async fn list_adoptable(&self) -> Result<Vec<OwnedSchedule>, RegistrarError> {
         let entries = self.list_entries().await?;
         let owner = self.settings.owner.as_ref();
-        let is_settled = |each: &OwnedSchedule| {
+        let is_ours = |each: &OwnedSchedule| {
             let place = each.place.as_ref();
             owner.is_some_and(|owner| each.vault == Some(owner.id) && place.is_none_or(|place| *place == owner.place))
         };
-        Ok(list_owned_schedules(&entries).into_iter().filter(|each| !is_settled(each)).collect())
+        Ok(list_owned_schedules(&entries).into_iter().filter(|each| !is_ours(each)).collect())
     }
 
-    /// Makes schedules this vault's, whosever they were; nothing else in them changes. Every one is tried.
+    /// Assigns schedules of any owner to this vault; nothing else in them changes. A failure does not stop the others.
     pub(crate) async fn adopt_all(&self, ids: Vec<String>) -> Vec<RegistrarError> {
         let mut progress = self.start_progress("schedules adopted", ids.len());
         let mut adopted = stream::iter(ids)

@@ -1,13 +1,11 @@
-//! Which schedules to create, update, pause, resume, delete and leave: pure, told by two lists.
+//! Plans which schedules to create, update, pause, resume, delete or keep, from the lists of matters and schedules.
 //!
-//! A schedule is ours when its id begins with `al-steward-`, it starts `StewardWorkflow` and it names no other
-//! vault. A
-//! pause made by a person is kept; a pause of ours is known by its note. Deletions are the only
-//! thing that cannot be taken back, so they need certainty: a record that cannot be read keeps its
-//! schedule, an empty list of matters deletes nothing, and a sweep above the budget waits for an
-//! operator while the rest of the plan goes on.
+//! A schedule is ours if its id begins with `al-steward-`, it starts `StewardWorkflow`, and it names no other vault.
+//! A person's pause is kept; our own pause has a known note. Deletions cannot be undone, so they need certainty:
+//! an unreadable record keeps its schedule, an empty list of matters deletes nothing, and deletions above the budget
+//! wait for an operator while the rest of the plan is applied.
 //!
-//! It must not reach for a clock or the network. The plan goes to [`super::apply`], or is shown.
+//! The module is pure: it must not use a clock or the network. [`super::apply`] applies the plan.
 
 use super::ScheduleSettings;
 use super::facts::{self, ScheduleFacts};
@@ -19,61 +17,60 @@ pub(crate) use steward_server::views::schedules::is_our_pause;
 use steward_server::views::schedules::mark::ScheduleMark;
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
-/// The note of a pause that we made.
+/// The note of a pause by Steward.
 pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
-/// The note that we leave when we end a pause of ours.
+/// The note after Steward has ended its own pause.
 pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
 
-/// How a matter stands, as far as its schedule is concerned.
+/// The state of a matter, as far as its schedule is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MatterScheduleStatus {
-    /// It is ticked.
+    /// Its schedule runs.
     Open,
-    /// Its schedule waits, paused, for the matter to be opened again.
+    /// Its schedule is paused until the matter is open again.
     Done,
     /// It has no schedule.
     Archived,
-    /// Its record is there but cannot be read: whatever schedule it has stays as it is.
+    /// Its record exists but cannot be read, so its schedule stays as it is.
     Unreadable,
 }
 
 /// One matter of the vault and the cadence it should have.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedMatter {
-    /// `matter/<slug>.md`; a path of another kind is warned of and otherwise ignored.
+    /// `matter/<slug>.md`; a path of another kind is ignored with a warning.
     pub(crate) path: RecordPath,
-    /// What its record says.
     pub(crate) standing: MatterScheduleStatus,
     /// Seconds between two ticks; 0 for the interval of the settings.
     pub(crate) interval_seconds: u32,
 }
 
-/// What is known of a schedule's contents.
+/// The known contents of a schedule.
 #[derive(Clone, Debug)]
 pub(crate) enum ScheduleContents {
-    /// No more than the listing says: its cadence and its mark.
+    /// Only what the listing shows: the cadence and the mark.
     Listed { cadence: String },
-    /// All of it.
+    /// All facts.
     Described(ScheduleFacts),
-    /// It was asked for and could not be had; the text says why.
+    /// The description failed, for this reason.
     Unread(String),
 }
 
-/// One schedule of the server, of any kind, whose id begins with `al-steward-`.
+/// A schedule of the server whose id begins with `al-steward-`, of any workflow type.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownSchedule {
     pub(crate) id: String,
-    /// Empty when the listing does not say; such a schedule is not taken for ours.
+    /// Empty if the listing does not show it; such a schedule is not treated as ours.
     pub(crate) workflow_type: String,
     pub(crate) paused: bool,
     pub(crate) note: String,
-    /// The digest of its contents that it carries, and whose it is.
+    /// The mark with the digest of its contents and its vault.
     pub(crate) mark: Option<ScheduleMark>,
     pub(crate) contents: ScheduleContents,
 }
 
-/// What is to happen to one schedule.
+/// The change to one schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub(crate) enum ScheduleStepVerb {
@@ -81,7 +78,7 @@ pub(crate) enum ScheduleStepVerb {
     Create {
         paused: bool,
     },
-    /// Each difference as `<what>: <is> → <will be>`.
+    /// Each difference as `<fact>: <found> → <wanted>`.
     Update {
         differences: Vec<String>,
     },
@@ -89,55 +86,56 @@ pub(crate) enum ScheduleStepVerb {
     Resume,
     Delete,
     Unchanged,
-    /// Left as it is although the matter alone would ask for something else.
+    /// Kept as it is, although the matter would need another state.
     Keep {
         why: String,
     },
 }
 
-/// One thing to do. A schedule has at most two, next to each other: an update, then a pause or its end.
+/// One step of a plan. A schedule has at most two consecutive steps: an update, then a pause or a resume.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ScheduleStep {
     /// The schedule's id.
     pub(crate) id: String,
     pub(crate) matter: RecordPath,
-    /// The cadence the schedule has after a creation or an update, in seconds.
+    /// The interval of the schedule after a creation or an update, in seconds.
     pub(crate) interval_seconds: u32,
     #[serde(flatten)]
     pub(crate) verb: ScheduleStepVerb,
 }
 
-/// Deletions that wait for an operator.
+/// Deletions above the budget, which wait for an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RefusedDeletions {
     /// The ids of the schedules that would be deleted.
     pub(crate) ids: Vec<String>,
-    /// How many may be deleted without asking.
+    /// How many schedules may be deleted without a confirmation.
     pub(crate) budget: usize,
-    /// How many schedules of ours there are.
+    /// How many schedules are ours.
     pub(crate) known: usize,
-    /// What to do, for the operator.
+    /// The hint for the operator.
     pub(crate) mend: String,
 }
 
-/// What one round of the registrar is to do, by id.
+/// The plan of one round, ordered by id.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SchedulePlan {
     pub(crate) steps: Vec<ScheduleStep>,
-    /// The deletions of this plan when they are above the budget; its steps then hold none.
+    /// The deletions if they are above the budget; then the steps contain no deletion.
     pub(crate) refused: Option<RefusedDeletions>,
     pub(crate) warnings: Vec<String>,
-    /// What is to happen to the schedules of the vault as a whole; [`plan`] leaves it empty.
+    /// The steps for the routines; [`plan_matter_schedules`] leaves them empty.
     pub(crate) routines: Vec<super::RoutineStep>,
-    /// Why nothing of it may be done: the namespace is another vault's. [`plan`] leaves it empty.
+    /// Why the plan must not be applied: the namespace belongs to another vault. [`plan_matter_schedules`] leaves it
+    /// empty.
     pub(crate) conflict: Option<NamespaceConflict>,
 }
 
-/// Compares what the vault asks for with what the server has.
+/// Compares the matters of the vault with the schedules of the server.
 ///
-/// `matters` must be the whole vault and `known` the whole listing: what is in the one and not in
-/// the other is created or deleted. Those that [`find_undescribed`] names must be described, or
-/// they are left alone. The order of either list does not matter.
+/// `matters` must be the whole vault and `known` the complete listing, because an entry that is in only one of them is
+/// created or deleted. Schedules that [`find_undescribed`] returns must be described, or they are kept as they are. The
+/// order of both lists does not matter.
 #[must_use]
 pub(crate) fn plan_matter_schedules(
     matters: &[WantedMatter],
@@ -147,7 +145,7 @@ pub(crate) fn plan_matter_schedules(
     let mut plan = SchedulePlan::default();
     if matters.is_empty() {
         plan.warnings.push(format!(
-            "the vault holds no matter, so its {} schedules are left alone; if that is right, delete them by hand",
+            "the vault holds no matter, so its {} schedules are kept; if that is intended, delete them by hand",
             known.len()
         ));
         return plan;
@@ -162,7 +160,7 @@ pub(crate) fn plan_matter_schedules(
                 let why = explain_foreign_schedule(schedule, settings);
                 plan.push_step(id, matter, ScheduleStepVerb::Keep { why });
             }
-            Some(schedule) => plan_existing_schedule(&mut plan, id, (matter, schedule), settings),
+            Some(schedule) => plan_existing_schedule(&mut plan, id, matter, schedule, settings),
             None => plan_missing_schedule(&mut plan, id, matter),
         }
     }
@@ -171,7 +169,7 @@ pub(crate) fn plan_matter_schedules(
             _ if !is_ours(schedule, settings) => {
                 plan.warnings.push(format!("{id}: {}", explain_foreign_schedule(schedule, settings)))
             }
-            None => plan.warnings.push(format!("{id}: no matter can have this id, so it is left alone")),
+            None => plan.warnings.push(format!("{id}: no matter can have this id, so the schedule is kept")),
             Some(_) if wanted.contains_key(id) => {}
             Some(path) => {
                 let gone = WantedMatter { path, standing: MatterScheduleStatus::Archived, interval_seconds: 0 };
@@ -184,7 +182,7 @@ pub(crate) fn plan_matter_schedules(
     plan
 }
 
-/// The ids of the schedules of which the listing alone cannot say what to do.
+/// Finds the schedules that must be described, because the listing alone is not enough to plan them.
 #[must_use]
 pub(crate) fn find_undescribed(
     matters: &[WantedMatter],
@@ -192,7 +190,7 @@ pub(crate) fn find_undescribed(
     settings: &ScheduleSettings,
 ) -> Vec<String> {
     let wanted = index_by_schedule_id(matters, settings, &mut Vec::new());
-    let unclear = |schedule: &&KnownSchedule| {
+    let needs_description = |schedule: &&KnownSchedule| {
         let (ScheduleContents::Listed { cadence }, Some(matter)) = (&schedule.contents, wanted.get(&schedule.id))
         else {
             return false;
@@ -200,29 +198,31 @@ pub(crate) fn find_undescribed(
         match matter.standing {
             MatterScheduleStatus::Archived | MatterScheduleStatus::Unreadable => schedule.workflow_type.is_empty(),
             MatterScheduleStatus::Open | MatterScheduleStatus::Done if is_ours(schedule, settings) => {
-                settings.describe_all || !is_listing_current(matter, (schedule, cadence), settings)
+                settings.describe_all || !is_listing_current(matter, schedule, cadence, settings)
             }
             MatterScheduleStatus::Open | MatterScheduleStatus::Done => schedule.workflow_type.is_empty(),
         }
     };
-    known.iter().filter(unclear).map(|schedule| schedule.id.clone()).collect()
+    known.iter().filter(needs_description).map(|schedule| schedule.id.clone()).collect()
 }
 
-/// Whether a listed schedule shows by its cadence and its mark that it holds what it should.
+/// Whether the cadence and the mark of a listed schedule show that its contents are as wanted.
 fn is_listing_current(
     matter: &WantedMatter,
-    (schedule, cadence): (&KnownSchedule, &str),
+    schedule: &KnownSchedule,
+    cadence: &str,
     settings: &ScheduleSettings,
 ) -> bool {
     let wanted = build_wanted_schedule(matter, settings);
     cadence == facts::describe_cadence(wanted.spec.as_ref()) && schedule.mark == facts::find_mark(wanted.spec.as_ref())
 }
 
-/// The steps for a matter that has a schedule of ours.
+/// Plans a matter that has a schedule of ours.
 fn plan_existing_schedule(
     plan: &mut SchedulePlan,
     id: &str,
-    (matter, schedule): (&WantedMatter, &KnownSchedule),
+    matter: &WantedMatter,
+    schedule: &KnownSchedule,
     settings: &ScheduleSettings,
 ) {
     let done = match matter.standing {
@@ -238,10 +238,10 @@ fn plan_existing_schedule(
         }
     };
     let differences = match &schedule.contents {
-        ScheduleContents::Described(is) => find_schedule_differences(is, (matter, schedule), settings),
-        ScheduleContents::Listed { cadence } if is_listing_current(matter, (schedule, cadence), settings) => Vec::new(),
+        ScheduleContents::Described(found) => find_schedule_differences(found, matter, schedule, settings),
+        ScheduleContents::Listed { cadence } if is_listing_current(matter, schedule, cadence, settings) => Vec::new(),
         ScheduleContents::Listed { .. } => {
-            return plan.keep_unread_schedule(id, matter, "its listing does not say what it holds");
+            return plan.keep_unread_schedule(id, matter, "the listing does not show its contents");
         }
         ScheduleContents::Unread(why) => return plan.keep_unread_schedule(id, matter, why),
     };
@@ -269,19 +269,20 @@ fn build_wanted_schedule(matter: &WantedMatter, settings: &ScheduleSettings) -> 
 }
 
 fn find_schedule_differences(
-    is: &ScheduleFacts,
-    (matter, schedule): (&WantedMatter, &KnownSchedule),
+    found: &ScheduleFacts,
+    matter: &WantedMatter,
+    schedule: &KnownSchedule,
     settings: &ScheduleSettings,
 ) -> Vec<String> {
     let wanted = build_wanted_schedule(matter, settings);
-    let mut differences = is.list_differences(&ScheduleFacts::from_schedule(&wanted));
+    let mut differences = found.list_differences(&ScheduleFacts::from_schedule(&wanted));
     if differences.is_empty() && schedule.mark != facts::find_mark(wanted.spec.as_ref()) {
-        differences.push("mark: missing or old; with it a listing shows that nothing changed".to_owned());
+        differences.push("mark: missing or outdated; it lets a listing show that nothing changed".to_owned());
     }
     differences
 }
 
-/// The steps for a matter that has no schedule.
+/// Plans a matter that has no schedule.
 fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter) {
     match matter.standing {
         MatterScheduleStatus::Open => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: false }),
@@ -294,7 +295,7 @@ fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatte
     }
 }
 
-/// The matters by the id of their schedule. Two entries that do not agree count as unreadable.
+/// The matters by the id of their schedule. Two different entries for one matter count as unreadable.
 fn index_by_schedule_id(
     matters: &[WantedMatter],
     settings: &ScheduleSettings,
@@ -309,7 +310,8 @@ fn index_by_schedule_id(
         let matter = WantedMatter { interval_seconds: matter.effective_interval_seconds(settings), ..matter.clone() };
         let entry = wanted.entry(facts::schedule_id(matter.path.slug())).or_insert_with(|| matter.clone());
         if entry.standing != matter.standing || entry.interval_seconds != matter.interval_seconds {
-            warnings.push(format!("{} is there twice and does not agree: its schedule is kept as it is", matter.path));
+            warnings
+                .push(format!("{} is listed twice with different values: its schedule is kept as it is", matter.path));
             entry.standing = MatterScheduleStatus::Unreadable;
         }
     }
@@ -326,10 +328,14 @@ fn is_foreign_schedule(schedule: &KnownSchedule, settings: &ScheduleSettings) ->
 
 fn explain_foreign_schedule(schedule: &KnownSchedule, settings: &ScheduleSettings) -> String {
     if is_foreign_schedule(schedule, settings) {
-        return "it belongs to another vault, so it is left alone; `steward schedules adopt` takes it over".to_owned();
+        return "it belongs to another vault, so it is kept as it is; `steward schedules adopt` takes it over"
+            .to_owned();
     }
     let starts = if schedule.workflow_type.is_empty() { "an unknown workflow type" } else { &schedule.workflow_type };
-    format!("it starts {starts}, not {}, so it is left alone; rename it if a matter needs its id", facts::WORKFLOW_TYPE)
+    format!(
+        "it starts {starts}, not {}, so it is kept as it is; rename it if a matter needs its id",
+        facts::WORKFLOW_TYPE
+    )
 }
 
 impl WantedMatter {
@@ -346,13 +352,13 @@ impl SchedulePlan {
         self.steps.push(ScheduleStep { id: id.to_owned(), matter, interval_seconds, verb });
     }
 
-    /// Keeps a schedule of which too little is known, and says so.
+    /// Keeps a schedule that could not be read, with a warning.
     fn keep_unread_schedule(&mut self, id: &str, matter: &WantedMatter, why: &str) {
-        self.warnings.push(format!("{id}: left as it is, for it could not be looked at: {why}"));
+        self.warnings.push(format!("{id}: kept as it is, because it could not be read: {why}"));
         self.push_step(id, matter, ScheduleStepVerb::Keep { why: why.to_owned() });
     }
 
-    /// Turns the deletions into refusals when they are too many to be done unasked.
+    /// Turns the deletions into refusals if there are more than may be done without a confirmation.
     fn enforce_deletion_budget(&mut self, known: usize, settings: &ScheduleSettings) {
         let budget = (known * usize::from(settings.deletion_percent) / 100).max(settings.deletion_floor);
         let deletions = self.steps.iter_mut().filter(|step| step.verb == ScheduleStepVerb::Delete);
@@ -360,18 +366,18 @@ impl SchedulePlan {
         if settings.operator_confirmed || deletions.len() <= budget {
             return;
         }
-        let mend = format!(
-            "{} of {known} schedules would be deleted, and {budget} may be without asking; look at the vault, and if \
-             their matters are gone for good, run `steward schedules apply --confirm-deletions`",
+        let hint = format!(
+            "{} of {known} schedules would be deleted, but only {budget} may be deleted without a confirmation; check \
+             the vault, and if their matters are gone for good, run `steward schedules apply --confirm-deletions`",
             deletions.len()
         );
         let mut ids = Vec::new();
         for step in deletions {
             ids.push(step.id.clone());
-            step.verb = ScheduleStepVerb::Keep { why: "its deletion waits for an operator".to_owned() };
+            step.verb = ScheduleStepVerb::Keep { why: "its deletion waits for a confirmation".to_owned() };
         }
         ids.sort();
-        self.refused = Some(RefusedDeletions { ids, budget, known, mend });
+        self.refused = Some(RefusedDeletions { ids, budget, known, mend: hint });
     }
 }
 

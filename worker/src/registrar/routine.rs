@@ -1,8 +1,8 @@
-//! The schedules that belong to no matter: what runs for the whole vault.
+//! The routines: schedules that run for the whole vault and belong to no matter.
 //!
-//! A fixed table, [`ROUTINES`]; the tracker's is there only while a tracker is set. Their ids do not begin as those of stewards do, so no plan for matters
-//! ever lists or deletes them. They are created where they are missing and updated where what is ours in
-//! them differs; a person's pause is kept, as is whatever else people set.
+//! They are a fixed table, [`ROUTINES`]. The tracker's routine exists only while a tracker is configured. Their ids
+//! have another prefix than those of stewards, so a plan for matters never lists or deletes them. A missing routine is
+//! created, and one whose own fields differ is updated. A person's pause and other settings of people must be kept.
 
 use super::ScheduleRegistrar;
 use super::ScheduleSettings;
@@ -20,16 +20,16 @@ use steward_workflows::ROUTER_SCHEDULE;
 use steward_workflows::TRACKER_SCHEDULE;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
-/// One schedule of the vault as a whole.
+/// One routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoutineSchedule {
     pub(crate) id: &'static str,
     /// The workflow it starts, without arguments.
     pub(crate) workflow: &'static str,
     pub(crate) interval_seconds: u32,
-    /// Seconds after midnight UTC; `None` for a place told by its id.
+    /// Seconds after midnight UTC; `None` for a phase derived from the id.
     pub(crate) phase_seconds: Option<u32>,
-    /// What it is for, as the summary of its runs says.
+    /// The purpose, which is the summary of its runs.
     pub(crate) purpose: &'static str,
 }
 
@@ -54,32 +54,32 @@ pub(crate) const ROUTINES: [RoutineSchedule; 6] = [
         workflow: "TrackerWorkflow",
         interval_seconds: 300,
         phase_seconds: None,
-        purpose: "Tells the tracker what was done to its issues",
+        purpose: "Reports changes of tasks to the tracker",
     },
     RoutineSchedule {
         id: CALIBRATION_SCHEDULE,
         workflow: "ReversalCalibrationWorkflow",
         interval_seconds: 600,
         phase_seconds: None,
-        purpose: "Learns from what humans undid, confirmed and left alone",
+        purpose: "Learns from changes that people undid, confirmed or left alone",
     },
     RoutineSchedule {
         id: DRILL_SCHEDULE,
         workflow: "ReversibilityDrillWorkflow",
         interval_seconds: 86_400,
         phase_seconds: Some(2 * 3_600),
-        purpose: "Tries on canaries that every class of change can be taken back",
+        purpose: "Checks on test records that every class of change can be undone",
     },
     RoutineSchedule {
         id: PURGE_SCHEDULE,
         workflow: "PurgeWorkflow",
         interval_seconds: 86_400,
         phase_seconds: Some(3 * 3_600),
-        purpose: "Drops stream events that were extracted a week ago",
+        purpose: "Removes stream events that were extracted a week ago",
     },
 ];
 
-/// What is to happen to one routine.
+/// The step of a plan for one routine.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RoutineStep {
     /// The schedule's id.
@@ -91,7 +91,7 @@ pub(crate) struct RoutineStep {
 }
 
 impl ScheduleRegistrar {
-    /// Looks at every routine in full and says what to do. Nothing is changed.
+    /// Describes every routine in full and plans its step. Nothing is changed.
     ///
     /// # Errors
     /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
@@ -105,7 +105,10 @@ impl ScheduleRegistrar {
         Ok(steps)
     }
 
-    /// `None` for one that is neither there nor wanted.
+    /// Plans one routine; `None` if it neither exists nor is wanted.
+    ///
+    /// The tracker's routine is the only one that is ever deleted: without the tracker's activities its runs could only
+    /// fail.
     async fn plan_routine(&self, routine: &RoutineSchedule) -> Result<Option<ScheduleStepVerb>, RegistrarError> {
         let wanted = routine.id != TRACKER_SCHEDULE || self.settings.tracker;
         let Some(found) = self.describe_schedule(routine.id).await? else {
@@ -114,7 +117,7 @@ impl ScheduleRegistrar {
         let found = found.schedule.unwrap_or_default();
         let workflow = facts::find_workflow_type(&found);
         if workflow != routine.workflow {
-            let why = format!("it starts {workflow}, not {}: rename it", routine.workflow);
+            let why = format!("it starts {workflow}, not {}: rename that schedule", routine.workflow);
             return Ok(Some(ScheduleStepVerb::Keep { why }));
         }
         let mark = facts::find_mark(found.spec.as_ref());
@@ -128,7 +131,7 @@ impl ScheduleRegistrar {
         let mut differences =
             ScheduleFacts::from_schedule(&found).list_differences(&ScheduleFacts::from_schedule(&desired));
         if differences.is_empty() && mark != facts::find_mark(desired.spec.as_ref()) {
-            differences.push("mark: missing, or of before the vault was moved".to_owned());
+            differences.push("mark: missing, or written before the vault was moved".to_owned());
         }
         if !differences.is_empty() {
             return Ok(Some(ScheduleStepVerb::Update { differences }));
@@ -140,10 +143,10 @@ impl ScheduleRegistrar {
         Ok(Some(ScheduleStepVerb::Unchanged))
     }
 
-    /// Carries one step out; `false` when there was nothing left to do.
+    /// Applies one step; `false` if there was nothing left to do.
     ///
     /// # Errors
-    /// [`RegistrarError`]; the next round mends what failed.
+    /// [`RegistrarError`]; the next round tries again.
     pub(crate) async fn apply_routine(&self, step: &RoutineStep) -> Result<bool, RegistrarError> {
         let Some(routine) = ROUTINES.iter().find(|r| r.id == step.id) else { return Ok(false) };
         let wanted = build_routine_schedule(routine, &self.settings);
@@ -155,7 +158,7 @@ impl ScheduleRegistrar {
                 Ok(edited == ScheduleEditOutcome::Changed)
             }
             ScheduleStepVerb::Delete => self.delete_schedule(step.id).await,
-            // Nothing pauses or resumes a routine but a person.
+            // Only a person pauses or resumes a routine.
             ScheduleStepVerb::Pause
             | ScheduleStepVerb::Resume
             | ScheduleStepVerb::Unchanged
@@ -164,9 +167,9 @@ impl ScheduleRegistrar {
     }
 }
 
-/// The schedule a routine should have, not paused and without a note.
+/// Builds the schedule that a routine should have, not paused and without a note.
 pub(super) fn build_routine_schedule(routine: &RoutineSchedule, settings: &ScheduleSettings) -> spb::Schedule {
-    let mut schedule = facts::build_schedule((routine.id, routine.workflow), Vec::new(), (routine.purpose, settings));
+    let mut schedule = facts::build_schedule(routine.id, routine.workflow, Vec::new(), routine.purpose, settings);
     let interval = routine.interval_seconds;
     let phase = routine.phase_seconds.unwrap_or_else(|| facts::compute_phase_seconds(routine.id, interval));
     let (interval, phase) = (Duration::from_secs(interval.into()), Duration::from_secs(phase.into()));

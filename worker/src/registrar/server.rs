@@ -1,8 +1,8 @@
-//! What the server says of our schedules: the listing, which every face shows, and one schedule in full.
+//! Reads schedules from the Temporal server: the listing of all, and the description of one.
 //!
-//! A listing costs one call for a thousand schedules and may lag behind by moments; a description
-//! is exact and costs a call each. A listing counts only when every page of it came. Nothing is
-//! changed here: [`super::edit`] does that. Listing and descriptions go to [`super::plan`].
+//! A listing costs one call for a thousand schedules and may lag behind by moments. A description is exact and costs
+//! one call. A listing counts only if every page arrived. This module must not change schedules: [`super::edit`] does
+//! that. Listing and descriptions go to [`super::plan`].
 
 use super::ScheduleRegistrar;
 use super::facts::{self, ScheduleFacts};
@@ -15,33 +15,35 @@ use temporalio_client::tonic::{Code, IntoRequest, Status};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
-/// A server describes a schedule to one asker at a time and refuses the others, and the SDK does not
-/// ask again: we do after 0.1 s, and up to 1.6 s later each time longer, together 3.1 s.
+/// The first pause before a description is requested again: 0.1 s. Each further pause is twice as long.
+///
+/// A server describes a schedule to one client at a time and refuses the others, and the SDK does not try again.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The last pause: 1.6 s, which makes 3.1 s in all.
 const LAST_PAUSE: Duration = Duration::from_millis(1_600);
 
 /// Why schedules could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegistrarError {
-    /// Without a whole listing nothing was done.
+    /// Without a complete listing nothing was done.
     #[error(transparent)]
     Listing(#[from] ScheduleListingError),
     /// One call about one schedule failed.
     #[error("{what} schedule {id}: {}", format_status(source))]
     Call { what: &'static str, id: String, source: Box<Status> },
-    /// Somebody else changed the schedule between our reading and our writing, every time.
-    #[error("update schedule {id}: somebody else changes it at the same time; run it again")]
+    /// At every attempt somebody else changed the schedule between our reading and our writing.
+    #[error("update schedule {id}: somebody else changes it at the same time; run the command again")]
     Contended { id: String },
-    /// The schedule is another vault's.
-    #[error("change schedule {id}: it belongs to another vault; `steward schedules plan` says more")]
+    /// The schedule belongs to another vault.
+    #[error("change schedule {id}: it belongs to another vault; see `steward schedules plan`")]
     OfAnother { id: String },
-    /// The namespace is another vault's, or may be.
+    /// The namespace belongs to another vault, or may belong to one.
     #[error(transparent)]
     Conflict(#[from] Box<NamespaceConflict>),
 }
 
 impl ScheduleRegistrar {
-    /// The schedules of this vault, by id; `now` tells which of the listed times is the next.
+    /// Lists the schedules of this vault by id. `now` decides which of the listed times is the next.
     ///
     /// # Errors
     /// [`RegistrarError::Listing`].
@@ -51,12 +53,12 @@ impl ScheduleRegistrar {
         Ok(rows)
     }
 
-    /// Every schedule whose id begins with ours, of whatever workflow type and vault.
+    /// Lists every schedule with our id prefix, of any workflow type and vault.
     pub(super) async fn list_entries(&self) -> Result<Vec<ScheduleListEntry>, RegistrarError> {
         Ok(schedules::list_entries(&self.client, schedules::EVERY_PREFIX).await?)
     }
 
-    /// One schedule in full; `None` when there is none.
+    /// Describes one schedule in full; `None` if it does not exist.
     pub(super) async fn describe_schedule(
         &self,
         id: &str,
@@ -65,13 +67,13 @@ impl ScheduleRegistrar {
         let mut service = self.client.connection().workflow_service();
         let mut pause = FIRST_PAUSE;
         loop {
-            let answer = service.describe_schedule(request.clone().into_request()).await;
-            match answer {
+            let response = service.describe_schedule(request.clone().into_request()).await;
+            match response {
                 Err(status) if status.code() == Code::ResourceExhausted && pause <= LAST_PAUSE => {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 }
-                answer => return none_if_missing("describe", id, answer.map(|it| it.into_inner())),
+                response => return none_if_missing("describe", id, response.map(|found| found.into_inner())),
             }
         }
     }
@@ -81,9 +83,9 @@ impl ScheduleRegistrar {
     }
 }
 
-/// What a description says, for the planner.
-pub(super) fn known_from_description(id: &str, answer: svc::DescribeScheduleResponse) -> KnownSchedule {
-    let schedule = answer.schedule.unwrap_or_default();
+/// Converts a description for the planner.
+pub(super) fn known_from_description(id: &str, description: svc::DescribeScheduleResponse) -> KnownSchedule {
+    let schedule = description.schedule.unwrap_or_default();
     let state = schedule.state.clone().unwrap_or_default();
     KnownSchedule {
         id: id.to_owned(),
@@ -95,25 +97,27 @@ pub(super) fn known_from_description(id: &str, answer: svc::DescribeScheduleResp
     }
 }
 
-/// `None` for a schedule that is not there: listings lag, and others delete too.
+/// Turns "not found" into `None`, because listings lag and others delete schedules too. `what` is the verb of the
+/// error.
 pub(super) fn none_if_missing<T>(
     what: &'static str,
     id: &str,
-    answer: Result<T, Status>,
+    response: Result<T, Status>,
 ) -> Result<Option<T>, RegistrarError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
+    match response {
+        Ok(response) => Ok(Some(response)),
         Err(status) if status.code() == Code::NotFound && !is_namespace_missing(&status) => Ok(None),
         Err(status) => Err(RegistrarError::Call { what, id: id.to_owned(), source: Box::new(status) }),
     }
 }
 
-/// Whether the whole namespace is gone, which the server tells by the same code as a schedule that is.
+/// Whether the whole namespace is missing, which has the same status code as a missing schedule.
 fn is_namespace_missing(status: &Status) -> bool {
     let failure = b"NamespaceNotFoundFailure";
     status.details().windows(failure.len()).any(|part| part == failure)
 }
 
+/// Converts an entry of a listing for the planner.
 pub(super) fn known_from_listing(entry: ScheduleListEntry) -> KnownSchedule {
     let workflow_type = schedules::workflow_type(&entry).to_owned();
     let info = entry.info.unwrap_or_default();
@@ -127,7 +131,7 @@ pub(super) fn known_from_listing(entry: ScheduleListEntry) -> KnownSchedule {
     }
 }
 
-/// A status as a person would read it: its code and the server's own words.
+/// Formats a status for a person: the server's message and the code.
 fn format_status(status: &Status) -> String {
     format!("{} ({})", status.message(), status.code())
 }

@@ -1,4 +1,4 @@
-//! The registrar against a real Temporal dev server: one for all tests, a namespace for each.
+//! Tests the registrar against a real Temporal dev server: one server for all tests, a namespace for each.
 
 use super::edit::ScheduleEditOutcome;
 use super::facts::ScheduleFacts;
@@ -118,7 +118,7 @@ async fn schedules_are_created_left_updated_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_plan_that_was_overtaken_does_no_harm() {
+async fn an_outdated_plan_does_no_harm() {
     let registrar = registrar("overtaken").await;
     let matters = open(&["farm", "garden"]);
     let create = registrar.plan_matters(&matters).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_plan_that_was_overtaken_does_no_harm() {
 }
 
 #[tokio::test]
-async fn what_a_person_wrote_anew_shows_in_the_listing() {
+async fn a_schedule_that_a_person_rewrote_shows_in_the_listing() {
     let registrar = registrar("drift").await;
     let matters = open(&["farm"]);
     registrar.round(&matters).await;
@@ -156,7 +156,7 @@ async fn what_a_person_wrote_anew_shows_in_the_listing() {
 }
 
 #[tokio::test]
-async fn what_a_program_changed_beneath_our_mark_is_found_by_a_full_look() {
+async fn a_change_that_our_mark_does_not_show_is_found_by_a_full_description() {
     let registrar = registrar("beneath").await;
     let matters = open(&["farm"]);
     registrar.round(&matters).await;
@@ -205,7 +205,7 @@ async fn a_persons_pause_survives_an_update_and_a_change_of_interval() {
 }
 
 #[tokio::test]
-async fn a_pause_that_the_listing_does_not_know_of_yet_is_kept_too() {
+async fn a_pause_that_the_listing_does_not_show_yet_is_kept_too() {
     let registrar = registrar("late").await;
     let matters = [matter("farm", MatterScheduleStatus::Done)];
     registrar.round(&open(&["farm"])).await;
@@ -298,7 +298,7 @@ async fn an_empty_list_of_matters_leaves_every_schedule() {
 }
 
 #[tokio::test]
-async fn a_wake_starts_a_run_at_once_and_more_of_them_make_one_that_waits() {
+async fn a_trigger_starts_a_run_at_once_and_further_ones_add_one_buffered_run() {
     let registrar = registrar("wake").await;
     registrar.round(&open(&["farm"])).await;
     assert_eq!(registrar.trigger_matter("nobody").await.unwrap(), ScheduleTriggerOutcome::Missing);
@@ -352,7 +352,7 @@ async fn a_matter_whose_schedule_cannot_be_created_does_not_stop_the_others() {
 }
 
 #[tokio::test]
-async fn an_edit_that_another_writer_overtakes_is_made_again_and_both_stay() {
+async fn an_edit_that_another_writer_overtakes_is_repeated_and_both_stay() {
     let registrar = registrar("race").await;
     registrar.round(&open(&["farm"])).await;
     let other = registrar.clone();
@@ -360,7 +360,7 @@ async fn an_edit_that_another_writer_overtakes_is_made_again_and_both_stay() {
     let result = registrar
         .edit_own_schedule("al-steward-farm", |schedule| {
             if !raced.swap(true, std::sync::atomic::Ordering::SeqCst) {
-                // Between the reading and the writing of this edit somebody pauses the schedule.
+                // Somebody pauses the schedule between the reading and the writing of this edit.
                 let toggle =
                     ["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"];
                 run_cli("race", &toggle);
@@ -374,7 +374,7 @@ async fn an_edit_that_another_writer_overtakes_is_made_again_and_both_stay() {
 }
 
 #[tokio::test]
-async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
+async fn a_listing_that_breaks_off_or_repeats_a_page_ends_the_round() {
     let answers = |token: &'static [u8]| {
         dev_server::fake_listing(move |page| match (page, token) {
             (0, _) | (_, b"same") => {
@@ -392,7 +392,7 @@ async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
 }
 
 #[tokio::test]
-async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_left_paused() {
+async fn routines_are_created_once_updated_if_they_differ_and_left_paused() {
     let registrar = registrar("routines").await.with(|settings| settings.tracker = true);
     let apply = async |registrar: &ScheduleRegistrar| {
         let mut changed = 0;
@@ -412,11 +412,11 @@ async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_
     assert_eq!(apply(&moved).await, all);
     let state = moved.describe_schedule(id).await.unwrap().unwrap().schedule.unwrap().state.unwrap();
     assert!(state.paused && state.notes == "harvest", "{state:?}");
-    // The tracker's goes with the tracker.
+    // The tracker's routine is removed with the tracker.
     let without = moved.with(|settings| settings.tracker = false);
     assert_eq!((apply(&without).await, apply(&without).await), (1, 0));
     assert!(moved.describe_schedule("al-tracker-outbox").await.unwrap().is_none());
-    // Whatever becomes of the matters, these stay.
+    // The routines stay when all matters are archived.
     moved.round(&open(&["farm"])).await;
     moved.until_listed(|known| known.len() == 1).await;
     moved.round(&[matter("farm", MatterScheduleStatus::Archived)]).await;

@@ -2,14 +2,9 @@
 //!
 //! Wiring and nothing else: what is set becomes what [`steward_server`] needs. It holds no keeper and calls no activity.
 
-mod faces;
-
-pub(crate) use faces::RouterReloader;
-
 use crate::config::StewardConfig;
 use crate::temporal::note::{self, EffectiveHolderSettings, ServerEndpoint};
 use anyhow::Context;
-use axum::Router;
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +13,6 @@ use steward_server::access::host::{AllowedHosts, is_reachable_remotely};
 use steward_server::access::{AccessScope, SecretStore, link};
 use steward_server::http::app::{self, AppDependencies, DashboardSettings};
 use steward_server::http::listen::{BoundListener, RunningServer, TransportSettings};
-use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 use steward_vault::steward::guard::Ledger;
@@ -54,10 +48,10 @@ pub(crate) struct WebInterface {
     pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Option<Arc<Ledger>>,
-    pub(crate) house: DashboardSettings,
+    pub(crate) settings: DashboardSettings,
 }
 
-/// What is shown of what is set, where this process and no other decides.
+/// What is shown of what is set, where no other process holds the vault.
 ///
 /// The Temporal UI is that of the server which this process started, where it did.
 pub(crate) fn build_dashboard_settings(config: &StewardConfig, namespace: &str, ui: Option<&str>) -> DashboardSettings {
@@ -66,9 +60,10 @@ pub(crate) fn build_dashboard_settings(config: &StewardConfig, namespace: &str, 
         policy: config.policy.clone(),
         cadence: config.cadence,
         default_ceiling: config.default_ceiling,
+        caps: config.caps,
         task_queue: config.task_queue.clone(),
         temporal_ui: ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
-        clerk: config.clerk.as_str(),
+        clerk: config.clerk.as_str().to_owned(),
         tracker: EffectiveHolderSettings::from_config(config).tracker,
         streams: config.list_stream_names(),
         scan_every: Duration::from_secs(config.scan_seconds),
@@ -80,37 +75,26 @@ impl WebInterface {
     /// Answers whoever comes to an address, until the flag is raised.
     ///
     /// # Errors
-    /// When the keys of sessions and of the command can be neither read nor made.
+    /// When the key of sessions can be neither read nor made.
     pub(crate) fn serve_requests(
         self,
         config: &StewardConfig,
         at: &RunningServer,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<()> {
-        at.replace_router(self.build_router(config, at.address, stop)?);
-        Ok(())
-    }
-
-    /// What answers there, until the flag is raised.
-    fn build_router(
-        self,
-        config: &StewardConfig,
-        address: SocketAddr,
-        stop: watch::Receiver<bool>,
-    ) -> anyhow::Result<Router> {
-        Ok(app::build_router(AppDependencies {
+        at.replace_router(app::build_router(AppDependencies {
             root: self.root,
             index: self.index,
-            answers: ResolutionClient::new(self.client.clone(), &self.house.task_queue),
             client: self.client,
             ledger: self.ledger,
             store: SecretStore::new(&config.state_dir()?),
-            hosts: AllowedHosts::from_address(address, &config.hosts),
+            hosts: AllowedHosts::from_address(at.address, &config.hosts),
             proxies: config.trusted_proxies.clone(),
             encrypted: config.tls.is_some(),
-            house: self.house,
+            settings: self.settings,
             stop,
-        })?)
+        })?);
+        Ok(())
     }
 }
 

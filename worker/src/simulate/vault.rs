@@ -172,7 +172,7 @@ impl SimulatedVault {
         let root = self.host.keeper.root();
         self.host.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
-        while self.host.calibrate_trust((workflow.clone(), at)).await.map_err(convert_error)?.more {}
+        while self.host.calibrate_trust(workflow.clone(), at).await.map_err(convert_error)?.more {}
         self.host.keeper.settle_swaps_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;

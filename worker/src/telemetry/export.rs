@@ -4,10 +4,9 @@
 //! data, never a tick. The SDK would log every failed export: [`QuietExporter`] says once that a collector
 //! is away, and once that it is back.
 
-use super::settings::{CollectorEndpoint, OtlpProtocol};
-use anyhow::Context;
+use super::settings::CollectorEndpoint;
 use opentelemetry::{Key, KeyValue};
-use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig};
+use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
@@ -17,59 +16,42 @@ use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use temporalio_sdk::opentelemetry::WorkflowIdGenerator;
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
-
-/// How long one export over TLS and gRPC may take: 10 s, as the other ways have it by default.
-const EXPORT_LIMIT: Duration = Duration::from_secs(10);
+use tonic::transport::ClientTlsConfig;
 
 /// Starts exporting traces.
 ///
 /// # Errors
-/// When the URL cannot be used.
-pub(super) fn start_trace_export(to: &CollectorEndpoint) -> anyhow::Result<SdkTracerProvider> {
+/// When the exporter cannot be built from the `OTEL_EXPORTER_OTLP_…` variables.
+pub(super) fn start_trace_export(to: &CollectorEndpoint) -> Result<SdkTracerProvider, ExporterBuildError> {
     install_tls();
     let exporter = SpanExporter::builder();
-    let exporter = match to.protocol {
-        OtlpProtocol::Http => exporter.with_http().with_endpoint(&to.url).build(),
-        OtlpProtocol::Grpc => match open_tls_channel(&to.url)? {
-            Some(channel) => exporter.with_tonic().with_channel(channel).build(),
-            None => exporter.with_tonic().with_endpoint(&to.url).build(),
-        },
+    let exporter = if to.is_grpc_over_tls {
+        exporter.with_tonic().with_tls_config(ClientTlsConfig::new().with_native_roots()).build()?
+    } else {
+        exporter.build()?
     };
     // Workflow spans have the same ids when a workflow is replayed.
     Ok(SdkTracerProvider::builder()
         .with_id_generator(WorkflowIdGenerator::default())
         .with_resource(build_resource())
-        .with_batch_exporter(QuietExporter::new(exporter?, "traces", to))
+        .with_batch_exporter(QuietExporter::new(exporter, "traces", to))
         .build())
 }
 
 /// Starts exporting metrics.
 ///
 /// # Errors
-/// When the URL cannot be used.
-pub(super) fn start_metric_export(to: &CollectorEndpoint) -> anyhow::Result<SdkMeterProvider> {
+/// When the exporter cannot be built from the `OTEL_EXPORTER_OTLP_…` variables.
+pub(super) fn start_metric_export(to: &CollectorEndpoint) -> Result<SdkMeterProvider, ExporterBuildError> {
     install_tls();
     let exporter = MetricExporter::builder();
-    let exporter = match to.protocol {
-        OtlpProtocol::Http => exporter.with_http().with_endpoint(&to.url).build(),
-        OtlpProtocol::Grpc => match open_tls_channel(&to.url)? {
-            Some(channel) => exporter.with_tonic().with_channel(channel).build(),
-            None => exporter.with_tonic().with_endpoint(&to.url).build(),
-        },
+    let exporter = if to.is_grpc_over_tls {
+        exporter.with_tonic().with_tls_config(ClientTlsConfig::new().with_native_roots()).build()?
+    } else {
+        exporter.build()?
     };
-    let exporter = QuietExporter::new(exporter?, "metrics", to);
+    let exporter = QuietExporter::new(exporter, "metrics", to);
     Ok(SdkMeterProvider::builder().with_resource(build_resource()).with_periodic_exporter(exporter).build())
-}
-
-/// A channel for gRPC over TLS, which the exporters of this build cannot open themselves.
-fn open_tls_channel(url: &str) -> anyhow::Result<Option<Channel>> {
-    if !url.starts_with("https://") {
-        return Ok(None);
-    }
-    let endpoint = Endpoint::from_shared(url.to_owned()).with_context(|| format!("failed to read `{url}`"))?;
-    let endpoint = endpoint.tls_config(ClientTlsConfig::new().with_native_roots())?.timeout(EXPORT_LIMIT);
-    Ok(Some(endpoint.connect_lazy()))
 }
 
 /// The exporters' HTTP client panics without a process-wide provider; a second one changes nothing.
@@ -151,26 +133,5 @@ impl<E: PushMetricExporter> PushMetricExporter for QuietExporter<E> {
 
     fn temporality(&self) -> Temporality {
         self.inner.temporality()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_collector_behind_tls_can_be_named_in_both_protocols() {
-        for protocol in [OtlpProtocol::Http, OtlpProtocol::Grpc] {
-            let to = CollectorEndpoint { protocol, url: "https://127.0.0.1:1/v1/traces".into() };
-            let tracer = start_trace_export(&to).unwrap();
-            let meter = start_metric_export(&to).unwrap();
-            let _ = (tracer.shutdown_with_timeout(Duration::ZERO), meter.shutdown_with_timeout(Duration::ZERO));
-        }
-    }
-
-    #[test]
-    fn what_is_no_url_is_refused_with_its_name() {
-        let to = CollectorEndpoint { protocol: OtlpProtocol::Http, url: "http://not a url".into() };
-        assert!(format!("{:#}", start_trace_export(&to).unwrap_err()).contains("http://not a url"));
     }
 }

@@ -1,225 +1,152 @@
 //! Log lines: for people on a terminal, JSON anywhere else, one event a line in both.
 //!
-//! An event carries the fields of the spans around it, the inner ones first in precedence, so that
-//! `matter`, `task`, `action_id` and `workflow_id` are where one looks for them. Text from outside
-//! may be in any value: control characters and what reorders text are escaped, so that a value can
-//! neither forge a line nor drive a terminal.
+//! An event carries the fields of the spans around it. In JSON all of them stand beside each other and the inner ones
+//! win, so that `matter`, `task`, `action_id` and `workflow_id` are where one looks for them. Text from outside may be in
+//! any value: control characters and what reorders text are escaped, so that a value can neither forge a line or a field
+//! nor drive a terminal.
 
 use crate::cli::output;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde_json::{Map, Value};
-use std::fmt::{self, Write as _};
-use std::io::{IsTerminal, Write as _};
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal, Write};
 use steward_domain::record::plain_text::is_unseen;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Subscriber;
 use tracing_subscriber::Layer;
-use tracing_subscriber::layer::Context;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::debug_fn;
+use tracing_subscriber::fmt::time::ChronoLocal;
 use tracing_subscriber::registry::LookupSpan;
 
-/// How lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogStyle {
-    /// For people.
-    Lines {
-        colour: bool,
-    },
-    Json,
-}
+type LogLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Where lines go, one call a line.
-type LogSink = Box<dyn Fn(&[u8]) + Send + Sync>;
-
-/// The layer that writes log lines.
-pub(super) struct LogLayer {
-    style: LogStyle,
-    sink: LogSink,
-}
-
-impl LogLayer {
-    /// To standard error, in the style that fits it.
-    pub(super) fn to_stderr() -> Self {
-        let style = LogStyle::detect(std::io::stderr().is_terminal(), std::env::var("NO_COLOR").ok().as_deref());
-        // There is nowhere to say that the log cannot be written.
-        Self::new(style, Box::new(|line| drop(std::io::stderr().lock().write_all(line))))
-    }
-
-    pub(super) fn new(style: LogStyle, sink: LogSink) -> Self {
-        Self { style, sink }
-    }
-}
-
-impl LogStyle {
-    fn detect(terminal: bool, no_color: Option<&str>) -> Self {
-        match (terminal, no_color) {
-            (false, _) => Self::Json,
-            (true, no_color) => Self::Lines { colour: no_color.unwrap_or_default().is_empty() },
-        }
-    }
-}
-
-impl<S> Layer<S> for LogLayer
+/// Logs to standard error, in the form that fits it.
+pub(super) fn create_stderr_layer<S>() -> LogLayer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
-        if let Some(span) = ctx.span(id) {
-            let mut fields = LogFields::default();
-            attributes.record(&mut fields);
-            span.extensions_mut().insert(fields);
-        }
+    if !io::stderr().is_terminal() {
+        return create_json_layer(io::stderr);
     }
-
-    fn on_record(&self, id: &Id, values: &Record<'_>, ctx: Context<'_, S>) {
-        if let Some(span) = ctx.span(id)
-            && let Some(fields) = span.extensions_mut().get_mut::<LogFields>()
-        {
-            values.record(fields);
-        }
-    }
-
-    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
-        let mut fields = LogFields::default();
-        event.record(&mut fields);
-        for span in ctx.event_scope(event).into_iter().flatten() {
-            if let Some(around) = span.extensions().get::<LogFields>() {
-                fields.add_outer_fields(around);
-            }
-        }
-        let mut line = match self.style {
-            LogStyle::Lines { colour } => format_line(event.metadata(), &fields, Local::now(), colour),
-            LogStyle::Json => format_json(event.metadata(), fields, Utc::now()),
-        };
-        line.push('\n');
-        (self.sink)(line.as_bytes());
-    }
+    create_line_layer(io::stderr, wants_colour(std::env::var_os("NO_COLOR").as_deref()))
 }
 
-/// The fields of an event or a span, in the order they were given.
-#[derive(Default)]
-struct LogFields {
-    message: String,
-    rest: Map<String, Value>,
+fn wants_colour(no_color: Option<&OsStr>) -> bool {
+    no_color.is_none_or(OsStr::is_empty)
 }
 
-impl LogFields {
-    fn insert_field(&mut self, field: &Field, value: Value) {
-        match field.name() {
-            "message" => self.message = value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-            // How a span is drawn in a trace is no news to a reader of logs.
-            name if name.starts_with("otel.") => {}
-            name => drop(self.rest.insert(name.to_owned(), value)),
-        }
-    }
-
-    /// Takes over what a span around says and the inside does not.
-    fn add_outer_fields(&mut self, around: &Self) {
-        for (name, value) in &around.rest {
-            self.rest.entry(name.as_str()).or_insert_with(|| value.clone());
-        }
-    }
+/// Lines for people.
+fn create_line_layer<S, W>(open: impl Fn() -> W + Send + Sync + 'static, colour: bool) -> LogLayer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    W: Write + 'static,
+{
+    let fields = debug_fn(|writer, field, value| match field.name() {
+        "message" => write!(writer, "{}", output::escape_text(&format!("{value:?}"))),
+        name => write!(writer, "{name}={}", format_value(&format!("{value:?}"))),
+    });
+    // There is nowhere to say that the log cannot be written.
+    let lines = fmt::layer().compact().with_writer(open).with_ansi(colour).log_internal_errors(false);
+    lines.with_timer(ChronoLocal::new("%H:%M:%S".into())).fmt_fields(fields.delimited(" ")).boxed()
 }
 
-impl Visit for LogFields {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.insert_field(field, value.into());
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.insert_field(field, value.into());
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.insert_field(field, value.into());
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.insert_field(field, value.into());
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.insert_field(field, value.into());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.insert_field(field, format!("{value:?}").into());
-    }
-}
-
-const DIM: &str = "\u{1b}[2m";
-const PLAIN: &str = "\u{1b}[0m";
-
-fn format_line(from: &Metadata<'_>, fields: &LogFields, at: DateTime<Local>, colour: bool) -> String {
-    let (dim, plain) = if colour { (DIM, PLAIN) } else { ("", "") };
-    let (tint, untint) = if colour { (level_colour(*from.level()), PLAIN) } else { ("", "") };
-    let mut line = format!("{dim}{}{plain} {tint}{:5}{untint} ", at.format("%H:%M:%S"), from.level());
-    if !from.target().starts_with("steward") {
-        let crate_name = from.target().split("::").next().unwrap_or_default();
-        line += &format!("{dim}{crate_name}:{plain} ");
-    }
-    line += &output::escape_text(&fields.message);
-    for (name, value) in &fields.rest {
-        let _ = write!(line, " {dim}{name}={plain}{}", format_value(value));
-    }
-    line
-}
-
-fn level_colour(level: Level) -> &'static str {
-    match level {
-        Level::ERROR => "\u{1b}[31m",
-        Level::WARN => "\u{1b}[33m",
-        Level::INFO => "\u{1b}[32m",
-        Level::DEBUG => "\u{1b}[34m",
-        Level::TRACE => "\u{1b}[35m",
-    }
+/// One JSON object a line.
+fn create_json_layer<S, W>(open: impl Fn() -> W + Send + Sync + 'static) -> LogLayer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    W: Write + 'static,
+{
+    let lines = fmt::layer().json().with_current_span(false).log_internal_errors(false);
+    lines.with_writer(move || FlatJsonWriter(open())).boxed()
 }
 
 /// A value as a person reads it: bare where it is one word, quoted where it could be taken for more.
-fn format_value(value: &Value) -> String {
-    let Value::String(text) = value else { return value.to_string() };
+fn format_value(text: &str) -> String {
     let bare = !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !"\"=".contains(c) && !is_unseen(c));
-    if bare {
-        return text.clone();
-    }
-    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", output::escape_text(&quoted))
+    // What was recorded as a string comes quoted.
+    if bare || is_quoted(text) { output::escape_text(text) } else { output::escape_text(&format!("{text:?}")) }
 }
 
-fn format_json(from: &Metadata<'_>, fields: LogFields, at: DateTime<Utc>) -> String {
-    let mut line = Map::new();
-    line.insert("timestamp".into(), at.to_rfc3339_opts(SecondsFormat::Millis, true).into());
-    line.insert("level".into(), from.level().as_str().into());
-    line.insert("target".into(), from.target().into());
-    line.insert("message".into(), fields.message.into());
-    for (name, value) in fields.rest {
-        line.entry(name).or_insert(value);
+/// Whether a text is one string in quotes: every quote inside it is escaped.
+fn is_quoted(text: &str) -> bool {
+    let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+    let mut escaped = false;
+    for c in inner.chars() {
+        if c == '"' && !escaped {
+            return false;
+        }
+        escaped = c == '\\' && !escaped;
     }
-    output::escape_json(&Value::Object(line).to_string())
+    !escaped
+}
+
+/// Takes each event from the JSON formatter, in one call, and writes it flat and escaped.
+struct FlatJsonWriter<W>(W);
+
+impl<W: Write> Write for FlatJsonWriter<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let line = output::escape_json(&Value::Object(flatten_event(serde_json::from_slice(event)?)).to_string());
+        self.0.write_all(format!("{line}\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Puts the fields of an event and of the spans around it beside its time, level and target. Of one name the innermost
+/// stays.
+fn flatten_event(mut event: Map<String, Value>) -> Map<String, Value> {
+    let spans = match event.remove("spans") {
+        Some(Value::Array(spans)) => spans,
+        Some(_) | None => Vec::new(),
+    };
+    let without_name = |mut span: Value| {
+        span.as_object_mut().and_then(|fields| fields.remove("name"));
+        span
+    };
+    for fields in event.remove("fields").into_iter().chain(spans.into_iter().rev().map(without_name)) {
+        let Value::Object(fields) = fields else { continue };
+        for (name, value) in fields {
+            event.entry(name).or_insert(value);
+        }
+    }
+    event
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use std::io::{Read, Seek};
     use tracing_subscriber::layer::SubscriberExt;
 
-    /// What the log says while `work` runs.
-    fn log_of(style: LogStyle, work: impl FnOnce()) -> String {
-        let written = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&written);
-        let logs = LogLayer::new(style, Box::new(move |line| sink.lock().unwrap().extend_from_slice(line)));
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(logs), work);
-        let written = written.lock().unwrap().clone();
-        String::from_utf8(written).unwrap()
+    #[derive(Clone, Copy, PartialEq)]
+    enum LogForm {
+        Lines { colour: bool },
+        Json,
     }
 
-    const PEOPLE: LogStyle = LogStyle::Lines { colour: false };
+    /// What the log says while `work` runs.
+    fn log_of(form: LogForm, work: impl FnOnce()) -> String {
+        let mut file = tempfile::tempfile().unwrap();
+        let log = file.try_clone().unwrap();
+        let open = move || log.try_clone().unwrap();
+        let layer = match form {
+            LogForm::Lines { colour } => create_line_layer(open, colour),
+            LogForm::Json => create_json_layer(open),
+        };
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work);
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    const PEOPLE: LogForm = LogForm::Lines { colour: false };
 
     fn a_decision() {
-        let outer =
-            tracing::info_span!("activity", workflow_id = "al-steward-eagle", task = "task/outer", otel.name = "x");
-        let _outer = outer.enter();
+        let _outer = tracing::info_span!("activity", workflow_id = "al-steward-eagle", task = "task/outer").entered();
         let inner = tracing::info_span!("apply", task = "task/survey", late = tracing::field::Empty).entered();
         inner.record("late", 3);
         tracing::info!(action_id = %"a1b2", confidence = 0.5, reason = "two words", "decision filed");
@@ -228,20 +155,22 @@ mod tests {
     #[test]
     fn an_event_carries_the_fields_of_the_spans_around_it() {
         let line = log_of(PEOPLE, a_decision);
-        let (_, line) = line.split_once(' ').unwrap();
+        let (time, line) = line.split_once(' ').unwrap();
+        assert_eq!(time.len(), "12:00:00".len());
         assert_eq!(
             line,
-            "INFO  decision filed action_id=a1b2 confidence=0.5 reason=\"two words\" task=task/survey late=3 \
-             workflow_id=al-steward-eagle\n"
+            " INFO activity:apply: steward::telemetry::logs::tests: decision filed action_id=a1b2 confidence=0.5 \
+             reason=\"two words\" workflow_id=\"al-steward-eagle\" task=\"task/outer\" task=\"task/survey\" late=3\n"
         );
-        let json: Value = serde_json::from_str(&log_of(LogStyle::Json, a_decision)).unwrap();
+        let json: Value = serde_json::from_str(&log_of(LogForm::Json, a_decision)).unwrap();
         assert_eq!(json["level"], "INFO");
         assert_eq!(json["target"], "steward::telemetry::logs::tests");
         assert_eq!(json["message"], "decision filed");
         assert_eq!(json["workflow_id"], "al-steward-eagle");
         assert_eq!(json["task"], "task/survey");
-        assert_eq!(json["confidence"], 0.5);
-        assert!(json["timestamp"].as_str().unwrap().ends_with('Z') && json.get("otel.name").is_none());
+        assert_eq!((&json["confidence"], &json["late"]), (&0.5.into(), &3.into()));
+        assert!(json["timestamp"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(json.as_object().unwrap().len(), 10, "and nothing else: {json}");
     }
 
     const EVIL: &str =
@@ -254,13 +183,15 @@ mod tests {
             tracing::warn!(task = EVIL, reason = %EVIL, debug = ?EVIL, error = %std::io::Error::other(EVIL), "{EVIL}");
             drop(span);
         };
-        for style in [PEOPLE, LogStyle::Json] {
-            let log = log_of(style, say);
+        for form in [PEOPLE, LogForm::Json] {
+            let log = log_of(form, say);
             assert_eq!(log.matches('\n').count(), 1, "{log:?}");
             assert!(log.ends_with('\n'));
             assert!(!log.trim_end_matches('\n').chars().any(is_unseen), "{log:?}");
         }
-        let json: Value = serde_json::from_str(&log_of(LogStyle::Json, say)).unwrap();
+        let coloured = log_of(LogForm::Lines { colour: true }, say);
+        assert!(coloured.matches('\n').count() == 1 && !coloured.contains("\u{1b}[2J"), "{coloured:?}");
+        let json: Value = serde_json::from_str(&log_of(LogForm::Json, say)).unwrap();
         for field in ["message", "matter", "workflow_id", "task", "reason", "error"] {
             assert_eq!(json[field], EVIL, "JSON loses nothing: {field}");
         }
@@ -272,24 +203,25 @@ mod tests {
         assert!(log.ends_with("refused reason=\"x task=task/other\"\n"), "{log:?}");
         let log = log_of(PEOPLE, || tracing::warn!(reason = "x\" task=\"y", "refused"));
         assert!(log.ends_with("refused reason=\"x\\\" task=\\\"y\"\n"), "{log:?}");
-        let log = log_of(LogStyle::Json, || tracing::warn!(level = "INFO", target = "x", timestamp = "y", "refused"));
+        for quoted in ["\"x\" task=\"y\"", "\"x\\", "\"x\\\\\" task=\"y\"", "\""] {
+            let log = log_of(PEOPLE, || tracing::warn!(reason = %quoted, "refused"));
+            assert!(log.ends_with(&format!("refused reason={quoted:?}\n")), "{log:?}");
+        }
+        let log = log_of(LogForm::Json, || tracing::warn!(level = "INFO", target = "x", timestamp = "y", "refused"));
         assert!(log.contains("\"level\":\"WARN\"") && !log.contains("\"INFO\""), "{log:?}");
     }
 
     #[test]
     fn colour_is_for_terminals_that_want_it() {
-        assert_eq!(LogStyle::detect(true, None), LogStyle::Lines { colour: true });
-        assert_eq!(LogStyle::detect(true, Some("")), LogStyle::Lines { colour: true });
-        assert_eq!(LogStyle::detect(true, Some("1")), LogStyle::Lines { colour: false });
-        assert_eq!(LogStyle::detect(false, None), LogStyle::Json);
-        let log = log_of(LogStyle::Lines { colour: true }, a_decision);
-        assert!(log.contains("\u{1b}[32mINFO \u{1b}[0m decision filed"), "{log:?}");
+        assert!(wants_colour(None) && wants_colour(Some(OsStr::new(""))) && !wants_colour(Some(OsStr::new("1"))));
+        let log = log_of(LogForm::Lines { colour: true }, a_decision);
+        assert!(log.contains("\u{1b}[32m INFO\u{1b}[0m"), "{log:?}");
         assert!(!log_of(PEOPLE, a_decision).contains('\u{1b}'));
     }
 
     #[test]
     fn another_crates_line_says_whose_it_is() {
         let log = log_of(PEOPLE, || tracing::warn!(target: "temporalio_sdk_core::worker", "slow"));
-        assert!(log.ends_with(" WARN  temporalio_sdk_core: slow\n"), "{log:?}");
+        assert!(log.ends_with(" WARN temporalio_sdk_core::worker: slow\n"), "{log:?}");
     }
 }

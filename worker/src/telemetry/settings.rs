@@ -1,26 +1,21 @@
 //! What the environment says about telemetry.
 //!
 //! `STEWARD_LOG` is ours, and a mistake in it is an error. The `OTEL_…` variables are everybody's:
-//! a mistake in them is a complaint, and the signal stays off. Only what decides whether and where
-//! to export is read here; samplers, headers, intervals, limits and resource attributes are read
-//! by the OpenTelemetry SDK itself.
+//! a mistake in them is a complaint, and the signal stays off. The exporters and the OpenTelemetry SDK read them
+//! themselves. What is read here is whether to export at all, because an exporter that is not told where to would go
+//! to localhost, and what an exporter would replace by its default without a word.
 
+use axum::http::Uri;
+use axum::http::uri::Scheme;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// Where one signal goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CollectorEndpoint {
-    pub(super) protocol: OtlpProtocol,
-    /// The whole URL; for [`OtlpProtocol::Http`] with the path of the signal.
+    /// As the variable has it, to name it in a warning.
     pub(super) url: String,
-}
-
-/// How a collector is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OtlpProtocol {
-    Grpc,
-    /// `http/protobuf`, the default.
-    Http,
+    /// Over gRPC the exporter trusts no certificate unless it is told which; over HTTP it trusts the system's.
+    pub(super) is_grpc_over_tls: bool,
 }
 
 /// What the environment asks for.
@@ -31,7 +26,7 @@ pub(super) struct TelemetrySettings {
     /// `None` keeps the signal off.
     pub(super) traces: Option<CollectorEndpoint>,
     pub(super) metrics: Option<CollectorEndpoint>,
-    /// What was asked for and cannot be had; each names its variable and the mend.
+    /// What was asked for and cannot be had; each names its variable and the fix.
     pub(super) complaints: Vec<String>,
 }
 
@@ -41,7 +36,7 @@ impl TelemetrySettings {
     /// # Errors
     /// When `STEWARD_LOG` is not understood.
     pub(super) fn read(get: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
-        let get = |name: &str| get(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty());
+        let get = |name: &str| get(name).filter(|v| !v.trim().is_empty());
         let levels = parse_levels(get("STEWARD_LOG").as_deref().unwrap_or("info"))?;
         let mut settings = Self { levels, traces: None, metrics: None, complaints: Vec::new() };
         if get("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true")) {
@@ -77,40 +72,33 @@ fn parse_levels(text: &str) -> anyhow::Result<Targets> {
     Ok(levels)
 }
 
+/// Where a signal goes; its own variables count before those of all signals.
 fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Option<CollectorEndpoint>, String> {
     if get(&format!("OTEL_{signal}_EXPORTER")).as_deref() == Some("none") {
         return Ok(None);
     }
-    let own = format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT");
-    let (name, url, whole) = match (get(&own), get("OTEL_EXPORTER_OTLP_ENDPOINT")) {
-        (Some(url), _) => (own.as_str(), url, true),
-        (None, Some(url)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", url, false),
-        (None, None) => return Ok(None),
+    let find_variable = |what: &str| {
+        let names = [format!("OTEL_EXPORTER_OTLP_{signal}_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
+        names.into_iter().find_map(|name| get(&name).map(|value| (name, value)))
     };
-    if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(format!("{name} is `{url}`, which is no URL: begin it with http:// or https://"));
-    }
-    let protocol = read_protocol(get, signal)?;
-    let url = match protocol {
-        OtlpProtocol::Http if !whole => format!("{}/v1/{}", url.trim_end_matches('/'), signal.to_ascii_lowercase()),
-        OtlpProtocol::Http | OtlpProtocol::Grpc => url,
+    let Some((name, url)) = find_variable("ENDPOINT") else { return Ok(None) };
+    let scheme = url.parse::<Uri>().ok().and_then(|uri| uri.scheme().cloned());
+    let is_tls = match scheme.as_ref().map(Scheme::as_str) {
+        Some("http") => false,
+        Some("https") => true,
+        Some(_) | None => return Err(format!("{name} is `{url}`, which is no URL: begin it with http:// or https://")),
     };
-    Ok(Some(CollectorEndpoint { protocol, url }))
-}
-
-fn read_protocol(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<OtlpProtocol, String> {
-    let own = format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL");
-    for name in [own.as_str(), "OTEL_EXPORTER_OTLP_PROTOCOL"] {
-        return match get(name).as_deref() {
-            None => continue,
-            Some("grpc") => Ok(OtlpProtocol::Grpc),
-            Some("http/protobuf") => Ok(OtlpProtocol::Http),
-            Some(other) => {
-                Err(format!("{name} is `{other}`, which this build does not speak: say grpc or http/protobuf"))
+    let is_grpc = match find_variable("PROTOCOL") {
+        None => false,
+        Some((name, protocol)) => match protocol.as_str() {
+            "grpc" => true,
+            "http/protobuf" => false,
+            other => {
+                return Err(format!("{name} is `{other}`, which this build does not speak: say grpc or http/protobuf"));
             }
-        };
-    }
-    Ok(OtlpProtocol::Http)
+        },
+    };
+    Ok(Some(CollectorEndpoint { url, is_grpc_over_tls: is_grpc && is_tls }))
 }
 
 #[cfg(test)]
@@ -136,30 +124,17 @@ mod tests {
     }
 
     #[test]
-    fn one_endpoint_serves_both_signals_each_under_its_path() {
-        let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/")]);
-        let at =
-            |path: &str| Some(CollectorEndpoint { protocol: OtlpProtocol::Http, url: format!("http://c:4318{path}") });
-        assert_eq!(settings.traces, at("/v1/traces"));
-        assert_eq!(settings.metrics, at("/v1/metrics"));
-    }
-
-    #[test]
-    fn a_signals_own_variables_go_first_and_its_url_is_taken_whole() {
+    fn a_signals_own_variables_go_first() {
         let settings = read(&[
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/here"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c:4317"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
         ]);
-        assert_eq!(
-            settings.traces,
-            Some(CollectorEndpoint { protocol: OtlpProtocol::Http, url: "https://t/here".into() })
-        );
-        assert_eq!(
-            settings.metrics,
-            Some(CollectorEndpoint { protocol: OtlpProtocol::Grpc, url: "http://c:4317".into() })
-        );
+        let to = |url: &str, is_grpc_over_tls| Some(CollectorEndpoint { url: url.into(), is_grpc_over_tls });
+        assert_eq!((settings.traces, settings.metrics), (to("https://t/here", false), to("https://c:4317", true)));
+        let plain = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
+        assert_eq!(read(&plain).traces, to("http://c:4317", false));
     }
 
     #[test]
@@ -170,10 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_names_its_variable_and_the_mend() {
-        let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "c:4318")]);
-        assert_eq!(settings.traces, None);
-        assert!(settings.complaints[0].contains("OTEL_EXPORTER_OTLP_ENDPOINT is `c:4318`"), "{settings:?}");
+    fn what_an_exporter_would_replace_without_a_word_names_its_variable_and_the_fix() {
+        for url in ["c:4318", "http://not a url", "http://", " http://c:4318", "ftp://c:4318", "/v1/traces"] {
+            let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", url)]);
+            assert_eq!((settings.traces, settings.metrics, settings.complaints.len()), (None, None, 2), "{url}");
+            let complaint = format!("OTEL_EXPORTER_OTLP_ENDPOINT is `{url}`, which is no URL");
+            assert!(settings.complaints[0].starts_with(&complaint), "{:?}", settings.complaints);
+        }
+        let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "c/m")];
+        let settings = read(&vars);
+        assert!(settings.traces.is_some() && settings.metrics.is_none(), "{settings:?}");
+        assert!(settings.complaints[0].starts_with("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is `c/m`"), "{settings:?}");
         let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")];
         assert!(read(&vars).complaints[0].contains("say grpc or http/protobuf"));
     }

@@ -270,4 +270,38 @@ async fn a_mistake_in_the_standard_variables_is_a_warning() {
     let played = play("nothing", None, &vars).await;
     assert!(played.log.contains("say grpc or http/protobuf"), "{}", played.log);
     assert!(!played.report["threads"].to_string().contains("OpenTelemetry"), "{}", played.report);
+    for (name, value, complaint) in [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:1", "is `127.0.0.1:1`, which is no URL"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "zip", "no traces are exported: unsupported compression algorithm 'zip'"),
+    ] {
+        let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"), (name, value)];
+        let played = play("nothing", None, &vars).await;
+        assert!(played.log.contains(complaint), "{}", played.log);
+        assert!(!played.report["threads"].to_string().contains("OpenTelemetry"), "{}", played.report);
+    }
+}
+
+#[tokio::test]
+async fn a_collector_behind_tls_can_be_named_in_both_protocols() {
+    for protocol in ["http/protobuf", "grpc"] {
+        let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1"), ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)];
+        let played = play("nothing", None, &vars).await;
+        assert!(!played.log.contains("are exported"), "{}", played.log);
+        assert!(played.report["threads"].to_string().contains("OpenTelemetry"), "{}", played.report);
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_of_one_signal_is_taken_whole() {
+    let (server, collector) = (DevServer::start(), Collector::default());
+    let endpoint = collector.serve().await;
+    let traces = format!("{endpoint}/v1/traces");
+    let vars = [
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", traces.as_str()),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+    ];
+    play("tick", Some(&server), &vars).await;
+    holds_one_trace(&collector, "StartWorkflow:StewardWorkflow");
+    assert!(collector.metric_names().is_empty());
 }

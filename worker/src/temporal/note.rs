@@ -6,7 +6,6 @@
 use crate::config::{ClerkChoice, StewardConfig};
 use crate::runtime::clerks::strip_url_secrets;
 use std::net::SocketAddr;
-use std::path::absolute;
 use steward_domain::steward::guard::CallCaps;
 use steward_server::http::holder::HolderServiceSettings;
 pub(crate) use steward_server::http::holder::{HolderRecord, VaultHolder};
@@ -21,7 +20,6 @@ pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, addre
         ui: config.temporal_ui.clone(),
         listen: None,
         encrypted: config.tls.is_some(),
-        certificate: config.tls.as_ref().map(|tls| absolute(&tls.chain).unwrap_or_else(|_| tls.chain.clone())),
         host: config.hosts.first().cloned(),
         server_pid: None,
         task_queue: config.task_queue.clone(),
@@ -66,6 +64,6 @@ impl EffectiveHolderSettings {
 
 /// The note of this process, which listens there beside whoever holds the vault.
 pub(crate) fn describe_this_listener(config: &StewardConfig, listen: SocketAddr) -> ListenerRecord {
-    let HolderRecord { pid, encrypted, certificate, host, .. } = describe_this_process(config, "serve", "");
-    ListenerRecord { pid, door: ServerEndpoint { listen, encrypted, certificate, host } }
+    let HolderRecord { pid, encrypted, host, .. } = describe_this_process(config, "serve", "");
+    ListenerRecord { pid, door: ServerEndpoint { listen, encrypted, host } }
 }

@@ -1,9 +1,9 @@
-//! `AnswerTogetherWorkflow`: one answer of a human to many actions, as one click.
+//! `AnswerTogetherWorkflow`: resolves a batch of actions with one click of a person.
 //!
-//! Each action gets its own answer, with a record of its own, one after the other by the activity that takes every
-//! answer; all of them carry one id, by which they are one row and one lesson. A refusal stops no other. What was
-//! answered before a crash is known again by the run's id. What undos owe to the tracker is taken back afterwards, so
-//! that a slow tracker keeps no change in the vault waiting.
+//! Each action gets a resolution and a record of its own, one after the other, by the same activity as a single one.
+//! All of them carry one batch id, so they are shown as one row and count as one feedback. A refusal must not stop the
+//! others. Actions that were resolved before a crash are known by the run's id. Debts to the tracker are delivered
+//! afterwards, so that a slow tracker delays no change in the vault.
 
 use crate::action::resolve::{leave_tracker_debt, settle_tracker_debt};
 use crate::activities::{ResolveInput, ResolveOutput, VaultActivities};
@@ -16,32 +16,32 @@ use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
-/// Most actions of one click: their answers stay well below what one payload may have.
+/// Most actions of one batch: 200. Their results stay well below the size limit of a payload.
 pub const MAX_TOGETHER: usize = 200;
-/// Longest name of an action, in characters; an id has 16.
+/// Longest name of an action, in characters: 64. An id has 16.
 const MAX_ID_CHARS: usize = 64;
-/// Nothing is begun in the tracker later than this after the vault's part: what is left stays owed, and is taken back
-/// by the next run of `TrackerWorkflow`.
-const TRACKER_NO_LATER: Duration = Duration::from_secs(40);
+/// No delivery to the tracker starts later than this after the vault's part: 40 s. The next run of `TrackerWorkflow`
+/// delivers the rest.
+const TRACKER_START_NO_LATER: Duration = Duration::from_secs(40);
 
-/// One answer to several actions; the argument of `AnswerTogetherWorkflow`.
+/// One resolution of several actions; the argument of `AnswerTogetherWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveBatchInput {
     /// Undo, confirm or dismiss.
     pub kind: ResolutionKind,
-    /// Ids, or at least four digits of each that no other action begins with; 1 to [`MAX_TOGETHER`] of them.
+    /// Ids, or at least four first digits of each that no other action begins with; 1 to [`MAX_TOGETHER`] of them.
     pub actions: Vec<String>,
     pub by: String,
     #[serde(default)]
     pub reason: Option<String>,
-    /// By which the answers are known as one.
+    /// The id of the batch.
     pub together: ActionId,
 }
 
 impl ResolveBatchInput {
-    /// The same answer to these actions, without those that are named twice; the same actions have the same id.
+    /// Builds the input without duplicate actions. The same actions have the same batch id.
     #[must_use]
-    pub fn new(kind: ResolutionKind, actions: Vec<String>, (by, reason): (String, Option<String>)) -> Self {
+    pub fn new(kind: ResolutionKind, actions: Vec<String>, by: String, reason: Option<String>) -> Self {
         let actions = deduplicate_actions(actions);
         let mut parts: Vec<&str> = actions.iter().map(String::as_str).collect();
         parts.sort_unstable();
@@ -51,102 +51,102 @@ impl ResolveBatchInput {
     }
 }
 
-/// How each of them ended; the result of `AnswerTogetherWorkflow`.
+/// How each resolution of a batch ended; the result of `AnswerTogetherWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveBatchOutput {
     pub together: ActionId,
-    /// In the order in which they were named.
+    /// The results, in the order in which the actions were named.
     pub answers: Vec<ResolveBatchItem>,
 }
 
-/// How one of them ended.
+/// How the resolution of one action ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveBatchItem {
-    /// As it was named.
+    /// The action, as it was named.
     pub action: String,
     #[serde(flatten)]
     pub answered: ResolveOutput,
 }
 
 impl ResolveBatchOutput {
-    /// How many were refused.
+    /// Counts the refused resolutions.
     #[must_use]
     pub fn count_refused(&self) -> usize {
-        self.answers.iter().filter(|one| matches!(one.answered, ResolveOutput::Refused { .. })).count()
+        self.answers.iter().filter(|item| matches!(item.answered, ResolveOutput::Refused { .. })).count()
     }
 }
 
-/// Takes one answer to several actions. Argument: [`ResolveBatchInput`]; result: [`ResolveBatchOutput`].
+/// Resolves several actions. Argument: [`ResolveBatchInput`]; result: [`ResolveBatchOutput`].
 #[workflow]
 #[derive(Default)]
 pub struct AnswerTogetherWorkflow;
 
 #[workflow_methods]
 impl AnswerTogetherWorkflow {
-    /// Runs the answers.
+    /// Runs the resolutions.
     ///
     /// # Errors
-    /// Fails where it names no actions or too many, and when the vault cannot be read or written; what was answered
-    /// by then stays answered.
+    /// Fails if the input names no actions or too many, and when the vault cannot be read or written. Actions that were
+    /// resolved by then stay resolved.
     #[run(name = "AnswerTogetherWorkflow")]
     pub async fn run(
         ctx: &mut WorkflowContext<Self>,
-        ask: WorkflowArgument<ResolveBatchInput>,
+        argument: WorkflowArgument<ResolveBatchInput>,
     ) -> WorkflowResult<ResolveBatchOutput> {
-        let ask =
-            ask.into_value("an object with the keys kind, actions, by and together").map_err(permanent_failure)?;
-        let actions = validate_actions(&ask).map_err(permanent_failure)?;
+        let input =
+            argument.into_value("an object with the keys kind, actions, by and together").map_err(permanent_failure)?;
+        let actions = validate_actions(&input).map_err(permanent_failure)?;
         let mut answers = Vec::with_capacity(actions.len());
         for action in actions {
-            let answered = resolve_one(ctx, &ask, &action).await?;
+            let answered = resolve_one(ctx, &input, &action).await?;
             answers.push(ResolveBatchItem { action, answered });
         }
-        // Of two changes of one field the newer goes first, in whatever order they were named.
+        // Of two changes of one field, the newer must be undone first, in whatever order they were named.
         for at in (0..answers.len()).rev() {
             if matches!(
                 &answers[at].answered,
                 ResolveOutput::Refused { refusal: ResolutionRefusal::NotTheNewest { .. }, .. }
             ) {
-                answers[at].answered = resolve_one(ctx, &ask, &answers[at].action).await?;
+                answers[at].answered = resolve_one(ctx, &input, &answers[at].action).await?;
             }
         }
         let started = ctx.workflow_time();
-        for one in &mut answers {
+        for item in &mut answers {
             let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
-            let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > TRACKER_NO_LATER);
-            let answered = one.answered.clone();
-            one.answered = if late { leave_tracker_debt(answered) } else { settle_tracker_debt(ctx, answered).await };
+            let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > TRACKER_START_NO_LATER);
+            let output = item.answered.clone();
+            item.answered = if late { leave_tracker_debt(output) } else { settle_tracker_debt(ctx, output).await };
         }
-        let all = ResolveBatchOutput { together: ask.together, answers };
-        let (count, refused) = (all.answers.len(), all.count_refused());
-        ctx.set_current_details(format!("{} together: {}, {refused} refused", ask.kind.as_str(), count - refused));
-        Ok(all)
+        let output = ResolveBatchOutput { together: input.together, answers };
+        let (count, refused) = (output.answers.len(), output.count_refused());
+        ctx.set_current_details(format!("{} batch: {} done, {refused} refused", input.kind.as_str(), count - refused));
+        Ok(output)
     }
 }
 
 async fn resolve_one(
     ctx: &WorkflowContext<AnswerTogetherWorkflow>,
-    ask: &ResolveBatchInput,
+    batch: &ResolveBatchInput,
     action: &str,
 ) -> WorkflowResult<ResolveOutput> {
-    let ask = ResolveInput {
-        kind: ask.kind,
+    let input = ResolveInput {
+        kind: batch.kind,
         action: action.to_owned(),
-        by: ask.by.clone(),
-        reason: ask.reason.clone(),
+        by: batch.by.clone(),
+        reason: batch.reason.clone(),
         edited: None,
-        together: Some(ask.together.clone()),
+        together: Some(batch.together.clone()),
     };
-    Ok(ctx.execute_local_activity(VaultActivities::answer, ask, local_activity_options("answer")).await?)
+    Ok(ctx.execute_local_activity(VaultActivities::answer, input, local_activity_options("answer")).await?)
 }
 
-fn validate_actions(ask: &ResolveBatchInput) -> Result<Vec<String>, String> {
-    if ask.kind == ResolutionKind::Raise {
-        return Err("only undo, confirm and dismiss are answered together".into());
+fn validate_actions(input: &ResolveBatchInput) -> Result<Vec<String>, String> {
+    if input.kind == ResolutionKind::Raise {
+        return Err("a batch can only undo, confirm or dismiss".into());
     }
-    let actions = deduplicate_actions(ask.actions.clone());
+    let actions = deduplicate_actions(input.actions.clone());
     if !(1..=MAX_TOGETHER).contains(&actions.len()) {
-        return Err(format!("{} actions are answered together, expected 1 to {MAX_TOGETHER}", actions.len()));
+        return Err(format!("the batch has {} actions, expected 1 to {MAX_TOGETHER}", actions.len()));
     }
     if actions.iter().any(|action| action.chars().count() > MAX_ID_CHARS) {
         return Err(format!("the name of an action has more than {MAX_ID_CHARS} characters"));
@@ -155,14 +155,14 @@ fn validate_actions(ask: &ResolveBatchInput) -> Result<Vec<String>, String> {
 }
 
 fn deduplicate_actions(actions: Vec<String>) -> Vec<String> {
-    let mut once: Vec<String> = Vec::with_capacity(actions.len().min(MAX_TOGETHER));
-    // More than are taken are refused as they are.
+    let mut unique: Vec<String> = Vec::with_capacity(actions.len().min(MAX_TOGETHER));
+    // Only ten times the limit is read, so that an endless list costs little.
     for action in actions.into_iter().take(10 * MAX_TOGETHER) {
-        if !once.contains(&action) {
-            once.push(action);
+        if !unique.contains(&action) {
+            unique.push(action);
         }
     }
-    once
+    unique
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
 
     fn ask(actions: &[&str]) -> ResolveBatchInput {
         let actions = actions.iter().map(|a| (*a).to_owned()).collect();
-        ResolveBatchInput::new(ResolutionKind::Undo, actions, ("ann".into(), None))
+        ResolveBatchInput::new(ResolutionKind::Undo, actions, "ann".into(), None)
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).together, one.together);
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).actions, ["bbbb", "aaaa"]);
         assert_ne!(ask(&["aaaa"]).together, one.together);
-        let dismissed = ResolveBatchInput::new(ResolutionKind::Dismiss, one.actions.clone(), ("ann".into(), None));
+        let dismissed = ResolveBatchInput::new(ResolutionKind::Dismiss, one.actions.clone(), "ann".into(), None);
         assert_ne!(dismissed.together, one.together);
     }
 

@@ -1,11 +1,10 @@
-//! `ExtractWorkflow`: new stream events become signals, a few at once, within one bounded run.
+//! `ExtractWorkflow`: turns new stream events into signals, a few at once, within one limited run.
 //!
-//! It learns which events wait and has each read by an activity of the vault's process, so that no word
-//! of an event comes here. A refusal of the rate guard, a stop or a provider that asks to wait for long
-//! ends the run early; what is left waits for the next one. A short wait that fits into the run is waited for, and
-//! then one event goes first. While there is more than one run may read, it
-//! goes on as a new run at once. An event that fails stops no other, nor does a sender who has had
-//! their share of the calls.
+//! It lists the waiting events and has an activity of the vault's process read each of them. No text of an event must
+//! come here. A refusal of the rate guard, a stop, or a provider that asks for a long wait ends the run early, and the
+//! next run continues. A short wait that fits into the run is waited for, and then one event goes first. If more
+//! events wait than one run may read, a new run follows at once. Neither a failed event nor a sender without calls
+//! left stops the others.
 
 use crate::activities::{ExtractActivities, ExtractEventOutput, ExtractReport};
 use crate::argument::WorkflowArgument;
@@ -20,31 +19,31 @@ use temporalio_workflow::{
     ActivityOptions, ContinueAsNewOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all,
 };
 
-/// Most events of one run: six history events each stay well below 2,000.
+/// Most events of one run: 200. At six history events each, the history stays well below 2,000.
 const MAX_EVENTS: usize = 200;
-/// Most events that are read at once.
+/// Most events that are read at once: 4.
 const LANES: usize = 4;
-/// No event is begun later than this into a run; the slowest takes [`EVENT_TIMEOUT`], which makes 4 min.
+/// No event is begun later than this into a run: 115 s. The slowest takes [`EVENT_TIMEOUT`], which makes 4 min.
 const START_NO_LATER: Duration = Duration::from_secs(115);
-/// Longest the reading of one event may take: two calls of a clerk.
+/// Longest extraction of one event: 120 s, for two clerk calls.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
-/// A process that has not been heard of for so long is taken for dead: 10 s.
-const SILENCE: Duration = Duration::from_secs(10);
-/// So many calls in a row without an answer, and the clerk is taken to be away.
+/// A process without a heartbeat for this long counts as dead: 10 s.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this many calls in a row without an answer, the clerk counts as away: 8.
 const UNANSWERED_IN_A_ROW: u32 = 8;
-/// Longest time that a provider's wish to wait is followed within a run: 60 s.
+/// Longest wait for a provider within a run: 60 s.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Most waits of one run: what they add to its history is little beside its events.
+/// Most waits of one run: 20. They add little to a history beside its events.
 const MAX_WAITS: u32 = 20;
 
-/// Reads what is new. No argument; result: [`ExtractReport`].
+/// Extracts new events. No argument; result: [`ExtractReport`].
 #[workflow]
 #[derive(Default)]
 pub struct ExtractWorkflow;
 
 #[workflow_methods]
 impl ExtractWorkflow {
-    /// Runs until what was new is read, time is up or no call may be made.
+    /// Runs until all new events are read, the time is up, or no call may be made.
     ///
     /// # Errors
     /// Fails when the index cannot be read.
@@ -53,9 +52,10 @@ impl ExtractWorkflow {
         none.into_value("no argument").map_err(permanent_failure)?;
         let started = ctx.workflow_time();
         let limit = u32::try_from(MAX_EVENTS).unwrap_or(u32::MAX);
-        let events =
-            ctx.execute_local_activity(ExtractActivities::next, limit, local_activity_options("what is new")).await?;
-        let all = events.len() < MAX_EVENTS;
+        let events = ctx
+            .execute_local_activity(ExtractActivities::next, limit, local_activity_options("list new events"))
+            .await?;
+        let is_last_batch = events.len() < MAX_EVENTS;
         let round = ExtractRound {
             queue: RefCell::new(events.into()),
             report: RefCell::new(ExtractReport::default()),
@@ -67,13 +67,13 @@ impl ExtractWorkflow {
         join_all((0..LANES).map(|_| run_lane(ctx, &round))).await;
         while let Some(wait) = round.take_wait(ctx.workflow_time()) {
             ctx.timer(wait).await;
-            // After a 429 one call goes first, and the others wait for its answer.
+            // After a 429, one call goes first, and the others wait for its answer.
             if let Some(event) = round.next_event(ctx.workflow_time()) {
                 read_event(ctx, &round, event).await;
             }
             join_all((0..LANES).map(|_| run_lane(ctx, &round))).await;
         }
-        let may_go_on = round.can_continue();
+        let may_continue = round.can_continue();
         let left = round.queue.into_inner().len();
         let report = ExtractReport { left: u32::try_from(left).unwrap_or(u32::MAX), ..round.report.into_inner() };
         ctx.set_current_details(format!(
@@ -85,21 +85,21 @@ impl ExtractWorkflow {
             report.left,
             if report.held { "; held" } else { "" }
         ));
-        // Only a run that got somewhere: what cannot be read now is tried again at the schedule's pace.
-        let got_somewhere = report.extracted + report.failed > 0;
-        if may_go_on && got_somewhere && (report.left > 0 || !all) {
+        // Only a run with progress continues. Events that cannot be read now wait for the schedule.
+        let has_progress = report.extracted + report.failed > 0;
+        if may_continue && has_progress && (report.left > 0 || !is_last_batch) {
             ctx.continue_as_new(().into(), ContinueAsNewOptions::default())?;
         }
         Ok(report)
     }
 }
 
-/// What the lanes share.
+/// The state that the lanes share.
 struct ExtractRound {
     queue: RefCell<VecDeque<RecordPath>>,
     report: RefCell<ExtractReport>,
     unanswered: Cell<u32>,
-    /// How long the provider asked to wait, once it has.
+    /// How long to wait for the provider, if it asked for that.
     wait: Cell<Option<Duration>>,
     waits: Cell<u32>,
     started: Option<SystemTime>,
@@ -115,7 +115,7 @@ impl ExtractRound {
         self.started.zip(now).and_then(|(start, now)| now.duration_since(start).ok())
     }
 
-    /// The wait that everybody stopped for, if it is short and fits into the run; then they may go on.
+    /// Takes the wait that stopped all lanes, if it is short and fits into the run. Then they may continue.
     fn take_wait(&self, now: Option<SystemTime>) -> Option<Duration> {
         let wait = self.wait.take().filter(|wait| *wait <= LONGEST_WAIT && self.waits.get() < MAX_WAITS)?;
         if self.elapsed_since_start(now)? + wait > START_NO_LATER {
@@ -130,10 +130,10 @@ impl ExtractRound {
         !self.report.borrow().held && self.unanswered.get() < UNANSWERED_IN_A_ROW
     }
 
-    fn record_result(&self, event: RecordPath, ended: &ExtractEventOutput) {
+    fn record_result(&self, event: RecordPath, output: &ExtractEventOutput) {
         let mut report = self.report.borrow_mut();
         let mut unanswered = 0;
-        match ended {
+        match output {
             ExtractEventOutput::Done { signals, cached } => {
                 report.extracted += 1;
                 report.signals += signals;
@@ -175,15 +175,15 @@ async fn run_lane(ctx: &WorkflowContext<ExtractWorkflow>, round: &ExtractRound) 
 }
 
 async fn read_event(ctx: &WorkflowContext<ExtractWorkflow>, round: &ExtractRound, event: RecordPath) {
-    // One attempt: what a lost process left is read again by the next run, from the start.
+    // One attempt only: an event that a lost process left is read again by the next run, from the start.
     let once = RetryPolicy::builder().maximum_attempts(1).build();
     let options = ActivityOptions::with_start_to_close_timeout(EVENT_TIMEOUT)
-        .heartbeat_timeout(SILENCE)
+        .heartbeat_timeout(HEARTBEAT_TIMEOUT)
         .retry_policy(once)
         .summary(format!("read {event}"))
         .build();
     match ctx.execute_activity(ExtractActivities::event, event.clone(), options).await {
-        Ok(ended) => round.record_result(event, &ended),
+        Ok(output) => round.record_result(event, &output),
         Err(_) => round.report.borrow_mut().errors += 1,
     }
 }

@@ -1,7 +1,8 @@
-//! `PurgeWorkflow`: once a day, events that were extracted and are old are dropped.
+//! `PurgeWorkflow`: removes old extracted events, once a day.
 //!
-//! It goes in short steps, so that no write to the vault waits for long, and ends after a number of them:
-//! what is left waits for the next day. Which events those are, the process that holds the vault knows.
+//! It works in short steps, so that no write to the vault waits for long. A run has a limited number of steps, and the
+//! rest waits for the next day. The process that holds the vault decides which events are removed; no event's text must
+//! come here.
 
 use crate::activities::{PurgeInput, PurgeOutput, VaultActivities};
 use crate::argument::WorkflowArgument;
@@ -10,12 +11,12 @@ use crate::steward::tick::permanent_failure;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
-/// Events that one step drops: a second or two of a slow disk.
+/// Events that one step removes: 500, which takes a slow disk a second or two.
 const STEP: u32 = 500;
-/// Steps of one run: 20,000 events, and far fewer history events than a run may have.
+/// Most steps of one run: 40, for 20,000 events with far fewer history events than a run may have.
 const STEPS: u32 = 40;
 
-/// Drops what is old. Result: [`PurgeOutput`] of all steps.
+/// Removes old events. Result: [`PurgeOutput`] of all steps.
 #[workflow]
 #[derive(Default)]
 pub struct PurgeWorkflow;
@@ -31,15 +32,16 @@ impl PurgeWorkflow {
         none.into_value("no argument").map_err(permanent_failure)?;
         let mut all = PurgeOutput { gone: 0, more: true };
         for _ in 0..STEPS {
-            let ask = PurgeInput { limit: STEP };
-            let step = ctx.execute_local_activity(VaultActivities::purge, ask, local_activity_options("purge")).await?;
+            let input = PurgeInput { limit: STEP };
+            let step =
+                ctx.execute_local_activity(VaultActivities::purge, input, local_activity_options("purge")).await?;
             all = PurgeOutput { gone: all.gone + step.gone, more: step.more };
             if !step.more {
                 break;
             }
         }
         ctx.set_current_details(format!(
-            "{} events dropped{}",
+            "{} events removed{}",
             all.gone,
             if all.more { ", more are left" } else { "" }
         ));

@@ -1,8 +1,8 @@
-//! `RouterWorkflow`: signals that the stewards do not judge, or did not get to, are acted upon.
+//! `RouterWorkflow`: handles signals that the stewards do not judge, or did not reach.
 //!
-//! Rounds of one local activity each, until nothing is left or the run's time is up; what is left
-//! waits for the next run. No signal travels through here, only counts: the decision is pure code in
-//! the vault's process, beside the files that it reads and the one keeper that carries it out.
+//! It runs rounds of one local activity each, until nothing is left or the run's time is up. The next run does the
+//! rest. Only counts come here, and no signal must. The decision is pure code in the vault's process, next to the
+//! files that it reads and the vault writer that applies it.
 
 use crate::activities::{RouteInput, RouteOutput, VaultActivities};
 use crate::argument::WorkflowArgument;
@@ -12,11 +12,11 @@ use std::time::{Duration, SystemTime};
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
-/// Signals of one round: some 2 s of work on a disk that syncs slowly.
+/// Most signals of one round: 50, which takes about 2 s on a disk that syncs slowly.
 const ROUND: u32 = 50;
-/// Most rounds of one run, so that its history stays far below 2,000 events.
+/// Most rounds of one run: 200, so that its history stays far below 2,000 events.
 const MAX_ROUNDS: u32 = 200;
-/// No round starts later than this into a run that should end within 240 s.
+/// No round starts later than this into a run: 180 s, so that the run ends within 240 s.
 const START_NO_LATER: Duration = Duration::from_secs(180);
 
 /// One run of the router. No argument; result: [`RouteOutput`].
@@ -36,9 +36,9 @@ impl RouterWorkflow {
         let started = ctx.workflow_time();
         let mut report = RouteOutput::default();
         for _ in 0..MAX_ROUNDS {
-            let ask = RouteInput { limit: ROUND };
+            let input = RouteInput { limit: ROUND };
             report.add_round(
-                ctx.execute_local_activity(VaultActivities::route, ask, local_activity_options("route")).await?,
+                ctx.execute_local_activity(VaultActivities::route, input, local_activity_options("route")).await?,
             );
             let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
             let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > START_NO_LATER);
@@ -52,9 +52,9 @@ impl RouterWorkflow {
 }
 
 fn describe_routing(report: &RouteOutput) -> String {
-    let landed = report.landed.iter().map(|(landing, count)| format!("{count} {}", landing.as_str()));
+    let applied = report.landed.iter().map(|(landing, count)| format!("{count} {}", landing.as_str()));
     let skipped = report.skipped.iter().map(|(reason, count)| format!("{count} {reason}"));
-    let mut parts: Vec<String> = landed.chain(skipped).collect();
+    let mut parts: Vec<String> = applied.chain(skipped).collect();
     if report.stopped {
         parts.push("stopped".into());
     }

@@ -1,9 +1,9 @@
-//! One task's evaluation: reserve, ask, settle, decide, apply.
+//! Evaluates one task: reserve, ask, settle, decide, apply.
 //!
-//! Every way it can end is a [`TaskCheckOutcome`]; nothing here fails the workflow, so that an error in one
-//! task does not stop the others. A bad answer gets one stricter try with a reservation of its
-//! own; what a failed evaluation leaves is a task that stays due. Evidence that was judged before is not
-//! asked about again: its look carries the answer.
+//! Every way it can end is a [`TaskCheckOutcome`]. Nothing here must fail the workflow, so that an error in one task
+//! does not stop the others. An invalid answer gets one stricter try with a reservation of its own. After a failed
+//! evaluation the task stays due. Evidence that was judged before is not asked about again: its check carries the
+//! answer.
 
 use crate::activities::{ApplyInput, ApplyOutput, ClerkActivities, JudgeInput, SettleCallInput, VaultActivities};
 use crate::steward::tick::{StewardWorkflow, local_activity_options};
@@ -22,14 +22,16 @@ use steward_domain::steward::guard::{
 use steward_domain::steward::tick::{TaskCheck, TaskCheckOutcome, TaskCheckReport, TaskClock};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
 
-/// The confidence of a look that the rate guard refused (S3-24).
+/// The confidence of a check that the rate guard refused (S3-24).
 const REFUSED_CONFIDENCE: f64 = 0.3;
-/// Longest a clerk call may take, waiting for a worker included.
+/// Longest time of a clerk call, including the wait for a worker: 85 s.
 const CLERK_TIMEOUT: Duration = Duration::from_secs(85);
-/// A clerk's worker that has not been heard of for so long is taken for dead: 10 s.
-const CLERK_SILENCE: Duration = Duration::from_secs(10);
+/// A clerk worker without a heartbeat for this long counts as dead: 10 s.
+///
+/// Without a heartbeat, a tick would wait the whole [`CLERK_TIMEOUT`] for a process that was killed.
+const CLERK_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What all evaluations of one round share.
+/// The inputs that all evaluations of one round share.
 pub(crate) struct EvaluationRound {
     pub(crate) look_id: String,
     pub(crate) policy: DecisionPolicy,
@@ -43,14 +45,14 @@ pub(crate) struct EvaluationRound {
 pub(crate) async fn evaluate_task(
     ctx: &WorkflowContext<StewardWorkflow>,
     round: &EvaluationRound,
-    look: TaskCheck,
+    check: TaskCheck,
 ) -> TaskCheckReport {
-    let task = look.question.subject.task.clone();
-    let ended = match judge_task(ctx, round, &look).await {
-        Ok(judged) => apply_verdict(ctx, round, &look, judged).await,
-        Err(end) => end,
+    let task = check.question.subject.task.clone();
+    let outcome = match judge_task(ctx, round, &check).await {
+        Ok(judged) => apply_verdict(ctx, round, &check, judged).await,
+        Err(outcome) => outcome,
     };
-    TaskCheckReport { task, ended }
+    TaskCheckReport { task, ended: outcome }
 }
 
 fn is_time_up(ctx: &WorkflowContext<StewardWorkflow>, round: &EvaluationRound) -> bool {
@@ -61,12 +63,12 @@ fn is_time_up(ctx: &WorkflowContext<StewardWorkflow>, round: &EvaluationRound) -
 async fn judge_task(
     ctx: &WorkflowContext<StewardWorkflow>,
     round: &EvaluationRound,
-    look: &TaskCheck,
+    check: &TaskCheck,
 ) -> Result<AttributedVerdict, TaskCheckOutcome> {
-    if let Some(known) = &look.known {
+    if let Some(known) = &check.known {
         return Ok(known.clone());
     }
-    let mut question = look.question.clone();
+    let mut question = check.question.clone();
     let mut last = ClerkMark::default();
     for attempt in 1..=2 {
         if is_time_up(ctx, round) {
@@ -85,8 +87,8 @@ async fn judge_task(
             }
             ClerkCallOutcome::RateLimited { retry_after_seconds } => {
                 let reason = match retry_after_seconds {
-                    Some(seconds) => format!("the provider asked to wait {seconds} s"),
-                    None => "the provider asked to wait".into(),
+                    Some(seconds) => format!("the provider asked Steward to wait {seconds} s"),
+                    None => "the provider asked Steward to wait".into(),
                 };
                 return Err(TaskCheckOutcome::ClerkFailed { reason });
             }
@@ -99,7 +101,7 @@ async fn judge_task(
     Ok(AttributedVerdict { verdict: Verdict::fallback(&complaint), clerk: ClerkMark { fallback: true, ..last } })
 }
 
-/// A matter may be named like one of its tasks, and each has its own calls.
+/// The subject's part of a call's id. A matter may have the slug of one of its tasks, and each has its own calls.
 fn call_name(subject: &RecordPath) -> &str {
     if subject.kind() == RecordKind::Matter { subject.as_str() } else { subject.slug() }
 }
@@ -125,19 +127,19 @@ async fn reserve_call(
     }
 }
 
-/// One attempt, one reservation: a clerk call is never retried by the server.
-async fn ask_clerk(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeInput) -> Result<ClerkReply, String> {
+/// Asks the clerk once. One reservation is one attempt, so Temporal must not retry the call.
+async fn ask_clerk(ctx: &WorkflowContext<StewardWorkflow>, input: JudgeInput) -> Result<ClerkReply, String> {
     let once = RetryPolicy::builder().maximum_attempts(1).build();
     let options = ActivityOptions::with_schedule_to_close_timeout(CLERK_TIMEOUT)
         .task_queue(crate::clerk_queue(ctx.task_queue()))
-        .heartbeat_timeout(CLERK_SILENCE)
+        .heartbeat_timeout(CLERK_HEARTBEAT_TIMEOUT)
         .retry_policy(once)
-        .summary(format!("ask about {}", ask.question.subject.task))
+        .summary(format!("ask about {}", input.question.subject.task))
         .build();
-    ctx.execute_activity(ClerkActivities::judge, ask, options).await.map_err(|e| e.to_string())
+    ctx.execute_activity(ClerkActivities::judge, input, options).await.map_err(|e| e.to_string())
 }
 
-/// A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
+/// Settles a call. An error is ignored, so that it costs no answer: the reservation still counts.
 async fn settle_call(
     ctx: &WorkflowContext<StewardWorkflow>,
     call_id: CallId,
@@ -161,42 +163,42 @@ async fn settle_call(
         Ok(ClerkReply { outcome: ClerkCallOutcome::NotSent { .. }, .. }) => SettlementOutcome::NotSent,
         Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
     };
-    let ask = SettleCallInput { settlement: Settlement { call_id, outcome }, answered };
-    let _ = ctx.execute_local_activity(VaultActivities::settle, ask, local_activity_options("settle")).await;
+    let input = SettleCallInput { settlement: Settlement { call_id, outcome }, answered };
+    let _ = ctx.execute_local_activity(VaultActivities::settle, input, local_activity_options("settle")).await;
 }
 
 async fn apply_verdict(
     ctx: &WorkflowContext<StewardWorkflow>,
     round: &EvaluationRound,
-    look: &TaskCheck,
+    check: &TaskCheck,
     AttributedVerdict { verdict, clerk }: AttributedVerdict,
 ) -> TaskCheckOutcome {
     let plan = decide(&DecisionCase {
-        look,
+        look: check,
         policy: &round.policy,
         note: round.note.as_ref(),
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: round.caller_says_shadow,
         workflow: WorkflowRef { id: ctx.workflow_id().to_owned(), run_id: ctx.run_id().to_owned() },
-        // Not the workflow's time: a workflow task that is done again after a crash has a later one,
-        // and the record, which is named after this moment, would be filed a second time.
-        at: look.question.asked_at,
+        // The workflow's time must not be used here. A workflow task that is repeated after a crash has a later time,
+        // and the record, which is named after this time, would be filed a second time.
+        at: check.question.asked_at,
     });
-    let subject = &look.question.subject;
-    let ask = ApplyInput {
+    let subject = &check.question.subject;
+    let input = ApplyInput {
         plan,
         look_id: round.look_id.clone(),
-        observed_at: look.question.asked_at,
+        observed_at: check.question.asked_at,
         clock: TaskClock {
             state: subject.state,
             surface_class: subject.surface_class,
             due: subject.due,
             snoozed_until: None,
         },
-        had_signals: !look.question.evidence.is_empty(),
+        had_signals: !check.question.evidence.is_empty(),
     };
-    match ctx.execute_local_activity(VaultActivities::apply, ask, local_activity_options("apply")).await {
+    match ctx.execute_local_activity(VaultActivities::apply, input, local_activity_options("apply")).await {
         Ok(ApplyOutput::Filed { action_id, landing, .. }) => {
             TaskCheckOutcome::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
         }

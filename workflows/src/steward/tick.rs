@@ -1,8 +1,8 @@
-//! `StewardWorkflow`: one look at one matter.
+//! `StewardWorkflow`: one tick of one matter.
 //!
-//! Observe; if nothing needs a clerk the tick is over. Otherwise every look is evaluated, at most
-//! eight at once, oldest first, within the run's time and until a stop. A record that a human changed meanwhile is
-//! observed and judged again, never overwritten.
+//! It observes the matter. If nothing needs a clerk, the tick is over. Otherwise every check is evaluated, at most
+//! eight at once, the oldest first, within the run's time and until a stop. A record that a person changed meanwhile
+//! is observed and judged again, and must not be overwritten.
 
 use crate::CALLER_MEMO;
 use crate::activities::{ObserveInput, VaultActivities};
@@ -17,11 +17,11 @@ use temporalio_common::error::ApplicationFailure;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{LocalActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all};
 
-/// Most clerk questions of one tick that are under way at once.
+/// Most clerk questions of one tick at once: 8.
 const LANES: usize = 8;
-/// Most times a tick looks again because humans keep changing records.
+/// Most rounds of one tick: 3. A further round follows if people changed records meanwhile.
 const MAX_ROUNDS: u32 = 3;
-/// No evaluation starts later than this into a run of 300 s: the slowest takes under 90 s.
+/// No evaluation starts later than this into a run of 300 s: 200 s. The slowest takes under 90 s.
 const START_NO_LATER: Duration = Duration::from_secs(200);
 
 /// One tick of one matter's steward. Argument: the matter's path; result: [`TickReport`].
@@ -48,19 +48,19 @@ impl StewardWorkflow {
         let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
         for number in 1..=MAX_ROUNDS {
             let look_id = format!("{}/{number}", ctx.run_id());
-            let ask = ObserveInput { matter: matter.clone(), look_id: look_id.clone() };
-            let mut seen =
-                ctx.execute_local_activity(VaultActivities::observe, ask, local_activity_options("look")).await?;
-            let looks = std::mem::take(&mut seen.looks);
-            record_observation(&mut report, &seen);
-            let (policy, note, limit) = (seen.policy, seen.note, START_NO_LATER);
+            let input = ObserveInput { matter: matter.clone(), look_id: look_id.clone() };
+            let mut observation =
+                ctx.execute_local_activity(VaultActivities::observe, input, local_activity_options("check")).await?;
+            let checks = std::mem::take(&mut observation.looks);
+            record_observation(&mut report, &observation);
+            let (policy, note, limit) = (observation.policy, observation.note, START_NO_LATER);
             let round = EvaluationRound { look_id, policy, note, caller_says_shadow, started, limit };
-            let ended = evaluate_tasks(ctx, &round, looks).await;
-            let ended_so = |end: &TaskCheckOutcome| ended.iter().any(|task| task.ended == *end);
+            let reports = evaluate_tasks(ctx, &round, checks).await;
+            let has_outcome = |outcome: &TaskCheckOutcome| reports.iter().any(|task| task.ended == *outcome);
             let (again, stopped) =
-                (ended_so(&TaskCheckOutcome::ChangedMeanwhile), ended_so(&TaskCheckOutcome::Stopped));
+                (has_outcome(&TaskCheckOutcome::ChangedMeanwhile), has_outcome(&TaskCheckOutcome::Stopped));
             report.stopped |= stopped;
-            merge_task_reports(&mut report, ended);
+            merge_task_reports(&mut report, reports);
             if !again || stopped {
                 break;
             }
@@ -78,7 +78,7 @@ impl StewardWorkflow {
     }
 }
 
-/// The options of every local activity: quick, tried again for a while when the machine hiccups.
+/// The options of every local activity: quick, and retried for a while if the machine fails.
 pub(crate) fn local_activity_options(summary: &str) -> LocalActivityOptions {
     let retry = RetryPolicy::builder()
         .initial_interval(Duration::from_millis(100))
@@ -103,7 +103,7 @@ fn parse_matter_path(text: &str) -> Result<RecordPath, String> {
     })
 }
 
-/// A failure that trying again would only repeat.
+/// A failure that a retry would only repeat.
 pub(crate) fn permanent_failure(reason: String) -> ApplicationFailure {
     ApplicationFailure::non_retryable(std::io::Error::other(reason))
 }
@@ -111,27 +111,27 @@ pub(crate) fn permanent_failure(reason: String) -> ApplicationFailure {
 async fn evaluate_tasks(
     ctx: &WorkflowContext<StewardWorkflow>,
     round: &EvaluationRound,
-    looks: Vec<TaskCheck>,
+    checks: Vec<TaskCheck>,
 ) -> Vec<TaskCheckReport> {
-    let lanes = looks.len().min(LANES);
-    let queue: RefCell<VecDeque<(usize, TaskCheck)>> = RefCell::new(looks.into_iter().enumerate().collect());
+    let lanes = checks.len().min(LANES);
+    let queue: RefCell<VecDeque<(usize, TaskCheck)>> = RefCell::new(checks.into_iter().enumerate().collect());
     let stopped = Cell::new(false);
     let (queue, stopped) = (&queue, &stopped);
     let lane = |_| async move {
-        let mut ended = Vec::new();
+        let mut reports = Vec::new();
         loop {
             let next = queue.borrow_mut().pop_front();
-            let Some((place, look)) = next else {
-                return ended;
+            let Some((place, check)) = next else {
+                return reports;
             };
-            // Once one task met a stop, those that wait are not begun.
+            // Once one task met a stop, no waiting task is begun.
             let report = if stopped.get() {
-                TaskCheckReport { task: look.question.subject.task, ended: TaskCheckOutcome::Stopped }
+                TaskCheckReport { task: check.question.subject.task, ended: TaskCheckOutcome::Stopped }
             } else {
-                evaluate_task(ctx, round, look).await
+                evaluate_task(ctx, round, check).await
             };
             stopped.set(stopped.get() || report.ended == TaskCheckOutcome::Stopped);
-            ended.push((place, report));
+            reports.push((place, report));
         }
     };
     let mut all: Vec<(usize, TaskCheckReport)> = join_all((0..lanes).map(lane)).await.into_iter().flatten().collect();
@@ -139,25 +139,25 @@ async fn evaluate_tasks(
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn record_observation(report: &mut TickReport, seen: &MatterObservation) {
-    report.stopped = seen.stopped;
-    report.quiet += seen.quiet;
-    report.left_due = seen.left_due;
-    report.signals = report.signals.max(seen.signals);
-    report.interval_seconds = seen.interval_seconds;
+fn record_observation(report: &mut TickReport, observation: &MatterObservation) {
+    report.stopped = observation.stopped;
+    report.quiet += observation.quiet;
+    report.left_due = observation.left_due;
+    report.signals = report.signals.max(observation.signals);
+    report.interval_seconds = observation.interval_seconds;
     if report.skipped.is_empty() {
-        report.skipped.clone_from(&seen.skipped);
+        report.skipped.clone_from(&observation.skipped);
     }
-    for problem in &seen.problems {
+    for problem in &observation.problems {
         if !report.errors.contains(problem) {
             report.errors.push(problem.clone());
         }
     }
 }
 
-/// A task that was judged again has its last end in the report.
-fn merge_task_reports(report: &mut TickReport, ended: Vec<TaskCheckReport>) {
-    for task in ended {
+/// Adds task reports. A task that was judged again keeps only its last outcome.
+fn merge_task_reports(report: &mut TickReport, reports: Vec<TaskCheckReport>) {
+    for task in reports {
         report.evaluated.retain(|t| t.task != task.task);
         report.evaluated.push(task);
     }

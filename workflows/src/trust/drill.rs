@@ -1,7 +1,7 @@
-//! `ReversibilityDrillWorkflow`: once a night, every class of change is made on a canary and taken back.
+//! `ReversibilityDrillWorkflow`: makes and undoes every class of change on a canary, once a night.
 //!
-//! The canaries are the vault process's own; it compares the bytes, and lowers a class that it could not restore
-//! to shadow until a human raises it. It carries no record and no text of people's vaults.
+//! The vault process keeps the canaries and compares the bytes. It demotes a class that it could not restore to shadow,
+//! until a person restores the class. No record and no text of people's vaults must come here.
 
 use crate::activities::VaultActivities;
 use crate::argument::WorkflowArgument;
@@ -12,15 +12,15 @@ use steward_domain::action::mutation::MutationClass;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
-/// What a drill found.
+/// The result of a drill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrillOutput {
-    /// Classes whose canaries were back to the byte.
+    /// Classes whose canaries were restored to the byte.
     pub restored: Vec<MutationClass>,
-    /// Classes that were not restored, with what was wrong.
+    /// Classes that were not restored, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<(MutationClass, String)>,
-    /// How many of these were lowered to shadow by this drill, and not before.
+    /// How many of these this drill demoted to shadow.
     #[serde(default)]
     pub lowered: u32,
 }
@@ -35,14 +35,15 @@ impl ReversibilityDrillWorkflow {
     /// Runs the drill.
     ///
     /// # Errors
-    /// Fails when the canaries or the vault cannot be written; that lowers nothing.
+    /// Fails when the canaries or the vault cannot be written. That demotes nothing.
     #[run(name = "ReversibilityDrillWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<DrillOutput> {
         none.into_value("no argument").map_err(permanent_failure)?;
         let report = ctx.execute_local_activity(VaultActivities::drill, (), local_activity_options("drill")).await?;
-        let (whole, broken) = (report.restored.len(), &report.broken);
-        let broken: String = broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.as_str())).collect();
-        ctx.set_current_details(format!("{whole} classes of change are restored by their undo{broken}"));
+        let restored = report.restored.len();
+        let failures = report.broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.as_str()));
+        let failures: String = failures.collect();
+        ctx.set_current_details(format!("{restored} classes of change are restored by their undo{failures}"));
         Ok(report)
     }
 }

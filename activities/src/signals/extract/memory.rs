@@ -1,7 +1,8 @@
-//! What the reading process remembers of events; losing it costs a try.
+//! What the process that extracts signals remembers between calls.
 //!
-//! Who reads which event, which got no answer and whether that is to be held against them, and the names of what
-//! may be meant. Nothing here outlives the process or writes anything.
+//! It remembers which event is being read, which events got no answer and whether that counts against them, and the
+//! names of the open records that an event may be about. Nothing here is written, and nothing outlives the process.
+//! Losing it costs one try.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,39 +10,41 @@ use std::time::{Duration, Instant};
 use steward_domain::record::path::RecordPath;
 use steward_domain::signals::extract::candidates::CandidateMatcher;
 
-/// For so long it is remembered that an event got no answer: 1 day. The next time, that is held against it if
-/// the clerk has answered another one in between; else the clerk is away, which is no event's fault.
+/// How long the memory of an event without an answer lasts: 1 day. A second miss counts against the event if the clerk
+/// answered another one in between. Otherwise the clerk is away, which is no event's fault.
 const REMEMBERED: Duration = Duration::from_secs(86_400);
-/// So many time-outs in a row beside others weigh as much as one alone.
+/// Time-outs in a row beside other calls that count as much as one time-out alone: 10.
+///
+/// A slow model then parks an event after thirty time-outs and not after three.
 const CROWDED_TOO_OFTEN: u32 = 10;
-/// How long an event that got no answer lets others go first: 10 min.
+/// How long an event without an answer is listed after all others: 10 min.
 const REST: Duration = Duration::from_secs(600);
 
-/// Cheap to clone.
+/// The memory of one process. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct ExtractionMemory(Arc<Mutex<ExtractionMemoryState>>);
 
 #[derive(Default)]
 struct ExtractionMemoryState {
-    /// The open records, as they stood at this edition of the index.
+    /// The matcher over the open records, with the revision of the index that it was built from.
     candidates: Option<(u64, Arc<CandidateMatcher>)>,
     answered: Option<Instant>,
     unanswered: BTreeMap<RecordPath, MissedAnswer>,
-    /// Runs overlap when one is begun by hand: each event is read by one at a time.
+    /// The events that are being read. Runs overlap when a person starts one, but each event has one reader.
     being_read: BTreeSet<RecordPath>,
 }
 
-/// How an event got no answer.
+/// When and how an event got no answer.
 #[derive(Clone, Copy)]
 struct MissedAnswer {
     last: Instant,
-    /// The last time that says something of it; one beside others does not.
-    told: Instant,
-    /// How often in a row it was beside others.
+    /// The last miss that counts. A miss beside other calls does not count.
+    last_counted: Instant,
+    /// How many misses in a row were beside other calls.
     crowded: u32,
 }
 
-/// Held while an event is read.
+/// The right to read an event; dropping it gives the right back.
 pub(super) struct EventClaim<'a>(&'a ExtractionMemory, &'a RecordPath);
 
 impl Drop for EventClaim<'_> {
@@ -51,16 +54,16 @@ impl Drop for EventClaim<'_> {
 }
 
 impl ExtractionMemory {
-    fn access_state<T>(&self, look: impl FnOnce(&mut ExtractionMemoryState) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn access_state<T>(&self, access: impl FnOnce(&mut ExtractionMemoryState) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The right to read an event; `None` while somebody else reads it.
+    /// Claims an event for reading; `None` while another run reads it.
     pub(super) fn claim_event<'a>(&'a self, path: &'a RecordPath) -> Option<EventClaim<'a>> {
         self.access_state(|m| m.being_read.insert(path.clone())).then(|| EventClaim(self, path))
     }
 
-    /// Whether at most one event is being read.
+    /// Reports whether at most one event is being read.
     pub(super) fn is_alone(&self) -> bool {
         self.access_state(|m| m.being_read.len() <= 1)
     }
@@ -69,7 +72,7 @@ impl ExtractionMemory {
         self.access_state(|m| m.answered = Some(now));
     }
 
-    /// Those that got no answer a moment ago.
+    /// Lists the events that got no answer within the last `REST`.
     pub(super) fn list_resting_events(&self) -> BTreeSet<RecordPath> {
         self.access_state(|m| {
             m.unanswered.retain(|_, missed| missed.last.elapsed() < REMEMBERED);
@@ -78,26 +81,30 @@ impl ExtractionMemory {
         })
     }
 
-    /// Notes that an event got no answer. Whether that is held against it: others were answered since its last
-    /// time, and it was not they who held it up, or they did so too often.
+    /// Records that an event got no answer, and returns whether that counts against it.
+    ///
+    /// It counts if another event was answered since the last miss that counted, and this miss was not beside other
+    /// calls, or was so too often in a row.
     pub(super) fn record_missed_answer(&self, path: &RecordPath, crowded: bool, now: Instant) -> bool {
         self.access_state(|m| {
             let before = m.unanswered.get(path).copied();
             let times = if crowded { before.map_or(0, |b| b.crowded) + 1 } else { 0 };
-            let tells = times == 0 || times >= CROWDED_TOO_OFTEN;
-            let told = before.filter(|_| !tells).map_or(now, |b| b.told);
-            m.unanswered.insert(path.clone(), MissedAnswer { last: now, told, crowded: if tells { 0 } else { times } });
-            tells && before.is_some_and(|b| m.answered.is_some_and(|at| at > b.told))
+            let counts = times == 0 || times >= CROWDED_TOO_OFTEN;
+            let last_counted = before.filter(|_| !counts).map_or(now, |b| b.last_counted);
+            let crowded = if counts { 0 } else { times };
+            m.unanswered.insert(path.clone(), MissedAnswer { last: now, last_counted, crowded });
+            counts && before.is_some_and(|b| m.answered.is_some_and(|at| at > b.last_counted))
         })
     }
 
-    /// What may be meant, if nothing was written of it since.
-    pub(super) fn cached_candidates(&self, edition: u64) -> Option<Arc<CandidateMatcher>> {
-        self.access_state(|m| m.candidates.clone()).filter(|(of, _)| *of == edition).map(|(_, candidates)| candidates)
+    /// The matcher over the open records, if it was built at this revision of the index.
+    pub(super) fn cached_candidates(&self, revision: u64) -> Option<Arc<CandidateMatcher>> {
+        let cached = self.access_state(|m| m.candidates.clone());
+        cached.filter(|(built_at, _)| *built_at == revision).map(|(_, candidates)| candidates)
     }
 
-    pub(super) fn cache_candidates(&self, edition: u64, candidates: &Arc<CandidateMatcher>) {
-        self.access_state(|m| m.candidates = Some((edition, Arc::clone(candidates))));
+    pub(super) fn cache_candidates(&self, revision: u64, candidates: &Arc<CandidateMatcher>) {
+        self.access_state(|m| m.candidates = Some((revision, Arc::clone(candidates))));
     }
 }
 

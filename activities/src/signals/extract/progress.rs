@@ -1,6 +1,6 @@
-//! How far the reading of an event has come: the answer that is being written down, and what its file says.
+//! How far the extraction of an event has come: how its calls ended, the answer in use, and the event's status.
 //!
-//! Nothing is written here.
+//! This file only builds values and field edits. It writes nothing.
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,48 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::signals::extract::TargetOffer;
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
 
-/// An answer whose signals are being written, and what it was given to choose from.
+/// An answer whose signals are being written, and the targets that it could choose from.
 #[derive(Serialize, Deserialize)]
 pub(super) struct AnswerInProgress {
     pub(super) offers: Vec<TargetOffer>,
     pub(super) text: String,
 }
 
-/// Rounded up, and at least a second: too early is another 429.
+/// How the reading of an event ended.
+pub(super) enum EventReading {
+    Answer {
+        text: String,
+        cached: bool,
+    },
+    /// The clerk's answers were invalid, which counts against the event.
+    Bad(String),
+    Unanswered {
+        reason: String,
+        /// The call took too long while other calls were under way.
+        crowded: bool,
+    },
+    Held {
+        reason: String,
+        /// How long to wait within this run, in seconds; `None` if the next run tries again.
+        wait_seconds: Option<u32>,
+    },
+    /// The share of its sender or of its stream is used up.
+    OverShare(String),
+}
+
+/// How one call ended.
+pub(super) enum ExtractCallOutcome {
+    Text(String),
+    Complaint(String),
+    Ends(EventReading),
+}
+
+/// Rounds up to whole seconds, at least 1: a call that comes too early gets another 429.
 pub(super) fn whole_seconds(wait: TimeDelta) -> Option<u32> {
     u32::try_from(wait.num_milliseconds().max(1).unsigned_abs().div_ceil(1000)).ok()
 }
 
-/// Names an event by all that its signals are made of.
+/// The key of an event's answer: everything that its signals are made from.
 pub(super) fn answer_key(path: &RecordPath, event: &StreamEvent) -> String {
     format!("event/{path}/{}", ContentHash::hash_bytes(event.render().as_bytes()).as_str())
 }

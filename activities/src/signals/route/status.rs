@@ -1,7 +1,7 @@
-//! Where a signal stands, noted in its own file.
+//! Writes the status of a signal to the signal's own file.
 //!
-//! Only files that we wrote ourselves are touched; of all others the index keeps the reason. The keeper writes, as for
-//! every record.
+//! Only files that Steward wrote itself are changed. For all others the index keeps the reason. The vault writer makes
+//! the change, as for every record.
 
 use super::VaultContext;
 use super::run_blocking;
@@ -19,24 +19,25 @@ use steward_vault::action::writer::{ActionReceipt, ApplyError};
 use temporalio_common::ActivityError;
 
 impl VaultContext {
-    /// Notes where a signal stands, if its name says that we wrote it, or its event lies in the vault. In what
-    /// people and other tools wrote nothing is noted, and one that a human has just changed or broken is
-    /// left as it is; `state.db` and the audit records know all the same.
+    /// Writes a signal's status, if its name shows that Steward wrote it, or if its event is in the vault.
+    ///
+    /// Files of people and other tools are not changed. A signal that a person has just changed or broken is left as
+    /// it is. `state.db` and the audit records hold the result all the same.
     pub(super) async fn mark_signal_status(
         &self,
         reference: &RecordPath,
-        standing: Option<(SignalStatus, String)>,
+        status: Option<(SignalStatus, String)>,
     ) -> Result<(), ActivityError> {
-        let Some((status, reason)) = standing.filter(|_| self.is_ours(reference)) else { return Ok(()) };
+        let Some((status, reason)) = status.filter(|_| self.is_ours(reference)) else { return Ok(()) };
         let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
         let edits = [edit("status", status.as_str()), edit("reason", &reason)];
-        let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
-        match run_blocking(move || keeper.update_status_fields(&path, &edits)).await? {
+        let (writer, path) = (Arc::clone(&self.keeper), reference.clone());
+        match run_blocking(move || writer.update_status_fields(&path, &edits)).await? {
             Ok(_) => {}
             Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => {
                 return Err(retryable_failure(e));
             }
-            Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
+            Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to write the status of a signal"),
         }
         self.reindex_paths(&[reference]).await
     }
@@ -48,36 +49,37 @@ impl VaultContext {
         Signal::read(document.fields()).is_ok_and(|signal| {
             let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
             event.is_some_and(|event| {
-                let named = Signal::record_path(&event, &signal.raw_quote, signal.created);
-                named.is_ok_and(|named| named == *reference) || root.exists(&event)
+                let own_path = Signal::record_path(&event, &signal.raw_quote, signal.created);
+                own_path.is_ok_and(|own_path| own_path == *reference) || root.exists(&event)
             })
         })
     }
 
-    /// Notes a human's answer on the signal that the answered action came from, if it came from one alone.
+    /// Writes a person's resolution to the signal that caused the action, if exactly one signal did.
     pub(crate) async fn mark_signal_resolution(
         &self,
         record: &AuditRecord,
-        (kind, edited): (ResolutionKind, bool),
+        kind: ResolutionKind,
+        edited: bool,
     ) -> Result<(), ActivityError> {
         let draft = &record.draft;
-        let first = draft.answers.as_ref().map_or(&draft.id, |answer| &answer.of);
+        let first = draft.answers.as_ref().map_or(&draft.id, |resolution| &resolution.of);
         let [cited] = draft.evidence.as_slice() else { return Ok(()) };
         if route::action_id(&cited.reference) != *first || draft.kind == ActionKind::Dismissed {
             return Ok(());
         }
-        let standing = match kind {
+        let status = match kind {
             ResolutionKind::Confirm if edited => (SignalStatus::Skipped, format!("edited: {first}")),
             ResolutionKind::Confirm => (SignalStatus::Applied, first.to_string()),
             ResolutionKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
             ResolutionKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
             ResolutionKind::Raise => return Ok(()),
         };
-        self.mark_signal_status(&cited.reference, Some(standing)).await
+        self.mark_signal_status(&cited.reference, Some(status)).await
     }
 }
 
-/// Where a signal stands after its action; nothing where that was only said.
+/// The status of a signal after its action; `None` if the action changed and proposed nothing.
 pub(super) fn signal_status_for_receipt(
     landing: Disposition,
     receipt: &ActionReceipt,
@@ -90,7 +92,7 @@ pub(super) fn signal_status_for_receipt(
     }
 }
 
-/// Where a signal stands that is not acted upon, for good.
+/// The final status of a signal that the router skipped.
 pub(super) fn signal_status_for_skip(skip: &RouteSkip, claim: Option<&SignalClaim>) -> (SignalStatus, String) {
     if let RouteSkip::Claimed(id) = skip {
         let status = match claim.map(|c| c.landing) {
@@ -103,6 +105,6 @@ pub(super) fn signal_status_for_skip(skip: &RouteSkip, claim: Option<&SignalClai
     if let RouteSkip::Withheld(question) = skip {
         return (SignalStatus::Skipped, format!("{}: {question}", skip.as_str()));
     }
-    let asks = *skip == RouteSkip::AsksThePrincipal;
-    (if asks { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.as_str().to_owned())
+    let asks_principal = *skip == RouteSkip::AsksThePrincipal;
+    (if asks_principal { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.as_str().to_owned())
 }

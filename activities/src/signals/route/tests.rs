@@ -1,4 +1,4 @@
-//! Signals of every kind through whole rounds: what lands, what is skipped, and all of it once.
+//! Runs signals of every kind through whole rounds: each is applied, proposed or skipped, and only once.
 
 mod note_policy;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::vault::tests::{Bench, apply_ask};
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::undo::ResolutionKind;
-use steward_domain::steward::decide::GateName;
+use steward_domain::gates::result::GateName;
 use steward_vault::gates::stop;
 use steward_workflows::activities::{ApplyOutput, ResolveInput, ResolveOutput};
 
@@ -35,7 +35,7 @@ impl Bench {
         self.put_event();
     }
 
-    /// The event that the signals were read from, so that they are ours.
+    /// Writes the event that the signals were read from, so that they count as written by Steward.
     fn put_event(&self) {
         let event = self.dir.path().join("stream/mail/1.md");
         std::fs::create_dir_all(event.parent().unwrap()).unwrap();
@@ -67,14 +67,14 @@ impl Bench {
         events.map(|(_, bytes)| AuditRecord::parse(bytes).unwrap()).collect()
     }
 
-    /// A bench whose stewards had their interval: a change of state is the router's now.
+    /// A fixture whose stewards had their interval, so that the router may change a state.
     async fn after_the_stewards_turn(mode: Mode) -> Self {
         let mut bench = Self::new(mode).await;
         bench.host.settings.cadence.matter_seconds = 0;
         bench
     }
 
-    /// A bench with one signal of each class, all with a target that fits.
+    /// A fixture with one signal of each class, each with a target of the right kind.
     async fn of_all_classes(mode: Mode) -> Self {
         let bench = Self::after_the_stewards_turn(mode).await;
         bench.put("matter/farm.md", "---\ntype: matter\nname: F\nowner: ann\n---\n");
@@ -145,7 +145,7 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
         };
         bench.host.keeper.apply_plan(*plan).unwrap();
         if name == "signal/parent.md" {
-            // This one the index has learned of, and the signal does not say so yet.
+            // The index knows this record, and the signal does not show it yet.
             bench.sync().await;
         }
     }
@@ -315,12 +315,12 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
         RoutingOutcome::Landed(Disposition::Shadow)
     ));
     bench.host.settings.policy.mode = Mode::Live;
-    // The power went out before the signal was left: its action is still named after that moment.
+    // The process died before the signal was deferred, so its action is still named after that time.
     assert_eq!(bench.host.index.begin_route(&signal, true, at).await.unwrap(), at);
     let failed = bench.host.route_signal(&round, &signal).await.unwrap();
     assert!(matches!(&failed, RoutingOutcome::Failed(reason) if reason.contains("taken this name")));
     assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3), "the others are not kept back");
-    let later = RoutingRound { now: now + MEND + TimeDelta::seconds(1), ..round };
+    let later = RoutingRound { now: now + RECHECK_UNUSABLE + TimeDelta::seconds(1), ..round };
     assert!(matches!(
         bench.host.route_signal(&later, &signal).await.unwrap(),
         RoutingOutcome::Landed(Disposition::Live)
@@ -476,7 +476,7 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
     }
 }
 
-/// A signal that asks something, an hour after all others.
+/// A signal with a request, an hour after all others.
 fn newer_request(target: &str) -> String {
     let asks = signal(target, "null").replace("effect: mutation", "effect: action");
     asks.replace("mail:bank", "mail:stranger")

@@ -1,9 +1,9 @@
-//! A calendar: an `.ics` file or address, one event for each entry and for each new wording of it.
+//! Reads a calendar, an `.ics` file or address: one event for each entry, and one for each new version of it.
 //!
-//! `DTSTAMP`, `LAST-MODIFIED` and `CREATED` are different at every export with some servers, so an entry is
-//! known by its id, its sequence and its words. Entries that repeat stand as one and are never unrolled, so
-//! a rule without end costs nothing. Each entry is parsed by itself: an ill one is counted once, and the
-//! others go on. Who may read the calendar is often said by its address alone, so that is told to nobody.
+//! An entry is known by its id, its sequence and its text, because some servers change `DTSTAMP`, `LAST-MODIFIED` and
+//! `CREATED` at every export. A repeating entry is one event and is never expanded, so an endless rule costs nothing.
+//! Each entry is parsed by itself: an invalid one is counted once, and the others go on. The address often is the only
+//! secret of a calendar, so it must not be shown.
 
 use super::BATCH;
 use super::FIRST_DAYS;
@@ -34,12 +34,12 @@ use std::time::Duration;
 
 /// Largest calendar that is read, in bytes: 16 MiB, some ten thousand entries.
 const MAX_CALENDAR_BYTES: u64 = 16 * 1024 * 1024;
-/// From connecting to the last byte.
+/// Longest time from connecting to the last byte: 60 s.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Ways to other addresses that are followed; calendars move between hosts.
+/// Most redirects that are followed: 3, because calendars move between hosts.
 const REDIRECTS: usize = 3;
-/// What changes without anything having changed.
-const STAMPS: [&str; 3] = ["DTSTAMP", "LAST-MODIFIED", "CREATED"];
+/// Fields that change although the entry did not.
+const VOLATILE_FIELDS: [&str; 3] = ["DTSTAMP", "LAST-MODIFIED", "CREATED"];
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +48,7 @@ struct IcsSettings {
     url: Option<String>,
     url_env: Option<String>,
     url_file: Option<PathBuf>,
-    /// How long ago an entry may have begun that does not repeat.
+    /// How many days ago an entry may have begun that does not repeat.
     #[serde(default = "first_days")]
     past_days: u64,
 }
@@ -76,7 +76,7 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let IcsSettings { path, url_env, url_file, past_days, .. } = settings;
     let places = [path.is_some(), url.is_some(), url_env.is_some(), url_file.is_some()];
     if places.iter().filter(|is_set| **is_set).count() != 1 {
-        return Err("set `path`, `url`, `url_env` or `url_file`, one of the four".into());
+        return Err("set exactly one of `path`, `url`, `url_env` and `url_file`".into());
     }
     Ok(Box::new(move |_| {
         let place = match (&path, &url) {
@@ -96,7 +96,7 @@ fn open_web_place(url: Url) -> Result<CalendarPlace, StreamError> {
     Ok(CalendarPlace::Web(url, client))
 }
 
-/// `webcal:` is what calendars call `https:`.
+/// Parses the address. Calendars write `webcal:` for `https:`.
 fn parse_address(url: &str) -> Result<Url, String> {
     let url = url.strip_prefix("webcal://").map_or_else(|| url.to_owned(), |rest| format!("https://{rest}"));
     let url = Url::parse(&url).map_err(|e| format!("`url`: {e}"))?;
@@ -107,13 +107,13 @@ fn parse_address(url: &str) -> Result<Url, String> {
 }
 
 fn build_client() -> reqwest::Result<Client> {
-    // Fails when one is installed already, which is as good.
+    // This fails if a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
         .timeout(TIMEOUT)
         .redirect(reqwest::redirect::Policy::limited(REDIRECTS))
-        // It would tell the address to the next host.
+        // The header would send the address to the next host.
         .referer(false)
         .no_proxy()
         .build()
@@ -136,8 +136,8 @@ impl IcsCalendar {
             CalendarPlace::Web(url, client) => fetch_calendar(client, url).await?,
         };
         let (name, oldest, max) = (self.name.clone(), Utc::now() - days_delta(self.past_days), self.max_bytes);
-        let (mut found, ill) = run_blocking(move || parse_entries(&bytes, &name, oldest, max)).await?;
-        let keys = intake.filter_unknown(ill.into_iter().collect()).await?;
+        let (mut found, invalid) = run_blocking(move || parse_entries(&bytes, &name, oldest, max)).await?;
+        let keys = intake.filter_unknown(invalid.into_iter().collect()).await?;
         let mut batch = IntakeBatch { refused: keys.len() as u64, keys, ..IntakeBatch::default() };
         while !found.is_empty() || batch.refused > 0 {
             let rest = found.split_off(found.len().min(BATCH));
@@ -160,7 +160,7 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     if bytes.len() as u64 > MAX_CALENDAR_BYTES {
         return Err(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
-            format!("more than the {MAX_CALENDAR_BYTES} bytes that a calendar may have: split it"),
+            format!("larger than the {MAX_CALENDAR_BYTES} bytes that a calendar may have: split it"),
         ));
     }
     Ok(bytes)
@@ -168,21 +168,21 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 
 async fn fetch_calendar(client: &Client, url: &Url) -> Result<Vec<u8>, StreamError> {
     let mut response = client.get(url.clone()).send().await.map_err(|e| server_error(url, &e))?;
-    let said = |message: String| StreamError::Server { server: host_name(url), message };
+    let failed = |message: String| StreamError::Server { server: host_name(url), message };
     if !response.status().is_success() {
-        return Err(said(format!("answered {}", response.status())));
+        return Err(failed(format!("answered {}", response.status())));
     }
     let mut bytes = Vec::new();
     while let Some(part) = response.chunk().await.map_err(|e| server_error(url, &e))? {
         if (bytes.len() + part.len()) as u64 > MAX_CALENDAR_BYTES {
-            return Err(said(format!("more than the {MAX_CALENDAR_BYTES} bytes that a calendar may have")));
+            return Err(failed(format!("larger than the {MAX_CALENDAR_BYTES} bytes that a calendar may have")));
         }
         bytes.extend_from_slice(&part);
     }
     Ok(bytes)
 }
 
-/// Private calendars have their secret in the path of the address.
+/// Only the host of the address is shown, because private calendars have a secret in the path.
 fn host_name(url: &Url) -> String {
     url.host_str().unwrap_or_default().to_owned()
 }
@@ -200,7 +200,7 @@ fn server_error(url: &Url, e: &reqwest::Error) -> StreamError {
     StreamError::Server { server: host_name(url), message: kind.to_owned() }
 }
 
-/// The entries of a calendar, and the keys of those that could not be read.
+/// Parses the entries of a calendar, and returns the keys of the invalid ones too.
 fn parse_entries(
     bytes: &[u8],
     stream: &str,
@@ -208,30 +208,31 @@ fn parse_entries(
     max_bytes: u64,
 ) -> (Vec<FoundMessage>, BTreeSet<String>) {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
-    let (mut found, mut ill) = (Vec::new(), BTreeSet::new());
+    let (mut found, mut invalid) = (Vec::new(), BTreeSet::new());
     for block in split_blocks(&unfold(&text)) {
         let read = || catch_unwind(AssertUnwindSafe(|| parse_entry(&block, stream, oldest)));
         match if block.len() as u64 > max_bytes { Ok(Err(())) } else { read() } {
-            Ok(Ok(Some(one))) => found.push(one),
+            Ok(Ok(Some(entry))) => found.push(entry),
             Ok(Ok(None)) => {}
-            Ok(Err(())) | Err(_) => drop(ill.insert(entry_key(&block))),
+            Ok(Err(())) | Err(_) => drop(invalid.insert(entry_key(&block))),
         }
     }
-    (found, ill)
+    (found, invalid)
 }
 
-/// By which an entry that cannot be read is known again.
+/// The key of an invalid entry, by which it is known again.
 fn entry_key(block: &str) -> String {
-    let is_stamp = |line: &&str| {
+    let is_volatile = |line: &&str| {
         let name = line.split([':', ';']).next().unwrap_or_default();
-        STAMPS.iter().any(|stamp| stamp.eq_ignore_ascii_case(name))
+        VOLATILE_FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
     };
-    let lines: Vec<&str> = block.lines().filter(|line| !is_stamp(line)).collect();
+    let lines: Vec<&str> = block.lines().filter(|line| !is_volatile(line)).collect();
     format!("ics:{}", hash_id(lines.join("\n").as_bytes()))
 }
 
-/// The lines of each `VEVENT`, without what is nested in it: alarms are no news, and a nest without end
-/// must not reach a parser that goes down into it.
+/// Splits a calendar into the lines of each `VEVENT`, without nested components.
+///
+/// Alarms are no news, and endless nesting must not reach the recursive parser.
 fn split_blocks(text: &str) -> Vec<String> {
     let (mut blocks, mut current, mut depth) = (Vec::new(), String::new(), 0_u32);
     for line in text.lines() {
@@ -253,7 +254,7 @@ fn split_blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// One entry; `None` when it is over for too long.
+/// Parses one entry; `None` if it began too long ago.
 fn parse_entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<FoundMessage>, ()> {
     let whole = format!("BEGIN:VCALENDAR\nBEGIN:VEVENT\n{block}END:VEVENT\nEND:VCALENDAR\n");
     let calendar = read_calendar(&whole).map_err(drop)?;
@@ -307,8 +308,7 @@ fn property_value(entry: &Component<'_>, name: &str) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// Reads the three forms of a time; one without a zone counts as UTC, which is near enough to tell what
-/// is long over.
+/// Reads the three forms of a time. A time without a zone counts as UTC, which is exact enough to skip old entries.
 fn parse_instant(text: &str) -> Option<DateTime<Utc>> {
     let plain = text.trim().trim_end_matches('Z');
     let time = NaiveDateTime::parse_from_str(plain, "%Y%m%dT%H%M%S").ok();
@@ -316,7 +316,7 @@ fn parse_instant(text: &str) -> Option<DateTime<Utc>> {
     time.or_else(date).map(|at| at.and_utc())
 }
 
-/// A time as people read it, its zone as it was written.
+/// Formats a time for people, with its zone as it was written.
 fn format_readable_time(entry: &Component<'_>, name: &str) -> String {
     let text = property_value(entry, name).unwrap_or_default();
     match parse_instant(&text) {

@@ -1,10 +1,9 @@
-//! A folder on an IMAP server, read and never touched, listened to with IDLE.
+//! Reads a folder on an IMAP server and waits for new mail with IDLE. It must not change anything on the server.
 //!
-//! The cursor is the folder's UIDVALIDITY and the last UID; when the server numbers anew, or at the first
-//! time, the mails of the last week are looked at, and those that were taken in are known by their names.
-//! The cursor passes a mail only when the server gave it or says that it is gone, or remembers it as withheld. A mail that is too large
-//! is not fetched. The connection is encrypted unless the server is this very machine. The mail itself is
-//! read by [`super::mail`].
+//! The cursor is the folder's UIDVALIDITY and the last UID. The first time, or when the server renumbers, the mails of
+//! the last week are read, and mails that were ingested before are known by their names. The cursor passes a mail only
+//! if the server returned it or reports it as gone, or if the cursor remembers it as withheld. A mail that is too
+//! large is not fetched. The connection is encrypted unless the server is this machine. `mail` parses the mail itself.
 
 mod connection;
 mod session;
@@ -33,14 +32,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// After so long a server may hang up on IDLE; it is renewed before: 25 min of 29.
+/// How long one IDLE lasts: 25 min. A server may close the connection after 29 min.
 const IDLE: Duration = Duration::from_secs(25 * 60);
-/// How often a server that has no IDLE is asked: 1 min.
+/// How often a server without IDLE is asked: 1 min.
 const POLL: Duration = Duration::from_secs(60);
-/// How long after a lost connection the next one is made: 5 s.
-const LOST: Duration = Duration::from_secs(5);
-/// How long the server may take for one answer, bodies included: 2 min.
-const ANSWER: Duration = Duration::from_secs(120);
+/// The wait before a lost connection is opened again: 5 s.
+const RECONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Longest wait for one answer of the server, bodies included: 2 min.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,12 +54,12 @@ struct ImapSettings {
     /// `false` only for a server on this machine.
     #[serde(default = "yes")]
     tls: bool,
-    /// Certificates to trust beside the system's, as PEM.
+    /// A PEM file with certificates to trust besides the system's.
     ca_file: Option<PathBuf>,
-    /// How old a mail may be that is taken in when the folder is read for the first time.
+    /// How many days old a mail may be when the folder is read for the first time.
     #[serde(default = "first_days")]
     since_days: u64,
-    /// The mail server whose word on senders counts, as it names itself in `Authentication-Results`.
+    /// The mail server whose checks of senders count, by its name in `Authentication-Results`.
     trusted_authserv: Option<String>,
 }
 
@@ -70,21 +69,21 @@ struct ImapMailbox {
     since_days: u64,
     trusted_authserv: Option<String>,
     max_bytes: u64,
-    /// Open from one round to the next.
+    /// The session, kept open from one round to the next.
     session: Option<ImapSession>,
 }
 
-/// How often a mail is asked for that the server has and does not give.
-const MOST_TIMES: u32 = 50;
-/// More mails than this that it does not give, and it is the server that is ill.
-const MOST_WITHHELD: usize = 100;
+/// How often a withheld mail is requested before it is given up: 50.
+const MAX_REQUESTS: u32 = 50;
+/// Most mails that a server may withhold: 100. With more, the server itself is at fault.
+const MAX_WITHHELD: usize = 100;
 
 /// How far a folder was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ImapCursor {
     validity: u32,
     last: u32,
-    /// Mails up to `last` that the server has and did not give, and how often.
+    /// The mails up to `last` that the server has but did not return, and how often.
     withheld: BTreeMap<u32, u32>,
 }
 
@@ -104,11 +103,11 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
     let settings: ImapSettings = keys.read()?;
     if settings.password_env.is_some() == settings.password_file.is_some() {
-        return Err("set `password_env` or `password_file`, one of the two".into());
+        return Err("set either `password_env` or `password_file`".into());
     }
     super::settings::check_since_days(settings.since_days)?;
     if settings.folder.chars().any(char::is_control) {
-        return Err("`folder` holds a character that no name of a folder has".into());
+        return Err("`folder` holds a control character: remove it".into());
     }
     if !settings.tls && !connection::is_local_host(&settings.host) {
         return Err(format!(
@@ -141,15 +140,15 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
 impl StreamAdapter for ImapMailbox {
     fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>> {
         async move {
-            // A session whose round fails or is cut short is not used again.
+            // A session whose round fails or is interrupted is not used again.
             let open = self.session.take();
-            let (mut session, known) = match open {
+            let (mut session, is_reused) = match open {
                 Some(session) => (session, true),
                 None => (self.server.connect().await?, false),
             };
-            self.read_new_mails(&mut session, known, intake).await?;
+            self.read_new_mails(&mut session, is_reused, intake).await?;
             if intake.is_dry() {
-                let _ = timeout(LOST, session.logout()).await;
+                let _ = timeout(RECONNECT_WAIT, session.logout()).await;
             } else {
                 self.session = Some(session);
             }
@@ -160,19 +159,19 @@ impl StreamAdapter for ImapMailbox {
 
     fn wait_for_news(&mut self) -> BoxFuture<'_, ()> {
         async move {
-            let Some(session) = self.session.take() else { return tokio::time::sleep(LOST).await };
+            let Some(session) = self.session.take() else { return tokio::time::sleep(RECONNECT_WAIT).await };
             match idle_until_news(session).await {
                 Some(session) => self.session = Some(session),
-                None => tokio::time::sleep(LOST).await,
+                None => tokio::time::sleep(RECONNECT_WAIT).await,
             }
         }
         .boxed()
     }
 }
 
-/// Waits for news; `None` when the connection is lost.
+/// Waits until there may be new mail; `None` if the connection is lost.
 async fn idle_until_news(mut session: ImapSession) -> Option<ImapSession> {
-    let can_idle = timeout(ANSWER, session.can_idle()).await.ok()?.ok()?;
+    let can_idle = timeout(ANSWER_TIMEOUT, session.can_idle()).await.ok()?.ok()?;
     if session.has_news() {
         return Some(session);
     }
@@ -186,11 +185,11 @@ impl ImapMailbox {
     async fn read_new_mails(
         &self,
         session: &mut ImapSession,
-        known: bool,
+        is_reused: bool,
         intake: &mut Intake,
     ) -> Result<(), StreamError> {
         let mut cursor = intake.read_cursor().await?.as_deref().and_then(ImapCursor::parse);
-        if !known || cursor.is_none() {
+        if !is_reused || cursor.is_none() {
             let folder = self.server.await_answer(session.examine_folder(&self.folder)).await?;
             let validity = folder.validity;
             cursor = cursor.filter(|c| c.validity == validity);
@@ -209,12 +208,12 @@ impl ImapMailbox {
         self.retry_withheld(session, &mut cursor, intake).await?;
         let query = format!("UID {}:*", cursor.last.saturating_add(1));
         let uids = self.server.await_answer(session.search_mails(&query)).await?;
-        // `n:*` names the last mail even where that is older than n.
+        // `n:*` includes the last mail even if its number is lower than n.
         let uids: Vec<u32> = uids.into_iter().filter(|uid| *uid > cursor.last).collect();
         self.ingest_mails(session, uids, cursor, intake).await
     }
 
-    /// Takes mails in, the oldest first, and the cursor with them.
+    /// Ingests mails, the oldest first, and moves the cursor with them.
     async fn ingest_mails(
         &self,
         session: &mut ImapSession,
@@ -236,17 +235,18 @@ impl ImapMailbox {
                             bytes += u64::from(*size);
                             group.push(uid);
                         }
-                        // Withheld, or gone since it was listed.
+                        // The mail is withheld, or gone since it was listed.
                         None => {}
                     }
                 }
                 if refused > 0 {
-                    tracing::warn!(folder = %self.folder.escape_debug(), refused, "mails too large (max_message_bytes)");
+                    let folder = self.folder.escape_debug();
+                    tracing::warn!(%folder, refused, "some mails are too large (max_message_bytes)");
                 }
                 let (mut batch, withheld) = self.fetch_mails(session, &group).await?;
                 cursor.add_withheld(withheld)?;
                 batch.refused += refused;
-                // Of a first look the cursor stands beyond all of them only when the last is in.
+                // In the first read, the cursor moves only when the last mail is stored.
                 let read = ImapCursor { last, ..cursor.clone() };
                 batch.cursor = (last >= cursor.last).then(|| read.to_text());
                 intake.ingest_batch(batch).await?;
@@ -260,7 +260,7 @@ impl ImapMailbox {
         Ok(())
     }
 
-    /// Asks once more for what the server did not give.
+    /// Requests the withheld mails once more.
     async fn retry_withheld(
         &self,
         session: &mut ImapSession,
@@ -275,9 +275,10 @@ impl ImapMailbox {
                 (batch, withheld) = self.fetch_mails(session, &[uid]).await?;
             }
             cursor.withheld.remove(&uid);
-            let given_up = withheld.contains(&uid) && times >= MOST_TIMES;
+            let given_up = withheld.contains(&uid) && times >= MAX_REQUESTS;
             if given_up || (sizes.given.contains_key(&uid) && !fits) {
-                tracing::warn!(folder = %self.folder.escape_debug(), uid, times, "not taken in: too large, or never given");
+                let folder = self.folder.escape_debug();
+                tracing::warn!(%folder, uid, times, "not ingested: too large, or withheld by the server");
                 batch.refused += 1;
             } else if withheld.contains(&uid) {
                 cursor.withheld.insert(uid, times + 1);
@@ -288,7 +289,7 @@ impl ImapMailbox {
         Ok(())
     }
 
-    /// The mails, and which of them the server has and does not give.
+    /// Fetches and parses mails, and returns which of them the server withholds.
     async fn fetch_mails(
         &self,
         session: &mut ImapSession,
@@ -297,7 +298,7 @@ impl ImapMailbox {
         if uids.is_empty() {
             return Ok(Default::default());
         }
-        // A server that lies about a size must not fill our memory.
+        // Only the allowed number of bytes is fetched: a server that lies about a size must not fill the memory.
         let FetchedValues { given: fetched, withheld } =
             self.server.await_answer(session.fetch_bodies(uids, self.max_bytes)).await?;
         let trusted = self.trusted_authserv.clone();
@@ -307,7 +308,7 @@ impl ImapMailbox {
                 match mail::parse_mail(bytes, trusted.as_deref())? {
                     Ok(found) => batch.found.push(found),
                     Err(reason) => {
-                        tracing::warn!(uid, "not taken in: {}", reason.escape_debug());
+                        tracing::warn!(uid, "not ingested: {}", reason.escape_debug());
                         batch.refused += 1;
                     }
                 }
@@ -325,11 +326,11 @@ impl ImapCursor {
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (validity, last) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let one = |word: &str| {
+        let parse_withheld = |word: &str| {
             let (uid, times) = word.split_once('*')?;
             Some((uid.parse().ok()?, times.parse().ok()?))
         };
-        Some(Self { validity, last, withheld: words.map(one).collect::<Option<_>>()? })
+        Some(Self { validity, last, withheld: words.map(parse_withheld).collect::<Option<_>>()? })
     }
 
     fn to_text(&self) -> String {
@@ -339,11 +340,11 @@ impl ImapCursor {
 
     fn add_withheld(&mut self, uids: BTreeSet<u32>) -> Result<(), StreamError> {
         for uid in uids {
-            tracing::warn!(uid, "the mail server has a mail and does not give it; it is asked again");
+            tracing::warn!(uid, "the mail server withholds a mail; it will be requested again");
             self.withheld.entry(uid).or_insert(1);
         }
-        if self.withheld.len() > MOST_WITHHELD {
-            let message = format!("it has {} mails that it does not give: look into its log", self.withheld.len());
+        if self.withheld.len() > MAX_WITHHELD {
+            let message = format!("it withholds {} mails: check its log", self.withheld.len());
             return Err(StreamError::Server { server: "the mail server".into(), message });
         }
         Ok(())

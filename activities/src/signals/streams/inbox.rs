@@ -1,9 +1,9 @@
-//! The drop folder: `.jsonl`, `.eml` and `.md` files that people and programs put into `inbox/`.
+//! Reads the drop folder: `.jsonl`, `.eml` and `.md` files that people and programs put into `inbox/`.
 //!
-//! A file that is still being written waits; one whose writer only paused comes back when they go on. One
-//! that was taken in moves to `inbox/done/`, one that
-//! cannot be read to `inbox/refused/` with the reason beside it, both only after the intake has stored
-//! what it says. Whatever else lies there is met by [`steward_vault::signals::inbox`], which follows nothing.
+//! A file that is still being written waits. A file whose writer only paused is moved back when they continue. An
+//! ingested file moves to `inbox/done/`. An unreadable file moves to `inbox/refused/`, with the reason beside it.
+//! Neither must be moved before the intake has stored its content. [`steward_vault::signals::inbox`] accesses the
+//! folder and follows no links.
 
 mod lines;
 mod note;
@@ -36,34 +36,34 @@ use steward_vault::files::crash;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::signals::inbox::{DroppedFile, Inbox, InboxError, MovedFile};
 
-/// How long nobody must have written into a file: 1 s. Programs that copy write more often than that.
-const STILL: TimeDelta = TimeDelta::seconds(1);
-/// How long a file of an unknown kind may lie there, because it may yet get its right name: 1 min.
-const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
-/// For how long it is seen that somebody writes on in a file that was put away: 1 min.
-const PAUSE: Duration = Duration::from_secs(60);
+/// How long a file must be unchanged before it is read: 1 s. Programs that copy write more often than that.
+const QUIET_TIME: TimeDelta = TimeDelta::seconds(1);
+/// How long a file of an unknown kind may wait for its right name: 1 min.
+const UNKNOWN_KIND_TIME: TimeDelta = TimeDelta::minutes(1);
+/// How long a moved file is watched for further writes: 1 min.
+const RETURN_TIME: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InboxSettings {}
 
-/// The reason of a file that its writer keeps to themselves.
-const LOCKED: &str = "Steward may not read it: let it (chmod a+r) and put it back";
+/// The reason for a file that Steward has no right to read.
+const LOCKED: &str = "Steward has no right to read it: allow it (chmod a+r) and put it back";
 
 struct DropFolder {
     root: VaultRoot,
     max_bytes: u64,
-    /// When a file was first met with this size and time, for clocks that do not agree.
-    met: BTreeMap<OsString, (DroppedFile, Instant)>,
-    /// What was put away lately.
-    away: Vec<(MovedFile, Instant)>,
+    /// When a file was first seen with this size and time, for clocks that do not agree.
+    first_seen: BTreeMap<OsString, (DroppedFile, Instant)>,
+    /// The files that were moved lately.
+    moved: Vec<(MovedFile, Instant)>,
 }
 
-/// What became of a small file.
+/// How the reading of a small file ended.
 enum SmallFileRead {
     Found(FoundMessage),
     Refused(String),
-    /// Not the file that was listed any more.
+    /// The file changed since it was listed.
     Gone,
 }
 
@@ -81,61 +81,62 @@ impl StreamAdapter for DropFolder {
 
 impl DropFolder {
     fn new(root: &VaultRoot, max_bytes: u64) -> Self {
-        Self { root: root.clone(), max_bytes, met: BTreeMap::new(), away: Vec::new() }
+        Self { root: root.clone(), max_bytes, first_seen: BTreeMap::new(), moved: Vec::new() }
     }
 
     async fn read_folder(&mut self, intake: &mut Intake) -> Result<NextRound, StreamError> {
         let (root, dry) = (self.root.clone(), intake.is_dry());
-        let away = std::mem::take(&mut self.away);
-        let listed = move || {
+        let watched = std::mem::take(&mut self.moved);
+        let list = move || {
             let inbox = if dry { Inbox::open_existing(&root)? } else { Some(Inbox::open(&root)?) };
             let Some(inbox) = inbox else { return Ok(None) };
             let mut left = Vec::new();
-            for (moved, at) in away {
-                if !inbox.return_file(&moved)? && at.elapsed() < PAUSE {
+            for (moved, at) in watched {
+                if !inbox.return_file(&moved)? && at.elapsed() < RETURN_TIME {
                     left.push((moved, at));
                 }
             }
             let waiting = inbox.list_waiting_files()?;
             Ok::<_, InboxError>(Some((inbox, waiting, left)))
         };
-        let Some((inbox, waiting, left)) = run_blocking(listed).await?? else { return Ok(NextRound::Usual) };
-        self.away = left;
+        let Some((inbox, waiting, left)) = run_blocking(list).await?? else { return Ok(NextRound::Usual) };
+        self.moved = left;
         let inbox = Arc::new(inbox);
-        let (ripe, all) = self.take_ripe_files(waiting);
+        let (quiet, all) = self.take_quiet_files(waiting);
         let (lines, small): (Vec<_>, Vec<_>) =
-            ripe.into_iter().partition(|d| d.is_file && d.lowercase_extension() == "jsonl");
+            quiet.into_iter().partition(|d| d.is_file && d.lowercase_extension() == "jsonl");
         self.ingest_small_files(&inbox, small, intake).await?;
         for dropped in lines {
             match self.ingest_lines_file(&inbox, dropped, intake).await {
-                // Of this file alone.
+                // The error concerns this file alone.
                 Err(e @ (StreamError::Io { .. } | StreamError::Inbox(_))) => intake.leave_for_next_round(&e),
-                read => read?,
+                ingested => ingested?,
             }
         }
-        Ok(if all { NextRound::Usual } else { NextRound::Within(STILL.to_std().unwrap_or_default()) })
+        Ok(if all { NextRound::Usual } else { NextRound::Within(QUIET_TIME.to_std().unwrap_or_default()) })
     }
 
-    /// The files that nobody is writing any more, and whether those are all.
-    fn take_ripe_files(&mut self, waiting: Vec<DroppedFile>) -> (Vec<DroppedFile>, bool) {
+    /// Takes the files that nobody writes any more, and reports whether those are all.
+    fn take_quiet_files(&mut self, waiting: Vec<DroppedFile>) -> (Vec<DroppedFile>, bool) {
         let (now, count) = (Utc::now(), waiting.len());
-        let mut met = std::mem::take(&mut self.met);
-        let mut ripe = Vec::new();
+        let mut first_seen = std::mem::take(&mut self.first_seen);
+        let mut quiet = Vec::new();
         for dropped in waiting {
-            let since = met.remove(&dropped.name).filter(|(before, _)| *before == dropped).map(|(_, since)| since);
+            let since = first_seen.remove(&dropped.name).filter(|(before, _)| *before == dropped);
+            let since = since.map(|(_, since)| since);
             if is_quiet(&dropped, since, now) {
-                ripe.push(dropped);
+                quiet.push(dropped);
             } else {
                 let since = since.unwrap_or_else(Instant::now);
-                self.met.insert(dropped.name.clone(), (dropped, since));
+                self.first_seen.insert(dropped.name.clone(), (dropped, since));
             }
         }
-        let unknown = self.met.values().filter(|(d, _)| !has_known_ending(d)).count();
-        let all = ripe.len() + unknown == count;
-        (ripe, all)
+        let unknown = self.first_seen.values().filter(|(d, _)| !has_known_ending(d)).count();
+        let all = quiet.len() + unknown == count;
+        (quiet, all)
     }
 
-    /// Takes in files that hold one thing each, many at once.
+    /// Ingests files that hold one message each, many at once.
     async fn ingest_small_files(
         &mut self,
         inbox: &Arc<Inbox>,
@@ -151,12 +152,12 @@ impl DropFolder {
             }
             let (from, max_bytes) = (Arc::clone(inbox), self.max_bytes);
             let read = move || {
-                let one = |d: DroppedFile| (read_small_file(&from, &d, max_bytes), d);
-                group.into_iter().map(one).collect::<Vec<_>>()
+                let read_one = |d: DroppedFile| (read_small_file(&from, &d, max_bytes), d);
+                group.into_iter().map(read_one).collect::<Vec<_>>()
             };
             let (mut batch, mut done, mut refused) = (IntakeBatch::default(), Vec::new(), Vec::new());
-            for (read, dropped) in run_blocking(read).await? {
-                match read {
+            for (outcome, dropped) in run_blocking(read).await? {
+                match outcome {
                     Ok(SmallFileRead::Found(found)) => {
                         batch.found.push(found);
                         done.push(dropped);
@@ -169,13 +170,13 @@ impl DropFolder {
             batch.refused = refused.len() as u64;
             intake.ingest_batch(batch).await?;
             if !intake.is_dry() {
-                self.put_away(inbox, done, refused).await?;
+                self.move_files(inbox, done, refused).await?;
             }
         }
         Ok(())
     }
 
-    async fn put_away(
+    async fn move_files(
         &mut self,
         inbox: &Arc<Inbox>,
         done: Vec<DroppedFile>,
@@ -185,18 +186,18 @@ impl DropFolder {
         let work = move || {
             let mut moved = inbox.move_to_done(&done, Utc::now().date_naive())?;
             for (dropped, reason) in &refused {
-                tracing::warn!(file = %dropped.display_name(), "not taken in: {}", reason.escape_debug());
+                tracing::warn!(file = %dropped.display_name(), "not ingested: {}", reason.escape_debug());
                 moved.extend(inbox.move_to_refused(dropped, reason)?);
             }
             Ok::<_, InboxError>(moved)
         };
         let moved = run_blocking(work).await??;
-        self.away.extend(moved.into_iter().map(|moved| (moved, Instant::now())));
+        self.moved.extend(moved.into_iter().map(|moved| (moved, Instant::now())));
         crash::die_if_armed("after-putting-away");
         Ok(())
     }
 
-    /// Takes in a file of one thing a line, some lines at a time.
+    /// Ingests a file of one message a line, some lines at a time.
     async fn ingest_lines_file(
         &mut self,
         inbox: &Arc<Inbox>,
@@ -208,7 +209,7 @@ impl DropFolder {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(()),
             Err(e) if is_locked(&e) && !intake.is_dry() => {
-                return self.put_away(inbox, Vec::new(), vec![(dropped, LOCKED.to_owned())]).await;
+                return self.move_files(inbox, Vec::new(), vec![(dropped, LOCKED.to_owned())]).await;
             }
             Err(e) => return Err(e.into()),
         };
@@ -216,12 +217,12 @@ impl DropFolder {
         let mut lines = LineReader::new(BufReader::new(Arc::clone(&file)), self.max_bytes);
         let (mut good, mut refused, mut complaints) = (0, 0, lines::LineComplaints::default());
         loop {
-            let (back, chunk) = run_blocking(move || {
+            let (returned, chunk) = run_blocking(move || {
                 let chunk = lines.read_chunk();
                 (lines, chunk)
             })
             .await?;
-            lines = back;
+            lines = returned;
             let chunk = chunk.map_err(|source| StreamError::Io { path: dropped.display_name(), source })?;
             let last = chunk.last;
             good += chunk.found.len();
@@ -232,7 +233,7 @@ impl DropFolder {
                 break;
             }
         }
-        // The next round reads what was written meanwhile, and knows the lines that are taken in.
+        // The next round reads what was written meanwhile, and knows the lines that are already ingested.
         if !inbox.is_unchanged(&dropped, &file)? {
             return Ok(());
         }
@@ -244,14 +245,17 @@ impl DropFolder {
         }
         let reason = complaints.into_report(&dropped.display_name());
         match reason {
-            Some(reason) if good == 0 => self.put_away(inbox, Vec::new(), vec![(dropped, reason)]).await,
+            Some(reason) if good == 0 => self.move_files(inbox, Vec::new(), vec![(dropped, reason)]).await,
             Some(reason) => {
-                tracing::warn!(file = %dropped.display_name(), "some lines were not taken in: {}", reason.escape_debug());
-                let (to, noted) = (Arc::clone(inbox), dropped.clone());
-                run_blocking(move || to.leave_reason(&noted, &reason)).await??;
-                self.put_away(inbox, vec![dropped], Vec::new()).await
+                tracing::warn!(
+                    file = %dropped.display_name(),
+                    "some lines were not ingested: {}", reason.escape_debug()
+                );
+                let (to, file) = (Arc::clone(inbox), dropped.clone());
+                run_blocking(move || to.leave_reason(&file, &reason)).await??;
+                self.move_files(inbox, vec![dropped], Vec::new()).await
             }
-            None => self.put_away(inbox, vec![dropped], Vec::new()).await,
+            None => self.move_files(inbox, vec![dropped], Vec::new()).await,
         }
     }
 }
@@ -260,16 +264,16 @@ fn has_known_ending(dropped: &DroppedFile) -> bool {
     !dropped.is_file || matches!(dropped.lowercase_extension().as_str(), "jsonl" | "eml" | "md")
 }
 
-fn is_quiet(dropped: &DroppedFile, met: Option<Instant>, now: DateTime<Utc>) -> bool {
+fn is_quiet(dropped: &DroppedFile, first_seen: Option<Instant>, now: DateTime<Utc>) -> bool {
     if !dropped.is_file {
         return true;
     }
-    let wait = if has_known_ending(dropped) { STILL } else { UNKNOWN };
+    let wait = if has_known_ending(dropped) { QUIET_TIME } else { UNKNOWN_KIND_TIME };
     let quiet = dropped.modified.is_some_and(|at| now - at >= wait);
-    quiet || met.is_some_and(|met| met.elapsed() >= wait.to_std().unwrap_or(Duration::MAX))
+    quiet || first_seen.is_some_and(|seen| seen.elapsed() >= wait.to_std().unwrap_or(Duration::MAX))
 }
 
-/// Reads a file that holds one thing.
+/// Reads a file that holds one message.
 fn read_small_file(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Result<SmallFileRead, InboxError> {
     if !dropped.is_file {
         return Ok(SmallFileRead::Refused("a link, a pipe or a device: put the file itself there".into()));
@@ -277,12 +281,11 @@ fn read_small_file(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Resu
     let is_mail = dropped.lowercase_extension() == "eml";
     if !is_mail && dropped.lowercase_extension() != "md" {
         return Ok(SmallFileRead::Refused(
-            "its name ends in none of .jsonl, .eml and .md: rename it and put it back".into(),
+            "its name must end in .jsonl, .eml or .md: rename it and put it back".into(),
         ));
     }
     if dropped.size > max_bytes {
-        let reason =
-            format!("{} bytes, more than the {max_bytes} that a message may have (max_message_bytes)", dropped.size);
+        let reason = format!("{} bytes, but a message may have at most {max_bytes} (max_message_bytes)", dropped.size);
         return Ok(SmallFileRead::Refused(reason));
     }
     let file = match inbox.open_file(dropped) {
@@ -292,7 +295,7 @@ fn read_small_file(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Resu
         Err(e) => return Err(e),
     };
     let failed = |source| InboxError { path: dropped.display_name(), source };
-    // It changed since it was listed: the next round says how far.
+    // The file changed since it was listed. The next round reads it.
     let Some(bytes) = read_whole(&file, max_bytes).map_err(failed)? else { return Ok(SmallFileRead::Gone) };
     if !inbox.is_unchanged(dropped, &file)? {
         return Ok(SmallFileRead::Gone);
@@ -305,7 +308,7 @@ fn read_small_file(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Resu
     Ok(read.map_or_else(SmallFileRead::Refused, SmallFileRead::Found))
 }
 
-/// Of one file alone, whatever holds for the others.
+/// Reports whether the error is a missing right to read, which concerns one file alone.
 fn is_locked(e: &InboxError) -> bool {
     e.source.kind() == std::io::ErrorKind::PermissionDenied
 }

@@ -1,9 +1,9 @@
-//! Stores what adapters found, each thing once, and only then moves the cursor.
+//! Stores the messages that adapters found, each once, and must not move the cursor before.
 //!
-//! An event's name comes from its source's id and its words: what is delivered twice has one name. What
-//! was taken in before is known by that name for a month after it was last met, so that an event that
-//! was purged does not come back. A crash between the files and the cursor leaves files that are found
-//! there the next time. A rehearsal ([`Intake::new_dry`]) goes the same way and keeps what it would store.
+//! An event's name is made from its source's id and its text, so a message that is delivered twice has one name. An
+//! ingested message is known by that name for a month after it was last met, so that a purged event does not come
+//! back. A crash between files and cursor leaves files that are found the next time. A dry run ([`Intake::new_dry`])
+//! takes the same path and only keeps what it would store.
 
 use super::FoundMessage;
 use super::StreamError;
@@ -18,23 +18,23 @@ use steward_vault::files::crash;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{Index, StreamIngestion};
 
-/// What an adapter hands over at once; some megabytes at most.
+/// The messages that an adapter hands over at once, some megabytes at most.
 #[derive(Debug, Default)]
 pub struct IntakeBatch {
     pub found: Vec<FoundMessage>,
-    /// The source's own names of what was read, where it has some that nobody else can choose.
+    /// The source's own keys of what was read, if it has keys that nobody else can choose.
     pub keys: Vec<String>,
     /// How far the adapter has read with this.
     pub cursor: Option<String>,
-    /// What could not be taken in.
+    /// How many messages could not be ingested.
     pub refused: u64,
 }
 
-/// What an intake did since it was made.
+/// What an intake did since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntakeTally {
     pub stored: u64,
-    /// Taken in before.
+    /// Messages that were ingested before.
     pub known: u64,
     pub refused: u64,
 }
@@ -44,7 +44,7 @@ enum IntakeStore {
     Nowhere { root: VaultRoot, would: Vec<StreamEvent> },
 }
 
-/// Where the events of one stream go.
+/// Stores the events of one stream.
 pub struct Intake {
     stream: String,
     index: Arc<Index>,
@@ -54,50 +54,50 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// The intake of a stream into a vault.
+    /// Creates the intake of a stream into a vault.
     #[must_use]
-    pub fn new(stream: &str, keeper: Arc<VaultWriter>, index: Arc<Index>) -> Self {
+    pub fn new(stream: &str, writer: Arc<VaultWriter>, index: Arc<Index>) -> Self {
         Self {
             stream: stream.to_owned(),
             index,
-            store: IntakeStore::Vault(keeper),
+            store: IntakeStore::Vault(writer),
             tally: IntakeTally::default(),
             left: None,
         }
     }
 
-    /// An intake that stores nothing and moves nothing.
+    /// Creates an intake for a dry run, which stores nothing and moves nothing.
     #[must_use]
     pub fn new_dry(stream: &str, root: VaultRoot, index: Arc<Index>) -> Self {
         let store = IntakeStore::Nowhere { root, would: Vec::new() };
         Self { stream: stream.to_owned(), index, store, tally: IntakeTally::default(), left: None }
     }
 
-    /// Whether the source must be left as it is.
+    /// Reports whether this is a dry run, which must leave the source as it is.
     #[must_use]
     pub fn is_dry(&self) -> bool {
         matches!(self.store, IntakeStore::Nowhere { .. })
     }
 
-    /// What was done so far.
+    /// The counts so far.
     #[must_use]
     pub fn current_tally(&self) -> IntakeTally {
         self.tally
     }
 
-    /// Notes that one thing of many could not be read and is left for the next round.
+    /// Records that one of many messages could not be read and is left for the next round.
     pub(super) fn leave_for_next_round(&mut self, why: &StreamError) {
         tracing::warn!(stream = %self.stream, "left for the next round: {}", why.to_string().escape_debug());
         self.left.get_or_insert_with(|| why.to_string());
     }
 
-    /// The first thing that was left in an otherwise good round, and why.
+    /// Why the first message was left for the next round, if one was.
     #[must_use]
     pub fn first_left_reason(&self) -> Option<&str> {
         self.left.as_deref()
     }
 
-    /// What a rehearsal would have stored.
+    /// The events that a dry run would have stored.
     #[must_use]
     pub fn would_store(&self) -> &[StreamEvent] {
         match &self.store {
@@ -106,7 +106,7 @@ impl Intake {
         }
     }
 
-    /// How far the adapter has read; `None` before the first time.
+    /// Reads how far the adapter has read; `None` before the first time.
     ///
     /// # Errors
     /// [`StreamError::Index`].
@@ -114,7 +114,7 @@ impl Intake {
         Ok(self.index.read_stream_cursor(&self.stream).await?)
     }
 
-    /// The keys among these that were never taken in, in their order.
+    /// Filters the keys that were never ingested, in their order.
     ///
     /// # Errors
     /// [`StreamError::Index`].
@@ -123,10 +123,10 @@ impl Intake {
         Ok(keys.into_iter().filter(|key| !seen.contains(key)).collect())
     }
 
-    /// Stores what is new, durable, then remembers all of it.
+    /// Stores new messages durably, then records all of them as ingested.
     ///
     /// # Errors
-    /// [`StreamError`]; what is stored by then is known the next time.
+    /// [`StreamError`]. Messages that are stored by then are known the next time.
     pub async fn ingest_batch(&mut self, batch: IntakeBatch) -> Result<(), StreamError> {
         let now = Utc::now();
         let mut keys = batch.keys;
@@ -153,19 +153,19 @@ impl Intake {
         if self.is_dry() {
             return Ok(());
         }
-        let taken = StreamIngestion {
+        let ingestion = StreamIngestion {
             stream: &self.stream,
             keys: &keys,
             cursor: batch.cursor.as_deref(),
             refused: batch.refused,
             now,
         };
-        self.index.record_ingestion(&taken).await?;
+        self.index.record_ingestion(&ingestion).await?;
         crash::die_if_armed("after-remembering");
         Ok(())
     }
 
-    /// How many were not there yet.
+    /// Stores events, and returns how many were new.
     async fn store_events(&mut self, events: Vec<(RecordPath, StreamEvent)>) -> Result<u64, StreamError> {
         match &mut self.store {
             IntakeStore::Nowhere { root, would } => {
@@ -173,13 +173,13 @@ impl Intake {
                 would.extend(events.into_iter().filter(|(path, _)| !root.exists(path)).map(|(_, event)| event));
                 Ok((would.len() - before) as u64)
             }
-            IntakeStore::Vault(keeper) => {
-                let keeper = Arc::clone(keeper);
+            IntakeStore::Vault(writer) => {
+                let writer = Arc::clone(writer);
                 let work = move || {
-                    // One that is there came before a crash, with another moment of arrival.
-                    let fresh = events.into_iter().filter(|(path, _)| !keeper.root().exists(path));
+                    // An existing file was written before a crash, with another time of arrival.
+                    let fresh = events.into_iter().filter(|(path, _)| !writer.root().exists(path));
                     let files: Vec<_> = fresh.map(|(path, event)| (path, event.render().into_bytes())).collect();
-                    keeper.create_files(&files).map(|written| written.into_iter().filter(|w| *w).count() as u64)
+                    writer.create_files(&files).map(|written| written.into_iter().filter(|w| *w).count() as u64)
                 };
                 Ok(run_blocking(work).await??)
             }

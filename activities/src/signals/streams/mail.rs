@@ -1,10 +1,10 @@
-//! A mail as bytes, read as one thing found; shared by every stream that brings mails.
+//! Parses the bytes of a mail as one message; shared by all streams that read mails.
 //!
-//! The text part counts; where there is none, or an empty one, the HTML turned to text. Attachments are
-//! never opened. The sender is the address in `From`, which anyone can write: where the stream names a mail
-//! server that it trusts, a sender for whom that server does not vouch ([`authserv`]) goes by another name,
-//! and how far a name is trusted is for others to say. A parser that falls over an ill mail loses that mail and nothing else:
-//! it works on a thread of its own, whose stack is deep enough for the deepest nest that fits into a mail.
+//! The text part is used; if there is none, or an empty one, the HTML is converted to text. Attachments must not be
+//! opened. The sender is the address in `From`, which anyone can write. If the stream names a trusted mail server, a
+//! sender for whom that server does not vouch (`authserv`) gets another name. Trust in a name is decided elsewhere. A
+//! crash of the parser on an invalid mail loses only that mail: it runs on a thread of its own, whose stack is deep
+//! enough for the deepest nesting that fits into a mail.
 
 mod authserv;
 
@@ -16,32 +16,36 @@ use mail_parser::decoders::html::html_to_text;
 use mail_parser::{Address, Header, Message, MessageParser};
 use std::{io, thread};
 
-/// Parts of a mail that are read as text; newsletters have two, an ill mail ten thousand.
+/// Most parts of a mail that are read as text: 20. Newsletters have two, a hostile mail ten thousand.
 const MAX_PARTS: usize = 20;
 
-/// Stack of the parser's thread for each byte of the mail: 32 bytes. A mail inside a mail takes 29 bytes at
-/// least, and letting go of it some 300 of the stack; memory that is not touched costs nothing.
+/// Stack of the parser's thread for each byte of the mail: 32 bytes.
+///
+/// A mail inside a mail takes at least 29 bytes, and dropping it takes some 300 bytes of the stack. Memory that is not
+/// touched costs nothing.
 const STACK_PER_BYTE: usize = 32;
-/// And for what does not nest: 2 MiB, as other threads have.
+/// Stack for everything that does not nest: 2 MiB, as other threads have.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// What stands behind the name of a sender for whom nobody vouches.
+/// The suffix of a sender's name for whom the trusted server does not vouch.
 const UNVERIFIED: &str = ":unverified";
 
-/// Reads a mail, or says why it is none. `trusted` is the name of the mail server whose
-/// `Authentication-Results` count; without one every sender is taken by the name they give.
+/// Parses a mail, or returns why it is none.
+///
+/// `trusted` is the name of the mail server whose `Authentication-Results` count. Without it, every sender keeps the
+/// name in `From`.
 ///
 /// # Errors
-/// When the machine has no thread left, which is no mail's fault.
+/// When the system has no thread left, which is no mail's fault.
 pub(super) fn parse_mail(bytes: &[u8], trusted: Option<&str>) -> io::Result<Result<FoundMessage, String>> {
     let parse = || MessageParser::default().parse(bytes).and_then(|message| build_found(&message, bytes, trusted));
     let stack = STACK + bytes.len().saturating_mul(STACK_PER_BYTE);
-    let read = thread::scope(|scope| {
+    let parsed = thread::scope(|scope| {
         let parser = thread::Builder::new().name("mail".into()).stack_size(stack).spawn_scoped(scope, parse)?;
-        Ok::<_, io::Error>(parser.join().map_err(|_| "the mail parser fell over it".to_owned()))
+        Ok::<_, io::Error>(parser.join().map_err(|_| "the mail parser crashed on it".to_owned()))
     })?;
-    let none = || "no mail: it has none of From, Subject, Date and Message-ID".to_owned();
-    Ok(read.and_then(|found| found.ok_or_else(none)))
+    let no_mail = || "not a mail: From, Subject, Date and Message-ID are all missing".to_owned();
+    Ok(parsed.and_then(|found| found.ok_or_else(no_mail)))
 }
 
 fn build_found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Option<FoundMessage> {
@@ -62,9 +66,9 @@ fn build_found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Op
     })
 }
 
-/// Whether the trusted server vouches for the one address in the one `From` that there must be.
+/// Reports whether the trusted server vouches for the sender. There must be one `From` with one address.
 fn is_verified(message: &Message<'_>, trusted: &str) -> bool {
-    let of = |name: &str| -> Vec<String> {
+    let headers_named = |name: &str| -> Vec<String> {
         let headers = message.headers().iter().filter(|header| header.name().eq_ignore_ascii_case(name));
         let raw = |header: &Header<'_>| {
             let place = header.offset_start() as usize..header.offset_end() as usize;
@@ -75,7 +79,8 @@ fn is_verified(message: &Message<'_>, trusted: &str) -> bool {
     let mut addresses = message.from().into_iter().flat_map(Address::iter);
     let (Some(only), None) = (addresses.next(), addresses.next()) else { return false };
     let Some((_, domain)) = only.address().and_then(|address| address.rsplit_once('@')) else { return false };
-    of("From").len() == 1 && authserv::is_domain_vouched(&of("Authentication-Results"), trusted, domain.trim())
+    headers_named("From").len() == 1
+        && authserv::is_domain_vouched(&headers_named("Authentication-Results"), trusted, domain.trim())
 }
 
 fn format_author(name: Option<&str>, address: Option<&str>) -> String {
@@ -86,7 +91,7 @@ fn format_author(name: Option<&str>, address: Option<&str>) -> String {
     }
 }
 
-/// The words, as far as there are any: an empty text part beside a full HTML one hides nothing.
+/// Reads the text of a mail. An empty text part does not hide a full HTML part.
 fn read_text(message: &Message<'_>) -> String {
     let count = message.text_body_count().min(MAX_PARTS);
     let texts = (0..count).filter_map(|at| message.body_text(at)).filter(|t| !t.trim().is_empty());

@@ -1,9 +1,8 @@
-//! A Maildir: `new/` and `cur/`, read and never touched.
+//! Reads a Maildir, its folders `new/` and `cur/`. It must not change anything there.
 //!
-//! A mail's unique name is its key, so that one whose flags changed is not read again; of a folder that
-//! is read for the first time only the mails of the last week are taken in. The cursor remembers where that
-//! week began, and of which folder: what came since is read however long nobody looked. Links are not
-//! followed. The mail itself is read by [`super::mail`].
+//! A mail's unique name is its key, so that a mail whose flags changed is not read again. The first time, only the
+//! mails of the last week are ingested. The cursor holds the start of that week and the folder, so that later mails
+//! are read however long the stream was off. Links are not followed. `mail` parses the mail itself.
 
 use super::BATCH;
 use super::BATCH_BYTES;
@@ -34,10 +33,10 @@ use std::time::{Duration, SystemTime};
 struct MaildirSettings {
     /// The folder that holds `new/` and `cur/`.
     path: PathBuf,
-    /// How old a mail may be, by its file's time, that is taken in when the folder is read for the first time.
+    /// How many days old, by its file's time, a mail may be when the folder is read for the first time.
     #[serde(default = "first_days")]
     since_days: u64,
-    /// The mail server whose word on senders counts, as it names itself in `Authentication-Results`.
+    /// The mail server whose checks of senders count, by its name in `Authentication-Results`.
     trusted_authserv: Option<String>,
 }
 
@@ -46,7 +45,7 @@ struct Maildir {
     max_bytes: u64,
 }
 
-/// A mail's file.
+/// The file of a mail.
 struct MailFile {
     key: String,
     folder: &'static str,
@@ -103,24 +102,24 @@ impl Maildir {
     }
 }
 
-/// Where the first look begins, and the cursor that says so from then on.
+/// Plans the first read: the oldest time that it covers, and the cursor that keeps that time.
 fn plan_first_read(since_days: u64, path: &str) -> (SystemTime, Option<String>) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let seconds = now.saturating_sub(since_days.saturating_mul(86_400));
     (time_from_seconds(seconds), Some(format!("{seconds} {path}")))
 }
 
-/// Where the first look at this folder began; `None` for the cursor of another.
+/// The oldest time that the first read of this folder covered; `None` for the cursor of another folder.
 fn parse_cursor(cursor: &str, path: &str) -> Option<SystemTime> {
-    let (seconds, of) = cursor.split_once(' ')?;
-    (of == path).then(|| seconds.parse().ok().map(time_from_seconds))?
+    let (seconds, folder) = cursor.split_once(' ')?;
+    (folder == path).then(|| seconds.parse().ok().map(time_from_seconds))?
 }
 
 fn time_from_seconds(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The mails that are young enough, by their keys.
+/// Lists the mails that are not too old, by their keys.
 fn list_mails(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, MailFile>> {
     let mut mails = BTreeMap::new();
     for folder in ["new", "cur"] {
@@ -143,14 +142,15 @@ fn list_mails(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, Ma
     Ok(mails)
 }
 
-/// Reads some mails. One that moved meanwhile, or that the machine does not give us, is left for the next
-/// round; the first error of the machine comes with the rest.
+/// Reads some mails. A mail that moved meanwhile, or that the disk fails to deliver, is left for the next round.
+///
+/// The first error of the disk is returned with the rest.
 fn read_batch(settings: &MaildirSettings, mails: &[MailFile], max_bytes: u64) -> (IntakeBatch, Option<StreamError>) {
     let (mut batch, mut failed) = (IntakeBatch::default(), None);
     for mail in mails {
         let path = settings.path.join(mail.folder).join(&mail.name);
         let read = if mail.size > max_bytes {
-            Ok(Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size)))
+            Ok(Err(format!("{} bytes, but a message may have at most {max_bytes}", mail.size)))
         } else {
             read_bytes(&path, max_bytes)
                 .and_then(|bytes| mail::parse_mail(&bytes, settings.trusted_authserv.as_deref()))
@@ -163,7 +163,7 @@ fn read_batch(settings: &MaildirSettings, mails: &[MailFile], max_bytes: u64) ->
             }
             Ok(Ok(found)) => batch.found.push(found),
             Ok(Err(reason)) => {
-                tracing::warn!(mail = %mail.name.escape_debug(), "not taken in: {}", reason.escape_debug());
+                tracing::warn!(mail = %mail.name.escape_debug(), "not ingested: {}", reason.escape_debug());
                 batch.refused += 1;
             }
         }

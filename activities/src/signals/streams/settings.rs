@@ -1,8 +1,8 @@
-//! A stream as `steward.toml` has it: `[streams.<name>]` with a kind and that kind's own keys.
+//! The table `[streams.<name>]` of `steward.toml`: a kind, and the keys of that kind.
 //!
-//! Reading is strict: a key that nobody knows is an error that names it, because a typo must not turn a
-//! setting off. Secrets stand in the environment or in a file that only its owner may read; the keys
-//! only say where, so that a configuration can be shown. Each adapter reads its own keys from [`StreamKeys`].
+//! Reading is strict: an unknown key is an error that names it, because a typo must not turn a setting off. Secrets
+//! are in the environment, or in a file that only its owner may read. The keys only name the place, so that a
+//! configuration can be shown. Each adapter reads its own keys from [`StreamKeys`].
 
 use super::KINDS;
 use super::Kind;
@@ -23,19 +23,19 @@ use std::time::Duration;
 use steward_domain::record::path::is_slug;
 use steward_vault::files::root::VaultRoot;
 
-/// The most that may be asked for as `max_message_bytes`: 32 MiB, what mail servers let through.
+/// The highest `max_message_bytes`: 32 MiB, which mail servers let through.
 const MOST_MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
-/// The most that may be asked for as `since_days`: as long as what was taken in is known.
+/// The highest `since_days`: 30, as long as an ingested message is known.
 const MOST_SINCE_DAYS: u64 = 30;
-/// Largest file that is read as a secret, in bytes.
+/// How much of a file is read as a secret, in bytes: 16 KiB.
 const MAX_SECRET_BYTES: u64 = 16 * 1024;
 
-/// A stream that is configured, its keys checked.
+/// A configured stream, with its keys checked.
 #[derive(Clone)]
 pub struct StreamConfig {
     pub name: String,
     pub kind: &'static str,
-    /// From the end of one round to the next.
+    /// The time from the end of one round to the next.
     pub interval: Duration,
     opener: Arc<StreamOpener>,
 }
@@ -52,50 +52,50 @@ impl StreamConfig {
     /// Checks a stream's table. Opens nothing and reads no secret.
     ///
     /// # Errors
-    /// [`StreamError::Setting`] naming the stream and the key.
+    /// [`StreamError::Setting`] that names the stream and the key.
     pub fn read(name: &str, mut table: Map<String, Value>) -> Result<Self, StreamError> {
-        let wrong = |message: String| StreamError::Setting { stream: name.escape_debug().to_string(), message };
+        let setting_error = |message: String| StreamError::Setting { stream: name.escape_debug().to_string(), message };
         if !is_slug(name) {
             let message = "a stream's name becomes a folder: use 1 to 128 letters a-z, digits, `-`, `_` or `.`";
-            return Err(wrong(message.into()));
+            return Err(setting_error(message.into()));
         }
         let kinds = || KINDS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ");
         let kind = match table.remove("kind") {
             Some(Value::String(kind)) => kind,
-            Some(_) | None => return Err(wrong(format!("`kind` must be one of {}", kinds()))),
+            Some(_) | None => return Err(setting_error(format!("`kind` must be one of {}", kinds()))),
         };
         let known = KINDS.iter().find(|k| k.name == kind);
-        let unknown = || format!("kind `{}` is not known, expected one of {}", kind.escape_debug(), kinds());
-        let Kind { name: kind, interval, read } = known.ok_or_else(|| wrong(unknown()))?;
+        let unknown = || format!("kind `{}` is unknown, expected one of {}", kind.escape_debug(), kinds());
+        let Kind { name: kind, interval, read } = known.ok_or_else(|| setting_error(unknown()))?;
         let interval = take_number(&mut table, "interval_seconds", 1, 86_400)
-            .map_err(wrong)?
+            .map_err(setting_error)?
             .map(Duration::from_secs)
             .unwrap_or(*interval);
-        let most = take_number(&mut table, "max_message_bytes", 1024, MOST_MESSAGE_BYTES).map_err(wrong)?;
+        let most = take_number(&mut table, "max_message_bytes", 1024, MOST_MESSAGE_BYTES).map_err(setting_error)?;
         let keys =
             StreamKeys { name: name.to_owned(), max_message_bytes: most.unwrap_or(MAX_MESSAGE_BYTES), rest: table };
-        Ok(Self { name: name.to_owned(), kind, interval, opener: Arc::new(read(keys).map_err(wrong)?) })
+        Ok(Self { name: name.to_owned(), kind, interval, opener: Arc::new(read(keys).map_err(setting_error)?) })
     }
 
-    /// The drop folder, which is there without being configured.
+    /// The drop folder, which exists without being configured.
     ///
     /// # Errors
-    /// None in practice: it has no keys.
+    /// None in practice, because it has no keys.
     pub fn default_inbox() -> Result<Self, StreamError> {
         Self::read("inbox", Map::from_iter([("kind".to_owned(), Value::from("inbox"))]))
     }
 
-    /// Reads the stream's secrets and makes it ready; sends nothing yet.
+    /// Reads the stream's secrets and prepares it. Sends nothing yet.
     ///
     /// # Errors
-    /// [`StreamError`] naming what is missing and the mend.
+    /// [`StreamError`] that names what is missing, and the fix.
     pub fn open(&self, root: &VaultRoot) -> Result<StreamSource, StreamError> {
         (self.opener)(root)
     }
 }
 
 impl StreamKeys {
-    /// The adapter's own keys.
+    /// Reads the adapter's own keys.
     pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, String> {
         serde_json::from_value(Value::Object(self.rest)).map_err(|e| e.to_string())
     }
@@ -113,10 +113,10 @@ impl Serialize for StreamConfig {
     }
 }
 
-/// A mail that is met again must still be known, even if its event is long gone.
+/// Checks `since_days`: a mail that is met again must still be known, even if its event is long gone.
 pub(super) fn check_since_days(days: u64) -> Result<(), String> {
     if days > MOST_SINCE_DAYS {
-        return Err(format!("`since_days` may be at most {MOST_SINCE_DAYS}: older mails would not be known again"));
+        return Err(format!("`since_days` may be at most {MOST_SINCE_DAYS}: older mails could be ingested twice"));
     }
     Ok(())
 }
@@ -127,17 +127,17 @@ fn take_number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64)
     number.map(Some).ok_or_else(|| format!("`{key}` is {value}, expected a number from {least} to {most}"))
 }
 
-/// Reads a secret that stands in a variable or in a file.
+/// Reads a secret from a variable or from a file.
 ///
 /// # Errors
-/// [`StreamError::Secret`] naming the key, the variable or file, and the mend; never the secret.
+/// [`StreamError::Secret`] that names the key, the variable or file, and the fix, never the secret.
 pub(crate) fn read_secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
     let text = match (variable, file) {
         (Some(name), None) => std::env::var(name).map_err(|_| {
             format!("{key}_env: the variable {name} is not set: set it for the process that runs Steward")
         }),
         (None, Some(path)) => read_private_file(path).map_err(|why| format!("{key}_file: {}: {why}", path.display())),
-        (Some(_), Some(_)) | (None, None) => Err(format!("set `{key}_env` or `{key}_file`, one of the two")),
+        (Some(_), Some(_)) | (None, None) => Err(format!("set either `{key}_env` or `{key}_file`")),
     };
     let secret = text.and_then(|text| Secret::new(&text).ok_or_else(|| format!("{key}: it is empty")));
     secret.map_err(StreamError::Secret)
@@ -152,7 +152,7 @@ fn read_private_file(path: &PathBuf) -> Result<String, String> {
         return Err("not a regular file".into());
     }
     if meta.mode() & 0o077 != 0 {
-        return Err("others may read it: `chmod 600` it".into());
+        return Err("other users may read it: run `chmod 600` on it".into());
     }
     let mut text = String::new();
     file.take(MAX_SECRET_BYTES).read_to_string(&mut text).map_err(|e| e.to_string())?;

@@ -31,7 +31,7 @@ impl Bench {
         self.dir.path().join("vault").join(path)
     }
 
-    /// Writes a file whose time says that nobody is writing it any more.
+    /// Writes a file with an old time, so that it counts as quiet.
     pub(super) fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
         fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
         fs::write(self.at(path), bytes).unwrap();
@@ -109,7 +109,7 @@ async fn a_crash_between_the_files_and_the_cursor_stores_nothing_twice() {
         .await
         .unwrap();
     let before = bench.names("stream/mail");
-    // As if the index had not heard of it: the state of another vault.
+    // The index does not know the file, as with the state of another vault.
     let other = Arc::new(Index::open(&bench.dir.path().join("other")).await.unwrap());
     let mut intake = Intake::new("mail", Arc::clone(&bench.keeper), other);
     intake
@@ -152,8 +152,8 @@ fn a_table_that_is_not_understood_names_the_stream_and_the_key() {
         (json!({"kind": "maildir", "path": "x", "since_days": 31}), "at most 30"),
         (json!({"kind": "imap", "host": "h", "user": "u", "password_env": "P", "since_days": 31}), "at most 30"),
         (json!({"kind": "imap", "host": "h", "user": "u", "password_env": "P", "folder": "a\r\nb"}), "folder"),
-        (json!({"kind": "ics"}), "`path`, `url`, `url_env` or `url_file`"),
-        (json!({"kind": "ics", "path": "x", "url_env": "U"}), "one of the four"),
+        (json!({"kind": "ics"}), "`path`, `url`, `url_env` and `url_file`"),
+        (json!({"kind": "ics", "path": "x", "url_env": "U"}), "exactly one of"),
         (json!({"kind": "ics", "url": "ftp://x/y"}), "https://"),
         (json!({"kind": "webhook", "vendor": "slack"}), "secret_env"),
         (json!({"kind": "webhook", "vendor": "acme", "secret_env": "S"}), "acme"),

@@ -1,8 +1,8 @@
-//! Webhooks: who may call, and what their bodies say. The listening is the process's business.
+//! Webhooks: checks who may call, and reads the bodies. The process itself listens.
 //!
-//! A body counts only with a signature over its raw bytes, made with the stream's own secret; nothing of
-//! an unsigned header is believed. A call that is played again says the same words, and those are one
-//! event; Slack's calls also grow old. Answers to a call that is refused say no more than that it is.
+//! A body counts only with a signature over its raw bytes, made with the stream's own secret. Unsigned headers must
+//! not be believed. A replayed call has the same text, which is the same event, and Slack's calls also expire. The
+//! response to a refused call says only that it was refused.
 
 mod github;
 mod slack;
@@ -31,7 +31,7 @@ struct WebhookSettings {
     secret_file: Option<PathBuf>,
 }
 
-/// Whose form the calls have.
+/// The vendor that defines the form of the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WebhookVendor {
@@ -42,7 +42,7 @@ enum WebhookVendor {
     Github,
 }
 
-/// One configured webhook, ready to judge calls.
+/// One configured webhook, ready to check calls.
 #[derive(Clone, Debug)]
 pub struct Webhook {
     vendor: WebhookVendor,
@@ -51,24 +51,24 @@ pub struct Webhook {
     pub max_bytes: u64,
 }
 
-/// What a call is.
+/// What a call contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookCall {
-    /// Something happened.
+    /// A message.
     Event(Box<FoundMessage>),
-    /// The vendor asks whether we are there; the answer's body.
+    /// The vendor checks the address; holds the body of the response.
     Challenge(String),
-    /// Nothing that would be an event.
+    /// Nothing that becomes an event.
     Nothing,
 }
 
 /// Why a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookRefusal {
-    /// No signature, a wrong one, or one of another time. Which of them is nobody's business.
+    /// No signature, a wrong one, or an expired one. The caller must not learn which.
     #[error("the signature is missing, wrong or too old")]
     Unsigned,
-    #[error("the body cannot be read: {0}")]
+    #[error("the body is invalid: {0}")]
     Unreadable(String),
 }
 
@@ -76,7 +76,7 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
     let settings: WebhookSettings = keys.read()?;
     if settings.secret_env.is_some() == settings.secret_file.is_some() {
-        return Err("set `secret_env` or `secret_file`, one of the two".into());
+        return Err("set either `secret_env` or `secret_file`".into());
     }
     Ok(Box::new(move |_| {
         let secret =
@@ -86,7 +86,7 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
 }
 
 impl Webhook {
-    /// Judges a call by its headers and its raw body.
+    /// Checks a call by its headers and its raw body.
     ///
     /// # Errors
     /// [`WebhookRefusal`].
@@ -99,7 +99,7 @@ impl Webhook {
         if !self.is_signed(header, body, now) {
             return Err(WebhookRefusal::Unsigned);
         }
-        // Serde's message has a place and a type in it, and nothing of the secret.
+        // Serde's message holds a position and a type, and nothing of the secret.
         let json: Value = serde_json::from_slice(body).map_err(|e| WebhookRefusal::Unreadable(e.to_string()))?;
         match self.vendor {
             WebhookVendor::Generic => read_generic_call(&json, body),
@@ -113,15 +113,15 @@ impl Webhook {
             WebhookVendor::Generic => self.has_valid_mac(header("x-signature-256"), "sha256=", &[body]),
             WebhookVendor::Github => self.has_valid_mac(header("x-hub-signature-256"), "sha256=", &[body]),
             WebhookVendor::Slack => {
-                let Some(stamp) = header("x-slack-request-timestamp").filter(|at| slack::is_fresh(at, now)) else {
+                let Some(timestamp) = header("x-slack-request-timestamp").filter(|at| slack::is_fresh(at, now)) else {
                     return false;
                 };
-                self.has_valid_mac(header("x-slack-signature"), "v0=", &[b"v0:", stamp.as_bytes(), b":", body])
+                self.has_valid_mac(header("x-slack-signature"), "v0=", &[b"v0:", timestamp.as_bytes(), b":", body])
             }
         }
     }
 
-    /// Compared in a time that says nothing about where they differ.
+    /// Verifies a signature in constant time.
     fn has_valid_mac(&self, given: Option<&str>, prefix: &str, parts: &[&[u8]]) -> bool {
         let Some(given) = given.and_then(|g| g.trim().strip_prefix(prefix)).and_then(decode_hex) else { return false };
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.secret.expose().as_bytes()) else { return false };
@@ -137,22 +137,23 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
     (0..32).map(|at| u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()).collect()
 }
 
-/// The same keys as a line in the drop folder.
+/// Reads a generic call, which has the same keys as a line in the drop folder.
 fn read_generic_call(json: &Value, body: &[u8]) -> Result<WebhookCall, WebhookRefusal> {
-    let word = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-    let text = word("text").ok_or_else(|| WebhookRefusal::Unreadable("an object with a `text` was expected".into()))?;
-    let at = word("at").map(|at| time::parse(&at).ok_or_else(|| WebhookRefusal::Unreadable("`at` is no time".into())));
+    let field = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+    let text = field("text").ok_or_else(|| WebhookRefusal::Unreadable("expected an object with a `text`".into()))?;
+    let invalid_time = || WebhookRefusal::Unreadable("`at` is not a valid time".into());
+    let at = field("at").map(|at| time::parse(&at).ok_or_else(invalid_time));
     Ok(WebhookCall::Event(Box::new(FoundMessage {
-        source_id: word("id").unwrap_or_else(|| hash_id(body)),
-        pattern: source_pattern("webhook", word("from").as_deref()),
+        source_id: field("id").unwrap_or_else(|| hash_id(body)),
+        pattern: source_pattern("webhook", field("from").as_deref()),
         origin_at: at.transpose()?,
-        author: word("from"),
-        subject: word("subject"),
+        author: field("from"),
+        subject: field("subject"),
         text,
     })))
 }
 
-/// A text inside an object, by the names that lead there.
+/// Finds a text inside nested objects by the names of the fields.
 fn find_text<'v>(json: &'v Value, path: &[&str]) -> Option<&'v str> {
     path.iter().try_fold(json, |inner, name| inner.get(name)).and_then(Value::as_str)
 }

@@ -1,4 +1,4 @@
-//! What was answered is given again for the same evidence, and for nothing else.
+//! A cached answer is used again for the same evidence, and for nothing else.
 
 use super::*;
 use crate::vault::tests::Bench;
@@ -7,7 +7,7 @@ use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, TokenUsage};
 use steward_domain::steward::guard::{CallId, Settlement, SettlementOutcome};
 use steward_workflows::activities::SettleCallInput;
 
-/// What the clerk says to the one question, as it would travel.
+/// The clerk's answer to the only question, as it would be in a payload.
 async fn asked(bench: &Bench) -> (ClerkQuestion, AttributedVerdict) {
     let look = bench.see("first/1").await.looks.remove(0);
     assert_eq!(look.known, None, "nothing was asked yet");
@@ -23,7 +23,7 @@ async fn settle(bench: &Bench, question: &ClerkQuestion, judged: &AttributedVerd
         outcome: SettlementOutcome::Answered { usage: judged.clerk.tokens },
     };
     let ask = SettleCallInput { settlement, answered: Some((question.clone(), judged.clone())) };
-    // No reservation stands behind it, which a settlement passes over.
+    // There is no reservation for it, which the ledger ignores.
     let _ = bench.host.settle_call(ask).await;
 }
 

@@ -1,40 +1,40 @@
-//! Smooths bursts of clerk calls inside one process.
+//! Limits how fast one process begins clerk calls.
 //!
-//! This is courtesy towards the provider, not a cap: the caps are the rate guard's and hold over
-//! all processes. Calls wait in the order in which they came, each a bounded while; what does not fit is told so and
-//! not sent.
+//! This smooths bursts for the provider's sake. It is no cap: the rate guard holds the caps, over all processes. Calls
+//! wait in the order in which they came, each for a limited time. A call that does not fit in that time is refused and
+//! must not be sent.
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Longest wait for a turn, in seconds; short against the five minutes of a run.
+/// Longest wait of one call, in seconds: 10, short against the five minutes of a run.
 pub const MAX_WAIT_SECONDS: u64 = 10;
 
-/// Lets so many calls a second begin.
+/// Limits how many calls begin in a second.
 #[derive(Debug)]
 pub struct ClerkRateLimiter {
     limiter: DefaultDirectRateLimiter,
-    /// Held by the first in the line; it is handed on in the order of asking.
-    line: Mutex<()>,
+    /// Held by the first waiting call. It is handed on in the order of the calls.
+    queue: Mutex<()>,
     max_wait: Duration,
 }
 
 impl ClerkRateLimiter {
-    /// A pace of `per_second` calls, and so many at once after a quiet second.
+    /// Allows `per_second` calls a second, and as many at once after a quiet second.
     #[must_use]
     pub fn new(per_second: NonZeroU32, max_wait: Duration) -> Self {
-        Self { limiter: RateLimiter::direct(Quota::per_second(per_second)), line: Mutex::default(), max_wait }
+        Self { limiter: RateLimiter::direct(Quota::per_second(per_second)), queue: Mutex::default(), max_wait }
     }
 
-    /// Waits for a turn; `false` when none came within the longest wait.
+    /// Waits until a call may begin; `false` if the longest wait is over first.
     pub async fn wait_for_turn(&self) -> bool {
-        let turn = async {
-            let _first = self.line.lock().await;
+        let wait = async {
+            let _first = self.queue.lock().await;
             self.limiter.until_ready().await;
         };
-        tokio::time::timeout(self.max_wait, turn).await.is_ok()
+        tokio::time::timeout(self.max_wait, wait).await.is_ok()
     }
 }
 

@@ -1,10 +1,10 @@
-//! A clerk behind a server: a model that is asked over HTTP, in the words of one [`ClerkWire`].
+//! A clerk behind a server: a model that is asked over HTTP, by the API of one [`ClerkWire`].
 //!
-//! One reservation is one HTTP request: no retry, no redirect, no proxy from the environment, no
-//! connection kept over (a kept one that went stale would be tried again underneath us). What
-//! comes back is untrusted and bounded: the body by [`RemoteClerkConfig::max_response_bytes`], texts by
-//! `text`, the answer by [`Verdict::check`](steward_domain::steward::clerk::Verdict::check). The key is
-//! never printed: not by `Debug`, not in a reason, not in a log.
+//! One reservation is one HTTP request. So there is no retry, no redirect and no proxy from the environment. No
+//! connection is reused either, because the HTTP client would silently repeat a request on a stale one. The response is
+//! untrusted and bounded: the body by [`RemoteClerkConfig::max_response_bytes`], texts by `text`, the answer by
+//! [`Verdict::parse_answer`](steward_domain::steward::clerk::Verdict::parse_answer). The key must never be printed, by
+//! `Debug`, in a reason or in a log.
 
 mod answer;
 mod prompt;
@@ -29,42 +29,44 @@ use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractR
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
 use steward_domain::steward::guard::{Reservation, parse_retry_after};
 
-/// Longest a call may take, in seconds; a run has 300 for all its tasks.
+/// Longest time of a call, in seconds: 60. A run has 300 for all its tasks.
 pub const TIMEOUT_SECONDS: u64 = 60;
-/// Largest response that is read, in bytes; a verdict has about one thousand.
+/// Largest response that is read, in bytes: 256 KiB. A verdict has about one thousand.
 pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
-/// Calls that one process begins in a second, unless set otherwise: within what small accounts allow.
+/// Calls that one process begins in a second by default: 5, which small accounts allow.
 pub const CALLS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
-/// Digits of its address's hash that name a server.
+/// How many digits of the hash of its address name a server.
 const SERVER_DIGITS: usize = 16;
-/// An error response larger than this, in bytes, is a page and not a message: it is left out.
+/// Largest error response that is quoted, in bytes: 16 KiB. A larger one is a page and not a message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
-/// The status by which a server says that it is overloaded; Anthropic's.
+/// The status of an overloaded server of Anthropic: 529.
+///
+/// It is treated like 429. The vendor asks to back off, and the tick's other calls would get the same.
 const OVERLOADED: u16 = 529;
 
-/// Where the model is and how far it is trusted with time and space.
+/// Where the model is, and how much time and space its answers may take.
 #[derive(Clone, Debug)]
 pub struct RemoteClerkConfig {
     pub wire: &'static ClerkWire,
-    /// What stands before the wire's path, such as `https://api.openai.com/v1` before `/chat/completions`.
+    /// The part before the wire's path, such as `https://api.openai.com/v1` before `/chat/completions`.
     pub base_url: String,
     pub model: String,
-    /// `None` for servers that want none.
+    /// `None` for servers that require no key.
     pub api_key: Option<Secret>,
-    /// The environment variable the key comes from, so that a reason can name it.
+    /// The environment variable of the key, so that a reason can name it.
     pub api_key_variable: String,
-    /// From connecting to the last byte of the answer.
+    /// The time from connecting to the last byte of the answer.
     pub timeout: Duration,
     pub max_response_bytes: usize,
-    /// Of a verdict; an answer about an event may have twice as many.
+    /// Most tokens of a verdict. An answer about an event may have twice as many.
     pub max_tokens: u32,
     pub calls_per_second: NonZeroU32,
-    /// Longest wait for a turn at that pace.
+    /// Longest wait for the rate limit.
     pub longest_turn: Duration,
 }
 
 impl RemoteClerkConfig {
-    /// A server and a model, everything else by default and without a key.
+    /// A configuration without a key and with defaults for the rest.
     #[must_use]
     pub fn new(wire: &'static ClerkWire, base_url: &str, model: &str) -> Self {
         Self {
@@ -82,7 +84,7 @@ impl RemoteClerkConfig {
     }
 }
 
-/// Why a clerk cannot be set up; no message holds the key.
+/// Why a clerk cannot be set up. No message holds the key.
 #[derive(Debug, thiserror::Error)]
 pub enum ClerkSetupError {
     #[error(
@@ -91,22 +93,22 @@ pub enum ClerkSetupError {
     BaseUrl,
     #[error("use the key in {variable}: it has characters that cannot be sent, such as a line break; set it again")]
     Key { variable: String },
-    #[error("name the clerk's model: set one that the server offers")]
+    #[error("use an empty name as the clerk's model: set a model that the server offers")]
     Model,
     #[error("set up the HTTP client: {0}")]
     Client(String),
 }
 
-/// What a server said to one request.
+/// What a server answered to one request.
 enum ServerReply<T> {
     Answered(T),
     /// The complaint about an answer that cannot be used.
     Bad(String),
-    /// 429 or 529, with the seconds to wait if it said so.
+    /// 429 or 529, with the seconds to wait if the server sent them.
     Wait(Option<u64>),
 }
 
-/// Why there is no answer.
+/// Why a call got no answer.
 struct ClerkCallFailure {
     reason: String,
     kind: ClerkCallFailureKind,
@@ -115,7 +117,7 @@ struct ClerkCallFailure {
 enum ClerkCallFailureKind {
     /// No request left this process.
     NotSent,
-    /// It took too long, which other calls may have caused.
+    /// The call took too long, which other calls may have caused.
     Slow,
     Other,
 }
@@ -132,7 +134,7 @@ pub struct RemoteClerk {
     config: RemoteClerkConfig,
     endpoint: Url,
     client: Client,
-    pace: ClerkRateLimiter,
+    rate_limiter: ClerkRateLimiter,
 }
 
 impl RemoteClerk {
@@ -145,7 +147,7 @@ impl RemoteClerk {
         if config.model.trim().is_empty() {
             return Err(ClerkSetupError::Model);
         }
-        // Fails when one is installed already, which is as good.
+        // This fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .default_headers(build_headers(&config)?)
@@ -157,8 +159,8 @@ impl RemoteClerk {
             .no_proxy()
             .build()
             .map_err(|e| ClerkSetupError::Client(e.without_url().to_string()))?;
-        let pace = ClerkRateLimiter::new(config.calls_per_second, config.longest_turn);
-        Ok(Self { config, endpoint, client, pace })
+        let rate_limiter = ClerkRateLimiter::new(config.calls_per_second, config.longest_turn);
+        Ok(Self { config, endpoint, client, rate_limiter })
     }
 
     /// Asks once, with at most one HTTP request.
@@ -167,9 +169,9 @@ impl RemoteClerk {
         let mut clerk = self.build_mark(&body);
         let outcome =
             match self.post_prompt(body, |content| answer::read_verdict(content, question, self.api_key())).await {
-                Ok((said, usage)) => {
+                Ok((reply, usage)) => {
                     clerk.tokens = usage;
-                    match said {
+                    match reply {
                         ServerReply::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
                         ServerReply::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
                         ServerReply::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
@@ -185,7 +187,7 @@ impl RemoteClerk {
         ClerkReply { outcome, clerk }
     }
 
-    /// Asks once what an event says, with at most one HTTP request.
+    /// Asks once which facts an event holds, with at most one HTTP request.
     pub async fn extract_signals(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let body = self.render_extract_prompt(question);
         let mut clerk = self.build_mark(&body);
@@ -193,9 +195,9 @@ impl RemoteClerk {
             .post_prompt(body, |content| answer::read_findings(content, question, self.api_key()))
             .await
         {
-            Ok((said, usage)) => {
+            Ok((reply, usage)) => {
                 clerk.tokens = usage;
-                match said {
+                match reply {
                     ServerReply::Answered(text) => ExtractOutcome::Answered { text },
                     ServerReply::Bad(complaint) => ExtractOutcome::BadAnswer { complaint },
                     ServerReply::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
@@ -209,28 +211,28 @@ impl RemoteClerk {
         ExtractReply { outcome, clerk }
     }
 
-    /// What [`RemoteClerk::ask`] would send.
+    /// The request body that [`RemoteClerk::ask`] would send.
     pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
         self.render_body(&prompt::build_verdict_prompt(question))
     }
 
-    /// What [`RemoteClerk::extract`] would send.
+    /// The request body that [`RemoteClerk::extract_signals`] would send.
     pub(super) fn render_extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
         self.render_body(&prompt::extract::build_extract_prompt(question))
     }
 
-    fn render_body(&self, asking: &ClerkPrompt) -> Vec<u8> {
-        let max_tokens = self.config.max_tokens.saturating_mul(asking.verdicts);
-        let to =
+    fn render_body(&self, prompt: &ClerkPrompt) -> Vec<u8> {
+        let max_tokens = self.config.max_tokens.saturating_mul(prompt.verdicts);
+        let target =
             ModelTarget { model: &self.config.model, host: self.endpoint.host_str().unwrap_or_default(), max_tokens };
-        (self.config.wire.body)(asking, &to).to_string().into_bytes()
+        (self.config.wire.body)(prompt, &target).to_string().into_bytes()
     }
 
     fn api_key(&self) -> Option<&Secret> {
         self.config.api_key.as_ref()
     }
 
-    /// The mark of an answer to these bytes.
+    /// The mark of an answer to this request body.
     pub(super) fn build_mark(&self, body: &[u8]) -> ClerkMark {
         ClerkMark {
             provider: self.config.wire.name.to_owned(),
@@ -246,7 +248,7 @@ impl RemoteClerk {
         body: Vec<u8>,
         judge: impl FnOnce(&str) -> answer::ContentResult<T>,
     ) -> Result<(ServerReply<T>, TokenUsage), ClerkCallFailure> {
-        if !self.pace.wait_for_turn().await {
+        if !self.rate_limiter.wait_for_turn().await {
             let reason = format!(
                 "too many calls at once: this one could not begin within {} s and was not sent; raise \
                  STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
@@ -259,18 +261,19 @@ impl RemoteClerk {
         match response.status() {
             StatusCode::OK => {
                 let body = self.read_body(response).await?;
-                let read = answer::read_response(&body, self.config.wire, self.api_key(), judge);
-                let (read, usage) = read.map_err(|what| refusal::explain_missing_completion(&what, &self.config))?;
-                Ok((read.map_or_else(ServerReply::Bad, ServerReply::Answered), usage))
+                let response = answer::read_response(&body, self.config.wire, self.api_key(), judge);
+                let (content, usage) =
+                    response.map_err(|found| refusal::explain_missing_completion(&found, &self.config))?;
+                Ok((content.map_or_else(ServerReply::Bad, ServerReply::Answered), usage))
             }
             status if status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() == OVERLOADED => {
-                let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
-                let seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
+                let header = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
+                let seconds = header.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
                 Ok((ServerReply::Wait(seconds), TokenUsage::default()))
             }
             status => {
-                let said = read_error_body(response).await;
-                Err(refusal::explain_status(status, &said, &self.config).into())
+                let error_body = read_error_body(response).await;
+                Err(refusal::explain_status(status, &error_body, &self.config).into())
             }
         }
     }
@@ -293,12 +296,12 @@ impl RemoteClerk {
     }
 }
 
-/// Rounded up: a little late is polite, a little early is another 429.
+/// Rounds up to whole seconds, because a call that comes too early gets another 429.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0))
 }
 
-/// The body of an error response. Nothing rather than a part: a cut could run through the key.
+/// Reads the body of an error response. A body over the limit counts as empty: a cut could run through the key.
 async fn read_error_body(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     loop {

@@ -1,10 +1,9 @@
 //! The offline clerk: weighs the proposals that signals already carry, by fixed rules.
 //!
-//! It reads no note and says in its reasoning that no model was asked. Where proposals
-//! agree it repeats them with their own confidence; where they contradict, or the newest signal
-//! asks something of the principal, it asks for input. The same question always gets the same
-//! answer. It must not be cleverer than that: the gates of `decide` come after it. Raw events it reads
-//! by the patterns of `extract`.
+//! It reads no note, and says in its reasoning that no model was asked. If the proposals agree, it repeats them with
+//! their own confidence. If they contradict each other, or the newest signal asks something of the principal, it asks
+//! for input. The same question always gets the same answer. It must not be cleverer than that, because the gates of
+//! `decide` come after it. It reads raw events by the patterns of `extract`.
 
 mod extract;
 
@@ -18,12 +17,12 @@ use steward_domain::steward::clerk::{
 };
 use steward_domain::steward::guard::Reservation;
 
-/// Its name among the providers.
+/// The name of this clerk among the providers.
 pub const PROVIDER: &str = "rules";
-/// The version of its rules, in the place of a model.
+/// The version of its rules, recorded in the place of a model.
 pub const MODEL: &str = "proposals-1";
 
-/// The version of its patterns for events, in the place of a model.
+/// The version of its patterns for events, recorded in the place of a model.
 pub const PATTERNS: &str = "patterns-1";
 
 /// Judges by fixed rules; holds no state.
@@ -51,12 +50,12 @@ impl RulesClerk {
         ExtractReply { outcome, clerk: build_mark(PATTERNS, &self.render_extract_prompt(question)) }
     }
 
-    /// What stands for a prompt.
+    /// The bytes that take the place of a prompt.
     pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
         question.evidence_bytes()
     }
 
-    /// What stands for a prompt about an event.
+    /// The bytes that take the place of a prompt about an event.
     pub(super) fn render_extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
         serde_json::to_vec(question).unwrap_or_default()
     }
@@ -72,7 +71,7 @@ pub(super) fn build_mark(model: &str, prompt: &[u8]) -> ClerkMark {
 }
 
 fn judge_by_rules(question: &ClerkQuestion) -> Verdict {
-    // Two of one instant: the one that asks for the principal counts as the newer.
+    // Of two signals with the same time, the one that asks the principal counts as the newer.
     let newest = question.evidence.iter().max_by_key(|e| (e.created, e.effect == SignalEffect::Action));
     let Some(newest) = newest else {
         return build_verdict(Judgement::StillActive, 1.0, &[], "there is no signal");
@@ -104,17 +103,17 @@ fn judge_by_rules(question: &ClerkQuestion) -> Verdict {
 }
 
 fn build_verdict(decision: Judgement, confidence: f64, evidence: &[&SignalEvidence], why: &str) -> Verdict {
-    let mut named: Vec<RecordPath> = Vec::new();
+    let mut references: Vec<RecordPath> = Vec::new();
     for reference in evidence.iter().map(|e| &e.reference) {
-        if !named.contains(reference) {
-            named.push(reference.clone());
+        if !references.contains(reference) {
+            references.push(reference.clone());
         }
     }
     Verdict {
         decision,
         confidence,
         reasoning: format!("Fixed rules, no model was asked: {why}."),
-        evidence: named,
+        evidence: references,
         source_contributions: BTreeMap::new(),
     }
 }
@@ -131,7 +130,7 @@ fn judgement_for(state: RecordState) -> Judgement {
     }
 }
 
-/// How sure one signal is of both its target and its effect, 0 to 1.
+/// How certain one signal is of both its target and its effect, 0 to 1.
 fn signal_strength(evidence: &SignalEvidence) -> f64 {
     clamp_confidence(evidence.target_confidence).min(clamp_confidence(evidence.effect_confidence))
 }
@@ -143,13 +142,13 @@ fn max_strength(evidence: &[&SignalEvidence]) -> f64 {
 fn collect_contributions(evidence: &[SignalEvidence]) -> BTreeMap<String, f64> {
     let mut by_source = BTreeMap::new();
     for signal in evidence {
-        let most: &mut f64 = by_source.entry(signal.source.clone()).or_insert(0.0);
-        *most = most.max(clamp_confidence(signal.effect_confidence));
+        let highest: &mut f64 = by_source.entry(signal.source.clone()).or_insert(0.0);
+        *highest = highest.max(clamp_confidence(signal.effect_confidence));
     }
     by_source
 }
 
-/// A number that is none counts as no confidence at all.
+/// Limits a confidence to 0 to 1. NaN counts as 0.
 fn clamp_confidence(confidence: f64) -> f64 {
     if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) }
 }

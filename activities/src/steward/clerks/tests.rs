@@ -1,4 +1,4 @@
-//! What the tests of the clerks ask, and how evidence is named.
+//! Questions and signals for the tests of the clerks, and the tests of cache keys.
 
 mod keys;
 
@@ -9,7 +9,7 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::{ClerkQuestion, QuestionSubject, SignalEvidence};
 use steward_domain::steward::guard::Reservation;
 
-/// Read back from JSON, as it travels: only the ledger makes one.
+/// A reservation that is read from JSON, as in a payload, because only the ledger can create one.
 pub(crate) fn reservation() -> Reservation {
     let travelling = r#"{"call_id": "tick-1/pay/1", "reserved_at": "2026-11-21T09:30:00Z", "probe": false}"#;
     serde_json::from_str(travelling).unwrap()

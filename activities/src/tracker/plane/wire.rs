@@ -1,11 +1,12 @@
-//! What Plane answers, as far as it is used.
+//! The answers of Plane's API, as far as they are used.
 //!
-//! The shapes follow version 1 of its published API; everything else in an answer is ignored.
+//! The types follow version 1 of its published API. Everything else in an answer is ignored. Nothing here sends a
+//! request.
 
 use serde::Deserialize;
 use steward_domain::tracker::{TrackerId, TrackerStateGroup};
 
-/// A state of a project, as far as it matters.
+/// A state of a project.
 #[derive(Debug, Deserialize)]
 pub(super) struct PlaneState {
     pub(super) id: TrackerId,
@@ -45,16 +46,16 @@ pub(super) struct PlaneComment {
 pub(in crate::tracker) struct ProjectStates(pub(super) Vec<PlaneState>);
 
 impl ProjectStates {
-    /// The one that an issue goes to: the project's default where it is of the group, else the first.
+    /// The state of a group that an issue is moved to: the project's default if it is in the group, else the first.
     pub(in crate::tracker) fn first_in_group(&self, group: TrackerStateGroup) -> Option<&TrackerId> {
-        let of_group = self.0.iter().filter(|state| state.group == group.as_str());
+        let in_group = self.0.iter().filter(|state| state.group == group.as_str());
         let before = |a: &&PlaneState, b: &&PlaneState| {
             b.default.cmp(&a.default).then(a.sequence.total_cmp(&b.sequence)).then(a.id.cmp(&b.id))
         };
-        of_group.min_by(before).map(|state| &state.id)
+        in_group.min_by(before).map(|state| &state.id)
     }
 
-    /// Whether a state is one of a group.
+    /// Reports whether a state is in a group.
     pub(in crate::tracker) fn is_in_group(&self, state: &TrackerId, group: TrackerStateGroup) -> bool {
         self.0.iter().any(|known| &known.id == state && known.group == group.as_str())
     }

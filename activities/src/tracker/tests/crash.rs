@@ -1,7 +1,7 @@
-//! The power goes out at every point of a delivery and of the way back; the next process goes on.
+//! Kills the process at every point of a delivery and of its revert; the next process continues.
 //!
-//! A child process delivers what is owed and kills itself at the point; another one then does what is left.
-//! The server lives in this process and remembers everything that was asked of it.
+//! A child process delivers what is owed and kills itself at the point. Another one then does the rest. The server
+//! runs in this process and remembers every request.
 
 use super::*;
 use futures_util::{StreamExt, stream};
@@ -14,12 +14,12 @@ const FOLDER: &str = "STEWARD_TEST_TRACKER_FOLDER";
 const URL: &str = "STEWARD_TEST_TRACKER_URL";
 const CHILD: &str = "tracker::tests::crash::a_child_delivers_everything_and_dies_where_it_is_told";
 const SIGKILL: i32 = 9;
-/// Children at once.
+/// Most children at once.
 const AT_ONCE: usize = 3;
 /// Points that the filing of the outcome meets on the write path.
 const FILING: [&str; 6] =
     ["before-staging", "after-staging-record", "after-journal", "before-filing", "after-filing", "after-chain-head"];
-/// The outbox is noted before the comment, after it, and before the transition.
+/// The outbox is written before the comment, after it, and before the move.
 const NOTES: u32 = 3;
 
 #[tokio::test]
@@ -27,13 +27,13 @@ async fn a_child_delivers_everything_and_dies_where_it_is_told() {
     let (Ok(folder), Ok(url)) = (std::env::var(FOLDER), std::env::var(URL)) else { return };
     let folder = Path::new(&folder);
     let (host, _intervals) = open(folder, Mode::Live, Some(TrackerSite::default())).await;
-    let courier = TrackerDispatcher::new(host, PlaneClient::new(&config(folder, &url)).unwrap());
-    for id in courier.list_due_deliveries(50, Utc::now()).await.unwrap() {
-        came(&courier.deliver_once(&id, run()).await.unwrap());
+    let dispatcher = TrackerDispatcher::new(host, PlaneClient::new(&config(folder, &url)).unwrap());
+    for id in dispatcher.list_due_deliveries(50, Utc::now()).await.unwrap() {
+        came(&dispatcher.deliver_once(&id, run()).await.unwrap());
     }
 }
 
-/// Runs a child to its end; whether it died at the point.
+/// Runs a child to its end, and returns whether it died at the point.
 async fn child(desk: &Down, point: Option<&(&'static str, u32)>) -> bool {
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", CHILD]).env(FOLDER, desk.dir.path()).env(URL, &desk.server.url);
@@ -45,7 +45,7 @@ async fn child(desk: &Down, point: Option<&(&'static str, u32)>) -> bool {
     !status.success()
 }
 
-/// A vault that nobody holds, and the server.
+/// A vault whose lock is free, and the server.
 struct Down {
     dir: tempfile::TempDir,
     server: Server,
@@ -54,10 +54,10 @@ struct Down {
 
 impl Down {
     async fn owing() -> Self {
-        let (Desk { bench, server, courier }, action) = Desk::owing().await;
+        let (Desk { bench, server, dispatcher }, action) = Desk::owing().await;
         let Bench { dir, host, .. } = bench;
         host.index.close().await;
-        drop((courier, host));
+        drop((dispatcher, host));
         Self { dir, server, action }
     }
 
@@ -78,8 +78,9 @@ impl Down {
         }
     }
 
-    /// One comment ever made, what stands in the tracker, and every outcome recorded once.
-    fn holds(&self, what: &str, (state, comments, outcomes): (&str, usize, usize)) {
+    /// Checks that at most one comment was ever made, the state of the tracker, and that each outcome was recorded
+    /// once.
+    fn holds(&self, what: &str, state: &str, comments: usize, outcomes: usize) {
         assert_eq!(self.server.state_of(ISSUE), state, "{what}");
         assert_eq!((self.server.comments(ISSUE).len(), self.server.made() <= 1), (comments, true), "{what}");
         let root = steward_vault::files::root::VaultRoot::open(self.dir.path()).unwrap();
@@ -90,7 +91,7 @@ impl Down {
     }
 }
 
-/// A delivery and the way back, each cut short; whether the point was met by the one and by the other.
+/// Interrupts a delivery and then its revert at the point. Returns whether each of them met the point.
 async fn cut_short(point: (&'static str, u32), lose_the_state: bool) -> (bool, bool) {
     let what = format!("{point:?}, lost: {lose_the_state}");
     let desk = Down::owing().await;
@@ -100,14 +101,14 @@ async fn cut_short(point: (&'static str, u32), lose_the_state: bool) -> (bool, b
     }
     minutes_later(desk.dir.path());
     child(&desk, None).await;
-    desk.holds(&what, ("Done", 1, 1));
+    desk.holds(&what, "Done", 1, 1);
     let desk = desk.undo().await;
     let back = child(&desk, Some(&point)).await;
     if lose_the_state {
         desk.lose_the_state();
     }
     child(&desk, None).await;
-    desk.holds(&what, ("In Progress", 0, 2));
+    desk.holds(&what, "In Progress", 0, 2);
     (delivery, back)
 }
 

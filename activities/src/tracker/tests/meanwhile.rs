@@ -1,5 +1,5 @@
-//! What happens while a delivery is under way: a person moves the issue or mends its task, the server does late
-//! what it was asked, another vault has told the same of another issue.
+//! Events during a delivery: a person moves the issue or corrects its task, the server answers late, another vault has
+//! made the same comment on another issue.
 
 use super::*;
 use crate::vault::tests::apply_ask;
@@ -23,12 +23,12 @@ async fn a_move_by_a_person_while_the_comment_is_made_is_where_the_issue_goes_ba
     let Some(PlaneAction::Made { from_state, .. }) = desk.last().plane_action else { panic!() };
     assert_eq!(from_state, Some(TrackerId::parse(&state("Backlog")).unwrap()));
     let undo = desk.undo(&action).await;
-    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
     assert_eq!(desk.server.state_of(ISSUE), "Backlog");
 
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::ThenMoved("Shipped")));
-    assert_eq!(came(&desk.settle(&action).await), "comment made, state as it was");
+    assert_eq!(came(&desk.settle(&action).await), "comment made, state unchanged");
     assert_eq!((desk.server.state_of(ISSUE), desk.server.count("PATCH")), ("Shipped".into(), 0));
 }
 
@@ -36,16 +36,16 @@ async fn a_move_by_a_person_while_the_comment_is_made_is_where_the_issue_goes_ba
 async fn a_comment_that_comes_late_is_removed_by_its_undo() {
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::Late));
-    assert!(failed(&desk.settle(&action).await).contains("in trouble (504)"));
+    assert!(failed(&desk.settle(&action).await).contains("failed (504)"));
     desk.server.works();
     let undo = desk.undo(&action).await;
     let tracked = desk.settle(&undo).await;
-    assert!(later(&tracked).contains("may still be at work on the comment: looked at again in "), "{tracked:?}");
+    assert!(later(&tracked).contains("may still be creating the comment; Steward checks again in "), "{tracked:?}");
     assert!(desk.due().await.is_empty(), "it rests");
     desk.server.catches_up();
     assert_eq!(came(&desk.settle(&undo).await), "comment removed");
     assert_eq!((desk.server.comments(ISSUE), desk.server.state_of(ISSUE)), (vec![], "In Progress".into()));
-    // One that never comes is waited for no longer than that, also where the note of it is lost.
+    // The wait for a comment that never comes is limited, also if the progress file is lost.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::Late));
     failed(&desk.settle(&action).await);
@@ -74,13 +74,13 @@ async fn a_comment_that_may_come_is_not_asked_for_again() {
     desk.server.catches_up();
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
     assert_eq!((desk.server.count("POST"), desk.server.made()), (1, 1));
-    // A clear refusal is no such case.
+    // A clear refusal needs no wait.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then(|| Fault::Says(400, Vec::new(), String::new())));
     failed(&desk.settle(&action).await);
     desk.server.works();
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
-    // After a while it is asked for again.
+    // After the wait it is requested again.
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::Late));
     failed(&desk.settle(&action).await);
@@ -100,7 +100,7 @@ async fn a_comment_below_too_many_others_is_said_to_be_left() {
     minutes_later(desk.bench.dir.path());
     let undo = desk.undo(&action).await;
     let tracked = desk.settle(&undo).await;
-    assert!(came(&tracked).starts_with("nothing taken back: our comment, if it was made, is not among"), "{tracked:?}");
+    assert!(came(&tracked).starts_with("nothing reverted: our comment, if it was made, is not among"), "{tracked:?}");
     assert!(desk.last().partially_applied);
 }
 
@@ -108,10 +108,10 @@ async fn a_comment_below_too_many_others_is_said_to_be_left() {
 async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change() {
     let desk = Desk::new().await;
     let first = desk.bench.changed(&format!("plane_issue_id: {ISSUE}\nplane_project_id: {ELSEWHERE}\n")).await;
-    assert!(failed(&desk.settle(&first).await).contains("refused the key, or what it may do"));
+    assert!(failed(&desk.settle(&first).await).contains("refused the key or its rights (403)"));
     let (folder, host) = (desk.bench.dir.path(), &desk.bench.host);
-    let mended = desk.bench.task().replace(ELSEWHERE, PROJECT).replace("state: done", "state: open");
-    std::fs::write(folder.join("task/pay.md"), mended).unwrap();
+    let corrected = desk.bench.task().replace(ELSEWHERE, PROJECT).replace("state: done", "state: open");
+    std::fs::write(folder.join("task/pay.md"), corrected).unwrap();
     let signal = std::fs::read_to_string(folder.join("signal/1.md")).unwrap();
     std::fs::write(folder.join("signal/2.md"), signal.replace("mail/1.md", "mail/2.md")).unwrap();
     host.index.sync_all(host.keeper.root(), Utc::now()).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change()
     assert_eq!(came(&desk.settle(&first).await), "given up: the task names another issue now");
     assert_eq!((desk.due().await, desk.server.made()), (vec![], 1));
     for (id, says) in
-        [(second, "comment removed, state put back"), (first, "nothing had been sent, and nothing will be")]
+        [(second, "comment removed, state restored"), (first, "nothing had been sent, and nothing will be")]
     {
         let undo = desk.undo(&id).await;
         assert_eq!(came(&desk.settle(&undo).await), says);

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use steward_domain::gates::mode::Mode;
 use steward_domain::trust::confidence::SourceConfidence;
 
-fn run() -> (WorkflowRef, DateTime<Utc>) {
-    (WorkflowRef { id: "calibrate".into(), run_id: "run".into() }, Utc::now())
+fn run() -> WorkflowRef {
+    WorkflowRef { id: "calibrate".into(), run_id: "run".into() }
 }
 
-/// An instinct of `bank`, before anything is known of its records.
+/// Writes an instinct of `bank`, before there are records about it.
 fn write_instinct(bench: &Bench, lines: &str) -> std::path::PathBuf {
     let file = bench.dir.path().join("instinct/bank.md");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -25,18 +25,24 @@ async fn what_a_human_wrote_of_a_source_survives_the_first_calibration_and_every
     let bench = Bench::new(Mode::Live).await;
     let file = write_instinct(&bench, "observations: 62\nconfidence: 0.82\n");
     bench.changed("").await;
-    run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap();
+    run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
     let first = read_fields(&file);
     assert_eq!((&first["observations"], &first["counted"]), (&json!(62), &json!(0)));
     let confidence = first["confidence"].as_f64().unwrap();
     assert!((confidence - (0.9 * 0.82 + 0.1 * 0.99)).abs() < 0.001, "one judgement from 0.82: {confidence}");
-    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    assert_eq!(
+        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        CalibrateOutput::default()
+    );
     bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
-    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    assert_eq!(
+        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        CalibrateOutput::default()
+    );
     assert_eq!(read_fields(&file), first, "the start is not taken a second time");
-    // Left alone for a week, the change was right: ours are added.
-    let in_a_week = (run().0, Utc::now() + chrono::TimeDelta::days(8));
-    run_calibration(&bench.host, CallDeadline::from_now, in_a_week).await.unwrap();
+    // A change that stays for a week counts as right, and our observations are added.
+    let in_a_week = Utc::now() + chrono::TimeDelta::days(8);
+    run_calibration(&bench.host, CallDeadline::from_now, run(), in_a_week).await.unwrap();
     let later = read_fields(&file);
     assert_eq!((&later["observations"], &later["counted"]), (&json!(63), &json!(1)));
     assert_eq!(later["confidence"], first["confidence"], "nobody judged since");
@@ -79,12 +85,15 @@ async fn what_there_was_no_time_for_is_done_by_the_next_call_and_nothing_twice()
     let bench = Bench::new(Mode::Live).await;
     bench.changed("").await;
     let instinct = bench.dir.path().join("instinct/bank.md");
-    let cut = run_calibration(&bench.host, out_of_time, run()).await.unwrap();
+    let cut = run_calibration(&bench.host, out_of_time, run(), Utc::now()).await.unwrap();
     assert_eq!((cut.written, cut.more, instinct.exists()), (0, true, false));
-    let whole = run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap();
+    let whole = run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
     assert_eq!((whole.written, whole.more, instinct.exists()), (1, false, true));
-    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
-    assert_eq!(run_calibration(&bench.host, out_of_time, run()).await.unwrap().written, 0);
+    assert_eq!(
+        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        CalibrateOutput::default()
+    );
+    assert_eq!(run_calibration(&bench.host, out_of_time, run(), Utc::now()).await.unwrap().written, 0);
 }
 
 #[tokio::test]
@@ -99,12 +108,15 @@ async fn a_call_that_was_let_go_keeps_nobody_back() {
             if left < 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
         });
         tokio::select! {
-            _ = run_calibration(&bench.host, CallDeadline::from_now, run()) => {}
+            _ = run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()) => {}
             () = given_up => {}
         }
     }
-    let last = run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap();
+    let last = run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
     assert_eq!((last.failed, last.more), (0, false));
-    assert_eq!(run_calibration(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
+    assert_eq!(
+        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        CalibrateOutput::default()
+    );
     assert!(bench.dir.path().join("instinct/bank.md").exists());
 }

@@ -1,4 +1,4 @@
-//! What one source may change in a day, and what no message can do to another.
+//! The daily budget of a source, and the limits of one message's influence on another.
 
 use super::*;
 use futures_util::future::join_all;
@@ -9,7 +9,7 @@ use steward_domain::signals::route::action_id;
 
 const BUDGET: u32 = 3;
 
-/// A signal that says a task is done, of an event of its own.
+/// A signal from an event of its own that says a task is done.
 fn done(task: &str, source: &str) -> String {
     format!(
         "---\ntype: signal\ncreated: 2026-11-20\nsource_event_path: stream/mail/{source}-{task}.md\nsource_type: {source}\n\
@@ -25,7 +25,7 @@ impl Bench {
         std::fs::write(file, text).unwrap();
     }
 
-    /// A vault with a task for each of these lists of sources, each of which says that it is done.
+    /// A vault with one task for each list of sources; each source says that its task is done.
     pub(super) async fn of_tasks(said: &[Vec<&str>]) -> Self {
         let mut bench = Self::new(Mode::Live).await;
         bench.host.settings.live_per_source_day = BUDGET;
@@ -44,7 +44,7 @@ impl Bench {
         bench
     }
 
-    /// The steward's own changes, each resting on every signal of its task.
+    /// The steward's own changes. Each one cites every signal of its task.
     pub(super) async fn asks(&self) -> Vec<ApplyInput> {
         let seen = self.see("run/1").await;
         let one = |n: usize| {
@@ -98,7 +98,7 @@ async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
     let live = landed.iter().filter(|l| **l == Disposition::Live).count();
     assert_eq!((live, bench.states()), (3, (3, 8)), "{landed:?}");
     assert_eq!(landed.iter().filter(|l| **l == Disposition::Pending).count(), 5);
-    // Tried again after a crash, each lands as it did.
+    // A repeat after a crash gives each change the same disposition.
     for (ask, before) in asks.into_iter().zip(landed) {
         assert_eq!(bench.landing(&bench.host.apply_decision(ask).await.unwrap()), before);
     }
@@ -115,7 +115,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let held = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
     assert!(text.contains("3 from all sources that nobody knows"), "{text}");
-    // A human may still let it happen.
+    // A person may still confirm it.
     let answer = ResolveInput {
         kind: ResolutionKind::Confirm,
         action: held[0].id.to_string(),
@@ -134,7 +134,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
     for (others, landing) in [(&["bank", "mail:loud"][..], Some(Disposition::Pending)), (&["bank"], None)] {
         let bench = Bench::of_tasks(&[others.to_vec()]).await;
         let mut ask = bench.asks().await.remove(0);
-        // The clerk was talked out of it: still active, and it rests that on whom it fell for.
+        // The clerk was deceived: its verdict is still active, and it cites the deceiving source.
         let seen = bench.see("run/1").await;
         let evidence = &seen.looks[0].question.evidence;
         let fell_for = evidence.iter().find(|e| e.source != "bank").unwrap_or(&evidence[0]);
@@ -166,7 +166,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
     }
 }
 
-/// The first is known.
+/// The first source is known.
 const SOURCES: [&str; 4] = ["bank", "mail:x", "mail:y", "mail:z"];
 
 proptest! {
@@ -179,7 +179,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let wrong = runtime.block_on(async {
             let bench = Bench::of_tasks(&said).await;
-            // A budget of 3 leaves each stranger one.
+            // A budget of 3 leaves one change to each unknown source.
             let (mut bank, mut strangers, mut spoke) = (0, 0, BTreeSet::new());
             for ask in bench.asks().await {
                 let task: usize = ask.plan.target().slug()[1..].parse().unwrap();

@@ -1,4 +1,4 @@
-//! Throw-away addresses with one undone change each hold back strangers, and nobody who was right before.
+//! Throw-away addresses with one undone change each demote all unknown sources, and no source that was right before.
 
 use super::*;
 use steward_domain::action::mutation::MutationClass;
@@ -13,7 +13,7 @@ impl Bench {
         }
     }
 
-    /// What these two undos lowered, told by the second one.
+    /// Undoes two actions, and returns the demotions that the second undo reports.
     async fn both_undone(&self, ids: &[ActionId]) -> Vec<String> {
         let mut told = Vec::new();
         for (n, id) in ids.iter().enumerate() {

@@ -1,13 +1,13 @@
-//! A signal as an audit record keeps it.
+//! The copy of a cited signal in an audit record.
 //!
-//! It is copied when the decision is made, because the signal's own file may be edited or removed later.
+//! It is made at the decision, because the signal's own file may be edited or removed later.
 //! Its note and source are untrusted.
 
 use crate::record::path::RecordPath;
 use crate::steward::clerk::SignalEvidence;
 use serde::{Deserialize, Serialize};
 
-/// A signal that a decision rests on, as the record keeps it.
+/// A signal on which a decision rests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CitedSignal {
     #[serde(rename = "ref")]
@@ -17,12 +17,12 @@ pub struct CitedSignal {
     pub note: String,
     pub target_confidence: f64,
     pub effect_confidence: f64,
-    /// It supports what was decided; left out of the file where it does.
-    #[serde(default = "says_so", skip_serializing_if = "Clone::clone")]
+    /// Whether it supports the decision. The file omits `true`, because that is usual.
+    #[serde(rename = "speaks", default = "default_support", skip_serializing_if = "Clone::clone")]
     pub speaks: bool,
 }
 
-fn says_so() -> bool {
+fn default_support() -> bool {
     true
 }
 

@@ -1,53 +1,53 @@
-//! The kinds of audit records: decisions, a human's answers to them, what came of them, and what follows for trust.
+//! The kinds of audit records: decisions, their resolutions, their outcomes, and changes of trust.
 //!
-//! The word is the record's `type` and the start of its file name. What follows another record is named after
-//! that one, so that two of a kind meet in one file name and only one can be created.
+//! The spelling is the record's `type` and the start of its file name. It must never change. A record that follows
+//! another one is named after that one, so that two of a kind have the same file name and only one can be created.
 
 use serde::{Deserialize, Serialize};
 
-/// How the names of audit records begin; the other files in `event/` are people's own.
+/// The prefixes of audit records' file names. Other files in `event/` belong to people.
 const PREFIXES: [&str; 3] = ["steward-action", "steward-source-pruned", "steward-trust"];
 
-/// Whether a file in `event/` is named like an audit record.
+/// Whether a file in `event/` has the name of an audit record.
 #[must_use]
 pub fn is_audit_file_name(file_name: &str) -> bool {
     PREFIXES.iter().any(|prefix| file_name.starts_with(prefix))
 }
 
-/// What a record remembers.
+/// The kind of an audit record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ActionKind {
     /// A clerk's decision, with or without a change.
     #[serde(rename = "steward-action")]
     Action,
-    /// A human took a change back.
+    /// A human undid a change.
     #[serde(rename = "steward-action-reversed")]
     Reversed,
-    /// A human let a pending proposal happen.
+    /// A human confirmed a pending proposal.
     #[serde(rename = "steward-action-confirmed")]
     Confirmed,
-    /// A human turned a pending proposal down.
+    /// A human dismissed a pending proposal or a question.
     #[serde(rename = "steward-action-dismissed")]
     Dismissed,
-    /// What a change owed to the tracker is settled.
+    /// The tracker's part of a change is settled.
     #[serde(rename = "steward-action-tracked")]
     Tracked,
-    /// What a change owes to the tracker was tried in vain for the first time.
+    /// The first delivery to the tracker failed. Later failures are no records.
     #[serde(rename = "steward-action-track-failed")]
     TrackFailed,
-    /// What was only proposed was later done by hand.
+    /// A human later made a proposed change by hand.
     #[serde(rename = "steward-action-done-anyway")]
     DoneAnyway,
-    /// Something else was later done by hand.
+    /// A human later made another change by hand.
     #[serde(rename = "steward-action-opposed")]
     Opposed,
-    /// A source is taken for a stranger again.
+    /// A source counts as unknown again.
     #[serde(rename = "steward-source-pruned")]
     Pruned,
-    /// A source or a class was undone too often, or a class does not restore: its mode is lower.
+    /// A source or a class was demoted: it was undone too often, or the drill could not restore the class.
     #[serde(rename = "steward-trust-lowered")]
     Lowered,
-    /// A human let it go as far as the mode allows again.
+    /// A human ended a demotion.
     #[serde(rename = "steward-trust-raised")]
     Raised,
 }
@@ -71,14 +71,14 @@ impl ActionKind {
         }
     }
 
-    /// What is said of the action that it follows: `undone` by somebody.
+    /// The outcome of the action that it follows, as in `Undone` by somebody.
     #[must_use]
     pub fn outcome_label(self) -> &'static str {
         match self {
             Self::Reversed => "Undone",
             Self::Confirmed => "Confirmed",
             Self::Dismissed => "Dismissed",
-            Self::Tracked | Self::TrackFailed => "Told the tracker",
+            Self::Tracked | Self::TrackFailed => "Reported to the tracker",
             Self::DoneAnyway => "Done anyway",
             Self::Opposed => "Decided otherwise",
             Self::Raised => "Raised",
@@ -86,7 +86,7 @@ impl ActionKind {
         }
     }
 
-    /// Whether it decides nothing about its target, but says what came of an earlier record or of a source.
+    /// Whether it is no decision about its target, but reports on an earlier record or a source.
     #[must_use]
     pub fn has_no_disposition(self) -> bool {
         match self {
@@ -96,7 +96,7 @@ impl ActionKind {
         }
     }
 
-    /// Whether it tells what came of an earlier one in the tracker, and no human's answer to it.
+    /// Whether it reports an earlier record's outcome in the tracker. Then it is not a human's resolution.
     #[must_use]
     pub fn is_tracker_outcome(self) -> bool {
         matches!(self, Self::Tracked | Self::TrackFailed)

@@ -1,9 +1,9 @@
-//! What a record says was proposed, and who spoke for it.
+//! The proposal of an audit record: its hash, and the sources that support it.
 //!
-//! The same proposal made again on one record is one act, however many records it leaves, so each carries the same
-//! hash of what it proposes. Who speaks for a proposal is told from the signals that it cites, not from what a clerk
-//! says that a source contributed: a signal that says something else was weighed, too, and may have lowered nothing but
-//! the confidence. Both go to the index, from which trust is told.
+//! A proposal that is repeated for one record counts as one case, so all its records have the same proposal hash. The
+//! supporting sources come from the cited signals and must not come from the clerk's contributions. A clerk also
+//! weighs a signal that says something else, and such a signal may only have reduced the confidence. Both values go to
+//! the index, and trust is computed from there.
 
 use super::ActionKind;
 use super::AuditDraft;
@@ -15,45 +15,46 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 impl AuditDraft {
-    /// The hash of what is proposed: the target, the field, its new value and the one that this replaces, of a set the
-    /// member by what it names. Where somebody changed the field meanwhile it is another proposal.
+    /// The hash of the proposal: the target, the field, its new value and the replaced value.
     ///
-    /// `None` in answers and where nothing is proposed.
+    /// For a set it covers the name of the member. If somebody changed the field meanwhile, it is another proposal.
+    /// `None` for a resolution and for a record without a proposal.
     #[must_use]
     pub fn proposal_hash(&self) -> Option<ContentHash> {
         if self.kind != ActionKind::Action || self.class.is_none() {
             return None;
         }
-        // Records of before there were other classes name the state alone.
-        let of_the_state = self.proposed_state.map(|to| Mutation::StateChange { to });
-        let mutation = self.proposal.as_ref().map(|p| p.mutation.clone()).or(of_the_state)?;
+        // Old records know only the class `state_change` and have no `proposal`.
+        let state_change = self.proposed_state.map(|to| Mutation::StateChange { to });
+        let mutation = self.proposal.as_ref().map(|p| p.mutation.clone()).or(state_change)?;
         let value = match &mutation {
             Mutation::StateChange { to } => json!(to.as_str()),
             Mutation::ContextEdit { to, .. } => json!(to.trim()),
             Mutation::ParentMatter { to } => json!(to.as_str()),
             Mutation::Related { member, present, .. } => {
-                let named = Value::from(member.as_str());
-                json!([member_name(&named).unwrap_or(member), present])
+                let item = Value::from(member.as_str());
+                json!([member_name(&item).unwrap_or(member), present])
             }
         };
         let replaces = match &self.proposal {
             Some(proposal) => proposal.replaces.clone(),
             None => self.prior_state.clone().map(Value::from),
         };
-        let said = json!([self.target.as_str(), mutation.class().as_str(), mutation.field(), value, replaces]);
-        Some(ContentHash::hash_bytes(said.to_string().as_bytes()))
+        let parts = json!([self.target.as_str(), mutation.class().as_str(), mutation.field(), value, replaces]);
+        Some(ContentHash::hash_bytes(parts.to_string().as_bytes()))
     }
 
-    /// The sources that speak for what is proposed: their names as the record has them, by the key that trust goes by.
+    /// The sources that support the proposal: their names in the record, by their [`source_key`].
     ///
-    /// Those of the cited signals that say it. A record that cites nothing is taken at its contributions.
+    /// These are the sources of the cited signals that support it. For a record without cited signals, they are the
+    /// sources with a contribution.
     #[must_use]
     pub fn supporting_sources(&self) -> BTreeMap<String, String> {
         if self.evidence.is_empty() {
-            let gave = self.source_contributions.iter().filter(|(_, part)| **part > 0.0);
-            return gave.map(|(name, _)| (source_key(name), name.clone())).collect();
+            let contributing = self.source_contributions.iter().filter(|(_, share)| **share > 0.0);
+            return contributing.map(|(name, _)| (source_key(name), name.clone())).collect();
         }
-        let said = self.evidence.iter().filter(|cited| cited.speaks);
-        said.map(|cited| (source_key(&cited.source), cited.source.clone())).collect()
+        let supporting = self.evidence.iter().filter(|cited| cited.speaks);
+        supporting.map(|cited| (source_key(&cited.source), cited.source.clone())).collect()
     }
 }

@@ -156,9 +156,9 @@ fn words_from_outside_stay_words() {
     let (_, body) = text.rsplit_once("\n---\n").unwrap();
     assert_eq!(body.lines().count(), 3, "{body}");
     let bare = body.split('\\').enumerate().map(|(i, part)| if i == 0 { part } else { &part[1..] }).collect::<String>();
-    let (_, said) = bare.split_once("said").unwrap();
+    let (_, quoted) = bare.split_once("said").unwrap();
     for markup in ["[", "]", "<", ">", "`", "://", "%", "$", "#", "!", "\u{202e}"] {
-        assert!(!said.contains(markup), "{markup} survived in {body}");
+        assert!(!quoted.contains(markup), "{markup} survived in {body}");
     }
     assert!(body.lines().nth(2).unwrap().starts_with("\\# Done - \\[ \\]"), "{body}");
 }
@@ -285,36 +285,36 @@ fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
     let plan = crate::steward::decide::tests::live_plan();
     let replaced = plan.draft().proposal.as_ref().unwrap().replaces.clone();
     assert_eq!(replaced, Some("open".into()));
-    let instead_of = |replaces, (target, mutation): (&str, Mutation)| {
+    let hash_replacing = |replaces, target: &str, mutation: Mutation| {
         let mut draft = plan.draft().clone();
         draft.target = path(target);
         draft.class = Some(mutation.class());
         draft.proposal = Some(MutationProposal { mutation, replaces });
         draft.proposal_hash().unwrap()
     };
-    let of = |target: &str, mutation: Mutation| instead_of(replaced.clone(), (target, mutation));
+    let hash = |target: &str, mutation: Mutation| hash_replacing(replaced.clone(), target, mutation);
     let done = || Mutation::StateChange { to: RecordState::Done };
     let member =
         |member: &str, present| Mutation::Related { field: RelatedField::RelatedTo, member: member.into(), present };
     let owner = |to: &str| Mutation::ContextEdit { field: ContextField::Owner, to: to.into() };
     let task = "task/pay-invoice.md";
-    assert_eq!(Some(of(task, done())), plan.draft().proposal_hash());
+    assert_eq!(Some(hash(task, done())), plan.draft().proposal_hash());
     let mut old = plan.draft().clone();
     old.proposal = None;
-    assert_eq!(old.proposal_hash(), plan.draft().proposal_hash(), "a record of before there were other classes");
-    assert_eq!(of(task, member("Ann", true)), of(task, member("[[Ann|her]]", true)));
+    assert_eq!(old.proposal_hash(), plan.draft().proposal_hash(), "an old record without a proposal");
+    assert_eq!(hash(task, member("Ann", true)), hash(task, member("[[Ann|her]]", true)));
     let all = [
-        of(task, done()),
-        instead_of(Some("doing".into()), (task, done())),
-        instead_of(None, (task, done())),
-        of("task/other.md", done()),
-        of(task, Mutation::StateChange { to: RecordState::Archived }),
-        of(task, member("Ann", true)),
-        of(task, member("Ann", false)),
-        of(task, owner("Ann")),
-        of(task, owner("Bob")),
-        of(task, Mutation::ContextEdit { field: ContextField::Summary, to: "Ann".into() }),
-        of(task, Mutation::ParentMatter { to: path("matter/house.md") }),
+        hash(task, done()),
+        hash_replacing(Some("doing".into()), task, done()),
+        hash_replacing(None, task, done()),
+        hash("task/other.md", done()),
+        hash(task, Mutation::StateChange { to: RecordState::Archived }),
+        hash(task, member("Ann", true)),
+        hash(task, member("Ann", false)),
+        hash(task, owner("Ann")),
+        hash(task, owner("Bob")),
+        hash(task, Mutation::ContextEdit { field: ContextField::Summary, to: "Ann".into() }),
+        hash(task, Mutation::ParentMatter { to: path("matter/house.md") }),
     ];
     let different: std::collections::BTreeSet<String> = all.iter().map(|hash| hash.as_str().to_owned()).collect();
     assert_eq!(different.len(), all.len());

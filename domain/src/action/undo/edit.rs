@@ -1,8 +1,8 @@
-//! A human chooses another value before letting a proposal happen.
+//! A confirmation with another value: a human edits a proposal before it is applied.
 //!
-//! The change stays the one that was proposed but for its value: the same target, class and field, held to the same
-//! form. The confirmation's record has what was chosen, the record that it answers what was proposed. Nobody spoke
-//! for what was chosen but the human, so that no source is told anything by what becomes of it later.
+//! Only the value may differ. The target, the class and the field stay, and the same checks hold. The confirmation's
+//! record holds the chosen value, the resolved record the proposed one. No source supports the chosen value, so its
+//! later outcome must not change the trust in any source.
 
 use super::ResolutionCase;
 use super::ResolutionKind;
@@ -13,39 +13,39 @@ use crate::record::entity::RecordState;
 use crate::record::path::{RecordKind, parse_link};
 use serde_json::Value;
 
-/// What is to happen instead of what was proposed; `None` where that is the very same.
+/// The proposal with the chosen value, or `None` if the chosen value is the proposed one.
 pub(super) fn build_edited_proposal(
     request: &ResolutionCase<'_>,
-    proposed: Option<&(Mutation, Option<Value>)>,
+    proposed: Option<&MutationProposal>,
 ) -> Result<Option<MutationProposal>, ResolutionRefusal> {
     debug_assert!(request.kind == ResolutionKind::Confirm || request.edited.is_none());
     let Some(edited) = request.edited else { return Ok(None) };
-    let no = |reason: &str| Err(refuse_edit(request.record, reason));
-    let Some((mutation, replaces)) = proposed else { return no("it proposes no change") };
+    let refuse = |reason: &str| Err(refuse_edit(request.record, reason));
+    let Some(MutationProposal { mutation, replaces }) = proposed else { return refuse("it proposes no change") };
     if edited == mutation {
         return Ok(None);
     }
     if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(request.record.draft.target.kind()) {
-        return no(&format!(
-            "it proposes a {} of `{}`, of which only the value can be chosen",
+        return refuse(&format!(
+            "it proposes a {} of `{}`, and only the value can be changed",
             mutation.class().as_str(),
             mutation.field()
         ));
     }
     match Mutation::from_proposal(&edited.to_proposal()) {
         Ok(read) if read == *edited => {}
-        Err(e @ (MutationError::LineSeparator { .. } | MutationError::Member(_))) => return no(&e.to_string()),
+        Err(e @ (MutationError::LineSeparator { .. } | MutationError::Member(_))) => return refuse(&e.to_string()),
         Ok(_) | Err(MutationError::Class | MutationError::Field(_) | MutationError::Value(_)) => {
-            return no(&format!("it is none that may be written into `{}`", mutation.field()));
+            return refuse(&format!("the value is not valid for `{}`", mutation.field()));
         }
     }
     if is_current_value(edited, replaces.as_ref()) {
-        return no(&format!("`{}` says so already; dismiss the proposal instead", mutation.field()));
+        return refuse(&format!("`{}` has this value already; dismiss the proposal instead", mutation.field()));
     }
     Ok(Some(MutationProposal { mutation: edited.clone(), replaces: replaces.clone() }))
 }
 
-/// Makes the record of a confirmation one of what was chosen.
+/// Writes the chosen value into the draft of a confirmation.
 pub(super) fn record_edit(draft: &mut AuditDraft, chosen: MutationProposal) {
     draft.proposed_state = match chosen.mutation {
         Mutation::StateChange { to } => Some(to),
@@ -54,8 +54,8 @@ pub(super) fn record_edit(draft: &mut AuditDraft, chosen: MutationProposal) {
     draft.proposal = Some(chosen);
     draft.evidence.iter_mut().for_each(|cited| cited.speaks = false);
     draft.source_contributions.clear();
-    if let Some(answer) = &mut draft.answers {
-        answer.edited = true;
+    if let Some(resolution) = &mut draft.answers {
+        resolution.edited = true;
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn refuse_edit(record: &AuditRecord, reason: &str) -> ResolutionRefus
     ResolutionRefusal::NotAnEdit { id: record.draft.id.to_string(), reason: reason.to_owned() }
 }
 
-/// Of a set nothing is known here.
+/// Whether the field has the chosen value already. For a set this is not known, so it is `false`.
 fn is_current_value(edited: &Mutation, replaces: Option<&Value>) -> bool {
     let before = replaces.and_then(Value::as_str).map(str::trim);
     match edited {

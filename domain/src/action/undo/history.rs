@@ -1,7 +1,7 @@
-//! The other changes of a record: which of them must be undone first, and what they made of a set.
+//! The change history of a target: the changes that must be undone first, and the steps of a set.
 //!
-//! All of it comes from the audit records, which are the truth. A record that is not one that Steward
-//! writes may bar the way of an older one, but its lines are not followed.
+//! All of it comes from the audit records. A forged record can block the undo of an older one, but its lines must not
+//! be used.
 
 use super::ResolutionRefusal;
 use super::infer_mutation;
@@ -13,14 +13,14 @@ use crate::record::path::RecordPath;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many characters the moment in a record's name has.
+/// The length of the moment in a record's name, in characters.
 pub const MOMENT_CHARS: usize = 19;
 
-/// A change that was made.
+/// A change that was applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastChange {
     pub record: AuditRecord,
-    /// The number of the record by which it was undone.
+    /// The number of the record that undid it, if there is one.
     pub undone: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl PastChange {
     }
 }
 
-/// Whether a file of this name may be the record of a change of the target.
+/// Whether a file with this name may be the record of a change of the target.
 #[must_use]
 pub fn is_change_record(file_name: &str, target: &RecordPath) -> bool {
     let named = file_name.strip_suffix(".md").and_then(|name| name.strip_suffix(&short_name(target)));
@@ -39,20 +39,20 @@ pub fn is_change_record(file_name: &str, target: &RecordPath) -> bool {
     changes && moment.len() == MOMENT_CHARS
 }
 
-/// The newer changes of the same field, or the same member of a set, that stand: what is to be undone first, in
-/// that order.
+/// The newer changes of the same field, or of the same member of a set, that are not undone. They must be undone
+/// first, in this order.
 #[must_use]
 pub fn find_newer_changes(record: &AuditRecord, past: &[PastChange]) -> Vec<ActionId> {
     let ours = recipe_patches(record);
-    let bars =
+    let overlaps =
         |p: &&PastChange| p.undo_patches().iter().any(|theirs| ours.iter().any(|patch| is_overlapping(patch, theirs)));
     let mut newer: Vec<&PastChange> =
-        past.iter().filter(|p| p.record.seq > record.seq && p.undone.is_none()).filter(bars).collect();
+        past.iter().filter(|p| p.record.seq > record.seq && p.undone.is_none()).filter(overlaps).collect();
     newer.sort_by_key(|p| Reverse(p.record.seq));
     newer.into_iter().map(|p| p.record.draft.id.clone()).collect()
 }
 
-/// Refuses while a newer change of the same field, or the same member of a set, stands.
+/// Refuses an undo while a newer change of the same field, or of the same member of a set, is not undone.
 pub(super) fn check_undo_order(record: &AuditRecord, past: &[PastChange]) -> Result<(), ResolutionRefusal> {
     match find_newer_changes(record, past).first() {
         None => Ok(()),
@@ -69,8 +69,8 @@ fn recipe_patches(record: &AuditRecord) -> &[FieldPatch] {
 }
 
 fn is_overlapping(a: &FieldPatch, b: &FieldPatch) -> bool {
-    let apart = matches!((changed_member(a), changed_member(b)), (Some(a), Some(b)) if a != b);
-    a.field == b.field && !apart
+    let other_members = matches!((changed_member(a), changed_member(b)), (Some(a), Some(b)) if a != b);
+    a.field == b.field && !other_members
 }
 
 fn changed_member(patch: &FieldPatch) -> Option<String> {
@@ -82,7 +82,7 @@ fn changed_member(patch: &FieldPatch) -> Option<String> {
     }
 }
 
-/// What is known of the life of the set that is concerned, in its order; nothing for other fields.
+/// The known history of the affected set, in order. Empty for other fields.
 pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> Vec<SetHistoryStep> {
     let [ours] = patches else { return Vec::new() };
     if !is_set_field(&ours.field) {
@@ -96,9 +96,9 @@ pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> 
         else {
             continue;
         };
-        steps.insert(p.record.seq, SetHistoryStep::Made(p.record.seq, change));
+        steps.insert(p.record.seq, SetHistoryStep::Applied(p.record.seq, change));
         if let Some(at) = p.undone {
-            steps.insert(at, SetHistoryStep::TakenBack(p.record.seq));
+            steps.insert(at, SetHistoryStep::Reverted(p.record.seq));
         }
     }
     steps.into_values().collect()

@@ -1,4 +1,4 @@
-//! Answers by table, and apply followed by undo over many documents.
+//! Resolutions by table, and apply followed by undo over many documents.
 
 use super::*;
 use crate::action::audit::{ChainLink, FieldPatch};
@@ -13,10 +13,10 @@ use proptest::sample::select;
 const DECIDED: &str = "2026-11-21T09:30:15.123Z";
 
 fn plan_for(bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
-    plan_of(Judgement::LikelyDone, bytes, (policy, confidence))
+    plan_of(Judgement::LikelyDone, bytes, policy, confidence)
 }
 
-fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&DecisionPolicy, f64)) -> Plan {
+fn plan_of(judgement: Judgement, bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
     let document = crate::record::frontmatter::read_document(bytes).unwrap();
     let written = document.fields().get("state").and_then(|s| s.as_str());
     let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
@@ -33,7 +33,7 @@ fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&DecisionP
     })
 }
 
-/// Carries a plan out the way the vault does, and reads the record back from its file.
+/// Applies a plan as the vault does, and reads the record back from its file.
 fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), PreparePlanError> {
     let (after, patch) = if plan.has_record_change() {
         let prepared = plan.prepare(bytes)?;
@@ -48,11 +48,12 @@ fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), Prepar
 }
 
 fn ask(kind: ResolutionKind, record: &AuditRecord, policy: &DecisionPolicy) -> Result<Plan, ResolutionRefusal> {
-    ask_for((kind, None), record, policy)
+    ask_for(kind, None, record, policy)
 }
 
 fn ask_for(
-    (kind, edited): (ResolutionKind, Option<&Mutation>),
+    kind: ResolutionKind,
+    edited: Option<&Mutation>,
     record: &AuditRecord,
     policy: &DecisionPolicy,
 ) -> Result<Plan, ResolutionRefusal> {
@@ -132,13 +133,13 @@ fn the_window_ends_to_the_millisecond() {
 fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
     let (_, record) = applied();
     assert_eq!(record.edited_expiry(), None);
-    for (says, now, is_open) in [
+    for (expires_at, now, is_open) in [
         ("2099-01-01T00:00:00Z", "2026-11-28T09:30:15.123Z", false),
         ("2020-01-01T00:00:00Z", "2026-11-28T09:30:15.122Z", true),
     ] {
         let mut edited = record.clone();
-        edited.undo_recipe.as_mut().unwrap().expires_at = at(says);
-        assert_eq!(edited.edited_expiry(), Some(at(says)));
+        edited.undo_recipe.as_mut().unwrap().expires_at = at(expires_at);
+        assert_eq!(edited.edited_expiry(), Some(at(expires_at)));
         let request = ResolutionCase {
             kind: ResolutionKind::Undo,
             record: &edited,
@@ -152,7 +153,7 @@ fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
             workflow: run("run-2"),
             now: at(now),
         };
-        assert_eq!(build_resolution_plan(&request).is_ok(), is_open, "{says}");
+        assert_eq!(build_resolution_plan(&request).is_ok(), is_open, "{expires_at}");
     }
 }
 
@@ -178,7 +179,7 @@ fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
 
 #[test]
 fn what_asks_something_of_a_human_is_dismissed_but_never_confirmed() {
-    let decided = |judgement| carry_out(&plan_of(judgement, TASK, (&live(), 0.9)), TASK).unwrap().1;
+    let decided = |judgement| carry_out(&plan_of(judgement, TASK, &live(), 0.9), TASK).unwrap().1;
     let asking = decided(Judgement::NeedsInput);
     let dismissed = ask(ResolutionKind::Dismiss, &asking, &live()).unwrap();
     assert_eq!((dismissed.draft().kind, dismissed.disposition()), (ActionKind::Dismissed, Disposition::Recorded));
@@ -471,7 +472,7 @@ proptest! {
 fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_proposed() {
     let record = pending();
     let chosen = Mutation::StateChange { to: RecordState::Archived };
-    let plan = ask_for((ResolutionKind::Confirm, Some(&chosen)), &record, &live()).unwrap();
+    let plan = ask_for(ResolutionKind::Confirm, Some(&chosen), &record, &live()).unwrap();
     let (after, confirmed) = carry_out(&plan, TASK).unwrap();
     assert_eq!(String::from_utf8(after.clone()).unwrap(), String::from_utf8_lossy(TASK).replace("open", "archived"));
     let draft = &confirmed.draft;
@@ -481,7 +482,7 @@ fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_pro
     assert!(draft.answers.as_ref().unwrap().edited);
     assert_eq!(record.draft.proposed_state, Some(RecordState::Done), "what was proposed stays where it is");
     assert!(record.draft.supporting_sources().contains_key("gmail"));
-    assert!(draft.supporting_sources().is_empty() && !draft.evidence.is_empty(), "nobody spoke for what was chosen");
+    assert!(draft.supporting_sources().is_empty() && !draft.evidence.is_empty(), "no source supports the chosen value");
     let text = confirmed.render().unwrap();
     assert!(text.contains("Changed and confirmed by ann: not yet"), "{text}");
     assert!(crate::tracker::render_comment(&confirmed).contains("<strong>archived</strong>, chosen by ann"));
@@ -496,7 +497,7 @@ fn the_proposal_itself_is_no_edit() {
     let record = pending();
     let same = Mutation::StateChange { to: RecordState::Done };
     let plain = ask(ResolutionKind::Confirm, &record, &live()).unwrap();
-    assert_eq!(ask_for((ResolutionKind::Confirm, Some(&same)), &record, &live()).unwrap(), plain);
+    assert_eq!(ask_for(ResolutionKind::Confirm, Some(&same), &record, &live()).unwrap(), plain);
     let text = serde_json::to_string(plain.draft()).unwrap();
     assert!(!text.contains("edited"), "records of before have no such field: {text}");
 }
@@ -519,7 +520,7 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
         }
         record.draft.class = Some(proposed.class());
         record.draft.proposal = Some(crate::action::audit::MutationProposal { mutation: proposed.clone(), replaces });
-        match ask_for((ResolutionKind::Confirm, Some(edited)), &record, &live()) {
+        match ask_for(ResolutionKind::Confirm, Some(edited), &record, &live()) {
             Ok(plan) => {
                 assert_eq!(&plan.draft().proposal.as_ref().unwrap().mutation, edited);
                 None
@@ -529,30 +530,30 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
         }
     };
     let (open, ann, home) = (Some(json!("Open")), Some(json!("ann")), Some(json!("[[matter/house]]")));
-    for (proposed, replaces, edited, says) in [
+    for (proposed, replaces, edited, expected) in [
         (state(RecordState::Done), open.clone(), state(RecordState::Archived), None),
-        (state(RecordState::Done), open.clone(), state(RecordState::Open), Some("says so already")),
-        (state(RecordState::Done), None, state(RecordState::Open), Some("says so already")),
+        (state(RecordState::Done), open.clone(), state(RecordState::Open), Some("has this value already")),
+        (state(RecordState::Done), None, state(RecordState::Open), Some("has this value already")),
         (state(RecordState::Archived), Some(json!("done")), state(RecordState::Open), None),
         (state(RecordState::Done), open.clone(), owner("bob"), Some("state_change of `state`")),
         (state(RecordState::Done), open, member("Ann", true), Some("state_change of `state`")),
         (owner("bob"), ann.clone(), owner("zoe"), None),
-        (owner("bob"), ann.clone(), owner("ann"), Some("says so already")),
+        (owner("bob"), ann.clone(), owner("ann"), Some("has this value already")),
         (owner("bob"), ann.clone(), summary, Some("of `owner`")),
-        (owner("bob"), ann.clone(), owner("a\nsteward: act"), Some("none that may be written into `owner`")),
-        (owner("bob"), ann, owner(&"x".repeat(501)), Some("none that may be written")),
+        (owner("bob"), ann.clone(), owner("a\nsteward: act"), Some("the value is not valid for `owner`")),
+        (owner("bob"), ann, owner(&"x".repeat(501)), Some("the value is not valid for")),
         (member("Ann", true), None, member("[[Bob]]", true), None),
         (member("Ann", true), None, member("Ann", false), Some("of `related_to`")),
         (member("Ann", true), None, elsewhere, Some("of `related_to`")),
-        (member("Ann", true), None, member("[[|alias]]", true), Some("member of `related_to` names nothing")),
+        (member("Ann", true), None, member("[[|alias]]", true), Some("member of `related_to` has no name")),
         (member("Ann", true), None, member("a\u{2028}b", true), Some("holds U+2028")),
         (house("matter/farm.md"), home.clone(), house("matter/shed.md"), None),
-        (house("matter/farm.md"), home.clone(), house("matter/house.md"), Some("says so already")),
-        (house("matter/farm.md"), home, house("task/shed.md"), Some("none that may be written")),
+        (house("matter/farm.md"), home.clone(), house("matter/house.md"), Some("has this value already")),
+        (house("matter/farm.md"), home, house("task/shed.md"), Some("the value is not valid for")),
     ] {
         let reason = refused(&proposed, replaces, &edited);
-        assert_eq!(reason.is_some(), says.is_some(), "{proposed:?} as {edited:?}: {reason:?}");
-        assert!(reason.unwrap_or_default().contains(says.unwrap_or_default()), "{proposed:?} as {edited:?}");
+        assert_eq!(reason.is_some(), expected.is_some(), "{proposed:?} as {edited:?}: {reason:?}");
+        assert!(reason.unwrap_or_default().contains(expected.unwrap_or_default()), "{proposed:?} as {edited:?}");
     }
 }
 
@@ -560,16 +561,17 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
 fn only_a_confirmation_chooses_another_value_and_by_the_rules_of_every_confirmation() {
     let (chosen, record) = (Mutation::StateChange { to: RecordState::Archived }, pending());
     for kind in [ResolutionKind::Undo, ResolutionKind::Dismiss, ResolutionKind::Raise] {
-        let refused = ask_for((kind, Some(&chosen)), &record, &live()).unwrap_err();
+        let refused = ask_for(kind, Some(&chosen), &record, &live()).unwrap_err();
         assert!(matches!(refused, ResolutionRefusal::NotAnEdit { .. }), "{refused}");
     }
-    let edits = (ResolutionKind::Confirm, Some(&chosen));
-    assert_eq!(ask_for(edits, &record, &DecisionPolicy::default()), Err(ResolutionRefusal::ShadowNow));
+    let confirm =
+        |record: &AuditRecord, policy: &DecisionPolicy| ask_for(ResolutionKind::Confirm, Some(&chosen), record, policy);
+    assert_eq!(confirm(&record, &DecisionPolicy::default()), Err(ResolutionRefusal::ShadowNow));
     let left = AuditRecord { draft: AuditDraft { confirmable: false, ..record.draft.clone() }, ..record.clone() };
-    assert!(matches!(ask_for(edits, &left, &live()), Err(ResolutionRefusal::HumanOnly { .. })));
-    assert!(matches!(ask_for(edits, &applied().1, &live()), Err(ResolutionRefusal::NotPending { .. })));
-    // One of before there were other classes names the state alone.
+    assert!(matches!(confirm(&left, &live()), Err(ResolutionRefusal::HumanOnly { .. })));
+    assert!(matches!(confirm(&applied().1, &live()), Err(ResolutionRefusal::NotPending { .. })));
+    // An old record knows only the class `state_change` and has no `proposal`.
     let old = AuditRecord { draft: AuditDraft { proposal: None, ..record.draft.clone() }, ..record };
-    let plan = ask_for(edits, &old, &live()).unwrap();
+    let plan = confirm(&old, &live()).unwrap();
     assert_eq!(plan.draft().proposal.as_ref().unwrap().replaces, Some(json!("open")));
 }

@@ -1,10 +1,12 @@
 //! Where two processes differ, the lower one of both holds, and the record says which gate it was.
 
 use super::*;
+use crate::gates::closed::ClosedGates;
 use crate::gates::mode::Mode;
+use crate::gates::result::GateName;
+use crate::gates::source_budget::LIVE_PER_SOURCE_DAY;
 use crate::steward::clerk::Judgement;
 use crate::steward::decide::tests::{Wide, live, live_plan};
-use crate::steward::decide::{ClosedGates, GateName};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -12,8 +14,51 @@ fn in_mode(mode: Mode) -> DecisionPolicy {
     DecisionPolicy { mode, ..live() }
 }
 
-fn land(plan: Plan, policy: &DecisionPolicy, ceiling: Ceiling) -> Plan {
-    plan.cap_by_policy(&DispositionLimits { policy, ceiling })
+pub(crate) fn land(plan: Plan, policy: &DecisionPolicy, ceiling: Ceiling) -> Plan {
+    plan.hold_by_policy(policy, ceiling)
+}
+
+/// Lands a plan in a live process, where nothing but these facts could hold it.
+fn land_with(plan: Plan, change: impl FnOnce(&mut LandingFacts)) -> Plan {
+    land_within(plan, LIVE_PER_SOURCE_DAY, change)
+}
+
+fn land_within(plan: Plan, live_per_source_day: u32, change: impl FnOnce(&mut LandingFacts)) -> Plan {
+    let policy = live();
+    let settings = LandingSettings { policy: &policy, live_per_source_day };
+    let mut facts = LandingFacts {
+        ceiling: Ceiling::Act,
+        supporters: Vec::new(),
+        mode_caps: ModeCaps::new(),
+        spendings: vec![SourceSpending { source: "bank".into(), changes: 0, strangers: None }],
+        matter_policies: Vec::new(),
+    };
+    change(&mut facts);
+    plan.hold_at_landing(settings, &facts, "2026-11-21T12:00:00Z".parse().unwrap())
+}
+
+pub(crate) fn hold_by_budget(plan: Plan, spendings: &[SourceSpending], budget: u32) -> Plan {
+    land_within(plan, budget, |facts| facts.spendings = spendings.to_vec())
+}
+
+pub(crate) fn hold_by_trust(plan: Plan, supporters: &[ChangeSupporter], caps: &ModeCaps) -> Plan {
+    land_with(plan, |facts| {
+        facts.supporters = supporters.to_vec();
+        facts.mode_caps = caps.clone();
+    })
+}
+
+pub(crate) fn hold_by_notes(plan: Plan, notes: &[MatterPolicyUsage], now: DateTime<Utc>) -> Plan {
+    let policy = live();
+    let settings = LandingSettings { policy: &policy, live_per_source_day: LIVE_PER_SOURCE_DAY };
+    let facts = LandingFacts {
+        ceiling: Ceiling::Act,
+        supporters: Vec::new(),
+        mode_caps: ModeCaps::new(),
+        spendings: vec![SourceSpending { source: "bank".into(), changes: 0, strangers: None }],
+        matter_policies: notes.to_vec(),
+    };
+    plan.hold_at_landing(settings, &facts, now)
 }
 
 fn gate(plan: &Plan, name: GateName) -> GateResult {

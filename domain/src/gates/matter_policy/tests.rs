@@ -3,6 +3,8 @@
 use super::*;
 use crate::action::mutation::{ContextField, RelatedField};
 use crate::action::plan::ContentHash;
+use crate::action::plan::{Disposition, Plan};
+use crate::gates::landing::tests::hold_by_notes;
 use crate::gates::mode::{DecisionPolicy, Mode};
 use crate::record::entity::{RecordState, SignalEffect};
 use crate::record::frontmatter::{self, FieldEdit};
@@ -314,8 +316,7 @@ fn each_line_holds_a_change_back_and_says_with_which_values() {
             let told = gate.map(|gate| (gate.found.as_str(), gate.needed.as_str()));
             assert_eq!(told, closed.map(|(found, needed, _)| (found, needed)), "{line}");
         }
-        let landed =
-            Asked::open().decide(None).cap_by_matter_policies(&[now(note.clone(), 0)], at("2026-11-21T12:00:00Z"));
+        let landed = hold_by_notes(Asked::open().decide(None), &[now(note.clone(), 0)], at("2026-11-21T12:00:00Z"));
         assert_eq!(landed.disposition() == Disposition::Live, closed.is_none(), "at landing {line}");
         assert_eq!(landed.draft().confirmable, closed.is_none_or(|(_, _, confirmable)| confirmable), "{line}");
     }
@@ -332,7 +333,7 @@ fn its_ceiling_is_one_of_the_ceilings() {
         for plan in [
             Asked::open().decide(Some(&note)),
             *routed,
-            live_plan().cap_by_matter_policies(&[now(note.clone(), 0)], at("2026-11-21")),
+            hold_by_notes(live_plan(), &[now(note.clone(), 0)], at("2026-11-21")),
         ] {
             let gate = plan.draft().gates.iter().rfind(|gate| gate.gate == GateName::Ceiling).unwrap();
             assert_eq!((plan.disposition(), gate.found.as_str(), gate.open), (Disposition::Pending, word, false));
@@ -356,7 +357,7 @@ fn one_cited_stranger_is_enough_to_wait() {
 
 #[test]
 fn a_day_has_so_many_changes_and_no_more() {
-    let budget = |yaml: &str, spent| live_plan().cap_by_matter_policies(&[now(note(yaml), spent)], at("2026-11-21"));
+    let budget = |yaml: &str, spent| hold_by_notes(live_plan(), &[now(note(yaml), spent)], at("2026-11-21"));
     for (yaml, spent, landing) in [
         ("  daily_budget: 2\n", 0, Disposition::Live),
         ("  daily_budget: 2\n", 1, Disposition::Live),
@@ -374,12 +375,12 @@ fn a_day_has_so_many_changes_and_no_more() {
     }
     let two = [now(note("  daily_budget: 9\n"), 0), now(note("  daily_budget: 1\n"), 1)];
     assert_eq!(
-        live_plan().cap_by_matter_policies(&two, at("2026-11-21")).disposition(),
+        hold_by_notes(live_plan(), &two, at("2026-11-21")).disposition(),
         Disposition::Pending,
         "both matters of a move count"
     );
     let shadow = shadow_plan();
-    assert_eq!(shadow.clone().cap_by_matter_policies(&two, at("2026-11-21")), shadow, "it raises nothing");
+    assert_eq!(hold_by_notes(shadow.clone(), &two, at("2026-11-21")), shadow, "it raises nothing");
 }
 
 #[test]
@@ -463,7 +464,7 @@ proptest! {
         prop_assert!(reach(with.disposition()) <= reach(without.disposition()));
         prop_assert!(with.draft().confirmable <= without.draft().confirmable);
         prop_assert_eq!(with.id(), without.id());
-        let landed = without.clone().cap_by_matter_policies(&[now(note.clone(), spent)], asked.at);
+        let landed = hold_by_notes(without.clone(), &[now(note.clone(), spent)], asked.at);
         prop_assert!(reach(landed.disposition()) <= reach(without.disposition()));
         prop_assert!(landed.draft().confirmable <= without.draft().confirmable);
         // What the decision held back is held back at landing as well.

@@ -1,10 +1,10 @@
-//! Flow lists and mappings whose closing bracket stands at the beginning of a line.
+//! Flow lists and mappings whose closing bracket is at the beginning of a line.
 //!
-//! Many editors write them so, and YAML 1.2 wants that line indented; the parser with the spans refuses it. It is given
-//! a copy of the same length in which the bracket stands behind the line above, so that every span fits the real text.
-//! In a block mapping nothing else can begin a line with such a bracket, and the second parser reads the real text.
+//! Many editors write them so, but YAML 1.2 wants that line indented, and the parser with the spans refuses it. This
+//! module makes a copy of the same length in which the bracket follows the line above. So every span fits the real
+//! text. In a block mapping nothing else can begin a line with such a bracket. The second parser reads the real text.
 
-/// The copy; `None` where no line begins with a closing bracket.
+/// The copy, or `None` if no line begins with a closing bracket.
 pub(super) fn join_closing_brackets(yaml: &str) -> Option<String> {
     let mut bytes = yaml.as_bytes().to_vec();
     let (mut above, mut at, mut found) = (0..0, 0, false);
@@ -21,9 +21,9 @@ pub(super) fn join_closing_brackets(yaml: &str) -> Option<String> {
     if found { String::from_utf8(bytes).ok() } else { None }
 }
 
-/// Where the comment of a line begins that stands inside of brackets.
+/// The offset of the comment in a line that is inside brackets.
 fn find_comment(line: &str) -> Option<usize> {
-    // `''` inside of single quotes is one quote: it ends the text and begins it again.
+    // `''` inside single quotes is one quote: it ends the text and begins it again.
     let (mut quote, mut before, mut ended_at) = (None, ' ', None);
     for (at, c) in line.char_indices() {
         match quote {
@@ -54,8 +54,8 @@ mod tests {
             ("a: [\n\n]\nb: 1\n", "a: [\n ]\nb: 1\n"),
             ("a: [[\n  b\n]\n]\n", "a: [[\n  b ] ]\n"),
         ] {
-            let made = join_closing_brackets(yaml).unwrap();
-            assert_eq!((made.as_str(), made.len()), (copy, yaml.len()));
+            let joined = join_closing_brackets(yaml).unwrap();
+            assert_eq!((joined.as_str(), joined.len()), (copy, yaml.len()));
         }
         assert_eq!((join_closing_brackets("a: [\n  b ]\n"), join_closing_brackets("]\n")), (None, None));
     }

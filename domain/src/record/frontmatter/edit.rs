@@ -1,11 +1,8 @@
-//! Changes single fields of a record, and puts them back.
+//! Edits single fields of a record, and restores them.
 //!
-//! One field at a time: `splice` proposes the new text, `verify` reads it back
-//! with both parsers and compares it with what was wanted, and only then the
-//! next field is looked at. The value of this file is in `verify`; it trusts
-//! neither the planner nor recorded lines. An error anywhere means that
-//! nothing is changed. The bytes go to whoever writes the file, the
-//! [`FieldUndo`]s into the recipe of the audit record.
+//! Fields are edited one at a time. `splice` proposes the new text. `verify_edit` reads it back with both parsers and
+//! compares it with the wanted value. It must trust neither the planner nor recorded lines. After an error nothing is
+//! changed. The caller writes the bytes. The undo recipe of the audit record keeps the [`FieldUndo`]s.
 
 mod life;
 mod members;
@@ -25,37 +22,35 @@ pub use life::{SetHistoryStep, undo_set_step};
 pub(crate) use members::strip_link_markup;
 pub use members::{edit_member, has_member, list_members, member_name, undo_member};
 
-/// A wish: one top-level field and its new value.
+/// A requested edit: one top-level field and its new value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldEdit {
-    /// Name of the field.
     pub field: String,
-    /// The new value; `None` removes the field.
+    /// The new value. `None` removes the field.
     pub value: Option<Value>,
 }
 
-/// What puts one changed field back, byte for byte.
+/// The data that restores one changed field, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldUndo {
-    /// Name of the field.
     pub field: String,
-    /// The field's lines before the change, with their endings; empty if it was absent.
+    /// The field's lines before the change, with their endings. Empty if the field was absent.
     pub lines_before: String,
-    /// The same lines after the change; empty if it was removed.
+    /// The same lines after the change. Empty if the field was removed.
     pub lines_after: String,
-    /// The field above it, `None` if it was the first.
+    /// The field above it, or `None` if it was the first.
     pub below: Option<String>,
-    /// Lines between the end of that field, or the opening fence, and this one.
+    /// The number of lines between the end of that field, or the opening fence, and this one.
     pub distance: usize,
 }
 
 impl FieldUndo {
-    /// The values that the recorded lines give to their field, before and after the change.
+    /// The field's values before and after the change, as the recorded lines hold them.
     ///
     /// # Errors
     ///
-    /// [`FrontmatterError::BadUndo`] for lines that are not lines of the field.
+    /// [`FrontmatterError::BadUndo`] if the recorded lines are not lines of the field.
     pub fn recorded_values(&self) -> Result<(Option<Value>, Option<Value>), FrontmatterError> {
         Ok((
             read_recorded_value(&self.field, &self.lines_before)?,
@@ -69,27 +64,27 @@ impl FieldUndo {
 pub struct EditedDocument {
     /// The whole new file.
     pub bytes: Vec<u8>,
-    /// What [`undo`] takes; one for each field that really changed, in the order of the edits.
+    /// The input of [`undo_fields`]: one entry for each field that changed, in the order of the edits.
     pub undo: Vec<FieldUndo>,
 }
 
-/// Returns the new bytes of the whole file; only the lines of the named fields differ.
+/// Returns the new bytes of the whole file. Only the lines of the named fields differ.
 ///
 /// Edits that change no value return the bytes unchanged.
 ///
 /// # Errors
 ///
-/// Whatever [`super::read`] refuses, a field whose layout cannot be edited by
-/// lines, and any outcome that does not read back as wanted.
+/// [`FrontmatterError`] if [`super::read_document`] refuses the file, if a field cannot be edited by lines, or if the
+/// result does not read back as wanted.
 pub fn edit_fields(bytes: &[u8], edits: &[FieldEdit]) -> Result<Vec<u8>, FrontmatterError> {
     edit_fields_with_undo(bytes, edits).map(|edited| edited.bytes)
 }
 
-/// Like [`edit`], and also returns what restores the very bytes from before.
+/// Like [`edit_fields`], and also returns the data that restores the old bytes.
 ///
 /// # Errors
 ///
-/// The same as [`edit`].
+/// The same as [`edit_fields`].
 pub fn edit_fields_with_undo(bytes: &[u8], edits: &[FieldEdit]) -> Result<EditedDocument, FrontmatterError> {
     let mut doc = super::read_document(bytes)?;
     let mut undo = Vec::new();
@@ -104,18 +99,17 @@ pub fn edit_fields_with_undo(bytes: &[u8], edits: &[FieldEdit]) -> Result<Edited
     Ok(EditedDocument { bytes: doc.into_bytes(), undo })
 }
 
-/// Puts changed fields back, the last change first.
+/// Restores changed fields, the last change first.
 ///
-/// Where a field's lines are still as the change left them, they become the
-/// very lines from before. Where only their looks were edited since (a comment,
-/// a quote), the value is put back and the looks stay. A field that already has
-/// its old value is left alone.
+/// If a field's lines are still as the change left them, they become exactly the old lines. If only
+/// their formatting was edited since (a comment, a quote), the value is restored and the formatting stays. A field
+/// that already has its old value is left alone.
 ///
 /// # Errors
 ///
-/// [`FrontmatterError::Conflict`] if a field has neither the value from before
-/// nor the one from after; [`FrontmatterError::BadUndo`] for recorded lines that
-/// are not lines of the field; otherwise the same as [`edit`].
+/// [`FrontmatterError::Conflict`] if a field has neither the old nor the new value.
+/// [`FrontmatterError::BadUndo`] if the recorded lines are not lines of the field. Otherwise the same as
+/// [`edit_fields`].
 pub fn undo_fields(bytes: &[u8], changes: &[FieldUndo]) -> Result<Vec<u8>, FrontmatterError> {
     let mut doc = super::read_document(bytes)?;
     for change in changes.iter().rev() {
@@ -136,7 +130,7 @@ pub fn undo_fields(bytes: &[u8], changes: &[FieldUndo]) -> Result<Vec<u8>, Front
     Ok(doc.into_bytes())
 }
 
-/// The value that recorded lines give to their field.
+/// The field's value in its recorded lines.
 fn read_recorded_value(field: &str, lines: &str) -> Result<Option<Value>, FrontmatterError> {
     if lines.is_empty() {
         return Ok(None);
@@ -147,7 +141,7 @@ fn read_recorded_value(field: &str, lines: &str) -> Result<Option<Value>, Frontm
     value.map(Some).ok_or_else(bad)
 }
 
-/// Puts the recorded lines back; `None` if the present ones look different.
+/// Restores the recorded lines. Returns `None` if the present lines are formatted differently.
 fn restore_lines(
     doc: &Document,
     change: &FieldUndo,
@@ -167,16 +161,16 @@ fn restore_lines(
     verify_edit(doc, FieldEditClaim { field: &change.field, value: before, range, splices }).map(Some)
 }
 
-/// Sets or removes one field. `words` are items of a block list in the lines in which they once stood.
+/// Sets or removes one field. `recorded_items` are former items of a block list, with their lines.
 fn set_field(
     doc: &Document,
     field: &str,
     value: Option<&Value>,
-    words: &[(Value, String)],
+    recorded_items: &[(Value, String)],
 ) -> Result<(Document, FieldUndo), FrontmatterError> {
     let yaml = doc.yaml_text();
     let tree = parse::parse_tree(yaml)?;
-    let layout = FieldLayout::from_document(doc, &tree, words);
+    let layout = FieldLayout::from_document(doc, &tree, recorded_items);
     layout.check_root(field)?;
     let entry = match layout.root {
         Some(root) => layout.planner.find_entry(root, field)?,
@@ -208,7 +202,7 @@ fn set_field(
     Ok((next, undo))
 }
 
-/// What an edit says about itself; none of it is believed.
+/// The claim of an edit about itself. `verify_edit` checks all of it.
 struct FieldEditClaim<'a> {
     field: &'a str,
     value: Option<&'a Value>,
@@ -217,7 +211,7 @@ struct FieldEditClaim<'a> {
     splices: Vec<TextSplice>,
 }
 
-/// Carries an edit out on a copy and accepts it only if it did what it claims.
+/// Applies an edit to a copy and accepts it only if it did what it claims.
 fn verify_edit(doc: &Document, claim: FieldEditClaim<'_>) -> Result<Document, FrontmatterError> {
     let refuse = |why: String| FrontmatterError::Unverified { field: claim.field.to_owned(), why };
     let yaml = doc.yaml_text();
@@ -260,31 +254,31 @@ fn verify_edit(doc: &Document, claim: FieldEditClaim<'_>) -> Result<Document, Fr
     Ok(next)
 }
 
-/// Where the top-level fields stand.
+/// The positions of the top-level fields.
 struct FieldLayout<'t> {
     planner: SplicePlanner<'t>,
     root: Option<oneyaml::NodeRef<'t>>,
 }
 
 impl<'t> FieldLayout<'t> {
-    fn from_document(doc: &'t Document, tree: &'t oneyaml::Document, words: &'t [(Value, String)]) -> Self {
-        let planner = SplicePlanner { yaml: doc.yaml_text(), eol: doc.line_ending(), words };
+    fn from_document(doc: &'t Document, tree: &'t oneyaml::Document, recorded_items: &'t [(Value, String)]) -> Self {
+        let planner = SplicePlanner { yaml: doc.yaml_text(), eol: doc.line_ending(), recorded_items };
         Self { planner, root: parse::root_node(tree) }
     }
 
-    /// Fields in braces share their lines, so no line is one field's own.
+    /// Refuses a frontmatter in braces, because there several fields may share one line.
     fn check_root(&self, field: &str) -> Result<(), FrontmatterError> {
         match self.root {
             Some(root) if root.text().starts_with('{') => Err(FrontmatterError::NotEditable {
                 field: field.to_owned(),
                 line: parse::line_in_file(self.planner.yaml, root.span().start),
-                why: "the frontmatter is written in braces; write one `field: value` a line",
+                why: "the frontmatter is written in braces; write one `field: value` per line",
             }),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Spaces before a new field.
+    /// The number of spaces before a new field.
     fn field_indent(&self) -> usize {
         let start = self.root.map_or(0, |root| root.span().start);
         start - self.planner.yaml[..start].rfind('\n').map_or(0, |found| found + 1)
@@ -299,15 +293,16 @@ impl<'t> FieldLayout<'t> {
         self.root.map_or_else(|| Ok(Vec::new()), |root| self.planner.mapping_lines(root))
     }
 
-    /// The field above an offset, and the number of lines between.
+    /// The field above an offset, and the number of lines between them.
     fn find_position(&self, start: usize) -> Result<(Option<String>, usize), FrontmatterError> {
         let above = self.all_field_lines()?.into_iter().rev().find(|(_, lines)| lines.start < start);
         let (name, from) = above.map_or((None, 0), |(name, lines)| (Some(name), lines.end));
         Ok((name, self.planner.yaml[from..start].matches('\n').count()))
     }
 
-    /// Where a removed field goes back to: as far below its neighbour as it
-    /// was, but above the next field; to the end if the neighbour is gone.
+    /// The offset at which a removed field is restored.
+    ///
+    /// It is as far below its neighbour as before, but above the next field. If the neighbour is gone, it is the end.
     fn find_restore_offset(&self, change: &FieldUndo) -> Result<usize, FrontmatterError> {
         let yaml = self.planner.yaml;
         let all = self.all_field_lines()?;

@@ -1,15 +1,14 @@
-//! Writes values as YAML text: single scalars, flow collections, block lines.
+//! Formats values as YAML text: scalars, flow collections, block lines.
 //!
-//! What is written means the same to YAML 1.2 and YAML 1.1 readers: a text
-//! that either would take for a boolean, a number, a time or null is quoted.
-//! It decides nothing about where the text goes; `splice` and `render` do.
+//! The text must mean the same to YAML 1.2 and YAML 1.1 parsers. So a string that either would read as a
+//! boolean, a number, a time or null is quoted. `splice` and `render_document` decide where the text goes.
 
 use serde_json::{Map, Number, Value};
 
 /// Spaces of one level.
 pub(super) const STEP: usize = 2;
 
-/// How a text is quoted when nothing forces another way.
+/// The preferred quotes of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteStyle {
     Plain,
@@ -17,7 +16,7 @@ pub(super) enum QuoteStyle {
     Double,
 }
 
-/// Where a scalar stands; inside `[…]` and `{…}` more characters need quotes.
+/// The context of a scalar. Inside `[…]` and `{…}` more characters need quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScalarPlace {
     Block,
@@ -47,12 +46,12 @@ pub(super) fn format_flow_pair(name: &str, value: &Value, quotes: QuoteStyle) ->
     format!("{}: {}", format_key(name), format_inline(value, quotes, ScalarPlace::Flow))
 }
 
-/// A field as block lines, indented and ended as told.
+/// A field as block lines, with this indentation and line ending.
 pub(super) fn format_field(name: &str, value: &Value, indent: usize, eol: &str) -> String {
     format!("{:indent$}{}:{}", "", format_key(name), format_after_colon(value, indent, eol))
 }
 
-/// What follows `key:`, to the end of the last line.
+/// The text after `key:`, to the end of the last line.
 pub(super) fn format_after_colon(value: &Value, indent: usize, eol: &str) -> String {
     match format_block(value, indent + STEP, eol) {
         Some(lines) => format!("{eol}{lines}"),
@@ -60,7 +59,7 @@ pub(super) fn format_after_colon(value: &Value, indent: usize, eol: &str) -> Str
     }
 }
 
-/// A collection as block lines; `None` for what is written in one line.
+/// A collection as block lines, or `None` if the value is written on one line.
 pub(super) fn format_block(value: &Value, indent: usize, eol: &str) -> Option<String> {
     match value {
         Value::Array(items) if !items.is_empty() => {
@@ -80,14 +79,13 @@ pub(super) fn format_block_fields(fields: &Map<String, Value>, indent: usize, eo
 /// One `- …` entry of a list.
 pub(super) fn format_item(value: &Value, quotes: QuoteStyle, indent: usize, eol: &str) -> String {
     match format_block(value, indent + STEP, eol) {
-        // The first line of a nested collection stands behind the dash.
+        // The first line of a nested collection follows the dash.
         Some(lines) => format!("{:indent$}- {}", "", &lines[indent + STEP..]),
         None => format!("{:indent$}- {}{eol}", "", format_inline(value, quotes, ScalarPlace::Block)),
     }
 }
 
-/// The text as literal block lines below a `|`, or `None` when only quotes can
-/// hold it. Returns the header and the lines.
+/// The header and the lines of a literal block (`|`), or `None` if the text needs quotes.
 pub(super) fn format_literal(text: &str, indent: usize, eol: &str) -> Option<(&'static str, String)> {
     let content = text.strip_suffix('\n').unwrap_or(text);
     let starts_well = content.starts_with(|c: char| !c.is_whitespace());
@@ -102,7 +100,7 @@ pub(super) fn format_literal(text: &str, indent: usize, eol: &str) -> Option<(&'
     Some((header, content.split('\n').map(line).collect()))
 }
 
-/// A field's name, quoted where it must be.
+/// A field's name, quoted if necessary.
 pub(super) fn format_key(name: &str) -> String {
     let plain = is_plain(name, ScalarPlace::Flow) && !name.contains(['\'', '"', '?', ':', '#']);
     if plain { name.to_owned() } else { format_double_quoted(name) }
@@ -136,12 +134,12 @@ fn format_double_quoted(text: &str) -> String {
     out
 }
 
-/// Line breaks of any YAML version, what is not printable, and the BOM.
+/// Whether it is a line break of any YAML version, a character that is not printable, or the BOM.
 fn needs_escape(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Both YAML versions need a dot and a signed exponent to see a float.
+/// Formats a number. Both YAML versions need a dot and a signed exponent to read a float.
 fn format_number(number: &Number) -> String {
     let text = number.to_string();
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };
@@ -150,10 +148,10 @@ fn format_number(number: &Number) -> String {
     format!("{mantissa}{dot}e{sign}{exponent}")
 }
 
-/// Whether every YAML reader takes the unquoted text for just this text.
+/// Whether every YAML parser reads the unquoted text as this text.
 ///
-/// Stricter than YAML: what begins with a digit, sign or dot might be a number,
-/// date or time to someone, so it is not plain.
+/// This is stricter than YAML. A text that begins with a digit, sign or dot could be read as a number,
+/// date or time, so it is not plain.
 fn is_plain(text: &str, place: ScalarPlace) -> bool {
     let first_ok = |c: char| (c.is_alphabetic() || c == '_' || c == '/' || c == '(') && c != '\u{85}';
     let inner_ok = |c: char| match c {

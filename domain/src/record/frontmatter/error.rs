@@ -1,9 +1,7 @@
-//! What can be wrong with a record's frontmatter, in words for the person who
-//! has to mend it.
+//! The errors of a record's frontmatter, in words for the person who has to fix it.
 //!
-//! Every message reads after "failed to …", names the line of the file (the
-//! opening `---` is line 1) and says the mend. The path is not known here: the
-//! caller that read the file adds it.
+//! Every message reads after "failed to …". It names the line of the file (the opening `---` is line 1) and the fix.
+//! The path is not known here. The caller that read the file adds it.
 
 use super::MAX_DEPTH;
 use super::MAX_FRONTMATTER_BYTES;
@@ -13,35 +11,38 @@ use super::MAX_VALUES;
 /// Why a record was refused, or why an edit of it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrontmatterError {
-    /// The whole file is over [`MAX_RECORD_BYTES`].
+    /// The whole file is larger than [`MAX_RECORD_BYTES`].
     #[error(
-        "read the record: it has {bytes} bytes and the limit is {MAX_RECORD_BYTES}; move the long text into a file of its own and link it"
+        "read the record: it has {bytes} bytes and the limit is {MAX_RECORD_BYTES}; \
+         move the long text into a file of its own and link it"
     )]
     RecordTooLarge {
-        /// Size of the file, in bytes.
+        /// The size of the file, in bytes.
         bytes: usize,
     },
-    /// The fields are over [`MAX_FRONTMATTER_BYTES`].
+    /// The fields are larger than [`MAX_FRONTMATTER_BYTES`].
     #[error(
-        "read the frontmatter: no closing `---` within {MAX_FRONTMATTER_BYTES} bytes; close it, or move long text below it"
+        "read the frontmatter: no closing `---` within {MAX_FRONTMATTER_BYTES} bytes; \
+         close it, or move long text below it"
     )]
     FrontmatterTooLarge,
     /// A byte that is not UTF-8, anywhere in the file.
     #[error("read line {line}: the byte at offset {offset} is not UTF-8; save the file as UTF-8")]
     NotUtf8 {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
-        /// Offset of the first bad byte from the start of the file.
+        /// The offset of the first invalid byte from the start of the file.
         offset: usize,
     },
-    /// A NUL byte: this is no text file.
+    /// The file has a NUL byte, so it is not a text file.
     #[error(
-        "read line {line}: a NUL byte at offset {offset} says that this is a binary file; move it out of the records or replace it by text"
+        "read line {line}: a NUL byte at offset {offset} shows that this is a binary file; \
+         move it out of the vault's folders or replace it by text"
     )]
     Binary {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
-        /// Offset of the NUL from the start of the file.
+        /// The offset of the NUL byte from the start of the file.
         offset: usize,
     },
     /// The file does not begin with a fence.
@@ -53,43 +54,43 @@ pub enum FrontmatterError {
     /// A carriage return that is not part of CRLF.
     #[error("read line {line}: it holds a lone carriage return; save the file with LF or CRLF")]
     LoneCarriageReturn {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
     },
     /// A control character that YAML forbids.
     #[error("read line {line}: it holds the control character U+{code:04X}; remove it")]
     ControlCharacter {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
         /// Code point.
         code: u32,
     },
     /// A tab where YAML wants spaces.
-    #[error("read line {line}: a tab indents it; indent with spaces")]
+    #[error("read line {line}: it is indented with a tab; indent with spaces")]
     Tab {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
     },
-    /// Not YAML.
-    #[error("read line {line}: {problem}; {mend}")]
+    /// Invalid YAML.
+    #[error("read line {line}: {problem}; {fix}")]
     Syntax {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         problem: String,
-        /// What to do about it.
-        mend: String,
+        /// The fix.
+        fix: String,
     },
-    /// A list or a bare text where the fields should be.
+    /// A list or a text in the place of the fields.
     #[error("read line {line}: the frontmatter is not a mapping; write `field: value` lines")]
     NotAMapping {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
     },
     /// The same field twice in one mapping.
     #[error("read line {line}: the field `{key}` appears a second time; remove one of the two")]
     DuplicateKey {
-        /// Line of the second one.
+        /// The line of the second one.
         line: usize,
         /// The key as text.
         key: String,
@@ -97,15 +98,16 @@ pub enum FrontmatterError {
     /// A key that is a list, a mapping or null.
     #[error("read line {line}: a field's name must be text; put it in quotes")]
     BadKey {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
     },
     /// An anchor, an alias or a tag (`&x`, `*x`, `!x`).
     #[error(
-        "read line {line}: `{text}` is an anchor, alias or tag, which records may not use; put the value in quotes or write it out"
+        "read line {line}: `{text}` is an anchor, alias or tag, which records must not use; \
+         put the value in quotes or write it out"
     )]
     Indirection {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
         /// The construct, shortened.
         text: String,
@@ -113,31 +115,31 @@ pub enum FrontmatterError {
     /// Nested deeper than [`MAX_DEPTH`].
     #[error("read line {line}: values are nested deeper than {MAX_DEPTH} levels; flatten them")]
     TooDeep {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
     },
     /// More than [`MAX_VALUES`] values.
     #[error("read line {line}: the frontmatter holds more than {MAX_VALUES} values; move the list into the body")]
     TooManyValues {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
     },
     /// A number that JSON cannot carry unchanged.
     #[error("read line {line}: the number `{text}` is not finite or too large to keep exactly; put it in quotes")]
     BadNumber {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
         /// The number as written, shortened.
         text: String,
     },
-    /// The two YAML readers do not understand the same thing.
-    #[error("read line {line}: YAML readers disagree about it ({detail}); put the value of `{field}` in quotes")]
+    /// The two YAML parsers read different values.
+    #[error("read line {line}: YAML parsers disagree about it ({detail}); put the value of `{field}` in quotes")]
     Disagreement {
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
         /// The top-level field.
         field: String,
-        /// What differs.
+        /// The difference.
         detail: String,
     },
     /// The field is written in a way that cannot be edited line by line.
@@ -145,28 +147,29 @@ pub enum FrontmatterError {
     NotEditable {
         /// The field.
         field: String,
-        /// Line of the file.
+        /// The line of the file.
         line: usize,
-        /// What is in the way, and the mend.
+        /// The obstacle and the fix.
         why: &'static str,
     },
-    /// The edit was made, read back, and was not what was wanted. Nothing is changed.
+    /// The edit did not read back as wanted. Nothing is changed.
     #[error("edit the field `{field}` safely: {why}; edit this field by hand")]
     Unverified {
         /// The field.
         field: String,
-        /// What differed.
+        /// The difference.
         why: String,
     },
-    /// A field to be put back was changed since.
-    #[error("undo the change of the field `{field}`: it was edited since; decide by hand which value stays")]
+    /// A field to be restored was edited since.
+    #[error("undo the change of the field `{field}`: it was edited since; set the right value by hand")]
     Conflict {
         /// The field.
         field: String,
     },
-    /// Recorded lines that are not the lines of that field.
+    /// The recorded lines are not lines of that field.
     #[error(
-        "undo the change of the field `{field}`: the recorded lines are not lines of that field; put the value back by hand"
+        "undo the change of the field `{field}`: the recorded lines are not lines of that field; \
+         restore the value by hand"
     )]
     BadUndo {
         /// The field.

@@ -1,10 +1,8 @@
-//! Finds the frontmatter of a record: BOM, opening `---`, fields, closing
-//! `---`, body.
+//! Finds the frontmatter of a record: BOM, opening `---`, fields, closing `---`, body.
 //!
-//! Works on the whole file before any YAML is parsed and refuses what no
-//! parser should see: oversized, binary and non-UTF-8 input, control
-//! characters, lone carriage returns. It changes no byte. Where the fields lie
-//! goes to `parse`.
+//! It works on the whole file before any YAML is parsed. It refuses input that no parser should see: oversized,
+//! binary and non-UTF-8 files, control characters, lone carriage returns. It must not change a byte. `parse` reads
+//! the text between the fences.
 
 use std::ops::Range;
 
@@ -15,12 +13,12 @@ use super::MAX_RECORD_BYTES;
 const BOM: &str = "\u{feff}";
 const FENCE: &str = "---";
 
-/// Where the fields lie in a record.
+/// The offsets of the fields and the body in a record.
 #[derive(Debug, Clone)]
 pub(super) struct FrontmatterSpans {
-    /// The lines between the fences; empty, or ends with a line ending.
+    /// The lines between the fences. They are empty or end with a line ending.
     pub(super) yaml: Range<usize>,
-    /// First byte after the closing fence's line.
+    /// The first byte after the line of the closing fence.
     pub(super) body: usize,
 }
 
@@ -71,7 +69,7 @@ pub(super) fn line_at_offset(bytes: &[u8], offset: usize) -> usize {
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The line at `at` with its ending, and where the next one begins.
+/// The line at `at` with its ending, and the offset of the next one.
 fn next_line(text: &str, at: usize) -> Option<(&str, usize)> {
     let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
     let end = rest.find('\n').map_or(rest.len(), |found| found + 1);
@@ -84,8 +82,9 @@ fn is_fence(line: &str) -> bool {
     line.strip_prefix(FENCE).is_some_and(|rest| rest.chars().all(|c| c == ' ' || c == '\t'))
 }
 
-/// YAML counts a lone CR as a line break and forbids most control characters,
-/// but parsers differ about both; neither belongs into a record.
+/// Refuses lone carriage returns and control characters.
+///
+/// YAML counts a lone CR as a line break and forbids most control characters, but parsers differ about both.
 fn check_characters(text: &str, yaml: &Range<usize>) -> Result<(), FrontmatterError> {
     let mut chars = text[yaml.clone()].char_indices().peekable();
     while let Some((at, c)) = chars.next() {

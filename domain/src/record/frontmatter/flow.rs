@@ -1,7 +1,7 @@
-//! Edits of `[…]` and `{…}`: only the items between the first and the last
-//! difference are rewritten; the text of those that stay is reused.
+//! Plans edits of flow collections, `[…]` and `{…}`.
 //!
-//! It yields a splice and applies none: the edit that asked for it verifies the whole text afterwards.
+//! Only the items between the first and the last difference are rewritten. The text of all other items is reused.
+//! This module returns a splice and must not apply it. `edit` applies it and verifies the whole text.
 
 use std::ops::Range;
 
@@ -13,26 +13,26 @@ use super::emit::{self, QuoteStyle, ScalarPlace};
 use super::parse;
 use super::splice::{TextSplice, quote_style};
 
-/// An item: what it means and where it stands.
+/// An item of a flow collection: its parsed value and its position.
 struct FlowItem<T> {
-    meaning: T,
+    value: T,
     span: Range<usize>,
 }
 
-/// The replacement that makes a flow list hold `new`.
+/// The splice that makes a flow list hold `new`.
 pub(super) fn splice_list(yaml: &str, node: NodeRef<'_>, new: &[Value]) -> Result<TextSplice, FrontmatterError> {
     let nodes: Vec<_> = node.as_sequence().into_iter().flat_map(|list| list.iter()).collect();
     let quotes = nodes.first().map_or(QuoteStyle::Plain, |node| quote_style(*node));
     let mut old = Vec::with_capacity(nodes.len());
     for item in nodes {
         let span = item.span().start..item.span().end;
-        old.push(FlowItem { meaning: parse::value_of_node(yaml, item)?, span });
+        old.push(FlowItem { value: parse::value_of_node(yaml, item)?, span });
     }
     let write = |value: &Value| emit::format_inline(value, quotes, ScalarPlace::Flow);
     Ok(FlowCollection { yaml, node, brackets: "[]", old: &old }.splice_items(new, write))
 }
 
-/// The replacement that makes a flow mapping hold `new`; keys keep their order.
+/// The splice that makes a flow mapping hold `new`. Keys keep their order.
 pub(super) fn splice_mapping(
     yaml: &str,
     node: NodeRef<'_>,
@@ -42,13 +42,13 @@ pub(super) fn splice_mapping(
     let mut quotes = QuoteStyle::Plain;
     for (key, value) in node.as_mapping().into_iter().flat_map(|mapping| mapping.iter()) {
         let span = key.span().start..value.span().end.max(key.span().end);
-        let meaning = (parse::key_of_node(yaml, key)?, parse::value_of_node(yaml, value)?);
+        let pair = (parse::key_of_node(yaml, key)?, parse::value_of_node(yaml, value)?);
         if old.is_empty() {
             quotes = quote_style(value);
         }
-        old.push(FlowItem { meaning, span });
+        old.push(FlowItem { value: pair, span });
     }
-    let old_names: Vec<_> = old.iter().map(|item| &item.meaning.0).collect();
+    let old_names: Vec<_> = old.iter().map(|item| &item.value.0).collect();
     let kept = old_names.iter().filter_map(|name| new.get_key_value(*name));
     let added = new.iter().filter(|(name, _)| !old_names.contains(name));
     let wanted: Vec<_> = kept.chain(added).map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -66,7 +66,7 @@ struct FlowCollection<'a, T> {
 impl<T: PartialEq> FlowCollection<'_, T> {
     fn splice_items(&self, new: &[T], write: impl Fn(&T) -> String) -> TextSplice {
         let old = self.old;
-        let write = |wanted: &T| match old.iter().find(|item| &item.meaning == wanted) {
+        let write = |wanted: &T| match old.iter().find(|item| &item.value == wanted) {
             Some(item) if !self.yaml[item.span.clone()].contains('\n') => self.yaml[item.span.clone()].to_owned(),
             Some(_) | None => write(wanted),
         };
@@ -77,13 +77,13 @@ impl<T: PartialEq> FlowCollection<'_, T> {
             let text = format!("{open}{}{close}", items.join(", "));
             return TextSplice { range: span.start..span.end, text };
         }
-        let head = old.iter().zip(new).take_while(|(a, b)| &a.meaning == *b).count();
+        let head = old.iter().zip(new).take_while(|(a, b)| &a.value == *b).count();
         let tails = old[head..].iter().rev().zip(new[head..].iter().rev());
-        let tail = tails.take_while(|(a, b)| &a.meaning == *b).count();
-        let gone = &old[head..old.len() - tail];
+        let tail = tails.take_while(|(a, b)| &a.value == *b).count();
+        let removed = &old[head..old.len() - tail];
         let items: Vec<_> = new[head..new.len() - tail].iter().map(write).collect();
         let text = items.join(", ");
-        match (gone.first(), gone.last()) {
+        match (removed.first(), removed.last()) {
             (Some(first), Some(last)) if !items.is_empty() => {
                 TextSplice { range: first.span.start..last.span.end, text }
             }

@@ -1,9 +1,9 @@
-//! Reads frontmatter of our own making, fast.
+//! Reads frontmatter that Steward wrote itself, fast.
 //!
-//! Most files of a grown vault are records that we wrote, and two YAML parsers are much work for each. This reader
-//! knows the lines that `emit` writes and no others, and is not believed: what it found is written again, and counts
-//! only if every byte comes out as it stood. What `emit` writes has one meaning to both parsers (the properties in
-//! `tests/frontmatter` hold that), so no other fields can come of the text. For all else there is `parse`.
+//! Most files of a large vault are such records, and two YAML parsers take long for each. This reader knows only
+//! the lines that `emit` writes. It is not trusted: its result counts only if `emit` writes exactly the same bytes
+//! again. Both parsers read such text alike (the property tests in `tests/frontmatter` ensure that), so the fields
+//! cannot differ. `parse` reads everything else.
 
 use super::MAX_DEPTH;
 use super::MAX_VALUES;
@@ -12,21 +12,21 @@ use super::emit;
 use serde_json::{Map, Number, Value};
 use std::str::Lines;
 
-/// Longest key that is read here; the parsers refuse those of more than 1,024 characters.
+/// The longest key that is read here, in bytes. The parsers refuse keys of more than 1,024 characters.
 const MAX_KEY_BYTES: usize = 200;
 
-/// The fields, or `None` for what must be read by the parsers; `yaml` is what stands between the fences.
+/// The fields, or `None` if the parsers must read the text. `yaml` is the text between the fences.
 pub(super) fn read_emitted_fields(yaml: &str) -> Option<RecordFields> {
     let mut lines = yaml.lines();
     let line = lines.next().map(split_indent);
     let mut reader = EmittedYamlReader { lines, line, values: 0 };
-    let fields = reader.read_mapping((0, 0))?;
+    let fields = reader.read_mapping(0, 0)?;
     (reader.line.is_none() && emit::format_block_fields(&fields, 0, "\n") == yaml).then_some(fields)
 }
 
 struct EmittedYamlReader<'a> {
     lines: Lines<'a>,
-    /// Spaces and what follows them; of an item's first line what follows the dash.
+    /// The indentation and the rest of the line. For the first line of an item, it is the text after the dash.
     line: Option<(usize, &'a str)>,
     values: usize,
 }
@@ -36,18 +36,18 @@ impl<'a> EmittedYamlReader<'a> {
         self.line = self.lines.next().map(split_indent);
     }
 
-    /// The line at hand if it is indented so.
+    /// The current line, if it has this indentation.
     fn line_at_indent(&self, indent: usize) -> Option<&'a str> {
         self.line.filter(|(spaces, _)| *spaces == indent).map(|(_, text)| text)
     }
 
-    /// Counts values and levels, well below what the parsers take.
+    /// Counts values and levels. The limits are well below those of the parsers.
     fn count_value(&mut self, depth: usize) -> Option<()> {
         self.values += 2;
         (self.values < MAX_VALUES && depth < MAX_DEPTH / 2).then_some(())
     }
 
-    fn read_mapping(&mut self, (indent, depth): (usize, usize)) -> Option<RecordFields> {
+    fn read_mapping(&mut self, indent: usize, depth: usize) -> Option<RecordFields> {
         let mut fields = Map::new();
         while let Some(text) = self.line_at_indent(indent) {
             self.count_value(depth)?;
@@ -56,7 +56,7 @@ impl<'a> EmittedYamlReader<'a> {
                 Some(text) => self.read_scalar(text)?,
                 None => {
                     self.advance_line();
-                    self.read_block((indent + emit::STEP, depth + 1))?
+                    self.read_block(indent + emit::STEP, depth + 1)?
                 }
             };
             fields.insert(name, value);
@@ -64,16 +64,16 @@ impl<'a> EmittedYamlReader<'a> {
         Some(fields)
     }
 
-    fn read_block(&mut self, place: (usize, usize)) -> Option<Value> {
-        if !self.line_at_indent(place.0)?.starts_with("- ") {
-            return self.read_mapping(place).map(Value::Object);
+    fn read_block(&mut self, indent: usize, depth: usize) -> Option<Value> {
+        if !self.line_at_indent(indent)?.starts_with("- ") {
+            return self.read_mapping(indent, depth).map(Value::Object);
         }
-        let ((indent, depth), mut items) = (place, Vec::new());
+        let mut items = Vec::new();
         while let Some(item) = self.line_at_indent(indent).and_then(|text| text.strip_prefix("- ")) {
             self.count_value(depth)?;
             items.push(if item.starts_with("- ") || read_key(item).is_some() {
                 self.line = Some((indent + emit::STEP, item));
-                self.read_block((indent + emit::STEP, depth + 1))?
+                self.read_block(indent + emit::STEP, depth + 1)?
             } else {
                 self.read_scalar(item)?
             });
@@ -81,7 +81,7 @@ impl<'a> EmittedYamlReader<'a> {
         Some(Value::Array(items))
     }
 
-    /// A value that ends its line.
+    /// Reads a value that ends its line.
     fn read_scalar(&mut self, text: &str) -> Option<Value> {
         self.advance_line();
         Some(match text {
@@ -104,7 +104,7 @@ fn split_indent(line: &str) -> (usize, &str) {
     (line.len() - text.len(), text)
 }
 
-/// A field's name, and what follows its colon.
+/// A field's name and the text after its colon.
 fn read_key(text: &str) -> Option<(String, &str)> {
     let (name, after) = read_any_key(text)?;
     (name.len() <= MAX_KEY_BYTES).then_some((name, after))

@@ -1,11 +1,9 @@
-//! Reads the lines between the fences with two independent YAML parsers and
-//! refuses what they do not understand alike.
+//! Parses the lines between the fences with two independent YAML parsers. Both must read the same values.
 //!
-//! Plain YAML 1.2 core schema: `yes`, `on`, `12:30:45` and timestamps are
-//! text, `0777` is the number 777. Anchors, aliases and tags are refused: they
-//! make a line mean something that is written elsewhere, so a line could not
-//! be edited by itself, and a bomb cannot be built without them. `tree` is the
-//! parser whose spans the editor uses; the other one only has to agree.
+//! The format is the YAML 1.2 core schema: `yes`, `on`, `12:30:45` and timestamps are text, `0777` is the number
+//! 777. Anchors, aliases and tags are refused. With them a line could not be edited by itself, because its meaning
+//! is written elsewhere, and only with them can a small text expand to a huge one. The editor uses the spans of
+//! the first parser (`parse_tree`). The second parser only has to agree.
 
 use oneyaml::{Limits, NodeKind, NodeRef, Settings, code};
 use serde_json::{Map, Number, Value};
@@ -21,7 +19,7 @@ use super::fence::line_at_offset;
 const LINES_BEFORE: usize = 1;
 const SHOWN_CHARS: usize = 40;
 
-/// Reads the fields; `yaml` is what stands between the fences.
+/// Parses the fields. `yaml` is the text between the fences.
 pub(super) fn parse_fields(yaml: &str) -> Result<RecordFields, FrontmatterError> {
     let tree = parse_tree(yaml)?;
     let Some(root) = root_node(&tree) else { return Ok(RecordFields::new()) };
@@ -39,7 +37,7 @@ pub(super) fn parse_tree(yaml: &str) -> Result<oneyaml::Document, FrontmatterErr
         return Err(FrontmatterError::Syntax {
             line,
             problem: "`...` ends the frontmatter early".to_owned(),
-            mend: "remove it and close the frontmatter with `---`".to_owned(),
+            fix: "remove it and close the frontmatter with `---`".to_owned(),
         });
     }
     let limits = Limits::untrusted().max_depth(MAX_DEPTH).max_diagnostics(16);
@@ -51,22 +49,22 @@ pub(super) fn parse_tree(yaml: &str) -> Result<oneyaml::Document, FrontmatterErr
     })
 }
 
-/// The top-level node; `None` for a frontmatter without any field.
+/// The top-level node, or `None` for a frontmatter without any field.
 pub(super) fn root_node(tree: &oneyaml::Document) -> Option<NodeRef<'_>> {
     tree.root().filter(|root| !root.span().is_empty())
 }
 
-/// The line of the file in which an offset of the YAML text lies.
+/// The line of the file for an offset of the YAML text.
 pub(super) fn line_in_file(yaml: &str, offset: usize) -> usize {
     LINES_BEFORE + line_at_offset(yaml.as_bytes(), offset)
 }
 
-/// The value of a node of a tree that [`fields`] accepted before.
+/// The value of a node in a tree that [`parse_fields`] accepted.
 pub(super) fn value_of_node(yaml: &str, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
     YamlNodeReader { yaml, values: 0 }.read_value(node)
 }
 
-/// The text of a key node of an accepted tree.
+/// The text of a key node in an accepted tree.
 pub(super) fn key_of_node(yaml: &str, node: NodeRef<'_>) -> Result<String, FrontmatterError> {
     YamlNodeReader { yaml, values: 0 }.read_key(node)
 }
@@ -97,7 +95,7 @@ impl YamlNodeReader<'_> {
         self.read_scalar(node)
     }
 
-    /// A number or a boolean as a key is the text it was written as.
+    /// Reads a key. A number or a boolean as a key is read as its text.
     fn read_key(&mut self, node: NodeRef<'_>) -> Result<String, FrontmatterError> {
         self.check_node(node)?;
         match node.as_scalar() {
@@ -142,8 +140,8 @@ impl YamlNodeReader<'_> {
     fn unreadable_error(&self, node: NodeRef<'_>) -> FrontmatterError {
         FrontmatterError::Syntax {
             line: self.line_of_node(node),
-            problem: "this is no plain value".to_owned(),
-            mend: "put it in quotes".to_owned(),
+            problem: "this is not a plain value".to_owned(),
+            fix: "put it in quotes".to_owned(),
         }
     }
 
@@ -152,7 +150,7 @@ impl YamlNodeReader<'_> {
     }
 }
 
-/// Reads the same text with the second parser and compares field by field.
+/// Parses the same text with the second parser and compares field by field.
 fn compare_with_second_parser(
     yaml: &str,
     tree: &oneyaml::Document,
@@ -195,13 +193,12 @@ fn compare_with_second_parser(
         Some(field) => Err(FrontmatterError::Disagreement {
             line: line_of_field(yaml, tree, field),
             field: field.clone(),
-            detail: "two meanings of one value".to_owned(),
+            detail: "they read different values".to_owned(),
         }),
     }
 }
 
-/// Equal values; a number with leading zeros may come as an integer from one
-/// parser and as a float from the other.
+/// Whether two values are equal. A number with leading zeros may be an integer to one parser and a float to the other.
 fn is_same_value(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -213,10 +210,10 @@ fn is_same_value(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// Turns a parser's error into ours.
+/// Converts a parser's error.
 fn convert_error(yaml: &str, error: &oneyaml::Error) -> FrontmatterError {
     let start = error.span().map_or(0, |span| span.start);
-    // What is missing at the very end is missing in the last line with text.
+    // If something is missing at the very end, the message names the last line with text.
     let start = start.min(yaml.trim_end().len());
     let line = line_in_file(yaml, start);
     let diagnostic = error.diagnostic();
@@ -236,10 +233,10 @@ fn convert_error(yaml: &str, error: &oneyaml::Error) -> FrontmatterError {
         _ => FrontmatterError::Syntax {
             line,
             problem: first_line(&diagnostic.message),
-            mend: diagnostic
-                .suggestions
-                .first()
-                .map_or_else(|| "mend that line or put its value in quotes".to_owned(), |fix| fix.message.clone()),
+            fix: diagnostic.suggestions.first().map_or_else(
+                || "correct that line or put its value in quotes".to_owned(),
+                |suggestion| suggestion.message.clone(),
+            ),
         },
     }
 }
@@ -256,7 +253,7 @@ fn find_end_marker(yaml: &str) -> Option<usize> {
     yaml.lines().position(marker).map(|index| LINES_BEFORE + index + 1)
 }
 
-/// The line of the file on which the key at the end of a path of keys stands; `None` where there is no such key.
+/// The line of the file of the last key in a path of keys, or `None` if there is no such key.
 pub(super) fn line_of_path(yaml: &str, path: &[&str]) -> Option<usize> {
     let tree = parse_tree(yaml).ok()?;
     let (mut node, mut line) = (root_node(&tree)?, None);

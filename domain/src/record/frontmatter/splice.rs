@@ -1,9 +1,8 @@
-//! Works out which bytes to replace so that one field gets a new value.
+//! Plans which bytes to replace, so that one field gets a new value.
 //!
-//! Everything here is a proposal in terms of byte ranges of the YAML text,
-//! taken from the parser's spans. It is free to be clever about comments,
-//! quotes and styles, because `edit` reads the outcome back and refuses it if
-//! anything but the field changed.
+//! The result is a proposal: byte ranges of the YAML text, taken from the parser's spans. It tries to keep comments,
+//! quotes and styles. It must not apply anything: `edit` reads the outcome back and refuses it if anything but the
+//! field changed.
 
 use std::ops::Range;
 
@@ -22,14 +21,14 @@ pub(super) struct TextSplice {
     pub(super) text: String,
 }
 
-/// A field of a block mapping and the lines it stands on.
+/// A field of a block mapping and its lines.
 pub(super) struct FieldEntry<'t> {
     pub(super) name: String,
-    /// Spaces before the key.
+    /// The number of spaces before the key.
     pub(super) indent: usize,
     /// From the key's line to the value's last line, with its ending.
     pub(super) lines: Range<usize>,
-    /// Just behind the colon.
+    /// The offset just after the colon.
     after_colon: usize,
     value: NodeRef<'t>,
     key_start: usize,
@@ -38,14 +37,14 @@ pub(super) struct FieldEntry<'t> {
 /// The planner for one YAML text.
 pub(super) struct SplicePlanner<'y> {
     pub(super) yaml: &'y str,
-    /// Line ending for new lines.
+    /// The line ending for new lines.
     pub(super) eol: &'y str,
-    /// Items of a block list in the lines in which they once stood.
-    pub(super) words: &'y [(Value, String)],
+    /// Former items of a block list, with their lines.
+    pub(super) recorded_items: &'y [(Value, String)],
 }
 
 impl<'y> SplicePlanner<'y> {
-    /// The entry of a field in a block mapping; `None` when it has none.
+    /// The entry of a field in a block mapping, if there is one.
     pub(super) fn find_entry<'t>(
         &self,
         mapping: NodeRef<'t>,
@@ -115,7 +114,7 @@ impl<'y> SplicePlanner<'y> {
             Value::Object(fields) if is_flow && node.as_mapping().is_some() => {
                 flow::splice_mapping(self.yaml, node, fields).map(|splice| vec![splice])
             }
-            // Oddly laid out inside: its lines cannot be kept, so all are written anew.
+            // If the inner layout is unusual, its lines cannot be kept, so all are written again.
             Value::Array(items) if !items.is_empty() && node.as_sequence().is_some() => {
                 self.edit_list(entry, items).or_else(|_| Ok(self.replace_value(entry, new, is_flow)))
             }
@@ -178,10 +177,10 @@ impl<'y> SplicePlanner<'y> {
         Ok(splices)
     }
 
-    /// The lines in which an item once stood, if they are indented like the list is now.
+    /// The recorded lines of an item, if their indentation is that of the list.
     fn recorded_lines(&self, value: &Value, indent: usize) -> Option<String> {
         let fits = |text: &str| text.len() - text.trim_start_matches(' ').len() == indent;
-        self.words.iter().find(|(item, text)| item == value && fits(text)).map(|(_, text)| text.clone())
+        self.recorded_items.iter().find(|(item, text)| item == value && fits(text)).map(|(_, text)| text.clone())
     }
 
     /// The items of a block list, each with its own lines.
@@ -210,7 +209,7 @@ impl<'y> SplicePlanner<'y> {
                 return Err(FrontmatterError::NotEditable {
                     field: entry.name.clone(),
                     line: parse::line_in_file(self.yaml, start),
-                    why: "its list is laid out oddly; write one `- item` a line",
+                    why: "its list has an unusual layout; write one `- item` per line",
                 });
             }
             from = self.lines_end(*node).max(self.line_end(start));
@@ -219,7 +218,7 @@ impl<'y> SplicePlanner<'y> {
         Ok(lines)
     }
 
-    /// Replaces a whole value by another one, and keeps the comment behind it.
+    /// Replaces a whole value and keeps the comment after it.
     fn replace_value(&self, entry: &FieldEntry<'_>, new: &Value, is_flow: bool) -> Vec<TextSplice> {
         let node = entry.value;
         let old_block = !is_flow && node.as_scalar().is_none();
@@ -241,7 +240,7 @@ impl<'y> SplicePlanner<'y> {
         }
     }
 
-    /// Writes a one-line value, or literal lines, where a scalar or flow value stood.
+    /// Replaces a scalar or flow value by a one-line value or by literal lines.
     fn replace_scalar(&self, entry: &FieldEntry<'_>, new: &Value) -> Vec<TextSplice> {
         let node = entry.value;
         let span = node.span();
@@ -263,8 +262,9 @@ impl<'y> SplicePlanner<'y> {
         vec![TextSplice { range: start..end, text: format!("{space}{text}") }]
     }
 
-    /// End of what is replaced on a value's first line: the `|-` of a block
-    /// scalar (a comment may follow), else the whole value.
+    /// The end of the replaced part of a value's first line.
+    ///
+    /// For a block scalar that is the end of its `|-`, because a comment may follow. Otherwise it is the value's end.
     fn head_end(&self, node: NodeRef<'_>) -> usize {
         let span = node.span();
         if !is_block_scalar(node) {
@@ -275,14 +275,14 @@ impl<'y> SplicePlanner<'y> {
         span.start + header.unwrap_or(text.len())
     }
 
-    /// The lines below a value's first line, replaced.
+    /// Replaces the lines below a value's first line.
     fn replace_below_head(&self, node: NodeRef<'_>, text: String) -> TextSplice {
         let end = self.lines_end(node);
         let start = if is_block_scalar(node) { self.line_end(node.span().start) } else { end };
         TextSplice { range: start..end, text }
     }
 
-    /// End of the last line that a node stands on.
+    /// The end of the last line of a node.
     fn lines_end(&self, node: NodeRef<'_>) -> usize {
         let span = node.span();
         let ends_with_line = !span.is_empty() && self.yaml[..span.end].ends_with('\n');
@@ -298,9 +298,9 @@ impl<'y> SplicePlanner<'y> {
     }
 }
 
-/// Carries the replacements out; `None` if they overlap or cut a character.
+/// Applies the replacements. Returns `None` if they overlap or cut a character.
 pub(super) fn apply_splices(yaml: &str, mut splices: Vec<TextSplice>) -> Option<String> {
-    // Stable: insertions at one place stay in the order they were planned.
+    // The sort is stable, so insertions at one offset keep their planned order.
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     let mut out = String::with_capacity(yaml.len());
     let mut at = 0;
@@ -313,7 +313,7 @@ pub(super) fn apply_splices(yaml: &str, mut splices: Vec<TextSplice>) -> Option<
     Some(out)
 }
 
-/// How a scalar is quoted today; what replaces it is quoted alike.
+/// The quotes of a scalar. Its replacement gets the same.
 pub(super) fn quote_style(node: NodeRef<'_>) -> QuoteStyle {
     match node.as_scalar().map(|scalar| scalar.style()) {
         Some(ScalarStyle::SingleQuoted) => QuoteStyle::Single,

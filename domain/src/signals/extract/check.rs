@@ -1,8 +1,8 @@
-//! Holds an answer against its question.
+//! Checks an extraction answer against its question.
 //!
-//! Quotes stand in the event, targets are among the offers, numbers are in range, changes are of the
-//! four classes and fit what they change. Whatever else an answer holds refuses it as a whole: half an
-//! answer of a model that errs or obeys the event is not worth more than none.
+//! Quotes must occur in the event, targets must be among the offers, and numbers must be in range. Changes must be of
+//! the four classes and applicable to their target. Any error refuses the whole answer, because a model that errs or
+//! obeys the event cannot be trusted with the rest.
 
 use super::ExtractAnswer;
 use super::ExtractFinding;
@@ -17,34 +17,34 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is wrong with an answer; the text goes back to the clerk on the stricter try.
+/// Why an answer is invalid. The text goes back to the clerk on the stricter try.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExtractAnswerError {
-    #[error("the answer is not the JSON object asked for: {0}")]
+    #[error("the answer is not the requested JSON object: {0}")]
     Form(String),
-    #[error("there are more than {MAX_SIGNALS} signals: keep the most telling ones")]
+    #[error("there are more than {MAX_SIGNALS} signals: keep the most important ones")]
     TooMany,
-    #[error("signal {0}: `quote` does not stand in the subject or text: copy it word for word")]
+    #[error("signal {0}: `quote` does not occur in the subject or text: copy it word for word")]
     InventedQuote(usize),
-    #[error("signal {0}: `quote` is that of another signal: quote another part, or leave one out")]
+    #[error("signal {0}: another signal has the same `quote`: quote another part, or leave one out")]
     RepeatedQuote(usize),
-    #[error("signal {0}: `target` is none of the candidates")]
+    #[error("signal {0}: `target` is not one of the candidates")]
     InventedTarget(usize),
-    #[error("signal {0}: `scores` names a record that is none of the candidates")]
+    #[error("signal {0}: `scores` names a record that is not one of the candidates")]
     InventedScore(usize),
-    #[error("signal {at}: `scores` misses `{path}`: name every candidate, with 0 where it is not meant")]
+    #[error("signal {at}: `scores` lacks `{path}`: name every candidate, with 0 if it is not meant")]
     MissingScore { at: usize, path: RecordPath },
     #[error("signal {at}: `{field}` is {value}, which is not a number from 0 to 1")]
     Range { at: usize, field: String, value: f64 },
-    #[error("signal {0}: `mutation` is there without the effect `mutation`, or the other way round")]
+    #[error("signal {0}: `mutation` must be set exactly if `effect` is `mutation`")]
     Effect(usize),
     #[error("signal {at}: `mutation`: {source}")]
     Mutation { at: usize, source: MutationError },
-    #[error("signal {0}: `mutation` has a field that does not belong there")]
+    #[error("signal {0}: `mutation` has an unknown field")]
     MutationField(usize),
-    #[error("signal {at}: a {class} is nothing that its target could take")]
+    #[error("signal {at}: a {class} is not possible for its target")]
     Unfit { at: usize, class: &'static str },
-    #[error("signal {0}: `parent_matter` is none of the candidates")]
+    #[error("signal {0}: `parent_matter` is not one of the candidates")]
     InventedMatter(usize),
     #[error("signal {0}: `reasoning` is empty or longer than {MAX_SIGNAL_REASONING_CHARS} characters")]
     Reasoning(usize),
@@ -60,7 +60,7 @@ struct RawExtractAnswer {
 #[serde(deny_unknown_fields)]
 struct RawExtractFinding {
     quote: String,
-    #[serde(deserialize_with = "there")]
+    #[serde(deserialize_with = "require_field")]
     target: Option<String>,
     scores: BTreeMap<String, f64>,
     effect: String,
@@ -69,22 +69,22 @@ struct RawExtractFinding {
     reasoning: String,
 }
 
-/// A field that may be null and not be missing.
-fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+/// Reads a field that may be null but must not be missing.
+fn require_field<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer)
 }
 
 impl ExtractAnswer {
-    /// Reads an answer and holds it against the question.
+    /// Parses an answer and checks it against the question.
     ///
     /// # Errors
     /// [`ExtractAnswerError`] for anything outside the closed form.
     pub fn parse_answer(answer: &str, question: &ExtractQuestion) -> Result<Self, ExtractAnswerError> {
         let form = |e: serde_json::Error| ExtractAnswerError::Form(e.to_string());
-        // Serde reads a struct from a list, too; the schema does not.
+        // Serde also reads a struct from a list. The schema forbids that.
         let shape: Value = serde_json::from_str(answer.trim()).map_err(form)?;
-        let listed = shape.get("signals").and_then(Value::as_array);
-        if !listed.is_some_and(|all| all.iter().all(Value::is_object)) {
+        let signals = shape.get("signals").and_then(Value::as_array);
+        if !signals.is_some_and(|all| all.iter().all(Value::is_object)) {
             return Err(ExtractAnswerError::Form("`signals` is not a list of objects".to_owned()));
         }
         let raw: RawExtractAnswer = serde_json::from_str(answer.trim()).map_err(form)?;
@@ -111,14 +111,14 @@ fn read_finding(
     let subject = question.subject.as_deref().unwrap_or_default();
     let quote = quote::find_quote(&question.text, &raw.quote).or_else(|| quote::find_quote(subject, &raw.quote));
     let quote = quote.ok_or(ExtractAnswerError::InventedQuote(at))?.to_owned();
-    let offered = |text: &str| question.offers.iter().map(|o| &o.path).find(|p| p.as_str() == text).cloned();
+    let find_offered = |text: &str| question.offers.iter().map(|o| &o.path).find(|p| p.as_str() == text).cloned();
     let target = match raw.target {
-        Some(text) => Some(offered(&text).ok_or(ExtractAnswerError::InventedTarget(at))?),
+        Some(text) => Some(find_offered(&text).ok_or(ExtractAnswerError::InventedTarget(at))?),
         None => None,
     };
     let mut scores = BTreeMap::new();
     for (name, value) in raw.scores {
-        let path = offered(&name).ok_or(ExtractAnswerError::InventedScore(at))?;
+        let path = find_offered(&name).ok_or(ExtractAnswerError::InventedScore(at))?;
         check_range(at, &name, value)?;
         scores.insert(path, value);
     }
@@ -151,7 +151,7 @@ fn parse_effect(word: &str) -> Result<SignalEffect, ExtractAnswerError> {
         "mutation" => Ok(SignalEffect::Mutation),
         "action" => Ok(SignalEffect::Action),
         "none" => Ok(SignalEffect::None),
-        _ => Err(ExtractAnswerError::Form("`effect` is none of `mutation`, `action`, `none`".to_owned())),
+        _ => Err(ExtractAnswerError::Form("`effect` is not `mutation`, `action` or `none`".to_owned())),
     }
 }
 
@@ -165,7 +165,7 @@ fn read_mutation(
         return Ok(None);
     }
     let mutation = Mutation::from_proposal(value).map_err(|source| ExtractAnswerError::Mutation { at, source })?;
-    // `read` passes over what a person may have added to a signal; here nobody may.
+    // `from_proposal` ignores fields that a person added to a signal. An answer must have none.
     if value.as_object().is_none_or(|fields| fields.len() != 2) {
         return Err(ExtractAnswerError::MutationField(at));
     }

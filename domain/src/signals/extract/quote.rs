@@ -1,46 +1,46 @@
-//! Finds a quote in an event, word for word but for how its blanks are written.
+//! Finds a quote in an event, verbatim except for its white space.
 //!
-//! A model writes a line break as a blank and the like, so runs of white space count as one blank on
-//! both sides. What is kept is the event's own slice, never the model's text.
+//! A model may write a line break as a space, so a run of white space counts as one space on both sides.
+//! The kept quote must be the event's own slice, never the model's text.
 
 use crate::signals::signal::MAX_QUOTE_CHARS;
 
-/// Fewer letters and digits than this quote nothing.
+/// The fewest letters and digits in a quote. A shorter quote is refused.
 pub const LEAST_LETTERS: usize = 2;
 
-/// The slice of `text` that a quote names, cut at [`MAX_QUOTE_CHARS`]; `None` when it does not stand there.
+/// The slice of `text` that a quote names, cut at [`MAX_QUOTE_CHARS`], or `None` if it does not occur.
 pub(super) fn find_quote<'a>(text: &'a str, quote: &str) -> Option<&'a str> {
     let wanted = quote.split_whitespace().collect::<Vec<_>>().join(" ");
     if wanted.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_LETTERS {
         return None;
     }
-    let (folded, places) = fold_whitespace(text);
+    let (folded, offsets) = fold_whitespace(text);
     let start = folded.find(&wanted)?;
     let last = start + wanted.len() - wanted.chars().next_back()?.len_utf8();
-    let (from, to) = (*places.get(start)?, *places.get(last)?);
+    let (from, to) = (*offsets.get(start)?, *offsets.get(last)?);
     let whole = text.get(from..to)?.len() + text.get(to..)?.chars().next()?.len_utf8();
     let found = text.get(from..from + whole)?;
     let end = found.char_indices().nth(MAX_QUOTE_CHARS).map_or(found.len(), |(at, _)| at);
     Some(found[..end].trim_end())
 }
 
-/// The text with single blanks, and for each of its bytes the place in the original.
+/// The text with single spaces, and for each of its bytes the offset in the original.
 fn fold_whitespace(text: &str) -> (String, Vec<usize>) {
-    let (mut folded, mut places) = (String::with_capacity(text.len()), Vec::with_capacity(text.len()));
+    let (mut folded, mut offsets) = (String::with_capacity(text.len()), Vec::with_capacity(text.len()));
     let mut blank = false;
     for (at, c) in text.char_indices() {
         if c.is_whitespace() {
             if !blank {
                 folded.push(' ');
-                places.push(at);
+                offsets.push(at);
             }
         } else {
             folded.push(c);
-            places.extend(std::iter::repeat_n(at, c.len_utf8()));
+            offsets.extend(std::iter::repeat_n(at, c.len_utf8()));
         }
         blank = c.is_whitespace();
     }
-    (folded, places)
+    (folded, offsets)
 }
 
 #[cfg(test)]

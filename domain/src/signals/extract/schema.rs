@@ -1,7 +1,7 @@
-//! The JSON schema of an answer: closed, with the records that were offered.
+//! The JSON schema of an extraction answer: closed, with the offered records.
 //!
-//! It uses only what strict mode of the common servers takes: every property is required, none is
-//! free, alternatives are an `anyOf`. Lengths of texts are left to [`super::Answer::check`].
+//! It must use only what the strict mode of common servers accepts: every property is required, no other one is
+//! allowed, and alternatives are an `anyOf`. [`super::ExtractAnswer::parse_answer`] checks the lengths of texts.
 
 use super::ExtractQuestion;
 use super::MAX_SIGNALS;
@@ -50,7 +50,7 @@ fn mutation_schemas(question: &ExtractQuestion) -> Vec<Value> {
     forms
 }
 
-/// `{class, set: {field: value}}`, and with `add` or `remove` in the place of `set`.
+/// `{class, set: {field: value}}`, or the same with `add` or `remove` instead of `set`.
 fn change_schema(class: MutationClass, part: &str, field: &str, value: Value) -> Value {
     object_schema(&[("class", enum_schema(&[class.as_str()])), (part, object_schema(&[(field, value)]))])
 }

@@ -1,8 +1,8 @@
-//! From a checked answer to signals.
+//! Turns a checked extraction answer into signals.
 //!
-//! What is written depends on the event, the question and the answer alone, so that the same event read
-//! twice gives the same files. A target that another one comes too close to is none: such a signal is
-//! shown, with its candidates, and acted upon by nobody until a human names one.
+//! The signals must depend only on the event, the question and the answer, so that a second extraction of an event
+//! gives the same files. If another candidate scores too close to the target, the signal gets no target. Such
+//! a signal is shown with its candidates, and nothing applies it until a human names a target.
 
 use super::AMBIGUOUS_WITHIN;
 use super::ExtractAnswer;
@@ -13,16 +13,16 @@ use crate::record::path::{PathError, RecordPath};
 use crate::signals::signal::{MAX_CANDIDATES, Signal, SignalStatus, TargetCandidate};
 use crate::signals::stream::StreamEvent;
 
-/// Most confidence in a text that was not read to its end: it is shown, and does nothing by itself.
-const READ_IN_PART: f64 = 0.5;
-/// Two numbers that were meant to be equal.
-const SLACK: f64 = 1e-9;
+/// The highest confidence for a text that was not read to its end. At this value a signal changes nothing by itself.
+const MAX_PARTIAL_CONFIDENCE: f64 = 0.5;
+/// The rounding error within which two scores count as equal.
+const ROUNDING_ERROR: f64 = 1e-9;
 
 impl ExtractAnswer {
-    /// The signals of this answer and where each is filed.
+    /// The signals of this answer, each with its path.
     ///
     /// # Errors
-    /// [`PathError`]; cannot happen for a checked path.
+    /// [`PathError`]. It cannot happen for a checked path.
     pub fn to_signals(&self, path: &RecordPath, event: &StreamEvent) -> Result<Vec<(RecordPath, Signal)>, PathError> {
         let one = |finding: &ExtractFinding| {
             let signal = build_signal(finding, path, event);
@@ -35,14 +35,16 @@ impl ExtractAnswer {
 fn build_signal(finding: &ExtractFinding, path: &RecordPath, event: &StreamEvent) -> Signal {
     let candidates = rank_candidates(finding);
     let (target, doubt) = choose_target(finding, &candidates);
-    // What was not read may say the opposite.
-    let in_part = event.cut || event.text.chars().count() > MAX_ASKED_CHARS;
-    let (most, note) = if in_part { (READ_IN_PART, "Only the beginning was read. ") } else { (1.0, "") };
+    // The unread rest may say the opposite.
+    let is_partial = event.cut || event.text.chars().count() > MAX_ASKED_CHARS;
+    let (max_confidence, remark) =
+        if is_partial { (MAX_PARTIAL_CONFIDENCE, "Only the beginning was read. ") } else { (1.0, "") };
     let (status, reason) = match (doubt, finding.effect) {
         (Some(doubt), _) => (SignalStatus::Skipped, Some(doubt)),
+        // Only a signal that changes a record starts as `unrouted`, so the router meets no other.
         (None, SignalEffect::Mutation) => (SignalStatus::Unrouted, None),
         (None, SignalEffect::Action) => {
-            (SignalStatus::ActionPending, Some("it asks something of the principal".to_owned()))
+            (SignalStatus::ActionPending, Some("it asks the principal to do something".to_owned()))
         }
         (None, SignalEffect::None) => (SignalStatus::Skipped, Some("no effect: it changes nothing".to_owned())),
     };
@@ -57,14 +59,14 @@ fn build_signal(finding: &ExtractFinding, path: &RecordPath, event: &StreamEvent
         candidates,
         effect: finding.effect,
         proposal: finding.mutation.clone(),
-        effect_confidence: finding.effect_confidence.min(most),
-        reasoning: format!("{note}{}", finding.reasoning),
+        effect_confidence: finding.effect_confidence.min(max_confidence),
+        reasoning: format!("{remark}{}", finding.reasoning),
         status,
         reason,
     }
 }
 
-/// The likeliest first.
+/// The candidates, the likeliest first.
 fn rank_candidates(finding: &ExtractFinding) -> Vec<TargetCandidate> {
     let mut all: Vec<TargetCandidate> =
         finding.scores.iter().map(|(path, score)| TargetCandidate { path: path.clone(), score: *score }).collect();
@@ -73,21 +75,21 @@ fn rank_candidates(finding: &ExtractFinding) -> Vec<TargetCandidate> {
     all
 }
 
-/// The target, or why there is none.
+/// The target, or the reason why there is none.
 fn choose_target(finding: &ExtractFinding, candidates: &[TargetCandidate]) -> (Option<RecordPath>, Option<String>) {
     let Some(target) = &finding.target else {
         return (None, Some("ambiguous: the clerk names no target; write `target_path` to choose one".to_owned()));
     };
     let score = finding.scores.get(target).copied().unwrap_or(0.0);
     let rival = candidates.iter().find(|c| &c.path != target);
-    match rival.filter(|r| score - r.score <= AMBIGUOUS_WITHIN + SLACK) {
+    match rival.filter(|r| score - r.score <= AMBIGUOUS_WITHIN + ROUNDING_ERROR) {
         None => (Some(target.clone()), None),
         Some(rival) => {
-            let said = format!(
+            let reason = format!(
                 "ambiguous: {target} ({score:.2}) and {} ({:.2}) are too close; write `target_path` to choose one",
                 rival.path, rival.score
             );
-            (None, Some(said))
+            (None, Some(reason))
         }
     }
 }

@@ -77,7 +77,7 @@ fn the_records_whose_names_an_event_uses_are_offered_the_likeliest_first() {
     assert_eq!(names, ["matter/house.md", "task/pay-rent.md"], "{offers:?}");
     let offers = chosen(&vault(), &event("Please pay the rent", "for the house"));
     assert_eq!((offers[0].0.as_str(), offers[0].1), ("task/pay-rent.md", 1.0), "{offers:?}");
-    assert!(offers[0].1 - offers[1].1 > AMBIGUOUS_WITHIN, "a task and its matter can be told: {offers:?}");
+    assert!(offers[0].1 - offers[1].1 > AMBIGUOUS_WITHIN, "a task and its matter can be told apart: {offers:?}");
     assert_eq!(chosen(&vault(), &event("Lunch", "Pizza?")), []);
     assert_eq!(chosen(&[], &event("Rent", "paid")), []);
 }
@@ -187,10 +187,10 @@ fn a_quote_of_the_subject_is_one_of_the_event() {
 
 #[test]
 fn targets_that_lie_too_close_are_none_and_both_are_named() {
-    for (other, told) in [(0.85, false), (0.9, false), (0.95, false), (0.84, true)] {
+    for (other, has_target) in [(0.85, false), (0.9, false), (0.95, false), (0.84, true)] {
         let signal = signal(|v| v["scores"]["task/sign-lease.md"] = json!(other));
-        assert_eq!(signal.target.is_some(), told, "{other}");
-        if !told {
+        assert_eq!(signal.target.is_some(), has_target, "{other}");
+        if !has_target {
             let reason = signal.reason.unwrap();
             assert_eq!((signal.status, signal.candidates.len()), (SignalStatus::Skipped, 3));
             assert!(reason.starts_with("ambiguous: task/pay-rent.md (0.90) and task/sign-lease.md"), "{reason}");
@@ -227,12 +227,12 @@ fn a_signal_reads_back_from_its_file_and_the_same_event_gives_the_same_files() {
 #[test]
 fn a_text_that_was_not_read_to_its_end_does_nothing_by_itself() {
     let answer = check(|_| ()).unwrap();
-    let of = |event: &StreamEvent| answer.to_signals(&path("stream/mail/1.md"), event).unwrap().remove(0).1;
+    let read = |event: &StreamEvent| answer.to_signals(&path("stream/mail/1.md"), event).unwrap().remove(0).1;
     let (whole, cut) = (event("Your rent", TEXT), StreamEvent { cut: true, ..event("Your rent", TEXT) });
     let long = event("Your rent", &format!("{TEXT}{}", " and more".repeat(3_000)));
-    assert_eq!((of(&whole).effect_confidence, of(&whole).reasoning), (0.95, "it says so".into()));
+    assert_eq!((read(&whole).effect_confidence, read(&whole).reasoning), (0.95, "it says so".into()));
     for event in [cut, long] {
-        let signal = of(&event);
+        let signal = read(&event);
         assert_eq!((signal.effect_confidence, signal.status), (0.5, SignalStatus::Unrouted));
         assert_eq!(signal.reasoning, "Only the beginning was read. it says so");
     }

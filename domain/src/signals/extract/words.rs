@@ -1,18 +1,18 @@
-//! Words as they are compared: without case, accents and endings of the plural.
+//! Splits a text into words for comparison: without case, accents and plural endings.
 //!
-//! Made for finding a record's name again in a stranger's text, not for showing. Scripts that leave no
-//! space between words are cut into overlapping pairs. The result depends on the text alone.
+//! The words serve to find a record's name in a foreign text and must not be shown to people. Scripts without spaces
+//! between words are cut into overlapping pairs. The result depends on the text alone.
 
-/// Words that stand in every English or German mail and so tell no record from another.
-const EVERYWHERE: [&str; 48] = [
+/// Words that occur in every English or German mail and so distinguish no records. The list is sorted.
+const STOP_WORDS: [&str; 48] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "das", "dem", "den", "der", "die", "ein", "eine", "for",
     "from", "has", "have", "im", "in", "is", "ist", "it", "its", "my", "not", "of", "on", "or", "our", "so", "that",
     "the", "their", "they", "this", "to", "und", "up", "was", "we", "will", "with", "you", "your", "zu",
 ];
-/// A plural `s` is taken off words of at least so many letters: of `bus` it is none.
-const PLURAL_FROM: usize = 4;
+/// The shortest word, in bytes, from which a final `s` is removed as a plural ending. In `bus` it is not one.
+const MIN_PLURAL_LENGTH: usize = 4;
 
-/// The text in small letters without accents.
+/// The text in lower case without accents.
 #[must_use]
 pub fn fold_text(text: &str) -> String {
     text.chars()
@@ -22,7 +22,7 @@ pub fn fold_text(text: &str) -> String {
         .collect()
 }
 
-/// The words of a text in their order, folded; those that tell nothing are left out.
+/// The folded words of a text in their order, without stop words.
 #[must_use]
 pub fn split_words(text: &str) -> Vec<String> {
     let folded = fold_text(text);
@@ -46,9 +46,9 @@ pub fn split_words(text: &str) -> Vec<String> {
 }
 
 fn push_word(words: &mut Vec<String>, word: &mut String) {
-    let long = word.chars().nth(1).is_some();
-    if long && EVERYWHERE.binary_search(&word.as_str()).is_err() {
-        let stem = word.strip_suffix('s').filter(|stem| !stem.ends_with('s') && stem.len() + 1 >= PLURAL_FROM);
+    let has_two_letters = word.chars().nth(1).is_some();
+    if has_two_letters && STOP_WORDS.binary_search(&word.as_str()).is_err() {
+        let stem = word.strip_suffix('s').filter(|stem| !stem.ends_with('s') && stem.len() + 1 >= MIN_PLURAL_LENGTH);
         words.push(stem.unwrap_or(word).to_owned());
     }
     word.clear();
@@ -63,13 +63,13 @@ fn push_pairs(words: &mut Vec<String>, run: &mut Vec<char>) {
     run.clear();
 }
 
-/// Whether a script sets no space between words.
+/// Whether the character's script has no spaces between words.
 fn is_dense(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3134f}')
 }
 
-/// A small letter without its accent, and what is written for it where there is no such key.
+/// A lower-case letter without its accent, in the usual transcription.
 fn strip_accent(c: char) -> impl Iterator<Item = char> {
     let text = match c {
         'à'..='å' | 'ā' | 'ă' | 'ą' => "a",
@@ -119,6 +119,6 @@ mod tests {
 
     #[test]
     fn the_list_of_common_words_is_sorted_for_its_search() {
-        assert!(EVERYWHERE.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
     }
 }

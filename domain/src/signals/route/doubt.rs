@@ -5,9 +5,9 @@
 
 use crate::action::audit::{AuditDraft, CitedSignal};
 use crate::action::plan::{ActionId, Disposition, Plan, PlannedChange};
+use crate::gates::result::{GateName, GateResult};
 use crate::record::path::RecordPath;
 use crate::steward::clerk::Judgement;
-use crate::steward::decide::{GateName, GateResult};
 use std::collections::BTreeMap;
 
 /// Why a proposal is left to a human instead of being made.

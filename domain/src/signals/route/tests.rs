@@ -6,7 +6,7 @@ use super::*;
 use crate::action::audit::{AuditRecord, ChainLink};
 use crate::action::mutation::{ContextField, RelatedField};
 use crate::action::undo::{ResolutionCase, ResolutionKind, ResolutionRefusal, build_resolution_plan};
-use crate::gates::landing::DispositionLimits;
+use crate::gates::landing::tests::land;
 use crate::gates::mode::Mode;
 use crate::record::frontmatter;
 use crate::steward::decide::tests::{at, live, path, run};
@@ -347,7 +347,7 @@ fn mode_and_each_ceiling_hold_a_routed_change_back() {
 fn what_lands_in_shadow_has_the_id_of_a_shadow_so_that_the_action_itself_can_still_come() {
     let live = Wide::open().plan();
     let shadow = DecisionPolicy { mode: Mode::Shadow, ..DecisionPolicy::default() };
-    let landed = live.clone().cap_by_policy(&DispositionLimits { policy: &shadow, ceiling: Ceiling::Act });
+    let landed = land(live.clone(), &shadow, Ceiling::Act);
     assert_eq!((landed.disposition(), live.id()), (Disposition::Shadow, &action_id(&path("signal/a.md"))));
     let decided_in_shadow = Wide::open().with(|w| w.policy.mode = Mode::Shadow).plan();
     assert_eq!(landed.id(), decided_in_shadow.id());

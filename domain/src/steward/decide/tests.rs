@@ -1,7 +1,10 @@
 //! Every gate closed alone, its boundary, and what a record shows of it.
 
 use super::*;
+use crate::action::mutation::MutationClass;
 use crate::action::plan::ContentHash;
+use crate::gates::mode::Ceiling;
+use crate::gates::result::GateName;
 use crate::record::entity::{SignalEffect, SurfaceClass};
 use crate::record::path::RecordPath;
 use crate::steward::clerk::{ClerkQuestion, Judgement, QuestionSubject, TokenUsage};
@@ -84,7 +87,7 @@ pub(crate) fn live() -> DecisionPolicy {
 /// A case in which every gate is open; a test closes one.
 #[derive(Clone)]
 pub(crate) struct Wide {
-    look: TaskCheck,
+    pub(crate) look: TaskCheck,
     pub(crate) policy: DecisionPolicy,
     pub(crate) verdict: Verdict,
     pub(crate) caller_says_shadow: bool,

@@ -1,22 +1,22 @@
-//! What a provider's `Retry-After` means, pure.
+//! The meaning of a provider's `Retry-After` header.
 //!
-//! [`parse_retry_after`] reads the header's text; [`back_off_for`] makes of what was read how
-//! long the guard keeps quiet. Between the two it travels as seconds in a settlement.
-//! Must not read a clock: a date is measured against the `now` that is given.
+//! [`parse_retry_after`] parses the header's text. [`back_off_for`] turns the parsed seconds into the length of the
+//! guard's back-off. Between the two, the value travels as seconds in a settlement.
+//! This module must not read a clock: a date is compared with the given `now`.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Datelike, Months, NaiveDateTime, TimeDelta, Utc};
 
-/// The back-off after a 429 that says no time or one that is not believed: 60 s.
+/// The back-off after a 429 without a usable time: 60 s.
 pub const UNSAID_BACK_OFF: TimeDelta = TimeDelta::seconds(60);
-/// The longest time to wait that is believed: 7 days. A longer one is taken for a mistake.
+/// The longest time to wait that is accepted: 7 days. A longer one counts as a mistake.
 pub const LONGEST_BACK_OFF: TimeDelta = TimeDelta::days(7);
 
-/// Reads a `Retry-After` header: seconds (decimals too) or any date of RFC 9110.
+/// Parses a `Retry-After` header: seconds (also with decimals) or any date format of RFC 9110.
 ///
-/// `None` is garbage, and a date that is not after `now`. Long times are returned as they are:
-/// [`back_off_for`] judges them. The weekday of a date is not compared with its day.
+/// Returns `None` for a malformed value and for a date that is not after `now`. Long times are returned unchanged,
+/// because [`back_off_for`] checks them. The weekday of a date is ignored.
 #[must_use]
 pub fn parse_retry_after(text: &str, now: DateTime<Utc>) -> Option<Duration> {
     let text = text.trim();
@@ -43,7 +43,7 @@ fn parse_http_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     nearest_century(two_digit_year, now)
 }
 
-/// RFC 9110: a two-digit year that seems more than 50 years ahead is the last one past.
+/// RFC 9110: a two-digit year that seems more than 50 years ahead is the most recent such year in the past.
 fn nearest_century(date: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let century = Months::new(1200);
     let date = match date.year() {
@@ -54,10 +54,10 @@ fn nearest_century(date: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<U
     Some(date)
 }
 
-/// How long the guard keeps quiet after a 429 that asked for this many seconds, in microseconds.
+/// The length of the back-off after a 429 that named these seconds, to the microsecond.
 ///
-/// Nothing said, a negative number, no number or more than [`LONGEST_BACK_OFF`]:
-/// [`UNSAID_BACK_OFF`]. Zero is honoured: a probe may go at once.
+/// A missing or negative number, a value that is not a number, or more than [`LONGEST_BACK_OFF`] gives
+/// [`UNSAID_BACK_OFF`]. Zero is accepted: then a probe may go at once.
 #[must_use]
 pub fn back_off_for(retry_after_seconds: Option<f64>) -> TimeDelta {
     match retry_after_seconds {

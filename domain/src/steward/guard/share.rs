@@ -2,17 +2,16 @@
 //!
 //! | whose calls | in any | at most |
 //! |---|---|---|
-//! | the reading of events | minute, hour, day | `extraction_percent` of the tenant's |
-//! | of one stream's events | hour, day | `stream_percent`; half of it for senders nobody knows |
-//! | of all events of senders nobody knows | hour, day | half of `extraction_percent` |
-//! | of one sender's events | hour, day | `sender_percent` |
-//! | judging on one source's account | day of a task or matter; hour, day | a half; a quarter |
-//! | judging on strangers' account together | day of a task or matter; hour, day | two thirds; two fifths |
+//! | extraction, all events | minute, hour, day | `extraction_percent` of the tenant's |
+//! | extraction, events of one stream | hour, day | `stream_percent`; half of it for unknown senders |
+//! | extraction, events of all unknown senders | hour, day | half of `extraction_percent` |
+//! | extraction, events of one sender | hour, day | `sender_percent` |
+//! | judgements, one source | day of a task or matter; hour, day | a half; a quarter |
+//! | judgements, all unknown sources | day of a task or matter; hour, day | two thirds; two fifths |
 //!
-//! A judgement goes to the account of every source whose fresh signals it carries, and is refused only
-//! when each of them has had its share: so a source that floods a task holds back its own signals and
-//! nobody else's. A name costs nothing, so those that were never right before share one account besides: of what
-//! may be read, half is kept for known senders, however many streams there are.
+//! A judgement counts for every source of its fresh signals. It is refused only if each of them has used its share,
+//! so a source that floods a task delays only its own signals. A new name costs nothing. So sources that were never
+//! right share one account as well, and half of the extraction is reserved for known senders.
 
 use std::collections::BTreeSet;
 
@@ -30,12 +29,12 @@ use super::format_calls;
 use crate::signals::signal::source_key;
 use crate::steward::clerk::SignalEvidence;
 
-/// Somebody whose words a call carries.
+/// A source whose words a call carries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSource {
-    /// The source, as in `mail:billing@vendor.example`; accounts go by its [`source_key`], as trust does.
+    /// The source, as in `mail:billing@vendor.example`. Accounts use its [`source_key`], as trust does.
     pub source: String,
-    /// It was right before, as its instinct says.
+    /// Whether its instinct says that it was right before.
     pub known: bool,
 }
 
@@ -43,36 +42,36 @@ impl CallSource {
     /// The sources of some evidence, each once.
     #[must_use]
     pub fn from_evidence(evidence: &[SignalEvidence]) -> Vec<Self> {
-        let mut met = BTreeSet::new();
-        let new = evidence.iter().filter(|e| met.insert(source_key(&e.source)));
+        let mut seen = BTreeSet::new();
+        let new = evidence.iter().filter(|e| seen.insert(source_key(&e.source)));
         new.map(|e| Self { source: e.source.clone(), known: e.observations > 0 }).collect()
     }
 }
 
-/// The streams and senders that have had their share for now.
+/// The streams and senders that have used their shares for now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExhaustedShares {
     pub streams: BTreeSet<String>,
-    /// In all streams only senders that are known have calls left.
+    /// In all streams, only known senders have calls left.
     pub all_strangers: bool,
-    /// Streams in which only senders that are known have calls left.
+    /// The streams in which only known senders have calls left.
     pub to_strangers: BTreeSet<String>,
     /// By their [`source_key`].
     pub senders: BTreeSet<String>,
 }
 
-/// What calls are counted under.
+/// The account on which calls are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountKey {
     pub kind: &'static str,
     pub name: String,
 }
 
-/// The keys of streams and senders, by which the ledger finds those that have had their share.
+/// The kind of a stream's account. The ledger finds exhausted shares by it.
 pub const STREAM: &str = "stream";
-/// See [`STREAM`]; senders nobody knows, of all streams together.
+/// The kind of the account that unknown senders of all streams share.
 pub const STRANGERS: &str = "strangers";
-/// See [`STREAM`].
+/// The kind of a sender's account.
 pub const SENDER: &str = "sender";
 
 /// A window over the calls of one key.
@@ -83,14 +82,14 @@ pub struct CallQuota {
     pub width: TimeDelta,
     /// At least 1.
     pub limit: u32,
-    /// The limit-th newest call of the key, if there are that many: for the ledger to fill in.
+    /// The limit-th newest call of the key, if there are that many. The ledger fills it in.
     pub edge: Option<DateTime<Utc>>,
-    /// What a person is told when it is full.
-    pub(super) spent: String,
+    /// The reason of a refusal, for a person.
+    pub(super) reason: String,
 }
 
 impl CallQuota {
-    fn new(cap: GuardCap, (kind, name): (&'static str, &str), (width, limit): (TimeDelta, u32), who: &str) -> Self {
+    fn new(cap: GuardCap, kind: &'static str, name: &str, width: TimeDelta, limit: u32, who: &str) -> Self {
         let window = if width == MINUTE {
             "minute"
         } else if width == HOUR {
@@ -98,107 +97,126 @@ impl CallQuota {
         } else {
             "24 hours"
         };
-        let spent = format!("{who} had {} of the last {window}, its share", format_calls(limit));
-        Self { cap, key: AccountKey { kind, name: name.to_owned() }, width, limit, edge: None, spent }
+        let reason = format!("the share of {who} is used up: {} in the last {window}", format_calls(limit));
+        Self { cap, key: AccountKey { kind, name: name.to_owned() }, width, limit, edge: None, reason }
     }
 }
 
 impl CallCaps {
-    /// Calls of an hour and of a day that the events of one stream may cost: of all its senders, or of
-    /// those that nobody knows.
+    /// The calls in an hour and in a day for the events of one stream, of all its senders or of its unknown ones.
     #[must_use]
     pub fn stream_limits(&self, known: bool) -> [(TimeDelta, u32); 2] {
-        self.hour_and_day_limits(self.stream_percent, if known { 100 } else { 200 })
+        self.hour_and_day_limits(Fraction { part: self.stream_percent, whole: if known { 100 } else { 200 } })
     }
 
-    /// Calls of an hour and of a day that the events of all senders may cost whom nobody knows.
+    /// The calls in an hour and in a day for the events of all unknown senders.
     #[must_use]
     pub fn unknown_source_limits(&self) -> [(TimeDelta, u32); 2] {
-        self.hour_and_day_limits(self.extraction_percent, 200)
+        self.hour_and_day_limits(Fraction { part: self.extraction_percent, whole: 200 })
     }
 
-    /// Calls of an hour and of a day that the events of one sender may cost.
+    /// The calls in an hour and in a day for the events of one sender.
     #[must_use]
     pub fn sender_limits(&self) -> [(TimeDelta, u32); 2] {
-        self.hour_and_day_limits(self.sender_percent, 100)
+        self.hour_and_day_limits(Fraction { part: self.sender_percent, whole: 100 })
     }
 
-    fn hour_and_day_limits(&self, part: u32, whole: u32) -> [(TimeDelta, u32); 2] {
-        [(HOUR, compute_share(self.per_hour, (part, whole))), (DAY, compute_share(self.per_day, (part, whole)))]
+    fn hour_and_day_limits(&self, fraction: Fraction) -> [(TimeDelta, u32); 2] {
+        [(HOUR, fraction.compute_share(self.per_hour)), (DAY, fraction.compute_share(self.per_day))]
     }
 }
 
-/// A part of a cap; nobody's is less than one call.
-fn compute_share(cap: u32, (part, whole): (u32, u32)) -> u32 {
-    let part = u64::from(cap) * u64::from(part) / u64::from(whole.max(1));
-    u32::try_from(part).unwrap_or(cap).max(1)
+/// A part of a cap.
+#[derive(Clone, Copy)]
+struct Fraction {
+    part: u32,
+    whole: u32,
+}
+
+impl Fraction {
+    /// The share of a cap. No share is less than one call.
+    fn compute_share(self, cap: u32) -> u32 {
+        let share = u64::from(cap) * u64::from(self.part) / u64::from(self.whole.max(1));
+        u32::try_from(share).unwrap_or(cap).max(1)
+    }
 }
 
 impl ReserveRequest {
-    /// The windows of the accounts that the call goes to. It may go if any account has room in all of
-    /// its windows; a call that carries nobody's words goes to no account and is free of this.
+    /// The quotas of each account on which the call counts.
+    ///
+    /// The call is admitted if one account has room in all of its windows. A call without sources counts on no account
+    /// and has no such limit.
     #[must_use]
     pub fn account_quotas(&self, caps: &CallCaps) -> Vec<Vec<CallQuota>> {
         match &self.stream {
             Some(stream) => vec![self.extraction_quotas(stream, caps)],
-            None => self.speakers.iter().map(|speaker| self.judgement_quotas(speaker, caps)).collect(),
+            None => self.speakers.iter().map(|source| self.judgement_quotas(source, caps)).collect(),
         }
     }
 
     fn extraction_quotas(&self, stream: &str, caps: &CallCaps) -> Vec<CallQuota> {
-        let percent = (caps.extraction_percent, 100);
-        let all = [(MINUTE, caps.per_minute), (HOUR, caps.per_hour), (DAY, caps.per_day)];
-        let mut quotas: Vec<CallQuota> = all
+        let share = Fraction { part: caps.extraction_percent, whole: 100 };
+        let windows = [(MINUTE, caps.per_minute), (HOUR, caps.per_hour), (DAY, caps.per_day)];
+        let mut quotas: Vec<CallQuota> = windows
             .map(|(width, cap)| {
-                let window = (width, compute_share(cap, percent));
-                CallQuota::new(GuardCap::Extraction, ("reading", ""), window, "the reading of events")
+                let limit = share.compute_share(cap);
+                CallQuota::new(GuardCap::Extraction, "reading", "", width, limit, "the extraction of events")
             })
             .into();
-        let known = self.speakers.iter().all(|speaker| speaker.known);
-        let who = format!("the stream {stream}{}", if known { "" } else { ", for senders nobody knows," });
-        quotas.extend(caps.stream_limits(known).map(|w| CallQuota::new(GuardCap::Stream, (STREAM, stream), w, &who)));
+        let known = self.speakers.iter().all(|source| source.known);
+        let who =
+            if known { format!("the stream {stream}") } else { format!("unknown senders in the stream {stream}") };
+        for (width, limit) in caps.stream_limits(known) {
+            quotas.push(CallQuota::new(GuardCap::Stream, STREAM, stream, width, limit, &who));
+        }
         if !known {
-            let who = "senders nobody knows, in all streams,";
-            quotas.extend(
-                caps.unknown_source_limits().map(|w| CallQuota::new(GuardCap::Stream, (STRANGERS, ""), w, who)),
-            );
+            for (width, limit) in caps.unknown_source_limits() {
+                let who = "unknown senders in all streams";
+                quotas.push(CallQuota::new(GuardCap::Stream, STRANGERS, "", width, limit, who));
+            }
         }
-        for speaker in &self.speakers {
-            let slug = source_key(&speaker.source);
+        for source in &self.speakers {
+            let slug = source_key(&source.source);
             let who = format!("the sender {slug}");
-            quotas.extend(caps.sender_limits().map(|w| CallQuota::new(GuardCap::Sender, (SENDER, &slug), w, &who)));
+            for (width, limit) in caps.sender_limits() {
+                quotas.push(CallQuota::new(GuardCap::Sender, SENDER, &slug, width, limit, &who));
+            }
         }
         quotas
     }
 
-    fn judgement_quotas(&self, speaker: &CallSource, caps: &CallCaps) -> Vec<CallQuota> {
-        let slug = source_key(&speaker.source);
-        let mut quotas = self.source_quotas(&slug, ((1, 2), (1, 4)), caps, &format!("the source {slug}"));
-        if !speaker.known {
-            quotas.extend(self.source_quotas("", ((2, 3), (2, 5)), caps, "sources that nobody knows"));
+    fn judgement_quotas(&self, source: &CallSource, caps: &CallCaps) -> Vec<CallQuota> {
+        let slug = source_key(&source.source);
+        let (half, quarter) = (Fraction { part: 1, whole: 2 }, Fraction { part: 1, whole: 4 });
+        let mut quotas = self.source_quotas(&slug, half, quarter, caps, &format!("the source {slug}"));
+        if !source.known {
+            let (two_thirds, two_fifths) = (Fraction { part: 2, whole: 3 }, Fraction { part: 2, whole: 5 });
+            quotas.extend(self.source_quotas("", two_thirds, two_fifths, caps, "unknown sources"));
         }
         quotas
     }
 
+    /// `of_target` is the share of the calls about the task and the matter, `of_tenant` that of the tenant's calls.
+    ///
+    /// The price: a task whose signals all come from one source gets half of its calls.
     fn source_quotas(
         &self,
         name: &str,
-        (of_one, of_all): (Fraction, Fraction),
+        of_target: Fraction,
+        of_tenant: Fraction,
         caps: &CallCaps,
         who: &str,
     ) -> Vec<CallQuota> {
-        let about = [("task", &self.task, caps.per_task_day), ("matter", &self.matter, caps.per_matter_day)];
+        let targets = [("task", &self.task, caps.per_task_day), ("matter", &self.matter, caps.per_matter_day)];
         let mut quotas: Vec<CallQuota> = Vec::new();
-        for (kind, path, cap) in about {
+        for (kind, path, cap) in targets {
             let Some(path) = path else { continue };
-            let (key, who) = (format!("{path}\n{name}"), format!("{who}, about {path},"));
-            quotas.push(CallQuota::new(GuardCap::Source, (kind, &key), (DAY, compute_share(cap, of_one)), &who));
+            let (key, who) = (format!("{path}\n{name}"), format!("{who} about {path}"));
+            quotas.push(CallQuota::new(GuardCap::Source, kind, &key, DAY, of_target.compute_share(cap), &who));
         }
-        let all = self::CallCaps::hour_and_day_limits(caps, of_all.0, of_all.1);
-        quotas.extend(all.map(|window| CallQuota::new(GuardCap::Source, ("source", name), window, who)));
+        for (width, limit) in caps.hour_and_day_limits(of_tenant) {
+            quotas.push(CallQuota::new(GuardCap::Source, "source", name, width, limit, who));
+        }
         quotas
     }
 }
-
-/// Numerator and denominator.
-type Fraction = (u32, u32);

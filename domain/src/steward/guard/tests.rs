@@ -159,7 +159,7 @@ fn a_two_digit_year_is_of_the_nearest_century() {
 
 #[test]
 fn a_missing_or_absurd_wait_is_a_minute_and_up_to_seven_days_are_honoured() {
-    for (said, expected) in [
+    for (retry_after, expected) in [
         (None, 60),
         (Some(f64::NAN), 60),
         (Some(-1.0), 60),
@@ -171,7 +171,7 @@ fn a_missing_or_absurd_wait_is_a_minute_and_up_to_seven_days_are_honoured() {
         (Some(1e300), 60),
         (Some(f64::INFINITY), 60),
     ] {
-        assert_eq!(back_off_for(said).num_seconds(), expected, "{said:?}");
+        assert_eq!(back_off_for(retry_after).num_seconds(), expected, "{retry_after:?}");
     }
 }
 
@@ -185,7 +185,7 @@ fn what_travels_is_json_that_a_person_reads() {
 
     let facts = GuardFacts { back_off: None, ..all_full() };
     let refusal = admit_call(&about(Some("task/a.md"), None), &CallCaps::default(), &facts, at(1)).unwrap_err();
-    let json = r#"{"kind":"refused","cap":"task","clears_at":"2026-09-22T14:13:20Z","reason":"task/a.md has had its 6 calls of the last 24 hours"}"#;
+    let json = r#"{"kind":"refused","cap":"task","clears_at":"2026-09-22T14:13:20Z","reason":"task/a.md has used its 6 calls of the last 24 hours"}"#;
     assert_eq!(serde_json::to_string(&ReserveOutcome::Refused(refusal)).unwrap(), json);
 
     let settlement = r#"{"call_id":"c","outcome":{"kind":"rate_limited","retry_after_seconds":1.5}}"#;

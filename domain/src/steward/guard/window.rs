@@ -1,11 +1,11 @@
-//! The guard's decision, pure: may this call go now, and if not, which cap says so until when.
+//! The guard's decision: whether a call may go now, and if not, which cap refuses it until when.
 //!
 //! A window of width `w` at the instant `t` is `(t - w, t]`. Recorded events never go back in
-//! time (see [`read_clock`]), so a window is full exactly while its cap-th newest event, its
-//! *edge*, lies inside; then no window slid over the events ever holds more than its cap.
+//! time (see [`read_clock`]). So a window is full exactly while its cap-th newest event, its
+//! *edge*, lies inside. Then no sliding window ever holds more events than its cap.
 //!
-//! Must not read a clock, nor know how events are kept. What is granted here becomes a
-//! reservation when the ledger has written it down.
+//! This module must not read a clock or know how events are stored. A grant becomes a
+//! reservation when the ledger has recorded it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -25,17 +25,17 @@ use super::Reservation;
 use super::ReserveRequest;
 use super::format_calls;
 
-/// What the ledger has recorded, as far as one request needs it.
+/// The recorded facts that one request needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardFacts {
     pub back_off: Option<BackOff>,
     pub probe: Option<Probe>,
     pub edges: WindowEdges,
-    /// The request's [`accounts`](ReserveRequest::accounts), with their edges.
+    /// The request's [`account_quotas`](ReserveRequest::account_quotas), with their edges.
     pub accounts: Vec<Vec<CallQuota>>,
 }
 
-/// The cap-th newest event of each window, if there are that many.
+/// The cap-th newest event of each window, if the window has that many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowEdges {
     pub task: Option<DateTime<Utc>>,
@@ -45,7 +45,7 @@ pub struct WindowEdges {
     pub day: Option<DateTime<Utc>>,
 }
 
-/// A yes that is not written down yet. Only [`admit_call`] makes one.
+/// A permission that is not recorded yet. Only [`admit_call`] makes one.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct CallGrant {
@@ -54,28 +54,28 @@ pub struct CallGrant {
 }
 
 impl CallGrant {
-    /// The instant the call counts at.
+    /// The instant at which the call counts.
     #[must_use]
     pub fn counted_at(&self) -> DateTime<Utc> {
         self.at
     }
 
-    /// The call is to be the probe after a back-off.
+    /// Whether the call is the probe after a back-off.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.probe
     }
 
-    /// The token for the call; for the ledger alone, in the transaction that records it.
+    /// Makes the reservation. Only the ledger may call this, in the transaction that records the call.
     #[must_use]
     pub fn into_reservation(self, call_id: CallId) -> Reservation {
         Reservation { call_id, reserved_at: self.at, probe: self.probe }
     }
 }
 
-/// Judges one request at `at`, the instant that [`read_clock`] gave.
+/// Decides on one request at `at`, the instant that [`read_clock`] returned.
 ///
-/// Order of checks: 429 back-off (then its probe), task, matter, minute, hour, day, shares.
+/// The order of checks is: 429 back-off (then its probe), task, matter, minute, hour, day, shares.
 ///
 /// # Errors
 /// The first cap that refuses, with the instant it clears.
@@ -94,26 +94,26 @@ pub fn admit_call(
     };
     let edges = &facts.edges;
     if let Some(task) = &request.task {
-        let spent = || format!("{task} has had its {} of the last 24 hours", format_calls(caps.per_task_day));
-        check_window(GuardCap::Task, edges.task, DAY, at, spent)?;
+        let reason = || format!("{task} has used its {} of the last 24 hours", format_calls(caps.per_task_day));
+        check_window(GuardCap::Task, edges.task, DAY, at, reason)?;
     }
     if let Some(matter) = &request.matter {
-        let spent = || format!("{matter} has had its {} of the last 24 hours", format_calls(caps.per_matter_day));
-        check_window(GuardCap::Matter, edges.matter, DAY, at, spent)?;
+        let reason = || format!("{matter} has used its {} of the last 24 hours", format_calls(caps.per_matter_day));
+        check_window(GuardCap::Matter, edges.matter, DAY, at, reason)?;
     }
-    let spent = |cap, window| move || format!("the vault has had its {} of the last {window}", format_calls(cap));
-    check_window(GuardCap::Minute, edges.minute, MINUTE, at, spent(caps.per_minute, "minute"))?;
-    check_window(GuardCap::Hour, edges.hour, HOUR, at, spent(caps.per_hour, "hour"))?;
-    check_window(GuardCap::Day, edges.day, DAY, at, spent(caps.per_day, "24 hours"))?;
+    let reason = |cap, window| move || format!("the vault has used its {} of the last {window}", format_calls(cap));
+    check_window(GuardCap::Minute, edges.minute, MINUTE, at, reason(caps.per_minute, "minute"))?;
+    check_window(GuardCap::Hour, edges.hour, HOUR, at, reason(caps.per_hour, "hour"))?;
+    check_window(GuardCap::Day, edges.day, DAY, at, reason(caps.per_day, "24 hours"))?;
     check_shares(&facts.accounts, at)?;
     Ok(CallGrant { at, probe })
 }
 
-/// One account with room is enough; otherwise the one that has room first is named.
+/// One account with room is enough. Otherwise the refusal names the account that has room first.
 fn check_shares(accounts: &[Vec<CallQuota>], at: DateTime<Utc>) -> Result<(), GuardRefusal> {
     let mut first: Option<GuardRefusal> = None;
     for account in accounts {
-        let full = account.iter().filter_map(|q| check_window(q.cap, q.edge, q.width, at, || q.spent.clone()).err());
+        let full = account.iter().filter_map(|q| check_window(q.cap, q.edge, q.width, at, || q.reason.clone()).err());
         let Some(full) = full.max_by_key(|refusal| refusal.clears_at) else { return Ok(()) };
         if first.as_ref().is_none_or(|first| full.clears_at < first.clears_at) {
             first = Some(full);
@@ -127,14 +127,14 @@ fn check_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> 
         return Err(GuardRefusal {
             cap: GuardCap::BackOff,
             clears_at: Some(back_off.until),
-            reason: "the provider said 429 (too many requests); nothing is sent before its deadline".to_owned(),
+            reason: "the provider answered 429 (too many requests); nothing is sent before its deadline".to_owned(),
         });
     }
     match probe.map(|probe| add_saturating(probe.since, PROBE_LEASE)) {
         Some(lease_ends) if at < lease_ends => Err(GuardRefusal {
             cap: GuardCap::ProbePending,
             clears_at: Some(lease_ends),
-            reason: "one probe is out after a 429; the others wait for its answer".to_owned(),
+            reason: "one call is testing the provider after a 429; the others wait for its outcome".to_owned(),
         }),
         Some(_) | None => Ok(()),
     }
@@ -145,32 +145,32 @@ fn check_window(
     edge: Option<DateTime<Utc>>,
     width: TimeDelta,
     at: DateTime<Utc>,
-    spent: impl Fn() -> String,
+    reason: impl Fn() -> String,
 ) -> Result<(), GuardRefusal> {
     match edge.map(|edge| add_saturating(edge, width)) {
-        Some(leaves) if at < leaves => Err(GuardRefusal { cap, clears_at: Some(leaves), reason: spent() }),
+        Some(clears_at) if at < clears_at => Err(GuardRefusal { cap, clears_at: Some(clears_at), reason: reason() }),
         Some(_) | None => Ok(()),
     }
 }
 
-/// What the ledger makes of a caller's `now`.
+/// How the ledger treats a caller's `now`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockReading {
-    /// Believed; the call counts at `at`, which is `now` or the newest event if that is later.
+    /// The clock is accepted. The call counts at `at`: `now`, or the newest event if that is later.
     Sound { at: DateTime<Utc> },
-    /// `now` lies before the newest event: no calls until `clears_at`. `since` is to be kept.
+    /// `now` lies before the newest event: no calls until `clears_at`. The ledger must keep `since`.
     Doubted { since: DateTime<Utc>, clears_at: DateTime<Utc> },
-    /// A whole day was refused in doubt: the present is believed again, and whatever is stamped
-    /// after it was stamped by a clock that stood too far ahead.
+    /// Calls were refused in doubt for a whole day. Now the clock is accepted again. Later timestamps
+    /// came from a clock that was far ahead.
     Restarted,
 }
 
-/// Reads the callers' clock against the newest recorded event and the kept start of a doubt.
+/// Compares the caller's clock with the newest recorded event and the stored start of a doubt.
 ///
-/// A step back of at most [`CLOCK_TOLERANCE`] is levelled out: events never go back in time. A
-/// larger one is doubted until the clock has caught up. A clock that once stood far ahead would
-/// so close the guard for years; therefore a doubt lasts at most [`DAY`] by the clock that is
-/// now in force: no call went out in all that time, so every window is empty in truth.
+/// A step back of at most [`CLOCK_TOLERANCE`] is evened out, so that events never go back in time. A
+/// larger one is doubted until the clock has caught up. A clock that was once far ahead would then
+/// close the guard for years. So a doubt lasts at most [`DAY`] by the present clock. No call
+/// was made in all that time, so every window is really empty.
 #[must_use]
 pub fn read_clock(
     newest: Option<DateTime<Utc>>,
@@ -192,19 +192,19 @@ pub fn read_clock(
     ClockReading::Doubted { since, clears_at: caught_up.min(day_over) }
 }
 
-/// When the loss of a ledger that was noticed at `noticed_at` is over, and since when it counts.
+/// Computes since when the loss of a ledger counts, and when it is over.
 ///
-/// Returns `(noticed_at, clears_at)`. A clock that since jumped back starts the day anew, or a
-/// loss noticed by a clock far ahead would hold for years.
+/// Returns `(noticed_at, clears_at)`. If the clock has jumped back since, the day starts again. Otherwise a
+/// loss that was noticed by a clock far ahead would last for years.
 #[must_use]
 pub fn loss_clears_at(noticed_at: DateTime<Utc>, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>) {
     let noticed_at = keep_notice_time(Some(noticed_at), now);
     (noticed_at, add_saturating(noticed_at, DAY))
 }
 
-/// The back-off and the probe after [`ClockReading::Restarted`]: stamps after `now` are moved.
+/// The back-off and the probe after [`ClockReading::Restarted`], without timestamps after `now`.
 ///
-/// A back-off keeps its length from now on; a probe is forgotten.
+/// Such a back-off starts again at `now` with the same length. Such a probe is forgotten.
 #[must_use]
 pub fn shift_after_restart(
     back_off: Option<BackOff>,

@@ -1,6 +1,6 @@
 use super::*;
+use crate::gates::closed::ClosedGates;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
-use crate::steward::decide::ClosedGates;
 use crate::trust::outcome::ProposalFeedback;
 
 fn case(confidence: f64, lesson: ProposalFeedback) -> TrustCase {
@@ -30,10 +30,10 @@ fn rules(mode: Mode) -> ReplayRules {
     }
 }
 
-fn told(rules: ReplayRules, against: ReplayRules, cases: &[TrustCase]) -> BacktestReport {
-    let mut backtesting = BacktestPass::new(rules, against, crate::time::parse("2026-11-02T08:00:00Z").unwrap());
-    cases.iter().for_each(|case| backtesting.add_case(case));
-    backtesting.into_report()
+fn backtest(rules: ReplayRules, against: ReplayRules, cases: &[TrustCase]) -> BacktestReport {
+    let mut pass = BacktestPass::new(rules, against, crate::time::parse("2026-11-02T08:00:00Z").unwrap());
+    cases.iter().for_each(|case| pass.add_case(case));
+    pass.into_report()
 }
 
 #[test]
@@ -54,31 +54,31 @@ fn two_settings_are_compared_case_by_case() {
     ];
     let mut careful = rules(Mode::Live);
     careful.policy.parent_matter_ceiling = Ceiling::Confirm;
-    let told = told(careful, rules(Mode::LiveHighConfidenceOnly), &cases);
-    assert_eq!(told.policy.live, CaseTally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
-    assert_eq!(told.policy.pending, CaseTally { agreed: 1, wrong: 2, open: 0, unanswered: 0 });
-    assert_eq!((told.policy.coverage.count, told.policy.coverage.of), (4, 7));
-    assert_eq!(told.against.live, CaseTally { agreed: 1, wrong: 1, open: 1, unanswered: 0 });
-    assert_eq!(told.newly_live.all, CaseTally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
-    let gone = told.no_longer_live.classes;
+    let report = backtest(careful, rules(Mode::LiveHighConfidenceOnly), &cases);
+    assert_eq!(report.policy.live, CaseTally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
+    assert_eq!(report.policy.pending, CaseTally { agreed: 1, wrong: 2, open: 0, unanswered: 0 });
+    assert_eq!((report.policy.coverage.count, report.policy.coverage.of), (4, 7));
+    assert_eq!(report.against.live, CaseTally { agreed: 1, wrong: 1, open: 1, unanswered: 0 });
+    assert_eq!(report.newly_live.all, CaseTally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
+    let removed = report.no_longer_live.classes;
     assert_eq!(
-        gone,
+        removed,
         [ClassTally {
             class: MutationClass::ParentMatter,
             tally: CaseTally { agreed: 0, wrong: 1, open: 0, unanswered: 0 }
         }]
     );
-    assert_eq!(told.risk_coverage.decided, 4, "what a ceiling or discretion holds back no threshold lets through");
+    assert_eq!(report.risk_coverage.decided, 4, "no threshold opens what a ceiling or discretion holds");
 }
 
 #[test]
 fn under_shadow_nothing_is_live_and_the_curve_still_tells() {
     let cases = [case(0.9, ProposalFeedback::Confirmed), case(0.8, ProposalFeedback::Undone)];
-    let told = told(rules(Mode::Shadow), rules(Mode::Live), &cases);
+    let report = backtest(rules(Mode::Shadow), rules(Mode::Live), &cases);
     assert_eq!(
-        (told.policy.shadow.total_count(), told.policy.live.total_count(), told.against.live.total_count()),
+        (report.policy.shadow.total_count(), report.policy.live.total_count(), report.against.live.total_count()),
         (2, 0, 2)
     );
-    assert_eq!((told.no_longer_live.all.total_count(), told.risk_coverage.decided), (2, 2));
-    assert_eq!(told.policy.coverage.share, Some(0.0));
+    assert_eq!((report.no_longer_live.all.total_count(), report.risk_coverage.decided), (2, 2));
+    assert_eq!(report.policy.coverage.share, Some(0.0));
 }

@@ -1,5 +1,7 @@
 use super::*;
+use crate::gates::landing::tests::hold_by_trust;
 use crate::gates::mode::Mode;
+use crate::gates::result::GateName;
 use crate::steward::clerk::Judgement;
 use crate::steward::decide::tests::{at, clerk, evidence, look, run, verdict};
 use crate::steward::decide::{DecisionCase as Decided, decide};
@@ -25,9 +27,43 @@ fn rules() -> impl Strategy<Value = ReplayRules> {
     })
 }
 
+/// The input of a decision, besides the policy.
+#[derive(Clone, Copy, Debug)]
+struct DecisionInput {
+    confidence: f64,
+    effect: f64,
+    observations: u32,
+    source: Ceiling,
+    matter: Ceiling,
+    shadow: bool,
+}
+
+/// A signal about which everything is sure.
+const SURE: DecisionInput = DecisionInput {
+    confidence: 0.9,
+    effect: 0.97,
+    observations: 60,
+    source: Ceiling::Act,
+    matter: Ceiling::Act,
+    shadow: false,
+};
+
+fn input() -> impl Strategy<Value = DecisionInput> {
+    (0.0..=1.0_f64, 0.5..=1.0_f64, 0_u32..80, ceiling(), ceiling(), prop::bool::weighted(0.1)).prop_map(
+        |(confidence, effect, observations, source, matter, shadow)| DecisionInput {
+            confidence,
+            effect,
+            observations,
+            source,
+            matter,
+            shadow,
+        },
+    )
+}
+
 /// A decision with the lowest ceiling that humans had set for it.
-fn decided(policy: &DecisionPolicy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), shadow: bool) -> TrustCase {
-    let ((confidence, effect, observations), (source, matter)) = (of, ceilings);
+fn decided(policy: &DecisionPolicy, input: DecisionInput) -> TrustCase {
+    let DecisionInput { confidence, effect, observations, source, matter, shadow } = input;
     let mut cited = evidence("gmail", effect, observations);
     cited.ceiling = source;
     let mut look = look(b"bytes", Some("open"), vec![cited]);
@@ -46,13 +82,8 @@ fn decided(policy: &DecisionPolicy, of: (f64, f64, u32), ceilings: (Ceiling, Cei
 }
 
 prop_compose! {
-    fn settled()(
-        rules in rules(),
-        of in (0.0..=1.0_f64, 0.5..=1.0_f64, 0_u32..80),
-        ceilings in (ceiling(), ceiling()),
-        shadow in prop::bool::weighted(0.1),
-    ) -> (ReplayRules, TrustCase) {
-        let case = decided(&rules.policy, of, ceilings, shadow);
+    fn settled()(rules in rules(), input in input()) -> (ReplayRules, TrustCase) {
+        let case = decided(&rules.policy, input);
         (rules, case)
     }
 }
@@ -68,13 +99,11 @@ proptest! {
 
     #[test]
     fn a_decision_replayed_under_other_settings_lands_as_if_taken_under_them(
-        of in (0.0..=1.0_f64, 0.5..=1.0_f64, 0_u32..80),
-        ceilings in (ceiling(), ceiling()),
+        input in input(),
         (then, other) in (rules(), rules()),
-        shadow in prop::bool::weighted(0.1),
     ) {
-        let recorded = decided(&then.policy, of, ceilings, shadow);
-        prop_assert_eq!(other.replay_case(&recorded), decided(&other.policy, of, ceilings, shadow).landing);
+        let recorded = decided(&then.policy, input);
+        prop_assert_eq!(other.replay_case(&recorded), decided(&other.policy, input).landing);
     }
 
     #[test]
@@ -95,7 +124,7 @@ proptest! {
 
 fn wide() -> (ReplayRules, TrustCase) {
     let policy = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
-    let case = decided(&policy, (0.9, 0.97, 60), (Ceiling::Act, Ceiling::Act), false);
+    let case = decided(&policy, SURE);
     (ReplayRules { policy, default_ceiling: Ceiling::Confirm, sources: BTreeMap::new() }, case)
 }
 
@@ -162,14 +191,15 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
         ModeCap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
     let gmail = ChangeSupporter { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
-    let lowered = crate::steward::decide::tests::live_plan().cap_by_trust(&[gmail], &caps, &rules.policy);
+    let lowered = hold_by_trust(crate::steward::decide::tests::live_plan(), &[gmail], &caps);
     let recorded = TrustCase::from_draft(lowered.draft(), Ceiling::Act).unwrap();
     assert_eq!((recorded.landing, rules.replay_case(&recorded)), (Disposition::Shadow, Disposition::Live));
 }
 
 #[test]
 fn an_act_that_was_proposed_weakly_again_is_still_what_its_boldest_proposal_was() {
-    let sure = decided(&DecisionPolicy::default(), (0.97, 0.97, 80), (Ceiling::Act, Ceiling::Act), false);
+    let input = DecisionInput { confidence: 0.97, observations: 80, ..SURE };
+    let sure = decided(&DecisionPolicy::default(), input);
     let weak = TrustCase { confidence: 0.55, ..sure.clone() };
     let before = EarlierProposal { confidence: sure.confidence, closed: sure.closed };
     let again = TrustCase { earlier: vec![before], ..weak.clone() };

@@ -1,7 +1,10 @@
 //! When a step back is due, what it does to a plan, and how often it comes by chance.
 
 use super::*;
-use crate::steward::decide::tests::{at, live, live_plan, shadow_plan};
+use crate::action::plan::Disposition;
+use crate::gates::landing::tests::hold_by_trust;
+use crate::gates::result::GateName;
+use crate::steward::decide::tests::{at, live_plan, shadow_plan};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
@@ -164,7 +167,7 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
         (vec![class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)], Disposition::Live),
     ] {
         let caps: ModeCaps = caps.into_iter().collect();
-        let landed = plan.clone().cap_by_trust(&both, &caps, &live());
+        let landed = hold_by_trust(plan.clone(), &both, &caps);
         assert_eq!(landed.disposition(), landing, "{caps:?}");
         assert_eq!(landed.id(), plan.id());
         let gate = landed.draft().gates.iter().find(|g| g.gate == GateName::Trust);
@@ -173,10 +176,10 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     let mut unsure = plan.clone();
     unsure.draft.confidence = 0.8;
     let caps = ModeCaps::from([class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)]);
-    let held = unsure.cap_by_trust(&both, &caps, &live());
+    let held = hold_by_trust(unsure, &both, &caps);
     assert_eq!((held.disposition(), held.draft().pending_confirmation), (Disposition::Pending, true));
     let shadow = shadow_plan();
-    assert_eq!(shadow.clone().cap_by_trust(&both, &caps, &live()), shadow, "it raises nothing");
+    assert_eq!(hold_by_trust(shadow.clone(), &both, &caps), shadow, "it raises nothing");
 }
 
 /// Months of one source that makes ten changes a day, looked at every hour: after how many hours it is lowered.
@@ -285,15 +288,19 @@ fn a_stranger_goes_no_further_than_strangers_and_a_known_source_does() {
         (vec![speaker("strangers")], Some(Mode::Shadow), Disposition::Live, ""),
         (vec![stranger("a")], None, Disposition::Live, ""),
     ] {
-        let plan = live_plan().cap_by_trust(&speaking, &strangers(mode), &live());
+        let plan = hold_by_trust(live_plan(), &speaking, &strangers(mode));
         assert_eq!(plan.disposition(), landing, "{speaking:?}");
         let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Trust);
         assert_eq!(gate.map_or("", |g| g.needed.as_str()), raise, "{speaking:?}");
     }
     let mut caps = strangers(Some(Mode::LiveHighConfidenceOnly));
     caps.extend(lowered("a", Mode::Shadow, 0));
-    let plan = live_plan().cap_by_trust(&[stranger("a")], &caps, &live());
-    assert_eq!(plan.draft().gates.last().unwrap().needed, "`steward trust raise a`", "its own mark is the lower one");
+    let plan = hold_by_trust(live_plan(), &[stranger("a")], &caps);
+    assert_eq!(
+        plan.draft().gates.iter().find(|gate| gate.gate == GateName::Trust).unwrap().needed,
+        "`steward trust raise a`",
+        "its own mark is the lower one"
+    );
 }
 
 #[test]
@@ -305,8 +312,8 @@ fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
     let told = find_demotions(&all, &ModeCaps::new(), (Mode::Live, 0.05), at(NOW))[0].mark.to_string();
     assert!(told.starts_with(&format!("mail:Ann@b.example ({key}) went from live")), "{told}");
     assert!(told.contains(&format!("`steward trust raise {key}`")), "{told}");
-    let plan = live_plan().cap_by_trust(&[named("mail:Ann@b.example")], &lowered(&key, Mode::Shadow, 0), &live());
-    let gate = plan.draft().gates.last().unwrap();
+    let plan = hold_by_trust(live_plan(), &[named("mail:Ann@b.example")], &lowered(&key, Mode::Shadow, 0));
+    let gate = plan.draft().gates.iter().find(|gate| gate.gate == GateName::Trust).unwrap();
     assert_eq!(gate.found, format!("shadow for mail:Ann@b.example ({key}), which was lowered"));
     assert_eq!(gate.needed, format!("`steward trust raise {key}`"));
 }

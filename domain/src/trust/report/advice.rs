@@ -1,13 +1,12 @@
-//! What the cases support, and what a person may set because of it.
+//! Recommends settings from the cases: which mode they support for which classes and sources.
 //!
-//! A mode is supported for a class, a source or a class from a source if, of the cases that it would have acted upon,
-//! enough are decided, even the lower end of the 95 % interval of those that agreed leaves no more wrong than
-//! the reversal budget allows, also when every proposal that nobody answered in its 14 days is counted as wrong (the
-//! worst case: C. F. Manski, "Partial Identification of Probability Distributions", 2003), and the newest cases do
-//! not contradict. The highest such mode is named. What is to be set follows from that: one mode for all,
-//! the classes and sources that may act under it, and everything else held at `confirm`. Of all choices in
-//! which every class from every source that may act is supported, or was never seen, the one with the most
-//! decided cases is taken; of several the more careful. It must not be taken for certain: fresh open cases say nothing.
+//! Of the cases that a mode would have applied, three things must hold. Enough of them are decided. The lower end of
+//! the 95 % interval of those that agreed leaves no more wrong than the reversal budget allows, even if every proposal
+//! without an answer for 14 days counts as wrong (the worst case: C. F. Manski, "Partial Identification of Probability
+//! Distributions", 2003). The newest cases do not contradict. The recommendation is one mode, the classes and sources
+//! that may act under it, and `confirm` for all others. Every class from every source in it must be supported or never
+//! seen. Among all such choices the one with the most decided cases wins, then the more careful one. It must not be
+//! read as certain, because fresh open cases say nothing.
 
 use crate::action::mutation::MutationClass;
 use crate::gates::mode::Mode;
@@ -17,17 +16,20 @@ use crate::trust::tally::{ActedTally, CaseTally, STEPS, SourceTally, TallyCell, 
 use crate::trust::wilson::{RateEstimate, Z_99, least_cases, score_interval};
 use serde::Serialize;
 
-/// Never fewer decided cases than this, however generous the budget: what people answer first is not like the rest.
+/// The fewest decided cases for any budget. The cases that people answer first are not like the rest.
+///
+/// There is no required share of answered proposals, because nobody could give a reason for its value. The worst case
+/// is used instead: people who agree make the change by hand and are seen, but people who disagree often do nothing.
 pub const MIN_CASES: u64 = 50;
-/// Longest name of a source in a sentence, in characters.
+/// The longest name of a source in a sentence, in characters.
 const MAX_NAME_CHARS: usize = 60;
 
-/// What a mode needs to be supported.
+/// The requirements for the support of a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EvidenceBar {
-    /// The lower end of the interval of the precision, 0 to 1: what the reversal budget leaves.
+    /// The required lower end of the precision's interval, 0 to 1. It is 1 minus the reversal budget.
     pub precision_at_least: f64,
-    /// Decided cases; `None` where no number is enough.
+    /// The required number of decided cases, or `None` if no number is enough.
     pub cases_at_least: Option<u64>,
 }
 
@@ -46,10 +48,10 @@ impl EvidenceBar {
         self.describe_shortfall(acted).is_none()
     }
 
-    /// What these cases lack to clear it, in words.
+    /// What these cases lack to clear it, in words. `None` if they clear it.
     #[must_use]
     pub fn describe_shortfall(&self, acted: &ActedTally) -> Option<String> {
-        let (tally, lately) = (acted.tally, acted.newest.count_wrong());
+        let (tally, newest) = (acted.tally, acted.newest.count_wrong());
         let (decided, needed) = (tally.decided_count(), self.precision_at_least);
         let reach = format!("whose lower end must reach {:.1} %", needed * 100.0);
         let agreed = format!("{} of {decided} agreed, precision {}", tally.agreed, format_precision(tally));
@@ -65,22 +67,23 @@ impl EvidenceBar {
             ));
         }
         if tally.worst_case_precision().low < needed {
-            let old = format_grouped(tally.unanswered);
+            let unanswered = format_grouped(tally.unanswered);
             let worst = format_missed_precision(needed, &tally.worst_case_precision());
             return Some(format!(
-                "{} of {decided} agreed, but {old} proposed more than 14 days ago got no answer; counted as wrong they leave \
-                 {worst}, {reach}",
+                "{} of {decided} agreed, but {unanswered} proposed more than 14 days ago got no answer; \
+                 counted as wrong they leave {worst}, {reach}",
                 tally.agreed
             ));
         }
-        let NewestTally { of, wrong } = lately;
-        lately
+        let NewestTally { of, wrong } = newest;
+        newest
             .is_surely_below(needed)
             .then(|| format!("{agreed}, but it has got worse lately: {wrong} of the {of} newest were wrong"))
     }
 
-    /// Whether these cases, few as they may be, show that what acts upon their like is not good enough: at least two
-    /// are wrong or unanswered, and even the upper end of the 99 % interval lies below.
+    /// Whether these cases surely miss it, even if they are few.
+    ///
+    /// That needs at least two wrong or unanswered cases, and an upper end of the 99 % interval below the bar.
     #[must_use]
     pub fn is_missed_by(&self, acted: &ActedTally) -> bool {
         let (needed, RateEstimate { count, of, .. }) = (self.precision_at_least, acted.tally.worst_case_precision());
@@ -95,7 +98,7 @@ impl EvidenceBar {
         (0..STEPS.len()).rev().find(cleared).map(|step| STEPS[step])
     }
 
-    /// The same in a sentence about something of this name.
+    /// The same as a sentence about `what`.
     #[must_use]
     pub fn describe_support(&self, what: &str, cell: &TallyCell) -> String {
         if let Some(mode) = self.highest_supported_mode(cell) {
@@ -108,22 +111,23 @@ impl EvidenceBar {
                 mode.as_str()
             );
         }
-        // Where nothing would act under the careful mode, the bolder one is what can be told of.
+        // If the careful mode would apply nothing, the sentence describes the bolder one.
         let acted = cell.through.iter().find(|acted| acted.tally.total_count() > 0);
-        let lacking = acted.and_then(|acted| self.describe_shortfall(acted)).unwrap_or_else(|| {
-            format!("none of its {} proposals would be acted upon", format_grouped(cell.all.total_count()))
+        let shortfall = acted.and_then(|acted| self.describe_shortfall(acted)).unwrap_or_else(|| {
+            format!("none of its {} proposals would be applied", format_grouped(cell.all.total_count()))
         });
-        format!("{what} is not supported: {lacking}")
+        format!("{what} is not supported: {shortfall}")
     }
 }
 
-/// How many are open, at the end of a sentence.
+/// The number of open cases, for the end of a sentence.
 fn describe_open(tally: CaseTally) -> String {
     match (tally.open, tally.unanswered) {
         (0, _) => String::new(),
         (open, 0) => format!("; {} open", format_grouped(open)),
-        (open, old) => {
-            format!("; {} open, {} of them without an answer for 14 days", format_grouped(open), format_grouped(old))
+        (open, unanswered) => {
+            let (open, unanswered) = (format_grouped(open), format_grouped(unanswered));
+            format!("; {open} open, {unanswered} of them without an answer for 14 days")
         }
     }
 }
@@ -147,11 +151,11 @@ pub fn format_precision(tally: CaseTally) -> String {
     format_estimate(&tally.precision())
 }
 
-/// The same where the lower end does not reach what is asked: with more digits where it would read as if it did.
+/// The same for a lower end below the bar. It gets more digits if rounding would make it look as if it reached the bar.
 fn format_missed_precision(needed: f64, precision: &RateEstimate) -> String {
-    let told = |share: f64| format!("{:.1}", share * 100.0);
+    let rounded = |share: f64| format!("{:.1}", share * 100.0);
     match precision.share {
-        Some(share) if told(precision.low) == told(needed) => {
+        Some(share) if rounded(precision.low) == rounded(needed) => {
             let [share, low, high] = [share, precision.low, precision.high].map(|share| share * 100.0);
             format!("{share:.1} % [{low:.3}, {high:.1}]")
         }
@@ -168,7 +172,7 @@ fn format_estimate(precision: &RateEstimate) -> String {
     }
 }
 
-/// A source's name in a sentence: on one line, and not too long.
+/// A source's name for a sentence, on one line and shortened.
 #[must_use]
 pub fn source_label(key: &str, source: &SourceTally) -> String {
     let name = plain_text::to_one_line(&source.name);
@@ -182,78 +186,78 @@ pub fn source_label(key: &str, source: &SourceTally) -> String {
     short
 }
 
-/// What may be set: everything that is not named stays with a human.
+/// The recommended settings. Everything that is not named needs a confirmation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingsChoice {
     pub mode: Mode,
-    /// The classes that may act, the others are to be held.
+    /// The classes that may act. All others get the ceiling `confirm`.
     pub classes: Vec<MutationClass>,
-    /// The keys of the sources that may act, the others are to be held.
+    /// The keys of the sources that may act. All others get the ceiling `confirm`.
     pub sources: Vec<String>,
-    /// Why this mode and not the other one that acts, in a sentence.
+    /// Why this mode and not the other one, as a sentence.
     pub why: String,
 }
 
-/// The choice that the cases support; `None` where they support none.
+/// The settings that the cases support, or `None` if they support none.
 #[must_use]
 pub fn choose_settings(tallies: &TallyTable, bar: &EvidenceBar) -> Option<SettingsChoice> {
-    let [careful, bold] = [0, 1].map(|step| find_best_choice(tallies, (step, bar)));
-    let behind = |of: &Option<(u64, SettingsChoice)>| of.as_ref().map_or(0, |(cases, _)| *cases);
-    let (at_careful, at_bold) = (behind(&careful), behind(&bold));
+    let [careful, bold] = [0, 1].map(|step| find_best_choice(tallies, step, bar));
+    let cases_behind = |best: &Option<(u64, SettingsChoice)>| best.as_ref().map_or(0, |(cases, _)| *cases);
+    let (at_careful, at_bold) = (cases_behind(&careful), cases_behind(&bold));
     let (_, chosen) = if at_bold > at_careful { bold? } else { careful? };
     let [high, live] = STEPS.map(Mode::as_str);
     let why = match (at_bold > at_careful, at_careful.min(at_bold)) {
-        (true, 0) => format!("{high} is supported for nothing that may act together"),
-        (true, least) => format!("{live} rests on {at_bold} decided cases, {high} on {least}"),
-        (false, 0) => format!("{live} is supported for nothing that may act together"),
+        (true, 0) => format!("{high} is supported for no combination of classes and sources"),
+        (true, fewer) => format!("{live} rests on {at_bold} decided cases, {high} on {fewer}"),
+        (false, 0) => format!("{live} is supported for no combination of classes and sources"),
         (false, _) if at_bold == at_careful => {
-            format!(
-                "{live} would rest on the same {at_bold} decided cases, and of two modes with as many the more careful is named"
-            )
+            format!("{live} would rest on the same {at_bold} decided cases, so the more careful mode is recommended")
         }
-        (false, least) => {
+        (false, fewer) => {
             format!(
-                "{high} rests on {at_careful} decided cases, {live} on {least}: with its lower threshold less is supported"
+                "{high} rests on {at_careful} decided cases, {live} on {fewer}, \
+                 because its lower threshold is less supported"
             )
         }
     };
     Some(SettingsChoice { why, ..chosen })
 }
 
-/// The choice of one mode with the most decided cases behind it, and how many.
-fn find_best_choice(tallies: &TallyTable, (step, bar): (usize, &EvidenceBar)) -> Option<(u64, SettingsChoice)> {
+/// The choice for one mode that rests on the most decided cases, and their number.
+fn find_best_choice(tallies: &TallyTable, step: usize, bar: &EvidenceBar) -> Option<(u64, SettingsChoice)> {
     let mut best: Option<(u64, SettingsChoice)> = None;
     let mut masks: Vec<u8> = (1..1 << MutationClass::ALL.len()).collect();
     masks.sort_by_key(|mask| mask.count_ones());
     for mask in masks {
         let is_in = |class: &MutationClass| mask & (1 << *class as u8) != 0;
         let classes: Vec<MutationClass> = MutationClass::ALL.into_iter().filter(is_in).collect();
-        let cases = |source: &SourceTally| count_supporting_cases(source, &classes, (step, bar));
-        let fit: Vec<(&String, u64)> =
+        let cases = |source: &SourceTally| count_supporting_cases(source, &classes, step, bar);
+        let supported: Vec<(&String, u64)> =
             tallies.sources.iter().filter_map(|(key, source)| Some((key, cases(source)?))).collect();
-        let behind: u64 = fit.iter().map(|(_, cases)| cases).sum();
-        if behind > best.as_ref().map_or(0, |(most, _)| *most) {
-            let sources = fit.into_iter().map(|(key, _)| key.clone()).collect();
-            best = Some((behind, SettingsChoice { mode: STEPS[step], classes, sources, why: String::new() }));
+        let total: u64 = supported.iter().map(|(_, cases)| cases).sum();
+        if total > best.as_ref().map_or(0, |(most, _)| *most) {
+            let sources = supported.into_iter().map(|(key, _)| key.clone()).collect();
+            best = Some((total, SettingsChoice { mode: STEPS[step], classes, sources, why: String::new() }));
         }
     }
     best
 }
 
-/// The decided cases that support a source for these classes; `None` where one of them is not supported.
+/// The number of decided cases that support a source for these classes. `None` if one class is not supported.
 fn count_supporting_cases(
     source: &SourceTally,
     classes: &[MutationClass],
-    (step, bar): (usize, &EvidenceBar),
+    step: usize,
+    bar: &EvidenceBar,
 ) -> Option<u64> {
-    let mut behind = 0;
+    let mut count = 0;
     for class in classes {
         let acted = &class_cell(source, *class).through[step];
         if acted.tally.total_count() > 0 {
-            behind += bar.is_cleared_by(acted).then(|| acted.tally.decided_count())?;
+            count += bar.is_cleared_by(acted).then(|| acted.tally.decided_count())?;
         }
     }
-    (behind > 0).then_some(behind)
+    (count > 0).then_some(count)
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
-//! The newest cases of one kind: whether they contradict what all of them say.
+//! The newest cases of one kind: whether they contradict all cases of that kind.
 //!
-//! A thousand right proposals of last year must not outvote a source that went bad last week. The newest
-//! [`NEWEST`] cases of which anything is known are kept, by the moment of the proposal, so that they are the same in
-//! whatever order cases come. What was made live counts as right until somebody takes it back: an undo comes at once
-//! and a change left alone is known only a week later, so that the decided ones alone would look too bad. What was only
-//! proposed counts when it is answered, and as wrong when nobody answered while it was watched.
+//! A thousand right proposals of last year must not outvote a source that became wrong last week. So the newest
+//! [`NEWEST`] cases with known feedback are kept, ordered by the moment of the proposal and independent of the order in
+//! which cases are added. A live change counts as right until somebody undoes it. An undo comes at once and silence
+//! counts only after a week, so the decided cases alone would look too bad. An open proposal counts when it is
+//! resolved, and as wrong when it is unanswered.
 //!
-//! They contradict when even the upper end of their 99 % interval (Wilson) lies below what is asked, which at 95 % takes 4
-//! wrong ones of 20. What that costs is measured in the tests: of a source of which 2 % are wrong 0.06 % of all looks
-//! say so without reason, of 3 % 0.3 %, of one right at the bar 1.6 %; of a source of which suddenly 60 % are wrong,
-//! it is said after 6 cases, as a median.
+//! They contradict if the upper end of their 99 % interval (Wilson) is below the bar. At 95 % that takes 4 wrong of 20.
+//! The tests measure the false alarms: 0.06 % of all checks for a source that is wrong in 2 % of cases, 0.3 % for 3 %,
+//! and 1.6 % for a source right at the bar. A source that suddenly is wrong in 60 % is found after 6 cases (median).
 
 use crate::action::plan::Disposition;
 use crate::trust::case::TrustCase;
@@ -19,14 +18,14 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// So many cases are looked at.
+/// The number of newest cases that are kept.
 pub const NEWEST: usize = 20;
 
 /// The newest cases of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewestCases(VecDeque<NewestCaseEntry>);
 
-/// One of them, in the order of its moment.
+/// One newest case. Entries are ordered by their moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NewestCaseEntry {
     at: DateTime<Utc>,
@@ -34,7 +33,7 @@ struct NewestCaseEntry {
     is_wrong: bool,
 }
 
-/// What they came to.
+/// The counts of the newest cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewestTally {
     pub of: u64,
@@ -42,7 +41,7 @@ pub struct NewestTally {
 }
 
 impl NewestCases {
-    /// Takes in a case, if it is new enough and anything is known of it.
+    /// Adds a case, if it is new enough and its feedback is known.
     pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
         let is_wrong = match case.lesson.is_agreement() {
             Some(agrees) => !agrees,
@@ -53,9 +52,9 @@ impl NewestCases {
         self.push(NewestCaseEntry { at: case.at, seq: case.seq, is_wrong });
     }
 
-    fn push(&mut self, known: NewestCaseEntry) {
-        let place = self.0.partition_point(|other| *other < known);
-        self.0.insert(place, known);
+    fn push(&mut self, entry: NewestCaseEntry) {
+        let index = self.0.partition_point(|other| *other < entry);
+        self.0.insert(index, entry);
         if self.0.len() > NEWEST {
             self.0.pop_front();
         }
@@ -65,20 +64,20 @@ impl NewestCases {
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         let mut both = self.clone();
-        other.0.iter().for_each(|known| both.push(*known));
+        other.0.iter().for_each(|entry| both.push(*entry));
         both
     }
 
-    /// How many there are, and how many of them were wrong.
+    /// The number of cases, and of those that were wrong.
     #[must_use]
     pub fn count_wrong(&self) -> NewestTally {
-        let wrong = self.0.iter().filter(|known| known.is_wrong).count();
+        let wrong = self.0.iter().filter(|entry| entry.is_wrong).count();
         NewestTally { of: self.0.len() as u64, wrong: wrong as u64 }
     }
 }
 
 impl NewestTally {
-    /// Whether they contradict a precision of at least so much, 0 to 1; too few of them say nothing.
+    /// Whether they contradict a precision of at least `precision`, 0 to 1. Fewer than [`NEWEST`] never do.
     #[must_use]
     pub fn is_surely_below(self, precision: f64) -> bool {
         self.of >= NEWEST as u64 && score_interval(self.of - self.wrong, self.of, Z_99).1 < precision

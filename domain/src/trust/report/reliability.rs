@@ -1,20 +1,19 @@
-//! Whether stated confidence means what it says.
+//! The reliability of stated confidence: how well it matches the share of cases that were right.
 //!
-//! Cases of which it is known whether they were right go into ten bins of equal width by the confidence that was
-//! stated. The expected calibration error is the mean distance between stated confidence and the share that was
-//! right, weighed by the bins' cases (Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using
-//! Bayesian binning", AAAI 2015). The Brier score is the mean squared distance between confidence and what came
-//! (Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950): 0 is
-//! best, and a coin's is 0.25. Open cases are in none of it.
+//! Decided cases go into ten bins of equal width by their stated confidence. The expected calibration error is the mean
+//! distance between stated confidence and the share that was right, weighted by the bins' cases (Naeini, Cooper and
+//! Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015). The Brier score is the
+//! mean squared distance between confidence and outcome (Brier, "Verification of forecasts expressed in terms of
+//! probability", Monthly Weather Review 78, 1950). 0 is best, and a coin's score is 0.25. Open cases must not count.
 
 use crate::trust::outcome::ProposalFeedback;
 use crate::trust::wilson::RateEstimate;
 use serde::Serialize;
 
-/// Bins of equal width from 0 to 1.
+/// The number of bins. They have equal widths from 0 to 1.
 pub const BINS: usize = 10;
 
-/// The bin, counted from 0, of a stated confidence; what is beyond 0 and 1 is in the outer ones.
+/// The bin of a stated confidence, counted from 0. A value outside 0 to 1 is in an outer bin.
 #[must_use]
 pub fn bin_index(confidence: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 10")]
@@ -26,7 +25,7 @@ fn clamp_confidence(confidence: f64) -> f64 {
     if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) }
 }
 
-/// What was counted so far.
+/// The counts by bin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReliabilityBins {
     bins: [ReliabilityBinSum; BINS],
@@ -41,35 +40,35 @@ struct ReliabilityBinSum {
     confidence: f64,
 }
 
-/// How stated confidence and truth go together.
+/// How well stated confidence matches the outcomes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReliabilitySummary {
-    /// Cases of which it is known whether they were right.
+    /// The number of cases of which it is known whether they were right.
     pub decided: u64,
-    /// Cases that are in none of the figures.
+    /// The number of cases that do not count.
     pub open: u64,
-    /// 0 to 1; `None` of nothing.
+    /// 0 to 1. `None` without decided cases.
     pub expected_calibration_error: Option<f64>,
-    /// 0 to 1; `None` of nothing.
+    /// 0 to 1. `None` without decided cases.
     pub brier_score: Option<f64>,
     pub bins: Vec<ReliabilityBin>,
 }
 
-/// The cases whose stated confidence lies between two tenths.
+/// The cases with a stated confidence between two tenths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReliabilityBin {
-    /// Lower end; of the last bin the upper end, 1, is in it.
+    /// The lower end. The upper end is excluded, except for 1 in the last bin.
     pub from: f64,
     pub to: f64,
-    /// Mean of what was stated, 0 to 1; `None` of nothing.
+    /// The mean of the stated confidence, 0 to 1. `None` without cases.
     pub mean_confidence: Option<f64>,
     pub right: RateEstimate,
 }
 
 impl ReliabilityBins {
     /// Counts one case with its stated confidence, 0 to 1.
-    pub fn add_case(&mut self, confidence: f64, lesson: ProposalFeedback) {
-        let Some(right) = lesson.is_agreement() else {
+    pub fn add_case(&mut self, confidence: f64, feedback: ProposalFeedback) {
+        let Some(right) = feedback.is_agreement() else {
             self.open += 1;
             return;
         };
@@ -81,7 +80,7 @@ impl ReliabilityBins {
         self.squares += (confidence - f64::from(u8::from(right))).powi(2);
     }
 
-    /// What it comes to.
+    /// The summary of all counted cases.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
     pub fn compute_reliability(&self) -> ReliabilitySummary {
@@ -109,16 +108,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(cases: &[(f64, ProposalFeedback)]) -> ReliabilitySummary {
+    fn summarize(cases: &[(f64, ProposalFeedback)]) -> ReliabilitySummary {
         let mut bins = ReliabilityBins::default();
-        cases.iter().for_each(|(confidence, lesson)| bins.add_case(*confidence, *lesson));
+        cases.iter().for_each(|(confidence, feedback)| bins.add_case(*confidence, *feedback));
         bins.compute_reliability()
     }
 
     #[test]
     fn the_figures_are_those_of_the_papers() {
         use ProposalFeedback::{Confirmed, Dismissed, Open, Survived, Undone};
-        let told = of(&[
+        let summary = summarize(&[
             (0.95, Confirmed),
             (0.95, Undone),
             (0.95, Survived),
@@ -126,25 +125,25 @@ mod tests {
             (0.25, Dismissed),
             (0.9, Open),
         ]);
-        assert_eq!((told.decided, told.open), (5, 1));
+        assert_eq!((summary.decided, summary.open), (5, 1));
         // (3 * |2/3 - 0.95| + |1 - 0.65| + |0 - 0.25|) / 5
-        assert!((told.expected_calibration_error.unwrap() - (0.85 + 0.35 + 0.25) / 5.0).abs() < 1e-12);
+        assert!((summary.expected_calibration_error.unwrap() - (0.85 + 0.35 + 0.25) / 5.0).abs() < 1e-12);
         // (2 * 0.05² + 0.95² + 0.35² + 0.25²) / 5
-        assert!((told.brier_score.unwrap() - (0.005 + 0.9025 + 0.1225 + 0.0625) / 5.0).abs() < 1e-12);
-        let last = &told.bins[9];
+        assert!((summary.brier_score.unwrap() - (0.005 + 0.9025 + 0.1225 + 0.0625) / 5.0).abs() < 1e-12);
+        let last = &summary.bins[9];
         assert_eq!((last.right.count, last.right.of), (2, 3));
         assert!((last.mean_confidence.unwrap() - 0.95).abs() < 1e-12);
     }
 
     #[test]
-    fn ends_fall_into_the_outer_bins_and_nothing_comes_of_nothing() {
-        let told = of(&[
+    fn ends_fall_into_the_outer_bins_and_open_cases_have_no_figures() {
+        let summary = summarize(&[
             (1.0, ProposalFeedback::Confirmed),
             (0.0, ProposalFeedback::Confirmed),
             (7.0, ProposalFeedback::Undone),
         ]);
-        assert_eq!((told.bins[9].right.of, told.bins[0].right.of), (2, 1));
-        let none = of(&[(0.5, ProposalFeedback::Open)]);
+        assert_eq!((summary.bins[9].right.of, summary.bins[0].right.of), (2, 1));
+        let none = summarize(&[(0.5, ProposalFeedback::Open)]);
         assert_eq!((none.expected_calibration_error, none.brier_score, none.open), (None, None, 1));
     }
 
@@ -157,11 +156,11 @@ mod tests {
                 .iter()
                 .map(|(c, right)| (*c, if *right { ProposalFeedback::Confirmed } else { ProposalFeedback::Undone }))
                 .collect();
-            let told = of(&all);
-            prop_assert!((0.0..=1.0).contains(&told.expected_calibration_error.unwrap()));
-            prop_assert!((0.0..=1.0).contains(&told.brier_score.unwrap()));
-            prop_assert_eq!(told.bins.iter().map(|b| b.right.of).sum::<u64>(), cases.len() as u64);
-            for bin in told.bins.iter().filter(|b| b.right.of > 0) {
+            let summary = summarize(&all);
+            prop_assert!((0.0..=1.0).contains(&summary.expected_calibration_error.unwrap()));
+            prop_assert!((0.0..=1.0).contains(&summary.brier_score.unwrap()));
+            prop_assert_eq!(summary.bins.iter().map(|b| b.right.of).sum::<u64>(), cases.len() as u64);
+            for bin in summary.bins.iter().filter(|b| b.right.of > 0) {
                 let mean = bin.mean_confidence.unwrap();
                 prop_assert!(bin.from - 1e-9 <= mean && mean <= bin.to + 1e-9);
             }

@@ -1,21 +1,21 @@
-//! What a threshold of confidence would cost: the more is acted upon, the more of it may be wrong.
+//! The risk of a confidence threshold: a lower one applies more cases, and more of them may be wrong.
 //!
-//! The curve of risk over coverage (El-Yaniv and Wiener, "On the foundations of noise-free selective classification",
-//! Journal of Machine Learning Research 11, 2010): for each threshold the share of decided cases at or above it, and the
-//! share of those that were wrong. The area under it is the mean risk when cases are taken one by one, the most
-//! confident first; of equally confident ones any may come first, and the mean over that is taken. Confidence is
-//! counted in thousandths, so that a million cases need no more room than ten.
+//! It is the curve of risk over coverage (El-Yaniv and Wiener, "On the foundations of noise-free selective
+//! classification", Journal of Machine Learning Research 11, 2010). For each threshold it has the share of decided
+//! cases at or above it, and the share of those that were wrong. The area under it is the mean risk if cases are
+//! applied one by one, the most confident first. Equally confident cases may come in any order, and the mean over the
+//! orders is used. Confidence is counted in thousandths, so that a million cases need no more memory than ten.
 
 use crate::trust::outcome::ProposalFeedback;
 use crate::trust::wilson::RateEstimate;
 use serde::Serialize;
 
-/// Steps of confidence that are told apart.
+/// The number of confidence steps.
 const STEPS: usize = 1_000;
-/// Thresholds of the curve that are told: every twentieth.
+/// The number of reported thresholds, apart from 0.
 const POINTS: usize = 20;
 
-/// What was counted so far.
+/// The counts by confidence.
 #[derive(Clone, Debug)]
 pub struct RiskTally {
     steps: Vec<RiskStep>,
@@ -31,16 +31,16 @@ struct RiskStep {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RiskCurve {
     pub decided: u64,
-    /// 0 to 1, lower is better; `None` of nothing.
+    /// 0 to 1, lower is better. `None` without decided cases.
     pub area: Option<f64>,
     /// The highest threshold first.
     pub points: Vec<RiskPoint>,
 }
 
-/// What would be acted upon from a threshold on.
+/// The cases that a threshold would apply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RiskPoint {
-    /// Least confidence, 0 to 1.
+    /// The lowest confidence, 0 to 1.
     pub threshold: f64,
     /// The share of decided cases at or above it.
     pub coverage: RateEstimate,
@@ -55,19 +55,19 @@ impl Default for RiskTally {
 }
 
 impl RiskTally {
-    /// Counts one case with its stated confidence, 0 to 1; an open one says nothing.
-    pub fn add_case(&mut self, confidence: f64, lesson: ProposalFeedback) {
-        let Some(right) = lesson.is_agreement() else { return };
+    /// Counts one case with its stated confidence, 0 to 1. An open case does not count.
+    pub fn add_case(&mut self, confidence: f64, feedback: ProposalFeedback) {
+        let Some(right) = feedback.is_agreement() else { return };
         let confidence = if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 1,000")]
-        // 0.29 is a little less than 29 hundredths, and belongs to the threshold that is written so.
+        // As a float 0.29 is slightly less than 29 hundredths, but it belongs to the threshold 0.29.
         let at = (confidence * STEPS as f64 + 1e-9) as usize;
         let step = &mut self.steps[at.min(STEPS)];
         step.decided += 1;
         step.wrong += u64::from(!right);
     }
 
-    /// What it comes to.
+    /// The curve of all counted cases.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
     pub fn compute_curve(&self) -> RiskCurve {
@@ -98,30 +98,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(cases: &[(f64, ProposalFeedback)]) -> RiskCurve {
+    fn curve(cases: &[(f64, ProposalFeedback)]) -> RiskCurve {
         let mut risk = RiskTally::default();
-        cases.iter().for_each(|(confidence, lesson)| risk.add_case(*confidence, *lesson));
+        cases.iter().for_each(|(confidence, feedback)| risk.add_case(*confidence, *feedback));
         risk.compute_curve()
     }
 
     #[test]
     fn the_curve_is_that_of_the_paper() {
         use ProposalFeedback::{Confirmed, Dismissed, Open, Undone};
-        let told = of(&[(0.95, Confirmed), (0.9, Undone), (0.7, Confirmed), (0.3, Dismissed), (0.99, Open)]);
-        // Risks when one, two, three and four are taken: 0, 1/2, 1/3, 1/2.
-        assert!((told.area.unwrap() - (0.5 + 1.0 / 3.0 + 0.5) / 4.0).abs() < 1e-12);
-        let at = |threshold: f64| told.points.iter().find(|p| (p.threshold - threshold).abs() < 1e-9).copied().unwrap();
+        let curve = curve(&[(0.95, Confirmed), (0.9, Undone), (0.7, Confirmed), (0.3, Dismissed), (0.99, Open)]);
+        // The risks of one, two, three and four applied cases are 0, 1/2, 1/3, 1/2.
+        assert!((curve.area.unwrap() - (0.5 + 1.0 / 3.0 + 0.5) / 4.0).abs() < 1e-12);
+        let at =
+            |threshold: f64| curve.points.iter().find(|p| (p.threshold - threshold).abs() < 1e-9).copied().unwrap();
         assert_eq!((at(0.95).coverage.count, at(0.95).risk.count), (1, 0));
         assert_eq!((at(0.9).coverage.count, at(0.9).coverage.of, at(0.9).risk.count), (2, 4, 1));
         assert_eq!((at(0.0).coverage.count, at(0.0).risk.count), (4, 2));
-        assert_eq!((told.points[0].threshold, told.points.len()), (1.0, POINTS + 1));
+        assert_eq!((curve.points[0].threshold, curve.points.len()), (1.0, POINTS + 1));
     }
 
     #[test]
     fn equally_confident_cases_may_come_in_any_order() {
-        let told = of(&[(0.8, ProposalFeedback::Undone), (0.8, ProposalFeedback::Confirmed)]);
-        assert!((told.area.unwrap() - 0.5).abs() < 1e-12);
-        assert_eq!(of(&[]).area, None);
+        let area = curve(&[(0.8, ProposalFeedback::Undone), (0.8, ProposalFeedback::Confirmed)]).area.unwrap();
+        assert!((area - 0.5).abs() < 1e-12);
+        assert_eq!(curve(&[]).area, None);
     }
 
     proptest! {
@@ -129,18 +130,19 @@ mod tests {
         fn a_lower_threshold_covers_more_and_a_right_one_first_is_no_worse(
             cases in prop::collection::vec((0_u32..=1_000, any::<bool>()), 1..150),
         ) {
-            let lesson = |right: bool| if right { ProposalFeedback::Confirmed } else { ProposalFeedback::Undone };
-            let all: Vec<_> = cases.iter().map(|(c, right)| (f64::from(*c) / 1_000.0, lesson(*right))).collect();
-            let told = of(&all);
-            for pair in told.points.windows(2) {
+            let feedback = |right: bool| if right { ProposalFeedback::Confirmed } else { ProposalFeedback::Undone };
+            let all: Vec<_> = cases.iter().map(|(c, right)| (f64::from(*c) / 1_000.0, feedback(*right))).collect();
+            let as_stated = curve(&all);
+            for pair in as_stated.points.windows(2) {
                 prop_assert!(pair[0].coverage.count <= pair[1].coverage.count);
             }
-            for point in &told.points {
+            for point in &as_stated.points {
                 let above = all.iter().filter(|(c, _)| *c >= point.threshold - 1e-9).count() as u64;
                 prop_assert_eq!(point.coverage.count, above);
             }
-            let knowing: Vec<_> = cases.iter().map(|(_, right)| (f64::from(u8::from(*right)), lesson(*right))).collect();
-            prop_assert!(of(&knowing).area.unwrap() <= told.area.unwrap() + 1e-12);
+            let perfect = |right: bool| (f64::from(u8::from(right)), feedback(right));
+            let knowing: Vec<_> = cases.iter().map(|(_, right)| perfect(*right)).collect();
+            prop_assert!(curve(&knowing).area.unwrap() <= as_stated.area.unwrap() + 1e-12);
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::action::plan::Disposition;
+use crate::gates::closed::ClosedGates;
 use crate::gates::mode::Ceiling;
-use crate::steward::decide::ClosedGates;
 use crate::trust::case::CaseSupporter;
 use crate::trust::outcome::ProposalFeedback;
 use crate::trust::tally::MAX_SOURCES;
@@ -30,10 +30,10 @@ pub(crate) fn case(seq: u64, source: &str, lesson: ProposalFeedback) -> TrustCas
     }
 }
 
-fn told(cases: impl IntoIterator<Item = TrustCase>) -> TrustReport {
-    let mut reporting = TrustReportPass::new(&DecisionPolicy::default(), now());
-    cases.into_iter().for_each(|case| reporting.add_case(&case));
-    reporting.into_report(0.05)
+fn build_report(cases: impl IntoIterator<Item = TrustCase>) -> TrustReport {
+    let mut pass = TrustReportPass::new(&DecisionPolicy::default(), now());
+    cases.into_iter().for_each(|case| pass.add_case(&case));
+    pass.into_report(0.05)
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     let mut moved = case(40, "slack", ProposalFeedback::Open);
     moved.class = MutationClass::ParentMatter;
     moved.voices.push(CaseSupporter { key: "gmail".into(), name: "Gmail".into() });
-    let report = told([
+    let report = build_report([
         case(1, "gmail", ProposalFeedback::Confirmed),
         case(2, "gmail", ProposalFeedback::DoneAnyway),
         weak,
@@ -78,7 +78,7 @@ fn each_gate_says_what_it_held_back_and_what_it_let_through() {
         TrustCase { closed, ..case(seq, "gmail", lesson) }
     };
     use GateName::{Ceiling, Confidence, Discretion, Mode};
-    let report = told([
+    let report = build_report([
         behind(1, ProposalFeedback::Confirmed, &[Mode, Confidence]),
         behind(2, ProposalFeedback::Confirmed, &[Mode, Confidence, Discretion]),
         behind(3, ProposalFeedback::Dismissed, &[Confidence]),
@@ -90,7 +90,7 @@ fn each_gate_says_what_it_held_back_and_what_it_let_through() {
     assert_eq!(confidence.held, CaseTally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
     assert_eq!(confidence.held_alone, CaseTally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
     assert_eq!(of(Mode).unwrap().held_alone, CaseTally { agreed: 0, wrong: 1, open: 0, unanswered: 0 });
-    assert_eq!(of(Ceiling), None, "one that was never closed is not told");
+    assert_eq!(of(Ceiling), None, "one that was never closed is not reported");
     assert_eq!(
         report.let_through,
         CaseTally { wrong: 1, ..CaseTally::default() },
@@ -101,7 +101,7 @@ fn each_gate_says_what_it_held_back_and_what_it_let_through() {
 #[test]
 fn a_supported_class_from_a_source_is_chosen() {
     let right = (1..=100).map(|n| case(n, "gmail", ProposalFeedback::Confirmed));
-    let report = told(right.chain((101..=110).map(|n| case(n, "slack", ProposalFeedback::Confirmed))));
+    let report = build_report(right.chain((101..=110).map(|n| case(n, "slack", ProposalFeedback::Confirmed))));
     let choice = report.choice.unwrap();
     assert_eq!((choice.mode, choice.sources), (Mode::LiveHighConfidenceOnly, vec!["gmail".to_owned()]));
     assert_eq!(report.sources[0].supported, Some(Mode::Live));
@@ -112,7 +112,7 @@ fn a_supported_class_from_a_source_is_chosen() {
 fn silence_counts_once_the_watch_is_over_and_not_a_moment_before() {
     let old =
         |hours: i64, lesson| TrustCase { since: now() - chrono::TimeDelta::hours(hours), ..case(1, "gmail", lesson) };
-    let of = |cases: Vec<TrustCase>| told(cases).total.tally;
+    let of = |cases: Vec<TrustCase>| build_report(cases).total.tally;
     let counted = of(vec![
         old(14 * 24, ProposalFeedback::Open),
         old(14 * 24 - 1, ProposalFeedback::Open),
@@ -130,9 +130,9 @@ fn a_source_that_went_bad_lately_is_not_recommended_on_what_it_once_was() {
         let lesson = if n % 5 < 3 { ProposalFeedback::Dismissed } else { ProposalFeedback::Confirmed };
         case(n, "gmail", lesson)
     });
-    assert!(told(good.clone()).choice.is_some());
+    assert!(build_report(good.clone()).choice.is_some());
     let mut all: Vec<TrustCase> = good.chain(late).collect();
-    let report = told(all.clone());
+    let report = build_report(all.clone());
     assert!(report.sources[0].tally.precision().low > 0.95, "all of them together still say yes");
     assert_eq!((report.choice.as_ref(), report.sources[0].supported), (None, None));
     assert!(
@@ -141,25 +141,25 @@ fn a_source_that_went_bad_lately_is_not_recommended_on_what_it_once_was() {
         report.sources[0].says
     );
     all.reverse();
-    assert_eq!(told(all).class_sources, report.class_sources, "in whatever order they come");
+    assert_eq!(build_report(all).class_sources, report.class_sources, "in whatever order they come");
 }
 
 #[test]
 fn made_up_sources_do_not_fill_the_memory_and_no_case_is_lost() {
     let many = (0..5 * MAX_SOURCES as u64).map(|n| case(n, &format!("s{n}"), ProposalFeedback::Open));
     let steady = (0..500).map(|n| case(n, "gmail", ProposalFeedback::Confirmed));
-    let report = told(steady.chain(many));
+    let report = build_report(steady.chain(many));
     assert_eq!(report.sources.len(), MAX_SOURCES);
     assert_eq!(report.sources[0].source.as_deref(), Some("gmail"));
-    let told: u64 = report.sources.iter().map(|r| r.tally.total_count()).sum();
-    assert_eq!(told + report.other_sources.unwrap().tally.total_count(), 5 * MAX_SOURCES as u64 + 500);
+    let counted: u64 = report.sources.iter().map(|r| r.tally.total_count()).sum();
+    assert_eq!(counted + report.other_sources.unwrap().tally.total_count(), 5 * MAX_SOURCES as u64 + 500);
 }
 
 #[test]
 fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
-    let empty = told([]);
+    let empty = build_report([]);
     assert_eq!((empty.records, empty.choice.as_ref(), empty.sources.len()), (None, None, 0));
-    let value = serde_json::to_value(told([case(1, "gmail", ProposalFeedback::Confirmed)])).unwrap();
+    let value = serde_json::to_value(build_report([case(1, "gmail", ProposalFeedback::Confirmed)])).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(
         keys(&value),
@@ -188,7 +188,7 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
 #[test]
 fn what_others_proposed_again_counts_for_its_own_sources_alone() {
     let first = TrustCase { again: true, ..case(1, "mail", ProposalFeedback::DoneAnyway) };
-    let report = told([first, case(2, "slack", ProposalFeedback::DoneAnyway)]);
+    let report = build_report([first, case(2, "slack", ProposalFeedback::DoneAnyway)]);
     assert_eq!((report.total.tally.total_count(), report.classes[0].tally.agreed), (1, 1), "one act is one case");
     assert_eq!(report.confidence_bands.iter().map(|band| band.tally.agreed).sum::<u64>(), 1);
     let sources: Vec<_> = report.sources.iter().map(|row| (row.source.clone().unwrap(), row.tally.agreed)).collect();

@@ -1,4 +1,4 @@
-//! A human's answers by gRPC, and by the command that asks so.
+//! A human's answers by gRPC, and by the command that asks a server which is named.
 
 use serde_json::json;
 use steward_domain::action::plan::Disposition;
@@ -181,42 +181,27 @@ async fn every_answer_that_cannot_be_has_its_code() {
 }
 
 #[tokio::test]
-async fn the_command_asks_the_process_that_listens_and_says_the_same_as_without() {
+async fn the_command_says_the_same_by_temporal_and_by_a_server_that_is_named() {
     let world = World::with_one_done().await.live();
-    let (up, _api) = api::up(&world).await;
+    let (up, api) = api::up(&world).await;
     world.tick("house").await;
     let id = world.vault.records()[0].draft.id.to_string();
-    // Nobody answers there: what goes through goes by gRPC.
+    let (token, _) = rpc::token(&world, "act").await;
+    // Nobody answers at that address: what goes through goes by gRPC.
     let nowhere = world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9");
-    let done = nowhere.run(&["undo", &id, "--by", "Jörg", "--json"]).await.expect(0).json();
+    let named = nowhere.with("STEWARD_SERVER", &api.base).with("STEWARD_TOKEN", token);
+    let done = world.run(&["undo", &id, "--by", "Jörg", "--json"]).await.expect(0).json();
     assert_eq!((&done["kind"], &done["target"]), (&json!("done"), &json!("task/rent.md")));
     let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap().by;
     assert_eq!(by, "Jörg");
-    let there = nowhere.run(&["undo", &id, "--json"]).await.expect(3).json();
-    for unknown in ["ffffffffffffffff", "zzzz"] {
-        let _ = nowhere.run(&["dismiss", unknown]).await.expect(3);
-    }
-    // Without its key it goes the other way, as without a server.
-    std::fs::remove_file(find_key(&world)).unwrap();
     let here = world.run(&["undo", &id, "--json"]).await.expect(3).json();
+    let there = named.run(&["undo", &id, "--json"]).await.expect(3).json();
     assert_eq!(here, there, "by Temporal and by gRPC");
-    nowhere.run(&["undo", &id]).await.expect(1);
-    assert!(up.stop().await.success());
-}
-
-/// The key, wherever the state folder is.
-fn find_key(world: &World) -> std::path::PathBuf {
-    let mut folders = vec![world.folder.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.ends_with("access/keys/command") {
-                return path;
-            }
-            if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-            }
+    for unknown in ["ffffffffffffffff", "zzzz"] {
+        for steward in [&world.steward, &named] {
+            let _ = steward.run(&["dismiss", unknown]).await.expect(3);
         }
     }
-    panic!("there is no key");
+    nowhere.run(&["undo", &id]).await.expect(1);
+    assert!(up.stop().await.success());
 }

@@ -124,8 +124,7 @@ async fn who_is_behind_by_more_than_a_page_is_told_that_something_was_missed() {
         world.vault.task(&format!("t{n}"), "house");
     }
     let status = world.json(&["status"]).await;
-    assert_eq!(status["counts"]["tasks"]["open"], 601, "{status}");
-    assert_eq!(status["server"]["version"], serde_json::Value::Null, "it hangs, and the files tell all the same");
+    assert_eq!(status["counts"]["tasks"]["open"], 601, "it hangs, and the files tell all the same: {status}");
     serve.send(Signal::CONT);
     let missed = next(&mut events).await.unwrap();
     assert_eq!((missed.kind(), missed.area()), (EventKind::Missed, Area::Unspecified));

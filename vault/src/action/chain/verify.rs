@@ -1,7 +1,7 @@
-//! A walk along the whole chain that names what is wrong with it.
+//! Verifies the whole audit chain and names each fault.
 //!
-//! It reads and never writes, and needs no lock: a keeper may file records while it walks. It says
-//! what a record's file tells and nothing about who changed it.
+//! It only reads and needs no lock: the vault writer may file records meanwhile. It reports what the records' files
+//! show. It cannot say who changed them.
 
 use super::ChainError;
 use super::ChainHead;
@@ -16,18 +16,18 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
 
-/// What a walk along the whole chain found.
+/// The result of a verification of the whole chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChainVerification {
-    /// Records that were read.
+    /// The number of records that were read.
     pub records: u64,
-    /// What is wrong, each naming a record.
+    /// The faults; each one names a record.
     pub faults: Vec<String>,
-    /// The head was lost, so records missing at the end cannot be told.
+    /// The head was lost, so records missing at the end cannot be detected.
     pub head_unknown: bool,
 }
 
-/// One record's place.
+/// The position of one record in the chain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ChainEntry {
     pub(crate) seq: u64,
@@ -36,20 +36,20 @@ pub(crate) struct ChainEntry {
     pub(crate) sha256: ContentHash,
 }
 
-/// Reads every record and reports what was changed, is missing, out of order, renamed or cut off.
+/// Reads every record and reports those that were changed, removed, reordered, renamed or truncated.
 ///
 /// # Errors
-/// [`ChainError`] when the folder cannot be listed or the head cannot be read.
+/// [`ChainError`] if the folder cannot be listed or the head cannot be read.
 pub fn verify_chain(root: &VaultRoot) -> Result<ChainVerification, ChainError> {
     let mut walk = ChainWalk::begin(root)?;
-    let mut places = read_chain_entries(root, &mut walk.found)?;
-    places.sort();
-    places.into_iter().for_each(|place| walk.visit_entry(place));
+    let mut entries = read_chain_entries(root, &mut walk.found)?;
+    entries.sort();
+    entries.into_iter().for_each(|entry| walk.visit_entry(entry));
     walk.finish(root)
 }
 
 fn read_chain_entries(root: &VaultRoot, found: &mut ChainVerification) -> Result<Vec<ChainEntry>, ChainError> {
-    let mut places = Vec::new();
+    let mut entries = Vec::new();
     for (name, path) in list_record_files(root)? {
         found.records += 1;
         let Some(path) = path else {
@@ -62,41 +62,43 @@ fn read_chain_entries(root: &VaultRoot, found: &mut ChainVerification) -> Result
                     found.faults.push(describe_misnamed_record(&path));
                 }
                 found.faults.extend(
-                    record.edited_expiry().map(|says| describe_edited_expiry(&path, says, record.undo_deadline())),
+                    record.edited_expiry().map(|edited| describe_edited_expiry(&path, edited, record.undo_deadline())),
                 );
-                places.push(ChainEntry { seq: record.seq, path, prev: record.prev_sha256, sha256 });
+                entries.push(ChainEntry { seq: record.seq, path, prev: record.prev_sha256, sha256 });
             }
             Err(e) => found.faults.push(format!("unreadable: {e}")),
         }
     }
-    Ok(places)
+    Ok(entries)
 }
 
-pub(crate) fn describe_edited_expiry(path: &RecordPath, says: DateTime<Utc>, ends: DateTime<Utc>) -> String {
-    let (says, ends) = (format_millis(says), format_millis(ends));
-    format!("{path}: `expires_at` was edited to {says} and counts for nothing: the undo window ends at {ends}")
+pub(crate) fn describe_edited_expiry(path: &RecordPath, edited: DateTime<Utc>, deadline: DateTime<Utc>) -> String {
+    let (edited, deadline) = (format_millis(edited), format_millis(deadline));
+    format!("{path}: `expires_at` was edited to {edited}; the edit is ignored and the undo window ends at {deadline}")
 }
 
 pub(crate) fn describe_misnamed_record(path: &RecordPath) -> String {
     format!("{path}: not the name under which this record was filed")
 }
 
-/// A walk from the first record to the last. Of several with one number it takes the one that the next
-/// number names, so it is always one number behind.
+/// A walk from the first record to the last.
+///
+/// If several records have the same number, it takes the one that the next number's record names. So the walk is always
+/// one number behind.
 pub(crate) struct ChainWalk {
     pub(crate) found: ChainVerification,
-    /// Records that are filed during the walk are counted in the later head, not in this one.
+    /// The head before the walk. It does not count records that are filed during the walk.
     earlier: ChainHead,
     seq: u64,
     sha256: ContentHash,
     before: String,
-    /// The places of one number, and those of the next so far.
+    /// The entries of one number; `next` holds those of the next number so far.
     group: Vec<ChainEntry>,
     next: Vec<ChainEntry>,
 }
 
 impl ChainWalk {
-    /// At the beginning.
+    /// Begins a walk before the first record.
     pub(crate) fn begin(root: &VaultRoot) -> Result<Self, ChainError> {
         let head_unknown = !has_written_head(root)?;
         Ok(Self {
@@ -110,21 +112,21 @@ impl ChainWalk {
         })
     }
 
-    /// The number of the last record, as the head had it before the walk.
+    /// The number of the last record, from the head before the walk.
     pub(crate) fn expected_last_number(&self) -> u64 {
         self.earlier.seq
     }
 
-    /// Goes on to a place; they come in the order of their numbers.
-    pub(crate) fn visit_entry(&mut self, place: ChainEntry) {
-        if self.next.first().is_some_and(|next| next.seq != place.seq) {
+    /// Visits an entry. Entries must come in the order of their numbers.
+    pub(crate) fn visit_entry(&mut self, entry: ChainEntry) {
+        if self.next.first().is_some_and(|next| next.seq != entry.seq) {
             self.check_waiting_group(None);
             self.group = std::mem::take(&mut self.next);
         }
-        self.next.push(place);
+        self.next.push(entry);
     }
 
-    /// Says what was found; the chain must end at the head, as it was before the walk or is now.
+    /// Returns the result. The chain must end at the head, as it was before the walk or as it is now.
     pub(crate) fn finish(mut self, root: &VaultRoot) -> Result<ChainVerification, ChainError> {
         let later = read_head(root)?;
         self.check_waiting_group(None);
@@ -140,30 +142,30 @@ impl ChainWalk {
         Ok(found)
     }
 
-    /// Leaves the number that is waiting behind.
+    /// Checks the number that is waiting, and moves on from it.
     fn check_waiting_group(&mut self, later: Option<&ChainHead>) {
         let group = std::mem::take(&mut self.group);
         let is_head = |hash: &ContentHash| hash == &self.earlier.sha256 || later.is_some_and(|l| hash == &l.sha256);
-        let named = |place: &&ChainEntry| self.next.iter().any(|n| n.prev == place.sha256) || is_head(&place.sha256);
-        let Some(place) = group.iter().find(named).or(group.first()) else { return };
-        let (path, faults) = (&place.path, &mut self.found.faults);
-        for other in group.iter().filter(|p| p.path != place.path) {
-            faults.push(format!("{}: number {} is taken by {path} too", other.path, place.seq));
+        let named = |entry: &&ChainEntry| self.next.iter().any(|n| n.prev == entry.sha256) || is_head(&entry.sha256);
+        let Some(entry) = group.iter().find(named).or(group.first()) else { return };
+        let (path, faults) = (&entry.path, &mut self.found.faults);
+        for other in group.iter().filter(|p| p.path != entry.path) {
+            faults.push(format!("{}: number {} is taken by {path} too", other.path, entry.seq));
         }
-        if place.seq == 0 {
+        if entry.seq == 0 {
             faults.push(format!("{path}: was not written by Steward, no record has the number 0"));
             return;
         }
         let before = &self.before;
-        if place.seq > self.seq + 1 {
-            let gap = place.seq - self.seq - 1;
+        if entry.seq > self.seq + 1 {
+            let gap = entry.seq - self.seq - 1;
             faults.push(format!("{gap} record(s) missing between {before} and {path}"));
-        } else if place.prev != self.sha256 {
+        } else if entry.prev != self.sha256 {
             faults.push(format!("{before} was changed after {path} was written, or {path} was put in its place"));
         }
-        if place.seq == self.earlier.seq && place.sha256 != self.earlier.sha256 {
+        if entry.seq == self.earlier.seq && entry.sha256 != self.earlier.sha256 {
             faults.push(format!("{path}: was changed after it was written"));
         }
-        (self.seq, self.sha256, self.before) = (place.seq, place.sha256.clone(), path.to_string());
+        (self.seq, self.sha256, self.before) = (entry.seq, entry.sha256.clone(), path.to_string());
     }
 }

@@ -5,8 +5,8 @@ use steward_domain::time;
 
 fn vault() -> (tempfile::TempDir, VaultWriter) {
     let dir = tempfile::tempdir().unwrap();
-    let keeper = VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
-    (dir, keeper)
+    let writer = VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
+    (dir, writer)
 }
 
 fn path(text: &str) -> RecordPath {
@@ -24,42 +24,42 @@ fn event(status: EventStatus, received_at: DateTime<Utc>) -> String {
 
 #[test]
 fn a_new_file_is_written_once_and_asking_again_is_fine() {
-    let (dir, keeper) = vault();
+    let (dir, writer) = vault();
     let path = path("stream/mail/a.md");
-    assert!(keeper.create_file(&path, b"words").unwrap());
-    assert!(!keeper.create_file(&path, b"words").unwrap());
+    assert!(writer.create_file(&path, b"words").unwrap());
+    assert!(!writer.create_file(&path, b"words").unwrap());
     assert_eq!(fs::read(dir.path().join("stream/mail/a.md")).unwrap(), b"words");
     assert!(fs::read_dir(dir.path().join(".steward/staged")).unwrap().next().is_none(), "something was left");
 }
 
 #[test]
 fn a_file_with_other_words_is_never_overwritten() {
-    let (dir, keeper) = vault();
+    let (dir, writer) = vault();
     let path = path("signal/a.md");
     fs::create_dir(dir.path().join("signal")).unwrap();
     fs::write(dir.path().join("signal/a.md"), "a human's").unwrap();
-    assert!(matches!(keeper.create_file(&path, b"ours"), Err(CreateError::Taken { .. })));
+    assert!(matches!(writer.create_file(&path, b"ours"), Err(CreateError::Taken { .. })));
     assert_eq!(fs::read(dir.path().join("signal/a.md")).unwrap(), b"a human's");
 }
 
 #[test]
 fn no_record_that_decisions_change_can_be_written_whole() {
-    let (_dir, keeper) = vault();
+    let (_dir, writer) = vault();
     for bad in ["task/a.md", "matter/a.md", "event/steward-action-a.md"] {
-        assert!(matches!(keeper.create_file(&path(bad), b"x"), Err(CreateError::Kind { .. })), "{bad}");
+        assert!(matches!(writer.create_file(&path(bad), b"x"), Err(CreateError::Kind { .. })), "{bad}");
     }
 }
 
 #[test]
 fn a_link_leads_no_new_file_out_of_the_vault() {
-    let (dir, keeper) = vault();
+    let (dir, writer) = vault();
     let outside = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("stream")).unwrap();
     fs::create_dir(dir.path().join("other")).unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("stream/mail")).unwrap();
     std::os::unix::fs::symlink("../other", dir.path().join("stream/chat")).unwrap();
     for source in ["mail", "chat"] {
-        let message = keeper.create_file(&path(&format!("stream/{source}/a.md")), b"x").unwrap_err().to_string();
+        let message = writer.create_file(&path(&format!("stream/{source}/a.md")), b"x").unwrap_err().to_string();
         assert!(message.contains("link") && message.contains("remove it"), "{message}");
     }
     assert!(fs::read_dir(outside.path()).unwrap().next().is_none());
@@ -68,12 +68,12 @@ fn a_link_leads_no_new_file_out_of_the_vault() {
 
 #[test]
 fn what_a_crash_left_on_its_way_in_does_not_show_and_does_not_hinder() {
-    let (dir, keeper) = vault();
-    keeper.create_file(&path("stream/mail/a.md"), b"a").unwrap();
+    let (dir, writer) = vault();
+    writer.create_file(&path("stream/mail/a.md"), b"a").unwrap();
     fs::write(dir.path().join(".steward/staged/incoming-0.md"), "half a fi").unwrap();
-    assert!(keeper.create_file(&path("stream/mail/b.md"), b"b").unwrap());
+    assert!(writer.create_file(&path("stream/mail/b.md"), b"b").unwrap());
     fs::write(dir.path().join(".steward/staged/incoming-0.md"), "half a fi").unwrap();
-    drop(keeper);
+    drop(writer);
     VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
     assert!(fs::read_dir(dir.path().join(".steward/staged")).unwrap().next().is_none());
     assert_eq!(fs::read_dir(dir.path().join("stream/mail")).unwrap().count(), 2);
@@ -81,19 +81,19 @@ fn what_a_crash_left_on_its_way_in_does_not_show_and_does_not_hinder() {
 
 #[test]
 fn of_a_batch_that_fails_in_the_middle_the_rest_can_be_asked_for_again() {
-    let (dir, keeper) = vault();
+    let (dir, writer) = vault();
     fs::create_dir_all(dir.path().join("stream/mail")).unwrap();
     fs::write(dir.path().join("stream/mail/b.md"), "other").unwrap();
     let files = ["a", "b", "c"].map(|n| (path(&format!("stream/mail/{n}.md")), n.as_bytes().to_vec()));
-    assert!(keeper.create_files(&files).is_err());
+    assert!(writer.create_files(&files).is_err());
     fs::remove_file(dir.path().join("stream/mail/b.md")).unwrap();
-    assert_eq!(keeper.create_files(&files).unwrap(), [true, true, true]);
-    assert_eq!(keeper.create_files(&files).unwrap(), [false, false, false]);
+    assert_eq!(writer.create_files(&files).unwrap(), [true, true, true]);
+    assert_eq!(writer.create_files(&files).unwrap(), [false, false, false]);
 }
 
 #[test]
 fn only_extracted_events_that_are_old_are_dropped() {
-    let (dir, keeper) = vault();
+    let (dir, writer) = vault();
     let events = [
         ("old", EventStatus::Extracted, 1),
         ("young", EventStatus::Extracted, 20),
@@ -103,13 +103,13 @@ fn only_extracted_events_that_are_old_are_dropped() {
     let mut paths = Vec::new();
     for (name, status, day) in events {
         let path = path(&format!("stream/mail/{name}.md"));
-        keeper.create_file(&path, event(status, at(day)).as_bytes()).unwrap();
+        writer.create_file(&path, event(status, at(day)).as_bytes()).unwrap();
         paths.push(path);
     }
     fs::write(dir.path().join("stream/mail/note.md"), "---\ntype: note\n---\n").unwrap();
     paths.extend([path("stream/mail/note.md"), path("stream/mail/gone.md")]);
-    assert_eq!(keeper.remove_extracted_events(&paths, at(10)).unwrap(), 1);
-    assert_eq!(keeper.remove_extracted_events(&paths, at(10)).unwrap(), 0, "twice is once");
+    assert_eq!(writer.remove_extracted_events(&paths, at(10)).unwrap(), 1);
+    assert_eq!(writer.remove_extracted_events(&paths, at(10)).unwrap(), 0, "twice is once");
     let mut left: Vec<String> = fs::read_dir(dir.path().join("stream/mail"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())

@@ -1,8 +1,8 @@
-//! The lock file that says who writes a vault.
+//! The lock of the one process that writes a vault.
 //!
-//! The lock is the operating system's, so it ends with its process however that ends; the text in
-//! the file only tells people who holds it. The file is never followed through a link, because a
-//! vault may come from elsewhere and what a link names would be overwritten.
+//! The operating system holds the lock, so it ends with its process, however that ends. The text in the lock file only
+//! shows people who holds it. A link in the file's place is never followed: a vault may come from elsewhere, and the
+//! file that the link names would be overwritten.
 
 use super::LockError;
 use crate::files::durable;
@@ -16,20 +16,20 @@ use std::time::Duration;
 
 const FILE: &str = "lock";
 const IGNORE: &str = ".gitignore";
-/// Longest name of a holder that is shown, in bytes.
+/// The longest name of a holder that is shown, in bytes.
 const MAX_HOLDER_BYTES: u64 = 200;
 
-/// Where the lock lies, for messages.
+/// The path of the lock file, for messages.
 pub(super) fn display_path() -> String {
     format!("{OWN_FOLDER}/{FILE}")
 }
 
-/// How often the lock is tried again before another holder is believed, and how long apart: whoever
-/// only asks whether it is held has it for a moment.
+/// How often the lock is tried before it counts as held. A process that only checks the lock holds it for a moment.
 const TRIES: u32 = 8;
+/// The pause between two tries: 25 ms.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Who holds the lock, in the holder's own words; `None` when it is free, and in doubt.
+/// The holder of the lock, by the text in the file; `None` if the lock is free or cannot be checked.
 pub(super) fn find_holder(root: &VaultRoot) -> Option<String> {
     let own = root.find_own_folder(None).ok()??;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -60,7 +60,7 @@ pub(super) fn take_lock(root: &VaultRoot) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Whether the file we hold is still the one that others would try to lock, and the vault where they look for it.
+/// Checks that the vault is still at its path, and that our lock file is still the one that others would lock.
 pub(super) fn verify_ownership(root: &VaultRoot, file: &File) -> io::Result<()> {
     if root.placement() != FolderPlacement::Here {
         let reason = format!("the vault's folder is not at {} any more: move it back there", root.path().display());
@@ -68,7 +68,8 @@ pub(super) fn verify_ownership(root: &VaultRoot, file: &File) -> io::Result<()> 
     }
     let held = fstat(file)?;
     let lost = || {
-        let reason = "was removed or replaced while this process held it, so another may write too: restart Steward";
+        let reason = "was removed or replaced while this process held it, so another process may write as well: \
+                      restart Steward";
         io::Error::new(io::ErrorKind::NotFound, reason)
     };
     let own = root.find_own_folder(None)?.ok_or_else(lost)?;

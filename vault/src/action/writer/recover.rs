@@ -1,9 +1,9 @@
-//! What follows when a change stopped half way: a crash, a full disk, a panic.
+//! Recovers a change that was interrupted by a crash, a full disk or a panic.
 //!
-//! An intent is resolved by looking at the files alone: is its record filed, what does its staged
-//! content say. A change whose content is in place gets its record; one whose content is not, or
-//! was displaced again, never happened and its record goes. A stamp has no record: whichever content is
-//! in place stays. Resolving twice is resolving once, so that a crash in here is resolved the same way.
+//! It decides from the files alone: whether the intent's record is filed, and what its staged file holds. If the new
+//! content is in place, its record is filed. If it is not, or was displaced again, the change never happened and its
+//! record is removed. A timestamp write-back has no record: the content that is in place stays. Recovering twice has
+//! the same result as once, so a crash during the recovery is recovered in the same way.
 
 use super::ApplyError;
 use super::VaultWriter;
@@ -16,32 +16,32 @@ use crate::files::root::{OWN_FOLDER, VaultRoot};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
-/// Where to go from a change that is in place without its record.
+/// What to do with a change that is in place without its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecoveryDirection {
-    /// It stood like this for who knows how long, and people may have seen it: file its record.
+    /// File its record: the content has been in place for an unknown time, and people may have seen it.
     Done,
-    /// Its record could not be filed just now: put the content back.
+    /// Put the old content back: the record could not be filed just now.
     Undone,
 }
 
-/// What became of an intent.
+/// The result of recovering an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IntentOutcome {
     /// Its record is filed.
     Filed,
-    /// It never happened.
+    /// The change never happened.
     Dropped,
-    /// It is a stamp, in place or not.
+    /// It is a timestamp write-back, in place or not.
     Unfiled,
 }
 
-/// Resolves every change that was under way, and reads where the chain stands.
+/// Recovers every interrupted change, and reads the head of the chain.
 pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError> {
     let own = |source| ApplyError::wrap_io(format!("{OWN_FOLDER}/"))(source);
     journal::remove_unfinished_files(root).map_err(own)?;
     let intents = journal::list_open_intents(root).map_err(own)?;
-    let mut turn = WriterState {
+    let mut state = WriterState {
         head: chain::read_head(root)?,
         synced: 0,
         next: journal::next_attempt_number(&intents),
@@ -56,67 +56,69 @@ pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError>
     for intent in intents {
         let resolved =
             recover_intent(root, &intent, RecoveryDirection::Done).map_err(ApplyError::wrap_io(intent.subject()))?;
-        queue_for_settling(root, &mut turn, intent, resolved).map_err(own)?;
+        queue_for_settling(root, &mut state, intent, resolved).map_err(own)?;
     }
     swap::remove_unknown_files(root, |name| known.contains(name)).map_err(own)?;
-    if turn.head.seq > 0 && !chain::has_written_head(root)? {
+    if state.head.seq > 0 && !chain::has_written_head(root)? {
         tracing::warn!(
-            records = turn.head.seq,
-            "the head of the audit chain was lost and is taken from the records; whether some are missing at the end cannot be told"
+            records = state.head.seq,
+            "the head of the audit chain was lost and is rebuilt from the records; \
+             records that are missing at the end cannot be detected"
         );
     }
-    if turn.head.seq > 0 {
-        chain::write_head(root, &turn.head).map_err(own)?;
+    if state.head.seq > 0 {
+        chain::write_head(root, &state.head).map_err(own)?;
         chain::sync_head(root).map_err(own)?;
-        turn.synced = turn.head.seq;
+        state.synced = state.head.seq;
     }
-    Ok(turn)
+    Ok(state)
 }
 
 impl VaultWriter {
-    /// Takes an attempt back that failed after its intent was written.
+    /// Reverts an attempt that failed after its intent was written.
     ///
-    /// Where even that fails, the intent is kept and resolved before anything else is begun.
-    pub(crate) fn revert_intent(&self, turn: &mut WriterState, intent: ChangeIntent) {
+    /// If that fails too, the intent is kept and recovered before any other change begins.
+    pub(crate) fn revert_intent(&self, state: &mut WriterState, intent: ChangeIntent) {
         let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
-            .and_then(|resolved| queue_for_settling(self.root(), turn, intent.clone(), resolved));
+            .and_then(|resolved| queue_for_settling(self.root(), state, intent.clone(), resolved));
         if let Err(e) = resolved {
-            tracing::error!(record = %intent.subject(), error = %e, "a change is half done, it is resolved before the next");
-            turn.stuck = Some(intent);
+            tracing::error!(record = %intent.subject(), error = %e, "a change is half done; it is recovered first");
+            state.stuck = Some(intent);
         }
     }
 
-    /// Keeps an attempt that was taken back: our content stood there for a moment, and whoever
-    /// opened it then may still write into it. Its record never comes to be.
-    pub(crate) fn keep_reverted_intent(&self, turn: &mut WriterState, intent: ChangeIntent) {
+    /// Keeps a reverted attempt until it settles, and removes its staged record.
+    ///
+    /// Our content was in place for a moment, and an editor that opened it then may still write into it.
+    pub(crate) fn keep_reverted_intent(&self, state: &mut WriterState, intent: ChangeIntent) {
         match swap::discard_file(self.root(), &intent.key.record_name()) {
-            Ok(()) => turn.keep_unsettled(intent),
+            Ok(()) => state.keep_unsettled(intent),
             Err(e) => {
-                tracing::error!(record = %intent.subject(), error = %e, "failed to drop a record, nothing is begun before");
-                turn.stuck = Some(intent);
+                tracing::error!(record = %intent.subject(), error = %e, "failed to drop a record; trying again");
+                state.stuck = Some(intent);
             }
         }
     }
 
-    pub(super) fn recover_stuck_intent(&self, turn: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
+    pub(super) fn recover_stuck_intent(&self, state: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
         let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
-            .and_then(|resolved| queue_for_settling(self.root(), turn, intent.clone(), resolved));
+            .and_then(|resolved| queue_for_settling(self.root(), state, intent.clone(), resolved));
         resolved.map_err(|e| {
             let error = ApplyError::wrap_io(intent.subject())(e);
-            turn.stuck = Some(intent);
+            state.stuck = Some(intent);
             error
         })
     }
 }
 
-fn recover_intent(root: &VaultRoot, intent: &ChangeIntent, towards: RecoveryDirection) -> io::Result<IntentOutcome> {
+fn recover_intent(root: &VaultRoot, intent: &ChangeIntent, direction: RecoveryDirection) -> io::Result<IntentOutcome> {
     match intent.filing() {
-        Some(filing) => recover_recorded_change(root, intent, (filing, towards)),
+        Some(filing) => recover_recorded_change(root, intent, filing, direction),
         None => recover_unrecorded_change(root, intent),
     }
 }
 
-/// A human's content that a stamp displaced goes back, where nobody has edited the stamped one since.
+/// Puts a person's content back that a timestamp write-back displaced, if nobody has edited the new content since.
 fn recover_unrecorded_change(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<IntentOutcome> {
     if let Some(swap) = intent.to_swap()
         && swap::inspect_staged(root, &swap)? == StagedContent::Human
@@ -129,7 +131,8 @@ fn recover_unrecorded_change(root: &VaultRoot, intent: &ChangeIntent) -> io::Res
 fn recover_recorded_change(
     root: &VaultRoot,
     intent: &ChangeIntent,
-    (filing, towards): (&RecordFiling, RecoveryDirection),
+    filing: &RecordFiling,
+    direction: RecoveryDirection,
 ) -> io::Result<IntentOutcome> {
     if root.exists(&filing.record) {
         return Ok(IntentOutcome::Filed);
@@ -139,19 +142,19 @@ fn recover_recorded_change(
     };
     match swap::inspect_staged(root, &swap)? {
         StagedContent::Absent | StagedContent::New => return Ok(IntentOutcome::Dropped),
-        StagedContent::Old if towards == RecoveryDirection::Done && has_staged_record(root, intent)? => {}
+        StagedContent::Old if direction == RecoveryDirection::Done && has_staged_record(root, intent)? => {}
         StagedContent::Old | StagedContent::Human => {
             if swap::swap_back(root, &swap)? {
                 return Ok(IntentOutcome::Dropped);
             }
         }
     }
-    // In place, or edited on top: it happened.
+    // The new content is in place, or a person edited it there: the change happened.
     if !has_staged_record(root, intent)? {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
             format!(
-                "was changed, and the record of that is lost: put the file right by hand, then remove {}",
+                "was changed, but its audit record is lost: correct the file by hand, then remove {}",
                 intent.display_path()
             ),
         ));
@@ -165,18 +168,18 @@ fn has_staged_record(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<bool
     swap::open_staged_folder(root)?.try_exists(intent.key.record_name())
 }
 
-/// Counts what was filed, drops the record of what was not, and keeps what was displaced.
+/// Counts a filed record, removes a staged record that was not filed, and keeps the displaced file until it settles.
 fn queue_for_settling(
     root: &VaultRoot,
-    turn: &mut WriterState,
+    state: &mut WriterState,
     intent: ChangeIntent,
     resolved: IntentOutcome,
 ) -> io::Result<()> {
     match (resolved, intent.filing()) {
-        (IntentOutcome::Filed, Some(filing)) => turn.head = turn.head.clone().advance_to(filing),
+        (IntentOutcome::Filed, Some(filing)) => state.head = state.head.clone().advance_to(filing),
         (IntentOutcome::Filed | IntentOutcome::Dropped | IntentOutcome::Unfiled, _) => {}
     }
     swap::discard_file(root, &intent.key.record_name())?;
-    turn.keep_unsettled(intent);
+    state.keep_unsettled(intent);
     Ok(())
 }

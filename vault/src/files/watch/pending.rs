@@ -1,7 +1,8 @@
-//! Changes that are not hinted at yet: some because more may follow, some because nobody has taken them.
+//! The queue of changes that are not hinted at yet.
 //!
-//! A change that more may follow waits 150 ms. One file counts once however often it changes, and
-//! very many become one scan, so nothing here grows while the index is busy.
+//! A change waits 150 ms if more changes of the same file may follow. Other changes wait only until the index takes
+//! them. A file counts once however often it changes, and very many files become one scan. So the queue stays bounded
+//! while the index is busy.
 
 use super::GatheredChanges;
 use super::HintUrgency;
@@ -11,11 +12,11 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long changes of one file are gathered: 150 ms. An editor's save is several events within a
-/// few milliseconds; a person does not notice the rest.
+/// How long changes of one file are gathered: 150 ms. An editor's save is several events within a few milliseconds, and
+/// a person does not notice the delay.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(150);
 
-/// What has changed and is not hinted at yet.
+/// The changes that are not hinted at yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingChanges {
     changes: Mutex<ChangeQueue>,
@@ -25,15 +26,15 @@ pub(super) struct PendingChanges {
 #[derive(Debug, Default)]
 struct ChangeQueue {
     ready: GatheredChanges,
-    /// Changes that more may follow.
+    /// Changes after which more may follow.
     waiting: GatheredChanges,
-    /// When those have waited long enough.
+    /// The end of their wait.
     ripe_at: Option<Instant>,
     ended: bool,
 }
 
 impl PendingChanges {
-    /// Adds what the system reports.
+    /// Adds an event that the system reports.
     pub(super) fn add_reported(&self, root: &Path, reported: notify::Result<Event>) {
         let now = Instant::now();
         match reported {
@@ -48,7 +49,7 @@ impl PendingChanges {
                 }
             }
             Err(error) => {
-                tracing::debug!(?error, "watching failed in part; scanning instead");
+                tracing::debug!(?error, "a part of the watch failed; scanning instead");
                 self.lock_changes().add_changes(
                     GatheredChanges { rescan: true, ..GatheredChanges::default() },
                     HintUrgency::Later,
@@ -59,7 +60,7 @@ impl PendingChanges {
         self.changed.notify_one();
     }
 
-    /// Waits for changes that may be hinted at and takes them all; `None` at the end.
+    /// Waits for changes that may be hinted at, and takes all of them; `None` after [`PendingChanges::close`].
     pub(super) fn next(&self) -> Option<GatheredChanges> {
         let mut changes = self.lock_changes();
         loop {
@@ -94,10 +95,10 @@ impl PendingChanges {
 
 impl ChangeQueue {
     fn add_changes(&mut self, gathered: GatheredChanges, urgency: HintUrgency, now: Instant) {
-        // A folder may be about to fill, and the drop folder has no records.
+        // A new folder may receive more files, and files of the drop folder are not records.
         let is_file = gathered.folders.is_empty() && !gathered.rescan && !gathered.inbox;
         if urgency == HintUrgency::AtOnce && is_file {
-            // Whatever the file waited for is over.
+            // The file is finished, so it no longer waits.
             self.waiting.paths.retain(|path| !gathered.paths.contains(path));
             self.ready.merge(gathered);
         } else {

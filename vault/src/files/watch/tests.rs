@@ -149,7 +149,7 @@ fn very_many_changes_ask_for_a_scan() {
 }
 
 #[test]
-fn a_limit_of_the_system_is_named_with_its_mend() {
+fn a_limit_of_the_system_is_named_with_its_fix() {
     let full = notify::Error::new(ErrorKind::MaxFilesWatch);
     let message = WatchError::new(Path::new("/vault"), full).to_string();
     assert!(message.contains("fs.inotify.max_user_watches"), "{message}");
@@ -203,7 +203,7 @@ fn a_file_that_is_whole_is_hinted_at_once_and_one_that_may_change_further_waits(
     pending.add_reported(Path::new("/vault"), event(CLOSED, "signal/s.md"));
     let named = |paths: &[&str]| paths.iter().map(|p| RecordPath::parse(p).unwrap()).collect::<BTreeSet<_>>();
     let first = pending.next().unwrap();
-    // Where the machine was so slow that the wait was over, both come together.
+    // On a machine so slow that the wait was over, both come at once.
     if begun.elapsed() < pending::DEBOUNCE / 2 {
         assert_eq!(first.paths, named(&["signal/s.md", "task/saved.md"]));
         assert_eq!(pending.next().unwrap().paths, named(&["task/written.md"]));

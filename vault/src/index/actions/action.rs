@@ -1,6 +1,6 @@
-//! What was decided and done, as the audit records tell it: for lists, screens and answers.
+//! Actions as rows for lists, screens and resolutions, read from the audit records.
 //!
-//! Derived from the records, which stay the truth: an answer reads the record itself.
+//! The rows are derived. The records stay the truth, and a resolution reads the record itself.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -18,7 +18,7 @@ use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::Judgement;
 
-/// One audit record, in a list.
+/// One audit record in a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ActionRow {
     pub path: RecordPath,
@@ -33,33 +33,33 @@ pub struct ActionRow {
     pub mode: Mode,
     pub class: Option<MutationClass>,
     pub proposed_state: Option<RecordState>,
-    /// It was filed to wait for a human; see `answered` and `settled`.
+    /// It was recorded as pending, to wait for a person; see `answered` and `settled`.
     pub pending: bool,
-    /// It was filed so, and its target has by now the state or the matter that was proposed: nothing is left to answer.
+    /// It was recorded as pending, and its target now has the proposed state or matter, so nothing is left to resolve.
     pub settled: bool,
-    /// The action that this one answers.
+    /// The action that this record resolves.
     pub answers: Option<ActionId>,
-    /// How a human has answered this one; the latest answer, where there are several.
+    /// How a person resolved this action; the latest resolution, if there are several.
     pub answered: Option<ActionKind>,
-    /// The answer of `answered`.
+    /// The id of the resolution in `answered`.
     pub answered_by: Option<ActionId>,
-    /// What is proposed, as a hash: the same of whatever says the very same of the same record.
+    /// A hash of the proposal: two actions that propose the same for the same record have the same hash.
     #[serde(skip)]
     pub proposal: Option<String>,
-    /// A confirmation that let something else happen than was proposed.
+    /// A confirmation that applied a different change than the proposed one.
     pub edited: bool,
-    /// What was answered with one click has one and the same: one row for whoever groups by it.
+    /// The batch of a resolution: resolutions by one click share it, so that lists can group them.
     pub together: Option<ActionId>,
-    /// Its place in the chain of records.
+    /// The number of the record in the chain.
     pub seq: u64,
 }
 
-/// The actions that the beginning of an id names.
+/// The result of a search by the beginning of an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionLookup {
     One(RecordPath),
     None,
-    /// More than one; a longer beginning tells them apart.
+    /// More than one; a longer beginning distinguishes them.
     Many(Vec<RecordPath>),
 }
 
@@ -87,24 +87,28 @@ pub(crate) struct ActionColumns {
     proposal: Option<String>,
 }
 
-/// `g` follows every hex digit, so the range holds all ids that begin so. Of copied files, which have one id, what lies
-/// where it was filed is the action.
-const FOUND: &str = "SELECT a.path FROM actions a WHERE a.id >= ?1 AND a.id < ?1 || 'g'
+/// `g` follows every hex digit, so the range contains all ids with that beginning. Copied files share one id; the
+/// file that lies where it was filed is the action.
+const BY_ID_PREFIX: &str = "SELECT a.path FROM actions a WHERE a.id >= ?1 AND a.id < ?1 || 'g'
         AND a.path = (SELECT b.path FROM actions b WHERE b.id = a.id ORDER BY b.misnamed, b.seq, b.path LIMIT 1)
     ORDER BY a.at DESC LIMIT 20";
 
 impl Index {
-    /// Finds an action by the beginning of its id: 4 to 16 hex digits, in any case. Copies of its record are no others.
+    /// Finds an action by the beginning of its id: 4 to 16 hex digits in upper or lower case. Copies of its record are
+    /// ignored.
     ///
     /// # Errors
-    /// [`IndexError::Prefix`] when the text is no such beginning.
+    /// [`IndexError::Prefix`] if the text is invalid as a beginning; [`IndexError::Sql`].
     pub async fn find_action(&self, prefix: &str) -> Result<ActionLookup, IndexError> {
         let text = prefix.trim().to_ascii_lowercase();
         if !(4..=16).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(IndexError::Prefix(prefix.chars().take(40).flat_map(char::escape_debug).collect()));
         }
-        let paths: Vec<String> =
-            sqlx::query_scalar(FOUND).bind(text).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let paths: Vec<String> = sqlx::query_scalar(BY_ID_PREFIX)
+            .bind(text)
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
         let mut paths = paths.iter().map(|p| self.parse_path(p)).collect::<Result<Vec<_>, _>>()?;
         Ok(match paths.len() {
             0 => ActionLookup::None,
@@ -113,7 +117,7 @@ impl Index {
         })
     }
 
-    /// Actions and answers, newest first: of one record if asked for, from a moment on, at most `limit`.
+    /// Lists actions and resolutions, newest first, at most `limit`. They may be limited to one record and to a start.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -137,7 +141,7 @@ impl Index {
         Ok(rows)
     }
 
-    /// The record that an action is about; `None` when no such action is known.
+    /// Finds the record that an action is about; `None` if the action is unknown.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -150,7 +154,7 @@ impl Index {
         target.map(|t| self.parse_path(&t)).transpose()
     }
 
-    /// The record that a signal is about; `None` when no such signal is known, or no one record could be found.
+    /// Finds the record that a signal is about; `None` if the signal is unknown or has no single target.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -1,8 +1,9 @@
-//! The chain of audit records as the index knows the files: told in seconds where reading a million files takes minutes.
+//! Verification of the audit chain from the index, in seconds where reading a million files takes minutes.
 //!
-//! Each row has the hash of the record before and the file's own hash is beside it, so the walk is that of
-//! [`crate::action::chain::verify`], over rows instead of files and without holding them. What was changed since a scan last read
-//! a file it does not know; [`crate::action::chain::verify`] reads every file and is what decides.
+//! Each row has the hash of the record before it, and the `files` table has the file's own hash. So the walk is the
+//! same as in [`crate::action::chain::verify_chain`], over rows instead of files, and it keeps no rows in memory. It
+//! does not see a change that no scan has read yet. [`crate::action::chain::verify_chain`] reads every file and is
+//! decisive.
 
 use crate::action::chain::{ChainEntry, ChainError, ChainVerification, ChainWalk, describe_misnamed_record};
 use crate::files::root::VaultRoot;
@@ -12,11 +13,11 @@ use futures_util::TryStreamExt;
 use sqlx::FromRow;
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to read a record that it has just filed: 2 s.
-const READING: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long a worker may take to index a record that it has just filed: 2 s.
+const INDEXING_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why the chain cannot be told from the index.
+/// Why the chain cannot be verified from the index.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexedChainError {
     #[error(transparent)]
@@ -34,15 +35,15 @@ struct ChainColumns {
     misnamed: bool,
 }
 
-const PLACES: &str = "SELECT a.path, a.seq, a.prev, a.misnamed, f.hash AS sha256 FROM actions a
+const CHAIN_ROWS: &str = "SELECT a.path, a.seq, a.prev, a.misnamed, f.hash AS sha256 FROM actions a
     JOIN files f ON f.path = a.path ORDER BY a.seq, a.path";
 const UNREADABLE: &str = "SELECT path, problem FROM files WHERE kind = 'event' AND problem IS NOT NULL ORDER BY path";
 
 impl Index {
-    /// What is wrong with the chain of audit records, as far as the files have been read.
+    /// Verifies the chain of audit records, as far as the index has read the files.
     ///
     /// # Errors
-    /// [`IndexedChainError::Index`]; [`IndexedChainError::Chain`] when the head cannot be read.
+    /// [`IndexedChainError::Index`]; [`IndexedChainError::Chain`] if the head of the chain cannot be read.
     pub async fn verify_indexed_chain(&self, root: &VaultRoot) -> Result<ChainVerification, IndexedChainError> {
         let mut walk = ChainWalk::begin(root)?;
         self.wait_until_indexed(walk.expected_last_number()).await?;
@@ -50,7 +51,7 @@ impl Index {
             sqlx::query_as(UNREADABLE).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         walk.found.records = unreadable.len() as u64;
         walk.found.faults.extend(unreadable.iter().map(|(path, problem)| format!("unreadable: {path}: {problem}")));
-        let mut rows = sqlx::query_as::<_, ChainColumns>(PLACES).fetch(&self.store.reader);
+        let mut rows = sqlx::query_as::<_, ChainColumns>(CHAIN_ROWS).fetch(&self.store.reader);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
             walk.found.records += 1;
             let path = self.parse_path(&row.path)?;
@@ -64,18 +65,18 @@ impl Index {
         Ok(walk.finish(root)?)
     }
 
-    /// Waits a moment until a record of this number was read.
+    /// Waits until the index contains the record of this number, for at most `INDEXING_TIMEOUT`.
     async fn wait_until_indexed(&self, seq: u64) -> Result<(), IndexError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let newest: Option<i64> = sqlx::query_scalar("SELECT MAX(seq) FROM actions")
                 .fetch_one(&self.store.reader)
                 .await
                 .map_err(|e| self.sql_error(e))?;
-            if newest.unwrap_or(0).cast_unsigned() >= seq || begun.elapsed() > READING {
+            if newest.unwrap_or(0).cast_unsigned() >= seq || started.elapsed() > INDEXING_TIMEOUT {
                 return Ok(());
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Counts for charts: what was filed day by day, and whether stated confidence meant what it said.
+//! Counts for charts: records per day, and stated confidence against outcome.
 //!
-//! Whether a proposal was right is told by the one rule of [`crate::index::trust::cases`], by which the trust report goes too. Days are
-//! those of UTC.
+//! [`crate::index::trust::cases`] has the one rule that says whether a proposal was right; the trust report uses it
+//! too. Days are days of UTC.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -13,36 +13,36 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::Disposition;
 use steward_domain::trust::report::reliability::{BINS, bin_index};
 
-/// How many records of a day say the same.
+/// How many records of a day have the same label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DailyActionCount {
     pub day: NaiveDate,
-    /// Of a decision how it landed: `recorded`, `shadow`, `pending`, `live`; of any other record what it is:
-    /// `reversed`, `confirmed`, `dismissed`, `tracked`, `track_failed`, `done_anyway`, `opposed`, `pruned`, `lowered`,
-    /// `raised`.
+    /// The disposition of a decision: `recorded`, `shadow`, `pending`, `live`. The kind of any other record:
+    /// `reversed`, `confirmed`, `dismissed`, `tracked`, `track_failed`, `done_anyway`, `opposed`, `pruned`,
+    /// `lowered`, `raised`.
     pub what: &'static str,
     pub count: u64,
 }
 
-/// What became of the proposals whose stated confidence lies between two tenths.
+/// The outcomes of the proposals whose stated confidence lies between two tenths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConfidenceBin {
-    /// Lower end; of the last bin the upper end, 1, is in it.
+    /// The lower end. The last bin includes its upper end, 1.
     pub from: f64,
     pub to: f64,
     pub right: u64,
     pub wrong: u64,
-    /// Nobody can tell yet.
+    /// Proposals whose outcome is not known yet.
     pub open: u64,
 }
 
-/// Told from the index of moments alone.
+/// The index by time alone answers it.
 pub(crate) const PER_DAY: &str =
     "SELECT at / 86400000000 AS day, kind, CASE kind WHEN 'steward-action' THEN landing END, COUNT(*)
     FROM actions INDEXED BY actions_by_time WHERE at >= ?1 GROUP BY 1, 2, 3";
 
 impl Index {
-    /// Records of each day from a moment on, by what they say, in the order of days and words.
+    /// Counts the records of each day from a moment on by label, in the order of days and labels.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -53,11 +53,11 @@ impl Index {
             .await
             .map_err(|e| self.sql_error(e))?;
         let mut days = Vec::with_capacity(rows.len());
-        for (day, kind, landed, count) in rows {
-            let landed = landed
+        for (day, kind, landing, count) in rows {
+            let landing = landing
                 .map(|word| parse_disposition(&word).ok_or_else(|| self.unknown_value_error(&word)))
                 .transpose()?;
-            let what = action_label(self.parse_enum(&kind)?, landed.unwrap_or(Disposition::Recorded));
+            let what = action_label(self.parse_enum(&kind)?, landing.unwrap_or(Disposition::Recorded));
             let day = NaiveDate::default() + TimeDelta::days(day);
             days.push(DailyActionCount { day, what, count: count.cast_unsigned() });
         }
@@ -65,9 +65,9 @@ impl Index {
         Ok(days)
     }
 
-    /// What became by now of the proposals made from a moment on, in ten bins by the confidence that was stated.
+    /// Counts the outcomes so far of the proposals made from a moment on, in ten bins by stated confidence.
     ///
-    /// It folds over all of those cases: some tens of microseconds for each, so whoever shows it keeps it for a while.
+    /// It folds over all of those cases, at some tens of microseconds each, so callers cache the result for a while.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -78,7 +78,7 @@ impl Index {
     ) -> Result<Vec<ConfidenceBin>, IndexError> {
         let mut bins: Vec<ConfidenceBin> = (0..BINS).map(empty_bin).collect();
         let count = |case: &steward_domain::trust::case::TrustCase| {
-            // One act is one case, as in the report.
+            // A repeated proposal counts once, as in the trust report.
             if case.again {
                 return;
             }

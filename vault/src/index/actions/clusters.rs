@@ -1,13 +1,13 @@
-//! Actions of one source and one class, counted together, so that a page can offer to handle them at once.
+//! Clusters of actions by source and class, so that a page can offer to resolve them as one batch.
 //!
-//! Each action is in one cluster: that of the source that spoke for it and weighed most. What is then done to each of
-//! them is decided again from its record; nothing here changes anything. A proposal that newer words leave unclear, or
-//! about whose record a human is asked, is in none.
+//! Each action belongs to one cluster: that of its supporting source with the largest contribution. A resolution
+//! reads each action's own record again; nothing here changes anything. A proposal is in no cluster if newer signals
+//! make it unclear, or if a question about its record is open.
 
 use crate::index::Index;
 use crate::index::IndexError;
-use crate::index::actions::list::{ActionSubset, UNDOABLE, waits};
-use crate::index::read::questions::is_open;
+use crate::index::actions::list::{ActionSubset, UNDOABLE, is_waiting};
+use crate::index::read::questions::is_open_question;
 use crate::index::signals::doubt::leaves_unclear;
 use crate::index::store::codec::{from_micros, to_micros};
 use chrono::{DateTime, Utc};
@@ -17,25 +17,25 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 
-/// Most actions that a cluster names, the newest.
+/// The most actions that a cluster lists, newest first.
 pub const MAX_CLUSTER_IDS: u32 = 200;
-/// Most clusters, those with the most actions.
+/// The most clusters in a list; those with the most actions stay.
 const MAX_CLUSTERS: u32 = 100;
 
-/// Actions that may be handled together.
+/// Actions that may be resolved as one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActionCluster {
-    /// The name by which trust goes.
+    /// The source's key.
     pub source: String,
-    /// As the newest of the records names it. Untrusted.
+    /// The source's name in the newest of the records. Untrusted.
     pub name: String,
-    /// `None` where no record says what is changed.
+    /// `None` if the records name no class.
     pub class: Option<MutationClass>,
-    /// All of them, also beyond `ids`.
+    /// The number of all actions, also of those beyond `ids`.
     pub count: u64,
     pub newest_at: DateTime<Utc>,
     pub oldest_at: DateTime<Utc>,
-    /// The newest first, at most [`MAX_CLUSTER_IDS`].
+    /// Newest first, at most [`MAX_CLUSTER_IDS`].
     pub ids: Vec<ActionId>,
 }
 
@@ -50,13 +50,14 @@ struct ClusterColumns {
     ids: String,
 }
 
-/// Of each action its source, then of each source and class the newest first.
-const EACH: &str = "WITH each AS MATERIALIZED (SELECT a.path, a.id, a.at, a.class, (
+/// First the source of each action; `CLUSTERS` then groups by source and class, newest first.
+const ACTIONS_WITH_SOURCE: &str = "WITH each AS MATERIALIZED (SELECT a.path, a.id, a.at, a.class, (
         SELECT s.source FROM action_sources s WHERE s.action = a.path AND s.speaks = 1
         ORDER BY s.contribution DESC, s.source LIMIT 1) AS source
     FROM actions a INDEXED BY ";
-/// Newer than all that the action `a` cites, and not cited by it; or a question about its record.
-const UNCLEAR: &str = concat!(
+/// Excludes the action `a` if a signal that it does not cite is newer than all cited ones and makes it unclear, or if a
+/// question about its record is open.
+const NOT_UNCLEAR: &str = concat!(
     " AND NOT EXISTS (SELECT 1 FROM action_evidence e CROSS JOIN signals s ON s.path = e.ref AND s.target = a.target
             CROSS JOIN signals o INDEXED BY signals_by_target ON o.target = a.target AND o.created >= s.created
         WHERE e.action = a.path AND o.path <> s.path AND ",
@@ -66,7 +67,7 @@ const UNCLEAR: &str = concat!(
                 WHERE c.action = a.path))
         AND NOT EXISTS (SELECT 1 FROM actions p INDEXED BY actions_that_ask_by_target
             WHERE p.target = a.target AND p.asks = 1 AND ",
-    is_open!(),
+    is_open_question!(),
     ")"
 );
 const CLUSTERS: &str = "), turns AS (
@@ -78,17 +79,17 @@ const CLUSTERS: &str = "), turns AS (
         MAX(CASE WHEN turn = 1 THEN path END) AS path, json_group_array(id ORDER BY turn) FILTER (WHERE turn <= ";
 const GROUPS: &str = ") AS ids FROM turns GROUP BY source, class HAVING COUNT(*) >= ";
 
-/// An action that still waits.
-const WAITING: &str = concat!("SELECT 1 FROM actions a WHERE a.path = ?1 AND ", waits!());
+/// A pending action that still waits.
+const WAITING: &str = concat!("SELECT 1 FROM actions a WHERE a.path = ?1 AND ", is_waiting!());
 
 impl Index {
-    /// Whether a proposal that still waits is in no cluster because newer words leave it unclear, or because a human is asked
-    /// about its record.
+    /// Whether a proposal that still waits is in no cluster, because newer signals make it unclear or because a
+    /// question about its record is open.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn is_unclear(&self, proposal: &RecordPath) -> Result<bool, IndexError> {
-        let sql = format!("SELECT EXISTS ({WAITING}) AND NOT EXISTS ({WAITING}{UNCLEAR})");
+        let sql = format!("SELECT EXISTS ({WAITING}) AND NOT EXISTS ({WAITING}{NOT_UNCLEAR})");
         sqlx::query_scalar(AssertSqlSafe(sql))
             .bind(proposal.as_str())
             .fetch_one(&self.store.writer)
@@ -96,7 +97,7 @@ impl Index {
             .map_err(|e| self.sql_error(e))
     }
 
-    /// Actions that wait for an answer, by source and class, where there are at least so many; the largest first.
+    /// Lists clusters of at least `min` actions that wait for a resolution, the largest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -104,8 +105,7 @@ impl Index {
         self.list_clusters(ActionSubset::Waiting, None, min).await
     }
 
-    /// Live changes since a moment that nobody has taken back, by source and class, where there are at least so many;
-    /// the largest first.
+    /// Lists clusters of at least `min` live changes since a moment that nobody has reverted, the largest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -126,7 +126,7 @@ impl Index {
         let mut query = cluster_query(only, since, min);
         let rows: Vec<ClusterColumns> =
             query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
-        let cluster = |row: ClusterColumns| {
+        let decode = |row: ClusterColumns| {
             Ok(ActionCluster {
                 source: row.source,
                 name: row.name,
@@ -137,15 +137,15 @@ impl Index {
                 ids: serde_json::from_str(&row.ids).map_err(|_| self.unknown_value_error(&row.ids))?,
             })
         };
-        rows.into_iter().map(cluster).collect()
+        rows.into_iter().map(decode).collect()
     }
 }
 
 pub(crate) fn cluster_query(only: ActionSubset, since: Option<DateTime<Utc>>, min: u32) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new(EACH);
+    let mut query = QueryBuilder::new(ACTIONS_WITH_SOURCE);
     match only {
         ActionSubset::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
-        ActionSubset::Waiting => query.push(concat!("actions_that_wait WHERE ", waits!())).push(UNCLEAR),
+        ActionSubset::Waiting => query.push(concat!("actions_that_wait WHERE ", is_waiting!())).push(NOT_UNCLEAR),
         ActionSubset::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
     };
     if let Some(since) = since {

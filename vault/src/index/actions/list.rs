@@ -1,8 +1,8 @@
-//! Actions and answers, page by page and chosen: for lists, the API, and whoever follows the chain.
+//! Filtered pages of actions and resolutions, for lists, the API and readers that follow the chain.
 //!
-//! Each page is one query that walks the index of what is asked for most narrowly, newest first. What is asked for besides
-//! is looked at row by row, and only so many rows for one page: one with fewer rows than were asked for, or none, may
-//! have a next. Derived from the audit records, which stay the truth.
+//! Each page is one query that walks the narrowest SQL index for the filter, newest first. The other conditions are
+//! tested row by row, on a limited number of rows for one page. So a page with fewer rows than the limit, or with
+//! none, may have a next page. Everything is derived from the audit records, which stay the truth.
 
 use super::action::{ActionColumns, ActionRow};
 use crate::index::Index;
@@ -16,7 +16,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::RecordPath;
 
-/// Which actions are asked for; all that is set must hold.
+/// A filter for actions; every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActionFilter {
     /// From this moment on.
@@ -25,113 +25,113 @@ pub struct ActionFilter {
     pub until: Option<DateTime<Utc>>,
     /// About this very record.
     pub target: Option<RecordPath>,
-    /// About this matter or one of its tasks of today.
+    /// About this matter or one of its current tasks.
     pub matter: Option<RecordPath>,
     pub landing: Option<Disposition>,
     pub class: Option<MutationClass>,
-    /// A source that was weighed or spoke, by the name by which trust goes
+    /// With this source among the weighed or supporting ones, by its key
     /// ([`steward_domain::signals::signal::source_key`]).
     pub source: Option<String>,
-    /// Of these kinds; of every kind where none is named.
+    /// Of these kinds; of every kind if the list is empty.
     pub kinds: Vec<ActionKind>,
     pub only: ActionSubset,
 }
 
-/// Which actions are asked for by what may still be done about them.
+/// A subset of actions by what a person may still do about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActionSubset {
     #[default]
     All,
-    /// Those that wait for a human's answer.
+    /// Actions that wait for a person's resolution.
     Waiting,
-    /// Live changes that nobody has taken back. Whether the undo window is still open is the asker's `since`.
+    /// Live changes that nobody has reverted. The caller's `since` limits them to the undo window.
     Undoable,
 }
 
-/// What was filed after a place in the chain.
+/// The records after a number in the chain.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ActionsSince {
-    /// The place of the last one of `rows`, or the one that was asked after.
+    /// The number of the last row, or the requested number if there is none.
     pub seq: u64,
-    /// In the order of the chain.
+    /// In chain order.
     pub rows: Vec<ActionRow>,
-    /// There are more after these.
+    /// Whether there are more after these.
     pub more: bool,
 }
 
-/// Most rows that are looked at for one page where not everything that is asked for is told by one index. Way out: the next
-/// page goes on behind them.
-pub(crate) const LOOKED_AT: u32 = 10_000;
+/// The most rows that one page tests where no single SQL index covers the filter; the next page continues after them.
+/// An index for each pair of filters would be written with every record and used once a month.
+pub(crate) const MAX_TESTED_ROWS: u32 = 10_000;
 
-/// The target of the action `a` has by now the state or the matter that was proposed, whoever made it so: there is nothing
-/// left to answer. The index does not hold the other fields.
-macro_rules! settled {
+/// The target of the action `a` now has the proposed state or matter, whoever set it, so nothing is left to resolve.
+/// The index does not have the other fields.
+macro_rules! is_settled {
     () => {
         "EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.state = a.proposed_state UNION ALL
             SELECT 1 FROM matters m WHERE m.path = a.target AND m.state = a.proposed_state UNION ALL
             SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = a.moves_to)"
     };
 }
-/// The action `a` waits for a human's answer.
-macro_rules! waits {
+/// The action `a` waits for a person's resolution.
+macro_rules! is_waiting {
     () => {
-        concat!("a.waits = 1 AND NOT ", crate::index::actions::list::settled!())
+        concat!("a.waits = 1 AND NOT ", crate::index::actions::list::is_settled!())
     };
 }
-pub(crate) use {settled, waits};
+pub(crate) use {is_settled, is_waiting};
 
-/// What a row shows.
+/// The columns of a row.
 macro_rules! columns {
     () => {
         concat!(
             "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
             a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.together, b.kind AS answered, b.id AS answered_by,
             a.pending = 1 AND ",
-            settled!(),
+            is_settled!(),
             " AS settled "
         )
     };
 }
-/// The latest answer beside each row.
-macro_rules! answer {
+/// The join of the latest resolution to each row.
+macro_rules! resolution {
     () => {
         " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.answers_of = a.id
             ORDER BY c.seq DESC LIMIT 1) "
     };
 }
 
-pub(crate) const AT: &str = concat!(columns!(), "FROM actions a", answer!(), "WHERE a.path = ?1");
-/// A copied file has the same id; what lies where it was filed is the action.
+pub(crate) const BY_PATH: &str = concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.path = ?1");
+/// A copied file has the same id; the file that lies where it was filed is the action.
 pub(crate) const BY_ID: &str =
-    concat!(columns!(), "FROM actions a", answer!(), "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
 pub(crate) const CITING: &str = concat!(
     columns!(),
     "FROM action_evidence e CROSS JOIN actions a ON a.path = e.action",
-    answer!(),
+    resolution!(),
     "WHERE e.ref = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1"
 );
-pub(crate) const ANSWERS: &str =
-    concat!(columns!(), "FROM actions a", answer!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
-pub(crate) const TOGETHER: &str = concat!(
+pub(crate) const RESOLUTIONS: &str =
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
+pub(crate) const OF_BATCH: &str = concat!(
     columns!(),
     "FROM actions a INDEXED BY actions_together",
-    answer!(),
+    resolution!(),
     "WHERE a.together = ?1 ORDER BY a.at DESC, a.path DESC LIMIT 500"
 );
-pub(crate) const FILED: &str =
-    concat!(columns!(), "FROM actions a", answer!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
+pub(crate) const AFTER_SEQ: &str =
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
-pub(crate) const WAITING: &str =
-    concat!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE ", waits!());
+pub(crate) const COUNT_WAITING: &str =
+    concat!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE ", is_waiting!());
 
-/// The action `a` changed its target, and nobody took that back.
+/// The action `a` changed its target, and nobody has reverted that.
 pub(crate) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (
     SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-reversed')";
 
 impl Index {
-    /// Actions and answers, newest first, after those of the page before; at most 1 to 500 of them.
+    /// Reads a page of actions and resolutions, newest first, after the page before. `limit` is 1 to 500.
     ///
-    /// A page may hold fewer, and none, although there is a next: then many were looked at that are not asked for.
+    /// A page may have fewer rows, or none, although there is a next page: then many tested rows did not match.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -142,7 +142,7 @@ impl Index {
         limit: u32,
     ) -> Result<ListPage<ActionRow>, IndexError> {
         let last = self.find_page_bound(filter, before).await?;
-        let mut query = action_page_query(filter, (before, last.as_ref()), limit);
+        let mut query = action_page_query(filter, before, last.as_ref(), limit);
         let rows: Vec<ActionColumns> =
             query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         let rows = rows.into_iter().map(|row| self.decode_action(row)).collect::<Result<Vec<_>, _>>()?;
@@ -150,7 +150,7 @@ impl Index {
         Ok(if page.more { page } else { ListPage { more: last.is_some(), next: last, ..page } })
     }
 
-    /// Where a page ends at the latest; `None` where it may go to the end.
+    /// The last row that a page may test; `None` if it may read to the end.
     async fn find_page_bound(
         &self,
         filter: &ActionFilter,
@@ -163,7 +163,7 @@ impl Index {
             .transpose()
     }
 
-    /// Actions that wait for a human's answer, newest first, page by page.
+    /// Reads a page of the actions that wait for a person's resolution, newest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -176,15 +176,15 @@ impl Index {
         self.actions_page(&waiting, before, limit).await
     }
 
-    /// The action of a record's path; `None` when none is known.
+    /// Finds the action at a path; `None` if it is unknown.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn action_by_path(&self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
-        self.fetch_action(AT, path.as_str()).await
+        self.fetch_action(BY_PATH, path.as_str()).await
     }
 
-    /// The newest decision that cites a signal.
+    /// Finds the newest decision that cites a signal.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -192,7 +192,8 @@ impl Index {
         self.fetch_action(CITING, signal.as_str()).await
     }
 
-    /// The action of an id; `None` when none is known. Of several files the one that lies where it was filed.
+    /// Finds the action with an id; `None` if it is unknown. Of several copies, the file that lies where it was
+    /// filed counts.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -200,12 +201,12 @@ impl Index {
         self.fetch_action(BY_ID, id.as_str()).await
     }
 
-    /// What humans said and did of an action, in the order of the chain.
+    /// Lists the resolutions of an action and what people did about it by hand, in chain order.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_resolutions(&self, id: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
-        let rows: Vec<ActionColumns> = sqlx::query_as(ANSWERS)
+        let rows: Vec<ActionColumns> = sqlx::query_as(RESOLUTIONS)
             .bind(id.as_str())
             .fetch_all(&self.store.reader)
             .await
@@ -213,12 +214,12 @@ impl Index {
         rows.into_iter().map(|row| self.decode_action(row)).collect()
     }
 
-    /// What was answered with one click, newest first; at most 500 of them.
+    /// Lists the resolutions of one batch, newest first, at most 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_actions_of_batch(&self, click: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
-        let rows: Vec<ActionColumns> = sqlx::query_as(TOGETHER)
+        let rows: Vec<ActionColumns> = sqlx::query_as(OF_BATCH)
             .bind(click.as_str())
             .fetch_all(&self.store.reader)
             .await
@@ -226,12 +227,12 @@ impl Index {
         rows.into_iter().map(|row| self.decode_action(row)).collect()
     }
 
-    /// What was filed after a place in the chain, in its order; 1 to 500 records.
+    /// Lists the records after a number in the chain, in chain order. `limit` is 1 to 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_actions_since(&self, seq: u64, limit: u32) -> Result<ActionsSince, IndexError> {
-        let rows: Vec<ActionColumns> = sqlx::query_as(FILED)
+        let rows: Vec<ActionColumns> = sqlx::query_as(AFTER_SEQ)
             .bind(i64::try_from(seq).unwrap_or(i64::MAX))
             .bind(rows_to_read(limit))
             .fetch_all(&self.store.reader)
@@ -242,13 +243,13 @@ impl Index {
         Ok(ActionsSince { seq: rows.last().map_or(seq, |row| row.seq), rows, more })
     }
 
-    /// How many actions wait for a human's answer.
+    /// Counts the actions that wait for a person's resolution.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn count_pending_actions(&self) -> Result<u64, IndexError> {
         let count: i64 =
-            sqlx::query_scalar(WAITING).fetch_one(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_scalar(COUNT_WAITING).fetch_one(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         Ok(count.cast_unsigned())
     }
 
@@ -259,21 +260,23 @@ impl Index {
     }
 }
 
-/// First the paths of the page, of which the index alone tells nearly always, then their rows.
+/// The query first selects the paths of the page, nearly always from the SQL index alone, and then their rows. `last`
+/// is the bound of [`page_bound_query`].
 pub(crate) fn action_page_query(
     filter: &ActionFilter,
-    (before, last): (Option<&PageCursor>, Option<&PageCursor>),
+    before: Option<&PageCursor>,
+    last: Option<&PageCursor>,
     limit: u32,
 ) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(columns!());
-    let walk = ActionPageOrder::for_filter(filter);
-    query.push(format_args!("FROM (SELECT {0}.at, {0}.{1} AS path FROM ", walk.table, walk.path));
-    walk.push_conditions(&mut query, filter, before);
+    let order = ActionPageOrder::for_filter(filter);
+    query.push(format_args!("FROM (SELECT {0}.at, {0}.{1} AS path FROM ", order.table, order.path));
+    order.push_conditions(&mut query, filter, before);
     if let Some(last) = last {
-        query.push(format_args!(" AND ({0}.at, {0}.{1}) >= (", walk.table, walk.path)).push_bind(to_micros(last.at));
+        query.push(format_args!(" AND ({0}.at, {0}.{1}) >= (", order.table, order.path)).push_bind(to_micros(last.at));
         query.push(", ").push_bind(last.path.to_string()).push(")");
     }
-    if let Some(source) = filter.source.as_ref().filter(|_| walk.table == "a") {
+    if let Some(source) = filter.source.as_ref().filter(|_| order.table == "a") {
         query.push(" AND EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.source = ");
         query.push_bind(source.clone()).push(")");
     }
@@ -291,79 +294,80 @@ pub(crate) fn action_page_query(
     match filter.only {
         ActionSubset::All => {}
         ActionSubset::Waiting => {
-            query.push(concat!(" AND ", waits!()));
+            query.push(concat!(" AND ", is_waiting!()));
         }
         ActionSubset::Undoable => {
             query.push(format_args!(" AND a.landing = 'live' AND {UNDOABLE}"));
         }
     }
-    walk.push_order(&mut query).push_bind(rows_to_read(limit));
-    query.push(concat!(") p CROSS JOIN actions a ON a.path = p.path", answer!(), "ORDER BY p.at DESC, p.path DESC"));
+    order.push_order(&mut query).push_bind(rows_to_read(limit));
+    query.push(") p CROSS JOIN actions a ON a.path = p.path").push(resolution!());
+    query.push("ORDER BY p.at DESC, p.path DESC");
     query
 }
 
-/// The last place of those that are looked at for one page, if there are so many; `None` where the walk itself tells all
-/// that is asked for, or is about one record or matter.
+/// The query for the last row that one page may test. `None` if the SQL index covers the whole filter, or if the
+/// filter names one record or matter.
 pub(crate) fn page_bound_query(filter: &ActionFilter, before: Option<&PageCursor>) -> Option<QueryBuilder<Sqlite>> {
-    let walk = ActionPageOrder::for_filter(filter);
-    let live = filter.landing == Some(Disposition::Live) && walk.index == LIVE;
-    let told = filter.class.is_none()
+    let order = ActionPageOrder::for_filter(filter);
+    let live = filter.landing == Some(Disposition::Live) && order.index == BY_LIVE;
+    let is_covered = filter.class.is_none()
         && filter.kinds.is_empty()
         && (filter.landing.is_none() || live)
-        && (filter.source.is_none() || walk.index == OF_SOURCE)
-        && (filter.only == ActionSubset::All || (filter.only == ActionSubset::Waiting && walk.index == WAIT));
-    if told || walk.index == OF_TARGET {
+        && (filter.source.is_none() || order.index == BY_SOURCE)
+        && (filter.only == ActionSubset::All || (filter.only == ActionSubset::Waiting && order.index == BY_WAITING));
+    if is_covered || order.index == BY_TARGET {
         return None;
     }
-    let mut query = QueryBuilder::new(format!("SELECT {0}.at, {0}.{1} FROM ", walk.table, walk.path));
-    // Its rows are not needed to count them.
-    ActionPageOrder { rows: "", ..walk }.push_conditions(&mut query, filter, before);
-    walk.push_order(&mut query).push_bind(1).push(" OFFSET ").push_bind(LOOKED_AT - 1);
+    let mut query = QueryBuilder::new(format!("SELECT {0}.at, {0}.{1} FROM ", order.table, order.path));
+    // Counting needs no joined rows.
+    ActionPageOrder { rows: "", ..order }.push_conditions(&mut query, filter, before);
+    order.push_order(&mut query).push_bind(1).push(" OFFSET ").push_bind(MAX_TESTED_ROWS - 1);
     Some(query)
 }
 
-const OF_TARGET: &str = "actions_by_target";
-const WAIT: &str = "actions_that_wait";
-const OF_SOURCE: &str = "sources_by_time";
-const LIVE: &str = "actions_that_live";
+const BY_TARGET: &str = "actions_by_target";
+const BY_WAITING: &str = "actions_that_wait";
+const BY_SOURCE: &str = "sources_by_time";
+const BY_LIVE: &str = "actions_that_live";
 
-/// The index in whose order a page is read, and what it tells.
+/// The SQL index in whose order a page is read.
 #[derive(Clone, Copy)]
 struct ActionPageOrder {
     table: &'static str,
     path: &'static str,
     index: &'static str,
-    /// How the rows are found beside an index of another table.
+    /// The join to the actions if the SQL index belongs to another table.
     rows: &'static str,
 }
 
 impl ActionPageOrder {
-    /// The narrowest.
+    /// Chooses the narrowest SQL index.
     fn for_filter(filter: &ActionFilter) -> Self {
         let by = |index| Self { table: "a", path: "path", index, rows: "" };
         if filter.target.is_some() || filter.matter.is_some() {
-            by(OF_TARGET)
+            by(BY_TARGET)
         } else if filter.only == ActionSubset::Waiting {
-            by(WAIT)
+            by(BY_WAITING)
         } else if filter.source.is_some() {
             let rows = " CROSS JOIN actions a ON a.path = s.action";
-            Self { table: "s", path: "action", index: OF_SOURCE, rows }
+            Self { table: "s", path: "action", index: BY_SOURCE, rows }
         } else if filter.only == ActionSubset::Undoable || filter.landing == Some(Disposition::Live) {
-            by(LIVE)
+            by(BY_LIVE)
         } else {
             by("actions_by_time")
         }
     }
 
-    /// From here on, what the index itself tells.
+    /// Adds the source of the rows and the conditions that the SQL index covers.
     fn push_conditions(self, query: &mut QueryBuilder<Sqlite>, filter: &ActionFilter, before: Option<&PageCursor>) {
         let Self { table, path, index, rows } = self;
         let own = if table == "a" { "actions a" } else { "action_sources s" };
         query.push(format_args!("{own} INDEXED BY {index}{rows} WHERE "));
         match index {
-            WAIT => query.push("a.waits = 1"),
-            LIVE => query.push("a.landing = 'live'"),
-            OF_SOURCE => query.push("s.source = ").push_bind(filter.source.clone()),
+            BY_WAITING => query.push("a.waits = 1"),
+            BY_LIVE => query.push("a.landing = 'live'"),
+            BY_SOURCE => query.push("s.source = ").push_bind(filter.source.clone()),
             _ => query.push("true"),
         };
         if let Some(target) = &filter.target {

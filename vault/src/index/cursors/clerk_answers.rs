@@ -1,24 +1,25 @@
-//! What clerks answered, so that the same question is paid for once.
+//! A cache of clerks' answers, so that the same question is paid for once.
 //!
-//! An answer is kept as text under the hash of its exact question, about events as about tasks; whoever takes
-//! it from here holds it against the question again. Time and number bound the table, and losing it costs
-//! calls and nothing else.
+//! An answer is text under the hash of its exact question, which is about an event or a task. The caller must
+//! validate the answer against the question again. Age and number bound the table. Losing it costs calls and nothing
+//! else.
 
 use crate::index::Index;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// How long an answer is kept.
-const KEPT: TimeDelta = TimeDelta::days(30);
-/// Most answers that are kept, the newest: about 1 KB each.
+/// How long an answer is kept: 30 days.
+const MAX_AGE: TimeDelta = TimeDelta::days(30);
+/// The most answers that are kept, newest first: about 1 KB each.
 pub(crate) const MAX_ANSWERS: i64 = 10_000;
 
-/// One writing in so many sweeps, told by its moment: counting the rows takes longer than writing one.
-const SWEPT_ONE_IN: u32 = 64;
+/// One write in 64 also removes old answers, because counting the rows takes longer than writing one. The write's
+/// microsecond decides.
+const WRITES_PER_SWEEP: u32 = 64;
 
 impl Index {
-    /// What was answered to a question later than that.
+    /// Finds the answer to a question that was given later than a moment.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -31,16 +32,16 @@ impl Index {
             .map_err(|e| self.sql_error(e))
     }
 
-    /// Forgets what was answered to a question.
+    /// Removes the answer to a question.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn forget_answer(&self, key: &str) -> Result<(), IndexError> {
-        let forgotten = sqlx::query("DELETE FROM answers WHERE key = ?1").bind(key).execute(&self.store.writer).await;
-        forgotten.map(drop).map_err(|e| self.sql_error(e))
+        let deleted = sqlx::query("DELETE FROM answers WHERE key = ?1").bind(key).execute(&self.store.writer).await;
+        deleted.map(drop).map_err(|e| self.sql_error(e))
     }
 
-    /// Keeps what was answered, and now and then forgets what is older than 30 days or beyond the newest 10,000.
+    /// Stores an answer. One call in 64 also removes answers that are older than 30 days or beyond the newest 10,000.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -53,12 +54,12 @@ impl Index {
                 .bind(to_micros(now))
                 .execute(&mut *tx)
                 .await?;
-            if now.timestamp_subsec_micros().is_multiple_of(SWEPT_ONE_IN) {
+            if now.timestamp_subsec_micros().is_multiple_of(WRITES_PER_SWEEP) {
                 sqlx::query(
                     "DELETE FROM answers WHERE at <= ?1
                         OR at <= (SELECT at FROM answers ORDER BY at DESC LIMIT 1 OFFSET ?2)",
                 )
-                .bind(to_micros(now - KEPT))
+                .bind(to_micros(now - MAX_AGE))
                 .bind(MAX_ANSWERS)
                 .execute(&mut *tx)
                 .await?;

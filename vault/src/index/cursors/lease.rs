@@ -1,8 +1,8 @@
-//! Which tick is judging a task right now, so that two ticks of one matter never judge it twice.
+//! Leases on tasks that a tick is judging, so that two ticks of one matter never judge a task twice.
 //!
-//! A schedule never overlaps itself, but a tick by hand, or one started by any other client, may
-//! meet it. A look takes a lease on every task that it carries to a clerk; the record of the check
-//! ends it, the end of the run releases what is left, and time ends the lease of a run that died.
+//! A schedule never overlaps itself, but a tick that was started by hand or by another client may run beside it. A
+//! check takes a lease on every task that goes to a clerk. The record of the check ends the lease, and the end of the
+//! run releases the rest. The lease of a run that died expires.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -11,15 +11,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 
-/// How long a task stays taken by a run that says nothing more: a run's 300 s and some.
+/// How long a silent run keeps its leases: 310 s, a little more than the 300 s that a run may take.
 const LEASE: TimeDelta = TimeDelta::seconds(310);
 
-/// The run that a look belongs to: what stands before the slash.
+/// The run that a check belongs to: the part of its id before the slash.
 pub(crate) fn parse_run_id(look_id: &str) -> &str {
     look_id.split('/').next().unwrap_or(look_id)
 }
 
-/// The tasks that other runs are judging.
+/// Lists the tasks that other runs are judging.
 pub(crate) async fn list_tasks_leased_by_others(
     tx: &mut SqliteConnection,
     look_id: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn list_tasks_leased_by_others(
     Ok(rows.into_iter().collect())
 }
 
-/// Takes the tasks for this run.
+/// Leases the tasks to this run.
 pub(crate) async fn lease_tasks(
     tx: &mut SqliteConnection,
     look_id: &str,
@@ -50,13 +50,13 @@ pub(crate) async fn lease_tasks(
         .map(drop)
 }
 
-/// The task was judged.
+/// Ends the lease of a task that was judged.
 pub(crate) async fn end_lease(tx: &mut SqliteConnection, task: &str) -> sqlx::Result<()> {
     sqlx::query("DELETE FROM leases WHERE task = ?1").bind(task).execute(tx).await.map(drop)
 }
 
 impl Index {
-    /// Releases what a run has taken and not judged; the tasks are due for the next one at once.
+    /// Releases the leases of a run on tasks that it did not judge. They are due for the next run at once.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -1,11 +1,13 @@
-//! The tasks of a matter, the matter itself, and their fresh signals, from rows to looks.
+//! The candidates of a check: the tasks of a matter, the matter itself, and their fresh signals.
 //!
-//! A signal is fresh for its task when it could change something (`effect`, `status`), nobody acted
-//! upon it yet (no live action on that task cites it, and none of the router's that waits), and it was
-//! first seen after the last check. When it was created does not matter: a late mail is new to us.
-//! Where changes may happen, a signal is fresh again if all it led to so far was a change that the mode
-//! of then let land as shadow: what was judged before the mode was raised or for a
-//! caller who only asked is not lost, unless a human answered it since. What a lowered source said is not judged again at every look.
+//! A signal is fresh for its task under three conditions. It could change something (`effect`, `status`). Nothing has
+//! acted on it: no live action on that task cites it, and no pending one of the router. It was first seen after the
+//! last check; its own date does not matter, because a late mail is still new.
+//!
+//! Where the mode permits changes, a signal is also fresh again if its newest action was `shadow` because of the mode
+//! at that time, and no person has resolved that action since. So nothing is lost that was judged before the mode was
+//! raised, or for a caller who only wanted a preview. Signals of a demoted source are not judged again at every
+//! check.
 
 use super::observe::{ObservationQuery, ObservedMatter};
 use crate::index::Index;
@@ -14,27 +16,28 @@ use crate::index::signals::route::decode_ceiling;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
+use std::ops::RangeInclusive;
 use steward_domain::gates::mode::{Ceiling, Mode};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::{ClerkQuestion, MAX_EVIDENCE, QuestionSubject, SignalEvidence};
 use steward_domain::steward::tick::{TaskCheck, TaskClock};
 
-/// A task of the matter, with what the rules need.
+/// A task of the matter or the matter itself, with the facts that the rules need.
 pub(crate) struct CheckCandidate {
     pub(crate) task: RecordPath,
     pub(crate) name: String,
     pub(crate) id: String,
-    /// Other tasks with the same `id`, five at most.
+    /// Other tasks with the same `id`, at most five.
     pub(crate) twins: Option<String>,
     pub(crate) clock: TaskClock,
-    /// The later of what a human wrote and what we stored.
+    /// The later of the date that a person wrote and the stored one.
     pub(crate) next_check: Option<DateTime<Utc>>,
     pub(crate) last_check: Option<i64>,
     pub(crate) streak: u32,
     pub(crate) fresh: u32,
-    /// When the newest of the fresh signals was first seen.
+    /// When the newest fresh signal was first seen, in microseconds.
     pub(crate) newest: i64,
-    /// Whose the fresh signals are, by the slugs of their sources.
+    /// The slugs of the sources of the fresh signals.
     pub(crate) sources: Vec<String>,
     hash: String,
     state_as_written: Option<String>,
@@ -75,8 +78,10 @@ struct EvidenceColumns {
     ceiling: Option<i64>,
 }
 
-/// Every task of the matter between two paths, with its cursor and the number of its fresh signals. A date in the file that
-/// is our own stamp is no wish of a human's.
+/// Every task of the matter between two paths, with its cursor and the number of its fresh signals.
+///
+/// A date in the file that Steward wrote is no wish of a person. A signal's own date is not compared: a signal that
+/// claims to be from tomorrow must not be judged forever.
 pub(crate) const TASKS: &str = "
     WITH fresh AS MATERIALIZED (
         SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest, json_group_array(DISTINCT s.instinct) AS sources
@@ -105,7 +110,7 @@ pub(crate) const TASKS: &str = "
     LEFT JOIN stamps w ON w.task = t.path
     WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4 ORDER BY t.path";
 
-/// The matter itself, if signals point at it that are fresh; it is never due for any other reason.
+/// The matter itself, if fresh signals are about it. It is never due for any other reason.
 pub(crate) const ITSELF: &str = "
     SELECT m.path, m.name, NULL AS id, m.state, m.state_as_written, 'normal' AS surface_class, NULL AS due,
         NULL AS snoozed_until, NULL AS next_by_human, m.hash, c.last_check_at, c.next_check_after AS next_by_us,
@@ -125,8 +130,10 @@ pub(crate) const ITSELF: &str = "
             AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
     GROUP BY m.path";
 
-/// The fresh signals of one task, newest first, with what is known of their sources. Where there are too
-/// many, sources take turns, each with its newest first: fifty of one push out none of another.
+/// The fresh signals of one task, newest first, with the observations and the ceiling of their sources.
+///
+/// If there are too many, they are chosen round-robin over the sources, the newest of each first. So fifty signals
+/// from one source displace none of another.
 pub(crate) const EVIDENCE: &str = "
     SELECT path, source, note, created, effect, proposed_state, target_confidence, effect_confidence, observations,
         ceiling
@@ -146,27 +153,30 @@ pub(crate) const EVIDENCE: &str = "
             AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
     ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
-/// From the first path that a task can have to the last.
-pub(crate) const ALL_TASKS: (&str, &str) = ("task/", "task0");
+/// The range of all paths that a task can have.
+pub(crate) const ALL_TASKS: RangeInclusive<&str> = "task/"..="task0";
 
-/// The tasks of the matter between two paths, both included, and the matter itself.
+/// Reads the tasks of the matter within a range of paths, and the matter itself if fresh signals are about it.
 pub(crate) async fn read_candidates(
     index: &Index,
     tx: &mut SqliteConnection,
-    (ask, (first, last)): (&ObservationQuery, (&str, &str)),
+    query: &ObservationQuery,
+    paths: RangeInclusive<&str>,
 ) -> Result<Vec<CheckCandidate>, IndexError> {
-    let tasks = sqlx::query_as(TASKS).bind(ask.matter.as_str()).bind(can_change(ask)).bind(first).bind(last);
+    let tasks = sqlx::query_as(TASKS).bind(query.matter.as_str()).bind(can_change(query));
+    let tasks = tasks.bind(*paths.start()).bind(*paths.end());
     let mut rows: Vec<CandidateColumns> = tasks.fetch_all(&mut *tx).await.map_err(|e| index.sql_error(e))?;
-    let itself = sqlx::query_as(ITSELF).bind(ask.matter.as_str()).bind(can_change(ask)).fetch_all(&mut *tx).await;
+    let itself = sqlx::query_as(ITSELF).bind(query.matter.as_str()).bind(can_change(query)).fetch_all(&mut *tx).await;
     rows.extend(itself.map_err(|e| index.sql_error(e))?);
     rows.into_iter().map(|row| decode_candidate(index, row)).collect()
 }
 
-/// Completes a look with the evidence that its question carries.
+/// Completes a check with the evidence for the clerk's question.
 pub(crate) async fn complete_check(
     index: &Index,
     tx: &mut SqliteConnection,
-    (ask, matter): (&ObservationQuery, &ObservedMatter),
+    query: &ObservationQuery,
+    matter: &ObservedMatter,
     task: CheckCandidate,
 ) -> Result<TaskCheck, IndexError> {
     let mut evidence = Vec::new();
@@ -175,25 +185,25 @@ pub(crate) async fn complete_check(
             .bind(task.task.as_str())
             .bind(task.last_check)
             .bind(i64::try_from(MAX_EVIDENCE).unwrap_or(i64::MAX))
-            .bind(can_change(ask))
+            .bind(can_change(query))
             .fetch_all(tx)
             .await
             .map_err(|e| index.sql_error(e))?;
         for row in rows {
-            evidence.push(decode_evidence(index, row, ask.default_ceiling)?);
+            evidence.push(decode_evidence(index, row, query.default_ceiling)?);
         }
     }
     let subject = QuestionSubject {
         task: task.task,
         task_name: task.name,
-        matter: ask.matter.clone(),
+        matter: query.matter.clone(),
         matter_name: matter.name.clone(),
         state: task.clock.state,
         surface_class: task.clock.surface_class,
         due: task.clock.due,
     };
     Ok(TaskCheck {
-        question: ClerkQuestion { subject, evidence, complaint: None, asked_at: ask.now },
+        question: ClerkQuestion { subject, evidence, complaint: None, asked_at: query.now },
         before: index.parse_enum(&task.hash)?,
         state_as_written: task.state_as_written,
         matter_ceiling: matter.ceiling,
@@ -201,9 +211,9 @@ pub(crate) async fn complete_check(
     })
 }
 
-/// Whether what is judged now may change anything.
-fn can_change(ask: &ObservationQuery) -> bool {
-    ask.policy.mode > Mode::Shadow
+/// Whether the mode permits a decision to change anything.
+fn can_change(query: &ObservationQuery) -> bool {
+    query.policy.mode > Mode::Shadow
 }
 
 fn decode_candidate(index: &Index, row: CandidateColumns) -> Result<CheckCandidate, IndexError> {

@@ -1,23 +1,23 @@
-//! What scans found that somebody has to act upon, whoever had them made.
+//! Changes that scans found and that other parts must act on, regardless of who started the scan.
 //!
-//! A scan that an activity asks for finds what the listener's own would have found, and then finds nothing.
-//! So every scan leaves its news here, and one who listens takes them. What must outlive the process is
-//! marked in `state.db` instead (`wakes`), or looked up at every start.
+//! A scan that an activity requests finds the same changes as the listener's own scan, which then finds nothing. So
+//! every scan publishes its changes here, and the listener takes them. A change that must outlive the process is
+//! marked in `state.db` instead (`wakes`), or is searched for at every start.
 
 use crate::index::Index;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// What there is to act upon.
+/// The kinds of changes to act on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanChanges {
-    /// A signal that nobody has acted upon came or says something new: the router has work.
+    /// A signal that nothing has acted on arrived or has new content: the router has work.
     pub signals_arrived: bool,
-    /// Stream events came that nobody has tried to read yet.
+    /// Stream events arrived that the extraction has not tried yet.
     pub events_arrived: bool,
-    /// A record came that owes something to the tracker.
+    /// A record arrived that owes the tracker a delivery.
     pub owing_arrived: bool,
-    /// A matter came, went or changed its state: the schedules need a look.
+    /// A matter was added or removed or changed its state: the schedules must be compared.
     pub matters_changed: bool,
 }
 
@@ -26,49 +26,49 @@ impl ScanChanges {
         Self { signals_arrived: true, events_arrived: true, owing_arrived: true, matters_changed: true };
 }
 
-/// Where news are left.
+/// The changes that were published and not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct ScanChangeBoard {
-    news: Mutex<ScanChanges>,
-    left: Notify,
-    wakes: Notify,
+    changes: Mutex<ScanChanges>,
+    changes_published: Notify,
+    wakes_changed: Notify,
 }
 
 impl Index {
-    /// Takes what has been left since the last time.
+    /// Takes the changes that were published since the last call.
     #[must_use]
     pub fn take_changes(&self) -> ScanChanges {
-        std::mem::take(&mut *self.news.news.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until something is left, then takes it.
+    /// Waits until a scan publishes changes, then takes them.
     pub async fn wait_for_changes(&self) -> ScanChanges {
-        self.news.left.notified().await;
+        self.scan_changes.changes_published.notified().await;
         self.take_changes()
     }
 
-    /// Waits until a mark was made or taken away in this process, or somebody asked for another look at the marks.
+    /// Waits until a wake mark was made or cleared in this process, or [`Index::notify_wakes`] was called.
     pub async fn wait_for_wakes(&self) {
-        self.news.wakes.notified().await;
+        self.scan_changes.wakes_changed.notified().await;
     }
 
-    /// Has whoever wakes matters read the marks again.
+    /// Lets the wake dispatcher read the marks again.
     pub fn notify_wakes(&self) {
-        self.news.wakes.notify_one();
+        self.scan_changes.wakes_changed.notify_one();
     }
 
-    /// Without a ring, whoever listens finds it when they come round.
-    pub(crate) fn publish_changes(&self, left: ScanChanges, rings: bool) {
-        let ScanChanges { signals_arrived, events_arrived, owing_arrived, matters_changed } = left;
+    /// Adds changes for the listener. Without `notify` the listener finds them at its next regular round.
+    pub(crate) fn publish_changes(&self, found: ScanChanges, notify: bool) {
+        let ScanChanges { signals_arrived, events_arrived, owing_arrived, matters_changed } = found;
         {
-            let mut news = self.news.news.lock().unwrap_or_else(PoisonError::into_inner);
-            news.signals_arrived |= signals_arrived;
-            news.events_arrived |= events_arrived;
-            news.owing_arrived |= owing_arrived;
-            news.matters_changed |= matters_changed;
+            let mut changes = self.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.signals_arrived |= signals_arrived;
+            changes.events_arrived |= events_arrived;
+            changes.owing_arrived |= owing_arrived;
+            changes.matters_changed |= matters_changed;
         }
-        if rings {
-            self.news.left.notify_one();
+        if notify {
+            self.scan_changes.changes_published.notify_one();
         }
     }
 }

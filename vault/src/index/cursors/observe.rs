@@ -1,8 +1,8 @@
-//! One tick's look at one matter: what is due, what is new, who needs a clerk (S3-20 to S3-23).
+//! One tick's observation of one matter: what is due, what is new and what needs a clerk (S3-20 to S3-23).
 //!
-//! One transaction over the tables and no file. A tick that finds nothing new ends here: its due
-//! tasks are stamped and counted at once. What needs a clerk is returned as looks and stamped only
-//! after its evaluation, by [`Index::record_check`]. The same look asked for again gets the stored answer.
+//! It takes one transaction over the tables and opens no file. Due tasks without anything new need no clerk, so their
+//! cursors move and they are counted at once. Tasks that need a clerk are returned as checks. Their cursors move only
+//! after the evaluation, by [`Index::record_check`]. A repeated check gets the stored observation.
 
 use super::lease;
 use super::look::{self, CheckCandidate};
@@ -24,46 +24,46 @@ use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{Cadence, MatterObservation, TaskSkipReason, check_due, needs_clerk};
 
-/// Most bytes of the looks of one tick, as JSON: 1 MB; the rest stays due. Temporal takes no payload of more
-/// than 2 MB, and answers that are remembered come on top.
-const MAX_LOOKS_BYTES: usize = 1_000_000;
+/// The most bytes of JSON for the checks of one tick: 1 MB; the rest stays due. Temporal accepts no payload over 2
+/// MB, and cached answers are added later.
+const MAX_CHECKS_BYTES: usize = 1_000_000;
 
-/// Most problems that one tick names: 20.
+/// The most problems that one tick names: 20.
 const MAX_PROBLEMS: usize = 20;
 
-/// What a tick asks of the index.
+/// The query of a tick.
 #[derive(Clone, Debug)]
 pub struct ObservationQuery {
     pub matter: RecordPath,
-    /// Names this look; asked again under the same name, it gets the same answer and moves nothing.
+    /// The id of this check. A second query with the same id gets the same observation and moves nothing.
     pub look_id: String,
     pub now: DateTime<Utc>,
     pub cadence: Cadence,
     pub policy: DecisionPolicy,
-    /// The brake is pulled: look, but move nothing.
+    /// A stop is in force: nothing is judged and no cursor moves.
     pub stopped: bool,
-    /// Most tasks that one tick takes to a clerk; the rest stays due. Configured, 64 by default.
+    /// The most tasks of one tick that go to a clerk; the rest stays due. Configured, 64 by default.
     pub max_looks: usize,
-    /// The ceiling of sources for which a human set none (`STEWARD_DEFAULT_CEILING`).
+    /// The ceiling of sources for which no person set one (`STEWARD_DEFAULT_CEILING`).
     pub default_ceiling: Ceiling,
 }
 
-/// The matter, and where its last tick left it.
+/// The matter as its file says.
 pub(crate) struct ObservedMatter {
     pub(crate) name: String,
     pub(crate) state: RecordState,
     pub(crate) ceiling: Ceiling,
-    note: Option<MatterPolicy>,
-    faults: Vec<String>,
+    policy: Option<MatterPolicy>,
+    policy_faults: Vec<String>,
 }
 
-/// How a matter stood before this tick.
+/// The state of a matter before this tick.
 struct PreTickState {
-    /// Why it cannot be ticked, or the matter.
+    /// The matter, or the reason why it cannot be ticked.
     matter: Result<ObservedMatter, String>,
     streak: u32,
-    /// The answer that this very look was given before.
-    repeated: Option<String>,
+    /// The observation that this same check got before.
+    earlier_observation: Option<String>,
 }
 
 #[derive(FromRow)]
@@ -90,17 +90,17 @@ struct QuietCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckDecision {
-    /// Another task has the same `id`, so neither is looked at.
+    /// Another task has the same `id`, so neither is checked.
     Twin,
     Skipped(TaskSkipReason),
-    /// A clerk is asked, as far as one tick takes so many.
+    /// A clerk is asked, within the limit of one tick.
     Clerk,
-    /// It is due and nothing is new: still active, and nobody is asked.
+    /// The task is due and nothing is new: it is still active, and no clerk is asked.
     Quiet,
 }
 
 impl CheckDecision {
-    /// Whether what is new to it counts for this tick.
+    /// Whether the fresh signals of such a task count for this tick.
     fn is_counted(self) -> bool {
         match self {
             Self::Twin => false,
@@ -110,98 +110,86 @@ impl CheckDecision {
     }
 }
 
-/// The tasks of a matter, sorted by what becomes of them.
+/// The tasks of a matter, sorted by the decision on their check.
 #[derive(Default)]
 struct SortedCandidates {
-    needy: Vec<CheckCandidate>,
+    needing_clerk: Vec<CheckCandidate>,
     quiet: Vec<QuietCheck>,
     skipped: BTreeMap<TaskSkipReason, u32>,
     signals: u32,
-    /// The latest moment at which one of the signals was first seen.
+    /// The latest first-seen moment of the counted signals, in microseconds.
     newest: i64,
     problems: Vec<String>,
 }
 
 impl Index {
-    /// Looks at a matter: one look-up by index, never a scan of the vault.
+    /// Observes a matter by look-ups in the index, never by a scan of the vault.
     ///
     /// # Errors
-    /// [`IndexError::Unfilled`] before the first scan; [`IndexError::Sql`] when `state.db` fails.
-    /// A matter that is missing, unreadable or closed is no error: nothing of it is due.
-    pub async fn observe_due_tasks(&self, ask: &ObservationQuery) -> Result<MatterObservation, IndexError> {
+    /// [`IndexError::Unfilled`] before the first scan; [`IndexError::Sql`] if `state.db` fails.
+    /// A missing, unreadable or closed matter is no error: nothing is due.
+    pub async fn observe_due_tasks(&self, query: &ObservationQuery) -> Result<MatterObservation, IndexError> {
         if !self.is_filled() {
             return Err(IndexError::Unfilled { path: self.store.file.clone() });
         }
         let mut tx = self.begin_write().await?;
-        let before = self.read_matter_state(&mut tx, ask).await?;
-        if let Some(stored) = before.repeated {
+        let before = self.read_matter_state(&mut tx, query).await?;
+        if let Some(stored) = before.earlier_observation {
             return serde_json::from_str(&stored).map_err(|_| self.unknown_value_error(&stored));
         }
-        let mut seen = MatterObservation {
-            matter: ask.matter.clone(),
-            observed_at: from_micros(to_micros(ask.now)).unwrap_or(ask.now),
-            policy: ask.policy.clone(),
-            note: None,
-            stopped: ask.stopped,
-            looks: Vec::new(),
-            quiet: 0,
-            left_due: 0,
-            skipped: BTreeMap::new(),
-            signals: 0,
-            streak: before.streak,
-            interval_seconds: ask.cadence.matter_interval_seconds(before.streak),
-            problems: Vec::new(),
-        };
-        // Under a stop nothing is judged, so the wake waits for the end of it.
-        let woken = !ask.stopped && wake::clear_mark(&mut tx, &ask.matter).await.map_err(|e| self.sql_error(e))?;
+        let mut observation = empty_observation(query, before.streak);
+        // Nothing is judged under a stop, so the wake mark stays until its end.
+        let woken = !query.stopped && wake::clear_mark(&mut tx, &query.matter).await.map_err(|e| self.sql_error(e))?;
         let matter = match before.matter {
-            Ok(matter) if !ask.stopped => matter,
-            Ok(_) => return Ok(seen),
+            Ok(matter) if !query.stopped => matter,
+            Ok(_) => return Ok(observation),
             Err(problem) => {
-                seen.problems.push(problem);
+                observation.problems.push(problem);
                 self.commit_observation(tx, woken).await?;
-                return Ok(seen);
+                return Ok(observation);
             }
         };
-        let quiet = is_within_quiet_hours(ask, matter.note.as_ref());
-        let candidates = look::read_candidates(self, &mut tx, (ask, look::ALL_TASKS)).await?;
-        let taken = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
-            lease::list_tasks_leased_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql_error(e))?
+        let quiet_hours = is_within_quiet_hours(query, matter.policy.as_ref());
+        let candidates = look::read_candidates(self, &mut tx, query, look::ALL_TASKS).await?;
+        let leased = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
+            lease::list_tasks_leased_by_others(&mut tx, &query.look_id, query.now)
+                .await
+                .map_err(|e| self.sql_error(e))?
         } else {
             BTreeSet::new()
         };
-        let mut sorted = sort_candidates(ask, (&taken, quiet), candidates);
-        // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
-        seen.observed_at = from_micros(to_micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
-        seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
-        seen.interval_seconds = ask.cadence.matter_interval_seconds(seen.streak);
-        seen.quiet = saturating_u32(sorted.quiet.len());
-        seen.signals = sorted.signals;
-        seen.skipped = sorted.skipped;
-        seen.problems = matter.faults.iter().map(|fault| format!("{}: {fault}", ask.matter)).collect();
-        seen.problems.extend(sorted.problems);
-        seen.note.clone_from(&matter.note);
-        let (known, needy) = (self.known_sources(&mut tx).await?, sorted.needy.len());
+        let mut sorted = sort_candidates(query, &leased, quiet_hours, candidates);
+        // A check counts as later than every signal that it saw, even if a scan's clock ran ahead.
+        observation.observed_at = from_micros(to_micros(query.now).max(sorted.newest)).unwrap_or(query.now);
+        observation.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
+        observation.interval_seconds = query.cadence.matter_interval_seconds(observation.streak);
+        observation.quiet = saturating_u32(sorted.quiet.len());
+        observation.signals = sorted.signals;
+        observation.skipped = sorted.skipped;
+        observation.problems = matter.policy_faults.iter().map(|fault| format!("{}: {fault}", query.matter)).collect();
+        observation.problems.extend(sorted.problems);
+        observation.note.clone_from(&matter.policy);
+        let (known, needing_clerk) = (self.known_sources(&mut tx).await?, sorted.needing_clerk.len());
         let mut bytes = 0;
-        for candidate in turns::choose_round_robin(std::mem::take(&mut sorted.needy), ask.max_looks, &known) {
-            let look = look::complete_check(self, &mut tx, (ask, &matter), candidate).await?;
-            bytes += to_json(&look).len();
-            if bytes > MAX_LOOKS_BYTES && !seen.looks.is_empty() {
+        for candidate in turns::choose_round_robin(std::mem::take(&mut sorted.needing_clerk), query.max_looks, &known) {
+            let check = look::complete_check(self, &mut tx, query, &matter, candidate).await?;
+            bytes += to_json(&check).len();
+            if bytes > MAX_CHECKS_BYTES && !observation.looks.is_empty() {
                 break;
             }
-            seen.looks.push(look);
+            observation.looks.push(check);
         }
-        seen.left_due = saturating_u32(needy.saturating_sub(seen.looks.len()));
-        let looks: Vec<String> = seen.looks.iter().map(|l| l.question.subject.task.to_string()).collect();
-        if !looks.is_empty() {
-            lease::lease_tasks(&mut tx, &ask.look_id, &looks, ask.now).await.map_err(|e| self.sql_error(e))?;
+        observation.left_due = saturating_u32(needing_clerk.saturating_sub(observation.looks.len()));
+        let tasks: Vec<String> = observation.looks.iter().map(|c| c.question.subject.task.to_string()).collect();
+        if !tasks.is_empty() {
+            lease::lease_tasks(&mut tx, &query.look_id, &tasks, query.now).await.map_err(|e| self.sql_error(e))?;
         }
-        write_observation(&mut tx, ask, &seen, &sorted.quiet).await.map_err(|e| self.sql_error(e))?;
+        write_observation(&mut tx, query, &observation, &sorted.quiet).await.map_err(|e| self.sql_error(e))?;
         self.commit_observation(tx, woken).await?;
-        Ok(seen)
+        Ok(observation)
     }
 
-    /// A matter that was marked has made room for the next one to be woken.
+    /// Commits. If a wake mark was cleared, the dispatcher can wake the next matter.
     async fn commit_observation(&self, tx: Transaction<'static, Sqlite>, woken: bool) -> Result<(), IndexError> {
         tx.commit().await.map_err(|e| self.sql_error(e))?;
         if woken {
@@ -213,7 +201,7 @@ impl Index {
     async fn read_matter_state(
         &self,
         tx: &mut SqliteConnection,
-        ask: &ObservationQuery,
+        query: &ObservationQuery,
     ) -> Result<PreTickState, IndexError> {
         let row: MatterColumns = sqlx::query_as(
             "SELECT m.name, m.state, m.ceiling, m.policy, m.policy_faults, f.problem, k.streak,
@@ -223,113 +211,137 @@ impl Index {
              LEFT JOIN files f ON f.path = a.path
              LEFT JOIN matter_ticks k ON k.matter = a.path",
         )
-        .bind(ask.matter.as_str())
-        .bind(&ask.look_id)
+        .bind(query.matter.as_str())
+        .bind(&query.look_id)
         .fetch_one(tx)
         .await
         .map_err(|e| self.sql_error(e))?;
         let matter = match (row.name, row.state, row.ceiling) {
             (Some(name), Some(state), Some(ceiling)) => {
                 let (state, ceiling) = (self.parse_enum(&state)?, self.parse_enum(&ceiling)?);
-                let note = row.policy.map(|policy| self.parse_matter_policy(&policy)).transpose()?;
-                let faults = row.policy_faults.and_then(|told| serde_json::from_str(&told).ok()).unwrap_or_default();
-                self.require_open(&ask.matter, ObservedMatter { name, state, ceiling, note, faults })
+                let policy = row.policy.map(|policy| self.parse_matter_policy(&policy)).transpose()?;
+                let policy_faults =
+                    row.policy_faults.and_then(|faults| serde_json::from_str(&faults).ok()).unwrap_or_default();
+                self.require_open(&query.matter, ObservedMatter { name, state, ceiling, policy, policy_faults })
             }
             _ => Err(match row.problem {
-                Some(problem) => format!("{}: {problem}", ask.matter),
-                None => format!("{}: not in the vault: restore it, or let its schedule go", ask.matter),
+                Some(problem) => format!("{}: {problem}", query.matter),
+                None => format!("{}: not in the vault: restore the file, or let its schedule be removed", query.matter),
             }),
         };
         let streak = row.streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX));
-        Ok(PreTickState { matter, streak, repeated: row.repeated })
+        Ok(PreTickState { matter, streak, earlier_observation: row.repeated })
     }
 
     fn require_open(&self, path: &RecordPath, matter: ObservedMatter) -> Result<ObservedMatter, String> {
         match matter.state {
             RecordState::Open => Ok(matter),
             RecordState::Done | RecordState::Archived => Err(format!(
-                "{path}: its state is `{}`, so its tasks are not looked at: set `state: open` to take it up again",
+                "{path}: its state is `{}`, so its tasks are not checked: set `state: open` to resume",
                 matter.state.as_str()
             )),
         }
     }
 }
 
-/// Applies the rules of skipping and of the gate to every task.
+/// The observation of a tick before it has seen anything, after `streak` ticks without signals.
+fn empty_observation(query: &ObservationQuery, streak: u32) -> MatterObservation {
+    MatterObservation {
+        matter: query.matter.clone(),
+        observed_at: from_micros(to_micros(query.now)).unwrap_or(query.now),
+        policy: query.policy.clone(),
+        note: None,
+        stopped: query.stopped,
+        looks: Vec::new(),
+        quiet: 0,
+        left_due: 0,
+        skipped: BTreeMap::new(),
+        signals: 0,
+        streak,
+        interval_seconds: query.cadence.matter_interval_seconds(streak),
+        problems: Vec::new(),
+    }
+}
+
+/// Decides for every task whether it is skipped, quiet or needs a clerk.
 fn sort_candidates(
-    ask: &ObservationQuery,
-    (taken, quiet): (&BTreeSet<String>, bool),
+    query: &ObservationQuery,
+    leased: &BTreeSet<String>,
+    quiet_hours: bool,
     candidates: Vec<CheckCandidate>,
 ) -> SortedCandidates {
     let mut sorted = SortedCandidates::default();
     for candidate in candidates {
-        let turn = decide_check(ask, (taken, quiet), &candidate);
-        if turn.is_counted() {
+        let decision = decide_check(query, leased, quiet_hours, &candidate);
+        if decision.is_counted() {
             sorted.signals = sorted.signals.saturating_add(candidate.fresh);
             sorted.newest = sorted.newest.max(candidate.newest);
         }
-        match turn {
+        match decision {
             CheckDecision::Twin => {
                 let twins = candidate.twins.as_deref().unwrap_or_default();
                 sorted.problems.push(twin_problem(candidate.task.as_str(), &candidate.id, twins));
             }
             CheckDecision::Skipped(reason) => *sorted.skipped.entry(reason).or_default() += 1,
-            CheckDecision::Clerk => sorted.needy.push(candidate),
-            CheckDecision::Quiet => sorted.quiet.push(build_quiet_check(ask, &candidate)),
+            CheckDecision::Clerk => sorted.needing_clerk.push(candidate),
+            CheckDecision::Quiet => sorted.quiet.push(build_quiet_check(query, &candidate)),
         }
     }
     let more = sorted.problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
         sorted.problems.truncate(MAX_PROBLEMS);
-        sorted.problems.push(format!("{}: {more} more like these", ask.matter));
+        sorted.problems.push(format!("{}: {more} more like these", query.matter));
     }
-    sorted.needy.sort_by(|a, b| (a.last_check, &a.task).cmp(&(b.last_check, &b.task)));
+    sorted.needing_clerk.sort_by(|a, b| (a.last_check, &a.task).cmp(&(b.last_check, &b.task)));
     sorted
 }
 
-/// What becomes of a task by the rules of skipping and of the gate.
+/// Decides what a tick does with one task. `leased` are the tasks that other runs are judging.
 pub(crate) fn decide_check(
-    ask: &ObservationQuery,
-    (taken, quiet): (&BTreeSet<String>, bool),
+    query: &ObservationQuery,
+    leased: &BTreeSet<String>,
+    quiet_hours: bool,
     candidate: &CheckCandidate,
 ) -> CheckDecision {
     let fresh = candidate.fresh > 0;
     if candidate.twins.is_some() {
         return CheckDecision::Twin;
     }
-    if let Err(reason) = check_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
+    if let Err(reason) = check_due(&candidate.clock, candidate.next_check, fresh, query.now) {
         return CheckDecision::Skipped(reason);
     }
     if !needs_clerk(candidate.clock.surface_class, fresh) {
         return CheckDecision::Quiet;
     }
-    // It has no cursor of this look, so it is taken up as soon as the quiet hours are over.
-    if quiet {
+    // Its cursor does not move, so it is checked as soon as the quiet hours are over.
+    if quiet_hours {
         return CheckDecision::Skipped(TaskSkipReason::QuietHours);
     }
-    if taken.contains(candidate.task.as_str()) {
+    if leased.contains(candidate.task.as_str()) {
         CheckDecision::Skipped(TaskSkipReason::BeingJudged)
     } else {
         CheckDecision::Clerk
     }
 }
 
-fn build_quiet_check(ask: &ObservationQuery, candidate: &CheckCandidate) -> QuietCheck {
+fn build_quiet_check(query: &ObservationQuery, candidate: &CheckCandidate) -> QuietCheck {
     let streak = candidate.streak.saturating_add(1);
-    let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(to_micros);
+    let next = query.cadence.next_check(&candidate.clock, streak, query.now).map(to_micros);
     QuietCheck { task: candidate.task.to_string(), next, streak }
 }
 
-/// Two tasks that share an `id` cannot be told apart, so neither is acted upon.
+/// Two tasks that share an `id` cannot be distinguished, so nothing acts on either.
 pub(crate) fn twin_problem(path: &str, id: &str, twins: &str) -> String {
     let id: String = id.chars().take(60).flat_map(char::escape_debug).collect();
-    format!("{path}: its `id` `{id}` is also that of {twins}: give each task its own, until then neither is looked at")
+    format!(
+        "{path}: its `id` `{id}` is also used by {twins}: give each task its own `id`; until then neither is checked"
+    )
 }
 
 async fn write_observation(
     tx: &mut SqliteConnection,
-    ask: &ObservationQuery,
-    seen: &MatterObservation,
+    query: &ObservationQuery,
+    observation: &MatterObservation,
     quiet: &[QuietCheck],
 ) -> sqlx::Result<()> {
     if !quiet.is_empty() {
@@ -342,21 +354,21 @@ async fn write_observation(
                  streak = excluded.streak, look_id = excluded.look_id",
         )
         .bind(to_json(&quiet))
-        .bind(to_micros(seen.observed_at))
-        .bind(&ask.look_id)
+        .bind(to_micros(observation.observed_at))
+        .bind(&query.look_id)
         .execute(&mut *tx)
         .await?;
-        add_to_check_count(&mut *tx, NO_SIGNALS, ask.now, seen.quiet).await?;
+        add_to_check_count(&mut *tx, NO_SIGNALS, query.now, observation.quiet).await?;
     }
     sqlx::query(
         "INSERT OR REPLACE INTO matter_ticks (matter, streak, look_id, observed_at, observation)
          VALUES (?1, ?2, ?3, ?4, ?5)",
     )
-    .bind(ask.matter.as_str())
-    .bind(i64::from(seen.streak))
-    .bind(&ask.look_id)
-    .bind(to_micros(seen.observed_at))
-    .bind(to_json(seen))
+    .bind(query.matter.as_str())
+    .bind(i64::from(observation.streak))
+    .bind(&query.look_id)
+    .bind(to_micros(observation.observed_at))
+    .bind(to_json(observation))
     .execute(tx)
     .await
     .map(drop)

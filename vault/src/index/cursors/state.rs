@@ -1,7 +1,8 @@
-//! Cursors and counters: the steward's own memory of its looks.
+//! Cursors and counters: the stewards' memory of their checks.
 //!
-//! Every write is keyed by the look or call that makes it, so that an activity tried again moves nothing twice.
-//! A task's cursor is the moment of the look, not of the answer: what came in between stays fresh.
+//! Every write is keyed by the check or call that makes it, so that a retried activity moves nothing twice. A task's
+//! cursor is the moment of the check, not of the clerk's answer. A signal that arrives in between therefore stays
+//! fresh.
 
 use super::lease;
 use crate::index::Index;
@@ -13,28 +14,28 @@ use sqlx::SqliteConnection;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{Cadence, TaskClock};
 
-/// How long single looks are remembered to be told from repeated ones: 7 days, far beyond any retry.
+/// How long the ids of counted checks are kept, so that a repeated one is recognised: 7 days, far beyond any retry.
 const MARK_DAYS: i64 = 7;
-/// The reason of looks that end because nothing new is known (S3-23).
+/// The reason of checks that end because nothing is new (S3-23).
 pub(crate) const NO_SIGNALS: &str = "no_signals";
 
-/// A look at a task that a clerk answered.
+/// A check of a task that a clerk answered.
 #[derive(Clone, Debug)]
 pub struct CompletedCheck {
     pub task: RecordPath,
     pub look_id: String,
     /// [`steward_domain::steward::tick::MatterObservation::observed_at`] of the tick.
     pub observed_at: DateTime<Utc>,
-    /// The look had fresh signals, which ends the streak of looks without.
+    /// Whether the check had fresh signals, which ends the streak of checks without any.
     pub had_signals: bool,
-    /// What came of it, as reports and screens show it.
+    /// The outcome, as reports and screens show it.
     pub outcome: String,
-    /// The task as it stands now, after the decision was carried out.
+    /// The task after the decision was applied.
     pub clock: TaskClock,
     pub cadence: Cadence,
 }
 
-/// How many looks of a day ended for one reason.
+/// How many checks of a day ended for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckCount {
     pub day: NaiveDate,
@@ -43,18 +44,18 @@ pub struct CheckCount {
 }
 
 impl Index {
-    /// Records that a task was looked at; the second time in one run does nothing.
+    /// Records that a task was checked. The second call for the same check does nothing.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn record_check(&self, done: &CompletedCheck) -> Result<(), IndexError> {
         let mut tx = self.begin_write().await?;
-        let before: Option<(i64, String)> = sqlx::query_as("SELECT streak, look_id FROM task_checks WHERE task = ?1")
+        let previous: Option<(i64, String)> = sqlx::query_as("SELECT streak, look_id FROM task_checks WHERE task = ?1")
             .bind(done.task.as_str())
             .fetch_optional(&mut *tx)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let streak = match before {
+        let streak = match previous {
             Some((_, look_id)) if look_id == done.look_id => return Ok(()),
             _ if done.had_signals => 0,
             Some((streak, _)) => u32::try_from(streak).unwrap_or(u32::MAX).saturating_add(1),
@@ -81,7 +82,7 @@ impl Index {
         tx.commit().await.map_err(|e| self.sql_error(e))
     }
 
-    /// Counts a look that ended before a clerk was asked; the same `id` counts once.
+    /// Counts a check that ended before a clerk was asked. The same `id` counts once.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -103,7 +104,7 @@ impl Index {
         work.await.map_err(|e| self.sql_error(e))
     }
 
-    /// Looks that ended before a clerk was asked, by day and reason, from a day on.
+    /// Lists how many checks ended before a clerk was asked, by day and reason, from a day on.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -125,7 +126,7 @@ impl Index {
     }
 }
 
-/// Adds looks to the count of their day.
+/// Adds checks to the count of their day.
 pub(crate) async fn add_to_check_count(
     tx: &mut SqliteConnection,
     reason: &str,

@@ -1,9 +1,9 @@
-//! Whose files are to say when they were last looked at, and which dates in them are ours.
+//! Timestamp write-back: which task files must still show their last check, and which dates in them Steward wrote.
 //!
-//! A date in a file that we wrote ourselves is no wish of a human's, so [`super::look`] and
-//! [`crate::index::read::overview`] pass over it; every other one counts as a human's, also when these rows are lost. What
-//! is about to be written is noted first: a crash in between leaves a date that is known as ours. The
-//! files are written by [`crate::action::writer::VaultWriter::stamp`]; when, says the engine.
+//! A date that Steward wrote is no wish of a person, so [`super::look`] and [`crate::index::read::tasks`] ignore it.
+//! Every other date counts as a person's, also if these rows are lost. A date is noted here before it is written, so
+//! a crash in between leaves a date that is known as Steward's.
+//! [`crate::action::writer::VaultWriter::write_timestamps`] writes the files, and the engine decides when.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -13,15 +13,15 @@ use sqlx::FromRow;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::timestamps::CheckTimestamps;
 
-/// When a stamp that came to nothing is tried again: 30 s, so that a person can finish their edit.
+/// The wait before a failed write is tried again: 30 s, so that a person can finish an edit.
 const RETRY: TimeDelta = TimeDelta::seconds(30);
 
-/// A task whose file does not say yet when it was last looked at.
+/// A task whose file does not show its last check yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTimestampWrite {
     pub task: RecordPath,
     pub stamp: CheckTimestamps,
-    /// The cursor that is written down, exactly.
+    /// The cursor that is written, in microseconds.
     checked_at: i64,
 }
 
@@ -42,8 +42,8 @@ const DUE: &str = "
         AND (w.checked_at IS NULL OR w.checked_at < c.last_check_at)))
     ORDER BY COALESCE(w.retry_at, 0), c.last_check_at, c.task LIMIT ?2";
 
-/// Only while nobody is judging the task. Where the file holds what was to be written last, that is what
-/// may be left if this comes to nothing.
+/// Notes a date only while no run is judging the task. If the file contains the date that was noted last, that date may
+/// stay in the file if this write fails, so it moves to `before`.
 const BEGIN: &str = "
     INSERT INTO stamps (task, checked_at, written, before, retry_at)
     SELECT t.path, NULL, ?2, NULL, ?4 FROM tasks t WHERE t.path = ?1
@@ -53,9 +53,10 @@ const BEGIN: &str = "
         written = COALESCE(excluded.written, written)";
 
 impl Index {
-    /// Tasks that were looked at since their file was stamped, the longest ago first, at most `limit`.
+    /// Lists tasks that were checked since their file was last written, the oldest check first, at most `limit`.
     ///
-    /// Those that came to nothing before come last, so that they hold nobody up; none that a run is judging, whose file cannot be understood, or that was tried a moment ago.
+    /// Tasks whose write failed before come last, so that they delay no other. Tasks are left out while a run is
+    /// judging them, while their file cannot be parsed, and for a moment after a failed write.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -82,7 +83,7 @@ impl Index {
         rows.into_iter().map(due).collect()
     }
 
-    /// Notes what is about to be written; `false` where a run has begun to judge the task meanwhile.
+    /// Notes the date that is about to be written. Returns `false` if a run has begun to judge the task meanwhile.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -100,7 +101,7 @@ impl Index {
         Ok(begun.rows_affected() > 0)
     }
 
-    /// The file says it now, or never will for this look.
+    /// Ends the write for this check: the file shows it now, or never will.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -1,8 +1,8 @@
-//! Whose turn it is: sources take turns wherever there is room for less than there is.
+//! Round-robin over sources, wherever there are more candidates than places.
 //!
-//! A flood of one source must push out nobody else's words: not from the events of a run, not from the
-//! tasks of a tick, not from the evidence of a question (whose SQL does the same). Those that were right
-//! before come first in each round, because the names of the others cost their senders nothing.
+//! A flood from one source must not displace other sources: not in the events of a run, the tasks of a tick or the
+//! evidence of a question (whose SQL does the same). Known sources, which were right before, come first in each
+//! round. Unknown sources come later, because a new name costs its sender nothing.
 
 use super::look::CheckCandidate;
 use crate::index::Index;
@@ -10,16 +10,18 @@ use crate::index::IndexError;
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sources that were right before, by their slugs.
-const KNOWN: &str = "SELECT source FROM instincts GROUP BY source HAVING MIN(observations) > 0";
+/// The sources that were right before, by their slugs.
+const KNOWN_SOURCES: &str = "SELECT source FROM instincts GROUP BY source HAVING MIN(observations) > 0";
 
 impl Index {
+    /// The slugs of the sources that were right before.
     pub(crate) async fn known_sources(&self, db: &mut SqliteConnection) -> Result<BTreeSet<String>, IndexError> {
-        let known: Vec<String> = sqlx::query_scalar(KNOWN).fetch_all(db).await.map_err(|e| self.sql_error(e))?;
+        let known: Vec<String> =
+            sqlx::query_scalar(KNOWN_SOURCES).fetch_all(db).await.map_err(|e| self.sql_error(e))?;
         Ok(known.into_iter().collect())
     }
 
-    /// Whether a source was ever right before; by its slug.
+    /// Whether the source with this slug was ever right before.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -33,8 +35,10 @@ impl Index {
     }
 }
 
-/// At most `limit` of these, which come oldest look first: one of each source in turn, tasks without
-/// signals like those of one known source. A task of several sources has the first of their turns.
+/// Chooses at most `limit` candidates, one of each source in turn.
+///
+/// They arrive sorted by their last check, oldest first. Tasks without signals count as those of one known source. A
+/// task of several sources takes the earliest of their turns.
 pub(crate) fn choose_round_robin(
     needy: Vec<CheckCandidate>,
     limit: usize,
@@ -43,22 +47,22 @@ pub(crate) fn choose_round_robin(
     if needy.len() <= limit {
         return needy;
     }
-    let nobody = [String::new()];
+    let no_source = [String::new()];
     let mut rounds: BTreeMap<(bool, &str), usize> = BTreeMap::new();
     let mut places: Vec<((usize, bool), usize)> = Vec::with_capacity(needy.len());
     for (place, candidate) in needy.iter().enumerate() {
-        let sources = if candidate.sources.is_empty() { nobody.as_slice() } else { &candidate.sources };
+        let sources = if candidate.sources.is_empty() { no_source.as_slice() } else { &candidate.sources };
         let turns = sources.iter().map(|source| {
-            let strange = !source.is_empty() && !known.contains(source);
-            let turn = rounds.entry((strange, source.as_str())).or_insert(0);
+            let is_unknown = !source.is_empty() && !known.contains(source);
+            let turn = rounds.entry((is_unknown, source.as_str())).or_insert(0);
             *turn += 1;
-            (*turn, strange)
+            (*turn, is_unknown)
         });
-        // Every source's turn is counted, or one that joins the tasks of others would be first again.
+        // Every source's turn is counted. Otherwise a source that appears in the tasks of others would be first again.
         places.push((turns.collect::<Vec<_>>().into_iter().min().unwrap_or_default(), place));
     }
     places.sort_unstable();
     places.truncate(limit);
-    let taken: BTreeSet<usize> = places.into_iter().map(|(_, place)| place).collect();
-    needy.into_iter().enumerate().filter(|(place, _)| taken.contains(place)).map(|(_, candidate)| candidate).collect()
+    let chosen: BTreeSet<usize> = places.into_iter().map(|(_, place)| place).collect();
+    needy.into_iter().enumerate().filter(|(place, _)| chosen.contains(place)).map(|(_, candidate)| candidate).collect()
 }

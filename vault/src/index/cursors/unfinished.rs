@@ -1,7 +1,8 @@
-//! What a full or broken disk kept from being written, until it can be.
+//! Writes that a full or broken disk prevented, until they succeed.
 //!
-//! It lies in memory, since nothing can be written; a scan and the next look of each matter find it as well, only
-//! later. [`Index::finish_deferred_work`] writes it in the order in which it would have been written, and then has everybody look.
+//! They are kept in memory, because nothing can be written. A scan and the next check of each matter find the same
+//! work, only later. [`Index::finish_deferred_work`] makes the writes in their original order, and then wakes the
+//! matters.
 
 use super::lease;
 use crate::files::root::VaultRoot;
@@ -16,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use steward_domain::record::path::RecordPath;
 
-/// How long a target whose change failed is left alone: 15 s, so that a disk with too little space is not worn by it.
-const PAUSE: TimeDelta = TimeDelta::seconds(15);
+/// How long a target rests after its change failed: 15 s, so that retries do not wear a disk with too little space.
+const REST: TimeDelta = TimeDelta::seconds(15);
 
-/// The matters of targets, whether these are tasks or matters. ?1: paths of targets.
-const MARK: &str = "INSERT INTO wakes (matter, at)
+/// Marks the matters of targets, which are tasks or matters. ?1: the paths of the targets.
+const MARK_MATTERS: &str = "INSERT INTO wakes (matter, at)
     SELECT DISTINCT COALESCE(t.parent, m.path), ?2 FROM json_each(?1) j
     LEFT JOIN tasks t ON t.path = j.value LEFT JOIN matters m ON m.path = j.value
     WHERE COALESCE(t.parent, m.path) IS NOT NULL
@@ -32,12 +33,12 @@ pub(crate) struct UnfinishedWork(Mutex<DeferredWork>);
 
 #[derive(Debug, Default)]
 struct DeferredWork {
-    /// Files that were written and could not be read into the tables.
+    /// Files that were written but not read into the tables yet.
     unread: BTreeSet<RecordPath>,
     checks: Vec<CompletedCheck>,
-    /// Looks whose leases could not be released.
+    /// Ids of checks whose leases could not be released.
     leases: BTreeSet<String>,
-    /// What could not be done, and since when.
+    /// Targets whose change failed, and since when.
     targets: BTreeMap<RecordPath, DateTime<Utc>>,
 }
 
@@ -48,35 +49,35 @@ impl UnfinishedWork {
 }
 
 impl Index {
-    /// Has these files read once the disk can be written.
+    /// Reads these files as soon as the disk can be written.
     pub fn read_files_later(&self, paths: &[RecordPath]) {
         self.unfinished.lock().unread.extend(paths.iter().cloned());
     }
 
-    /// Records a check once the disk can be written; see [`Index::record_check`].
+    /// Records a check as soon as the disk can be written; see [`Index::record_check`].
     pub fn record_check_later(&self, done: CompletedCheck) {
         self.unfinished.lock().checks.push(done);
     }
 
-    /// Releases the leases of a look once the disk can be written; see [`Index::release`].
+    /// Releases the leases of a check as soon as the disk can be written; see [`Index::release_leases`].
     pub fn release_leases_later(&self, look_id: &str) {
         self.unfinished.lock().leases.insert(look_id.to_owned());
     }
 
-    /// Wakes the matter of a task, or a matter, once the disk can be written.
+    /// Wakes the matter of a task, or a matter, as soon as the disk can be written.
     pub fn wake_later(&self, target: &RecordPath, now: DateTime<Utc>) {
         self.unfinished.lock().targets.insert(target.clone(), now);
     }
 
-    /// Has the router and extraction run again after the next scan.
+    /// Lets the router and the extraction run again after the next scan.
     pub fn run_routines_again(&self) {
         self.publish_changes(ScanChanges::ANYTHING, false);
     }
 
-    /// Reads the files that [`Index::read_files_later`] names.
+    /// Reads the files that [`Index::read_files_later`] noted.
     ///
     /// # Errors
-    /// [`IndexError`] when they still cannot be; they stay named.
+    /// [`IndexError`] if they still cannot be read; they stay noted.
     pub async fn read_deferred_files(&self, root: &VaultRoot) -> Result<(), IndexError> {
         let unread: Vec<RecordPath> = self.unfinished.lock().unread.iter().cloned().collect();
         if !unread.is_empty() {
@@ -87,10 +88,10 @@ impl Index {
         Ok(())
     }
 
-    /// Writes what waits, as soon as the disk takes it. Cheap where nothing does.
+    /// Makes the deferred writes. Cheap if there are none.
     ///
     /// # Errors
-    /// [`IndexError`] when the disk still cannot be written; everything waits on.
+    /// [`IndexError`] if the disk still cannot be written; everything stays deferred.
     pub async fn finish_deferred_work(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<(), IndexError> {
         self.read_deferred_files(root).await?;
         let checks = self.unfinished.lock().checks.clone();
@@ -101,7 +102,7 @@ impl Index {
         let (leases, targets) = {
             let waiting = self.unfinished.lock();
             let rested = waiting.targets.iter().filter(|(_, since)| has_rested(**since, now));
-            // A look during a stop would end the wake and do nothing.
+            // A check during a stop would clear the mark and do nothing.
             let may_act = !stop::is_stopped(root);
             let targets: Vec<RecordPath> = rested.filter(|_| may_act).map(|(path, _)| path.clone()).collect();
             (waiting.leases.clone(), targets)
@@ -135,7 +136,7 @@ impl Index {
                     .execute(&mut *tx)
                     .await?;
             }
-            sqlx::query(MARK)
+            sqlx::query(MARK_MATTERS)
                 .bind(to_json(&targets))
                 .bind(crate::index::store::codec::to_micros(now))
                 .execute(&mut *tx)
@@ -146,7 +147,7 @@ impl Index {
     }
 }
 
-/// A clock that was set back makes nobody wait.
+/// A clock that was set back delays nothing.
 fn has_rested(since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-    now < since || now - since >= PAUSE
+    now < since || now - since >= REST
 }

@@ -1,9 +1,8 @@
-//! Matters that a signal woke and that no tick has observed since.
+//! Wake marks: matters with a new signal that no tick has observed since.
 //!
-//! A mark is made in the transaction that takes the signal in, so that neither a crash nor a command
-//! that brings the index up to date beside the worker swallows a wake. The engine triggers the
-//! schedule. The mark goes in the transaction in which a tick observes the matter, so a tick that was
-//! lost or that met a stop uses up no wake.
+//! A mark is made in the transaction that ingests the signal. So neither a crash nor a command that updates the index
+//! beside the worker loses a wake. The engine triggers the schedule. The mark is cleared in the transaction in which
+//! a tick observes the matter, so a tick that was lost or that met a stop clears nothing.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -14,9 +13,9 @@ use sqlx::{FromRow, SqliteConnection};
 use std::collections::BTreeMap;
 use steward_domain::record::path::RecordPath;
 
-/// The matters of signals that nothing has judged, as the first scan of all finds them. A matter or a
-/// task that is closed has no schedule that would judge them. ?1: the mark.
-const UNJUDGED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT p.path, ?1
+/// Marks the matters of signals that no tick has judged, after the very first scan. A closed matter has no schedule
+/// that would judge them, and a closed task is not judged. ?1: the mark.
+const MARK_UNJUDGED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT p.path, ?1
     FROM signals s JOIN first_seen f ON f.signal = s.path
     LEFT JOIN tasks t ON t.path = s.target LEFT JOIN matters m ON m.path = s.target
     JOIN matters p ON p.path = COALESCE(t.parent, m.path) AND p.state = 'open'
@@ -25,27 +24,27 @@ const UNJUDGED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT p.path, ?
         AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
     ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
 
-/// The matter of a task, or a matter itself. ?1: its path, ?2: the mark.
-const MATTER_OF: &str = "INSERT INTO wakes (matter, at) SELECT COALESCE(t.parent, a.path), ?2
+/// Marks the matter of a task, or a matter itself. ?1: the path of either, ?2: the mark.
+const MARK_MATTER_OF: &str = "INSERT INTO wakes (matter, at) SELECT COALESCE(t.parent, a.path), ?2
     FROM (SELECT ?1 AS path) a LEFT JOIN tasks t ON t.path = a.path WHERE true
     ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
 
-/// The oldest marks first. ?1: the matters to pass over, as JSON, ?2: how many.
+/// The oldest marks first. ?1: the matters to skip, as JSON, ?2: the limit.
 const OLDEST: &str = "SELECT w.matter, w.at, k.observed_at AS observed,
         CASE WHEN m.path IS NULL THEN f.path IS NOT NULL ELSE m.state = 'open' END AS ticks
     FROM wakes w LEFT JOIN matter_ticks k ON k.matter = w.matter
     LEFT JOIN matters m ON m.path = w.matter LEFT JOIN files f ON f.path = w.matter
     WHERE w.matter NOT IN (SELECT value FROM json_each(?1)) ORDER BY w.at, w.matter LIMIT ?2";
 
-/// A matter to be woken.
+/// A matter to wake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeMark {
     pub matter: RecordPath,
-    /// What [`Index::woken`] takes.
+    /// The mark, which [`Index::clear_wake_mark`] takes.
     pub at: i64,
-    /// When a tick last observed the matter; another value means that one has done so since.
+    /// When a tick last observed the matter. A different value means that another tick has observed it since.
     pub observed: Option<i64>,
-    /// The matter is open, or unreadable for now. One that is closed or gone is ticked by nobody.
+    /// Whether the matter is open, or unreadable for now. A closed or missing matter has no ticks.
     pub ticks: bool,
 }
 
@@ -57,19 +56,20 @@ struct WakeMarkColumns {
     ticks: bool,
 }
 
-/// The matters that signals bear upon, as far as those signals count. ?1: paths of signals.
-const MATTERS: &str = "SELECT DISTINCT COALESCE(t.parent, m.path)
+/// The matters of signals that count: neither applied nor without effect. ?1: the paths of the signals.
+const MATTERS_OF_SIGNALS: &str = "SELECT DISTINCT COALESCE(t.parent, m.path)
     FROM json_each(?1) j JOIN signals s ON s.path = j.value
     LEFT JOIN tasks t ON t.path = s.target LEFT JOIN matters m ON m.path = s.target
     WHERE s.applied = 0 AND s.effect <> 'none' AND COALESCE(t.parent, m.path) IS NOT NULL";
 
-/// Marks the matters of signals that are new.
+/// Marks the matters of new signals.
 pub(crate) async fn mark_matters_of_signals(
     tx: &mut SqliteConnection,
     signals: &[String],
     at: i64,
 ) -> sqlx::Result<()> {
-    let matters: Vec<String> = sqlx::query_scalar(MATTERS).bind(to_json(&signals)).fetch_all(&mut *tx).await?;
+    let matters: Vec<String> =
+        sqlx::query_scalar(MATTERS_OF_SIGNALS).bind(to_json(&signals)).fetch_all(&mut *tx).await?;
     sqlx::query(
         "INSERT INTO wakes (matter, at) SELECT value, ?2 FROM json_each(?1) WHERE true
          ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)",
@@ -81,29 +81,29 @@ pub(crate) async fn mark_matters_of_signals(
     .map(drop)
 }
 
-/// Marks the matters of signals that nothing has judged, at the end of the first scan of all.
+/// Marks the matters of signals that no tick has judged, at the end of the very first scan.
 pub(crate) async fn mark_unjudged(tx: &mut SqliteConnection, at: i64) -> sqlx::Result<()> {
-    sqlx::query(UNJUDGED).bind(at).execute(tx).await.map(drop)
+    sqlx::query(MARK_UNJUDGED).bind(at).execute(tx).await.map(drop)
 }
 
-/// Takes the mark of a matter away, as a tick observes it; whether there was one.
+/// Clears the mark of a matter that a tick observes. Returns whether there was one.
 pub(crate) async fn clear_mark(tx: &mut SqliteConnection, matter: &RecordPath) -> sqlx::Result<bool> {
-    let taken = sqlx::query("DELETE FROM wakes WHERE matter = ?1").bind(matter.as_str()).execute(tx).await?;
-    Ok(taken.rows_affected() > 0)
+    let cleared = sqlx::query("DELETE FROM wakes WHERE matter = ?1").bind(matter.as_str()).execute(tx).await?;
+    Ok(cleared.rows_affected() > 0)
 }
 
 impl Index {
-    /// The matters that have waited longest to be woken, without those passed over.
+    /// Lists the matters that have waited longest for their wake, without those to skip.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_oldest_wake_marks(
         &self,
-        pass_over: &[&RecordPath],
+        skip: &[&RecordPath],
         limit: usize,
     ) -> Result<Vec<WakeMark>, IndexError> {
         let rows: Vec<WakeMarkColumns> = sqlx::query_as(OLDEST)
-            .bind(to_json(&pass_over))
+            .bind(to_json(&skip))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&self.store.reader)
             .await
@@ -115,12 +115,12 @@ impl Index {
         rows.into_iter().map(mark).collect()
     }
 
-    /// Marks the matter of a task or matter that was observed and could not be judged, so that it is woken again.
+    /// Marks the matter of a task or matter again that was observed but could not be judged.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn mark_matter_again(&self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
-        sqlx::query(MATTER_OF)
+        sqlx::query(MARK_MATTER_OF)
             .bind(target.as_str())
             .bind(to_micros(now))
             .execute(&self.store.writer)
@@ -130,7 +130,7 @@ impl Index {
         Ok(())
     }
 
-    /// Every matter to be woken, with the mark that [`Index::woken`] takes.
+    /// Lists every matter to wake, with the mark that [`Index::clear_wake_mark`] takes.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -142,7 +142,7 @@ impl Index {
         rows.into_iter().map(|(matter, at)| Ok((self.parse_path(&matter)?, at))).collect()
     }
 
-    /// Takes a mark away, unless another signal came since it was read.
+    /// Clears a mark, unless another signal has arrived since it was read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -156,12 +156,12 @@ impl Index {
             .map_err(|e| self.sql_error(e))
     }
 
-    /// The matters that signals bear upon, as far as those signals count.
+    /// Lists the matters of those signals that count.
     pub(crate) async fn list_matters_of_signals(&self, signals: &[String]) -> Result<Vec<RecordPath>, IndexError> {
         if signals.is_empty() {
             return Ok(Vec::new());
         }
-        let found: Vec<String> = sqlx::query_scalar(MATTERS)
+        let found: Vec<String> = sqlx::query_scalar(MATTERS_OF_SIGNALS)
             .bind(to_json(&signals))
             .fetch_all(&self.store.writer)
             .await

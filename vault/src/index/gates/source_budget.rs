@@ -1,7 +1,8 @@
-//! How much the sources of a change have changed in the last day.
+//! How many changes the sources of a change have made in the last day.
 //!
-//! Counted from the audit records and the signals that they cite; what a record cites without its speaking
-//! for the change counts for nobody. Whoever lands a change asks while no other change can land.
+//! They are counted from the audit records and the signals that these cite. A cited signal that does not support the
+//! change counts for no source. Callers must ask under the lock for live changes, so that no other change is applied
+//! in between.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -11,15 +12,15 @@ use chrono::{DateTime, Utc};
 use steward_domain::action::audit::AuditDraft;
 use steward_domain::gates::source_budget::{BUDGET_WINDOW, SourceSpending};
 
-/// The sources that speak for a change, and whether each was right before.
-const SPEAKING: &str = "
+/// The sources that support a change, and whether each was right before.
+const SUPPORTING: &str = "
     SELECT DISTINCT s.instinct,
         COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.instinct), 0) > 0 AS known
     FROM json_each(?1) j JOIN signals s ON s.path = j.value WHERE s.effect = 'mutation' AND s.proposed_state IS ?2
     ORDER BY 1";
 
-/// Live changes for which a signal of the account speaks; `?3` is null for all strangers together.
-const SPENT: &str = "
+/// Live changes that a signal of the source supports. `?3` is the source, or null for all unknown sources as one.
+const CHANGES_OF_SOURCE: &str = "
     SELECT COUNT(*) FROM actions a WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.id <> ?2
     AND EXISTS (SELECT 1 FROM action_evidence e JOIN signals s ON s.path = e.ref
         WHERE e.action = a.path AND s.effect = 'mutation' AND s.proposed_state IS a.proposed_state
@@ -27,7 +28,7 @@ const SPENT: &str = "
             SELECT 1 FROM instincts i WHERE i.source = s.instinct GROUP BY i.source HAVING MIN(i.observations) > 0))))";
 
 impl Index {
-    /// What each account has changed that speaks for this change, the change itself not counted.
+    /// Counts the changes of each source that supports this change. The change itself does not count.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -37,21 +38,24 @@ impl Index {
         now: DateTime<Utc>,
     ) -> Result<Vec<SourceSpending>, IndexError> {
         let cited: Vec<&str> = draft.evidence.iter().map(|e| e.reference.as_str()).collect();
-        let speaking: Vec<(String, bool)> = sqlx::query_as(SPEAKING)
+        let supporting: Vec<(String, bool)> = sqlx::query_as(SUPPORTING)
             .bind(to_json(&cited))
             .bind(draft.proposed_state.map(encode_enum))
             .fetch_all(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let spent = async |of: Option<&str>| -> Result<u32, IndexError> {
-            let query = sqlx::query_scalar(SPENT).bind(to_micros(now - BUDGET_WINDOW)).bind(draft.id.as_str()).bind(of);
+        let count_changes = async |source: Option<&str>| -> Result<u32, IndexError> {
+            let query = sqlx::query_scalar(CHANGES_OF_SOURCE)
+                .bind(to_micros(now - BUDGET_WINDOW))
+                .bind(draft.id.as_str())
+                .bind(source);
             query.fetch_one(&self.store.writer).await.map_err(|e| self.sql_error(e))
         };
-        let strangers = if speaking.iter().all(|(_, known)| *known) { 0 } else { spent(None).await? };
+        let unknown_changes = if supporting.iter().all(|(_, known)| *known) { 0 } else { count_changes(None).await? };
         let mut spendings = Vec::new();
-        for (source, known) in speaking {
-            let changes = spent(Some(&source)).await?;
-            spendings.push(SourceSpending { source, changes, strangers: (!known).then_some(strangers) });
+        for (source, known) in supporting {
+            let changes = count_changes(Some(&source)).await?;
+            spendings.push(SourceSpending { source, changes, strangers: (!known).then_some(unknown_changes) });
         }
         Ok(spendings)
     }

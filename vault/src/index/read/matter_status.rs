@@ -1,7 +1,6 @@
-//! Where a matter stands with its steward: its last tick, why it comes as often as it does, and what the next one would
-//! pass over.
+//! The status of a matter: its last tick, its current interval, and what the next tick would do with each task.
 //!
-//! Read-only, by the very rules of a tick: what is told here is what [`Index::observe`] would find.
+//! Read-only. It uses the same rules as a tick, so it shows what [`Index::observe_due_tasks`] would find.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -18,53 +17,53 @@ use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{Cadence, TaskSkipReason};
 
-/// The last tick of a matter, as far as it is kept. A tick that found the brake pulled or the matter closed leaves none.
+/// The last stored tick of a matter. A tick under a stop or of a closed matter stores nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LastTick {
     pub at: DateTime<Utc>,
     /// Tasks that went to a clerk.
     pub looks: u32,
-    /// Due tasks without signals: still active, and nobody was asked.
+    /// Due tasks without signals: they are still active, and no clerk was asked.
     pub quiet: u32,
-    /// Due tasks beyond what one tick takes.
+    /// Due tasks beyond the limit of one tick.
     pub left_due: u32,
-    /// Signals that were new to it.
+    /// Signals that were fresh for this tick.
     pub signals: u32,
-    /// How many tasks were passed over, and why.
+    /// How many tasks were skipped, by reason.
     pub skipped: BTreeMap<TaskSkipReason, u32>,
-    /// Each names its file.
+    /// Each message names its file.
     pub problems: Vec<String>,
     pub interval: MatterInterval,
 }
 
-/// How often a matter is looked at, and why.
+/// The interval between the ticks of a matter, with the reason for its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MatterInterval {
     pub seconds: u32,
-    /// What it is with something new at every tick.
+    /// The interval if every tick has signals.
     pub base_seconds: u32,
-    /// The longest that it grows.
+    /// The longest interval.
     pub max_seconds: u32,
     /// Ticks in a row without signals.
     pub streak: u32,
-    /// After so many more of those it grows; `None` when it is at its longest.
+    /// The number of further such ticks after which the interval grows; `None` if it is at its longest.
     pub grows_after: Option<u32>,
 }
 
-/// How a task stands, or a matter that signals point at.
+/// The status of a task, or of a matter that has fresh signals about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskCheckStatus {
     pub path: RecordPath,
     /// Untrusted.
     pub name: String,
-    /// What a tick would do with it now.
+    /// What a tick would do with the task now.
     pub turn: CheckDecision,
-    /// Signals that are new to it.
+    /// The number of fresh signals.
     pub fresh: u32,
     pub last_check_at: Option<DateTime<Utc>>,
-    /// The later of what a human wrote and what we stored; `None` means due.
+    /// The later of the date that a person wrote and the stored one; `None` means due.
     pub next_check_after: Option<DateTime<Utc>>,
-    /// Looks in a row without signals.
+    /// Checks in a row without signals.
     pub streak: u32,
 }
 
@@ -80,8 +79,8 @@ struct LastTickColumns {
     problems: String,
 }
 
-/// The looks themselves may be a megabyte, so they are only counted.
-const LAST: &str = "SELECT observed_at, streak, json_array_length(observation, '$.looks') AS looks,
+/// The checks themselves may be a megabyte of JSON, so they are only counted.
+const LAST_TICK: &str = "SELECT observed_at, streak, json_array_length(observation, '$.looks') AS looks,
         observation->>'quiet' AS quiet, observation->>'left_due' AS left_due, observation->>'signals' AS signals,
         observation->'skipped' AS skipped, observation->'problems' AS problems
     FROM matter_ticks WHERE matter = ?1";
@@ -90,44 +89,47 @@ const LAG: &str = "SELECT m.path, k.observed_at, COALESCE(k.streak, 0) FROM matt
     LEFT JOIN matter_ticks k ON k.matter = m.path WHERE m.state = 'open' ORDER BY m.path";
 
 impl MatterInterval {
-    /// How often a matter is looked at after so many ticks in a row without signals.
+    /// The interval of a matter after `streak` ticks in a row without signals.
     #[must_use]
     pub fn after_streak(streak: u32, cadence: &Cadence) -> Self {
         let seconds = cadence.matter_interval_seconds(streak);
         let per_step = cadence.looks_per_step.max(1);
-        let more = per_step - streak % per_step;
-        let grows = cadence.matter_interval_seconds(streak.saturating_add(more)) > seconds;
+        let until_next_step = per_step - streak % per_step;
+        let grows = cadence.matter_interval_seconds(streak.saturating_add(until_next_step)) > seconds;
         Self {
             seconds,
             base_seconds: cadence.matter_seconds,
             max_seconds: cadence.matter_max_seconds.max(cadence.matter_seconds),
             streak,
-            grows_after: grows.then_some(more),
+            grows_after: grows.then_some(until_next_step),
         }
     }
 }
 
-/// How far ticks lag behind what the matters' intervals ask for.
+/// How far ticks lag behind the intervals of their matters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TickLag {
-    /// Open matters whose last tick is longer ago than their interval and a half.
+    /// Open matters whose last tick is longer ago than one and a half intervals.
     pub late: u64,
-    /// The one of them that is the latest, and by how many seconds it is over its interval.
+    /// The most overdue of them, and by how many seconds it exceeds its interval.
     pub worst: Option<(RecordPath, i64)>,
-    /// Open matters that no tick has looked at yet.
+    /// Open matters that no tick has observed yet.
     pub never: u64,
 }
 
 impl Index {
-    /// How far ticks lag behind; what was not looked at before `from`, when the brake was released last, is late from
-    /// then on.
+    /// Measures how far ticks lag behind.
+    ///
+    /// `resumed_at` is the end of the last stop. For a matter that was last observed before it, the lag counts from
+    /// then.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn measure_tick_lag(
         &self,
         cadence: &Cadence,
-        (from, now): (Option<DateTime<Utc>>, DateTime<Utc>),
+        resumed_at: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
     ) -> Result<TickLag, IndexError> {
         let rows: Vec<(String, Option<i64>, i64)> =
             sqlx::query_as(LAG).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
@@ -138,14 +140,14 @@ impl Index {
                 continue;
             };
             let interval = i64::from(cadence.matter_interval_seconds(u32::try_from(streak).unwrap_or(u32::MAX)));
-            let at = from.map_or(at, |from| at.max(from));
-            let over = (now - at).num_seconds() - interval;
-            if over <= interval / 2 {
+            let at = resumed_at.map_or(at, |resumed_at| at.max(resumed_at));
+            let overdue = (now - at).num_seconds() - interval;
+            if overdue <= interval / 2 {
                 continue;
             }
             lag.late += 1;
-            if lag.worst.as_ref().is_none_or(|(_, worst)| over > *worst) {
-                lag.worst = Some((self.parse_path(&path)?, over));
+            if lag.worst.as_ref().is_none_or(|(_, worst)| overdue > *worst) {
+                lag.worst = Some((self.parse_path(&path)?, overdue));
             }
         }
         Ok(lag)
@@ -156,7 +158,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn last_tick(&self, matter: &RecordPath, cadence: &Cadence) -> Result<Option<LastTick>, IndexError> {
-        let row: Option<LastTickColumns> = sqlx::query_as(LAST)
+        let row: Option<LastTickColumns> = sqlx::query_as(LAST_TICK)
             .bind(matter.as_str())
             .fetch_optional(&self.store.reader)
             .await
@@ -175,40 +177,43 @@ impl Index {
         }))
     }
 
-    /// What a tick would do with each task of a matter, and with the matter itself where signals point at it; in the
-    /// order of paths, tasks first. Of the tasks, where two are named, only those from the one to the other. It moves
-    /// nothing.
+    /// Shows what a tick would do with each task of a matter, and with the matter itself if fresh signals are about it.
+    ///
+    /// The rows are in the order of paths, tasks first. `between` limits the tasks to those from the first path to
+    /// the last. Nothing moves.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn preview_task_checks(
         &self,
-        ask: &ObservationQuery,
-        among: Option<(&RecordPath, &RecordPath)>,
+        query: &ObservationQuery,
+        between: Option<(&RecordPath, &RecordPath)>,
     ) -> Result<Vec<TaskCheckStatus>, IndexError> {
         let mut tx = self.store.reader.begin().await.map_err(|e| self.sql_error(e))?;
         let policy: Option<Option<String>> = sqlx::query_scalar("SELECT policy FROM matters WHERE path = ?1")
-            .bind(ask.matter.as_str())
+            .bind(query.matter.as_str())
             .fetch_optional(&mut *tx)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let note = policy.flatten().map(|policy| self.parse_matter_policy(&policy)).transpose()?;
-        let among = among.map_or(look::ALL_TASKS, |(first, last)| (first.as_str(), last.as_str()));
-        let candidates = look::read_candidates(self, &mut tx, (ask, among)).await?;
-        let taken =
-            lease::list_tasks_leased_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql_error(e))?;
-        let quiet = is_within_quiet_hours(ask, note.as_ref());
-        Ok(candidates.into_iter().map(|c| build_task_check_status(ask, (&taken, quiet), c)).collect())
+        let policy = policy.flatten().map(|policy| self.parse_matter_policy(&policy)).transpose()?;
+        let paths = between.map_or(look::ALL_TASKS, |(first, last)| first.as_str()..=last.as_str());
+        let candidates = look::read_candidates(self, &mut tx, query, paths).await?;
+        let leased = lease::list_tasks_leased_by_others(&mut tx, &query.look_id, query.now)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        let quiet_hours = is_within_quiet_hours(query, policy.as_ref());
+        Ok(candidates.into_iter().map(|c| build_task_check_status(query, &leased, quiet_hours, c)).collect())
     }
 }
 
 fn build_task_check_status(
-    ask: &ObservationQuery,
-    held: (&BTreeSet<String>, bool),
+    query: &ObservationQuery,
+    leased: &BTreeSet<String>,
+    quiet_hours: bool,
     candidate: CheckCandidate,
 ) -> TaskCheckStatus {
     TaskCheckStatus {
-        turn: decide_check(ask, held, &candidate),
+        turn: decide_check(query, leased, quiet_hours, &candidate),
         path: candidate.task,
         name: candidate.name,
         fresh: candidate.fresh,
@@ -218,7 +223,7 @@ fn build_task_check_status(
     }
 }
 
-/// Whether the matter's note wants nothing changed at this time of day.
-pub(crate) fn is_within_quiet_hours(ask: &ObservationQuery, note: Option<&MatterPolicy>) -> bool {
-    ask.policy.mode > Mode::Shadow && note.is_some_and(|note| note.quiet_until(ask.now).is_some())
+/// Whether the matter's policy forbids changes at this time of day. In shadow mode nothing changes anyway.
+pub(crate) fn is_within_quiet_hours(query: &ObservationQuery, policy: Option<&MatterPolicy>) -> bool {
+    query.policy.mode > Mode::Shadow && policy.is_some_and(|policy| policy.quiet_until(query.now).is_some())
 }

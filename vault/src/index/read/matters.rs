@@ -1,15 +1,15 @@
-//! Matters page by page, for whoever looks for one among thousands, and the names of records.
+//! Pages of matters in the order of paths, and the names of records.
 //!
-//! In the order of paths. A matter that cannot be read is in the list too, with the reason: it must not vanish because of
-//! a typing error. What is counted is counted for the rows of the page alone.
+//! A matter that cannot be read is in the list too, with the reason, so that it does not vanish because of a typing
+//! error. Counts are computed for the rows of the page only.
 
 use super::page::{ListPage, MAX_PAGE, rows_to_read};
 use super::search::match_expression;
 use crate::index::Index;
 use crate::index::IndexError;
-use crate::index::actions::list::waits;
+use crate::index::actions::list::is_waiting;
 use crate::index::store::codec::from_micros;
-use crate::index::store::words::{document_of, place_range};
+use crate::index::store::words::{join_document, place_range};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder, Sqlite};
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
-/// Which matters are asked for; all that is set must hold.
+/// A filter for matters; every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatterFilter {
-    /// Words of its name; the last one may be a beginning. Untrusted.
+    /// Words of the name; the last one may be the beginning of a word. Untrusted.
     pub text: Option<String>,
     pub state: Option<RecordState>,
 }
@@ -31,25 +31,25 @@ pub struct MatterCard {
     pub path: RecordPath,
     /// Untrusted.
     pub name: String,
-    /// `None` when its file cannot be read.
+    /// `None` if its file cannot be read.
     pub state: Option<RecordState>,
-    /// Why its file cannot be read, with the mend.
+    /// Why its file cannot be read, with a hint.
     pub problem: Option<String>,
     pub open_tasks: u64,
-    /// Actions about it or one of its tasks that wait for an answer.
+    /// Actions about the matter or one of its tasks that wait for a resolution.
     pub pending: u64,
     pub last_tick_at: Option<DateTime<Utc>>,
     /// Ticks in a row without signals.
     pub streak: u32,
 }
 
-/// What a record is called, and where it belongs.
+/// The name of a record, its state and its matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordLabel {
     /// Untrusted.
     pub name: String,
     pub state: RecordState,
-    /// Of a task.
+    /// The matter of a task; `None` for a matter.
     pub matter: Option<RecordPath>,
 }
 
@@ -71,7 +71,7 @@ const CARD: &str = concat!(
         (SELECT COUNT(*) FROM tasks t INDEXED BY tasks_by_parent WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
         (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
             CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND ",
-    waits!(),
+    is_waiting!(),
     ") AS pending
     FROM (SELECT f.path, f.problem FROM files f "
 );
@@ -82,7 +82,8 @@ pub(crate) const NAMES: &str =
     UNION ALL SELECT m.path, m.name, m.state, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
 
 impl Index {
-    /// Matters in the order of paths, after what the page before gave as `next`; 1 to 500 of them.
+    /// Reads a page of matters in the order of paths. `after` is the `next` of the page before, and `limit` is 1 to
+    /// 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -96,13 +97,13 @@ impl Index {
         let rows: Vec<MatterCardColumns> =
             query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.path.clone());
-        // A name that no record may have is a problem of its own and no matter.
+        // A file with an invalid name is a problem and no matter.
         let usable = rows.into_iter().filter_map(|row| Some((RecordPath::parse(&row.path).ok()?, row)));
         let rows = usable.map(|(path, row)| self.decode_card(path, row)).collect::<Result<_, _>>()?;
         Ok(ListPage { rows, more, next })
     }
 
-    /// The names of tasks and matters, of at most 1,000; those that are not there or cannot be read are left out.
+    /// Reads the names of tasks and matters, at most 1,000. Missing and unreadable records are left out.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -116,11 +117,11 @@ impl Index {
             .fetch_all(&self.store.reader)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let named = |(path, name, state, parent): (String, String, String, Option<String>)| {
+        let decode = |(path, name, state, parent): (String, String, String, Option<String>)| {
             let matter = parent.map(|matter| self.parse_path(&matter)).transpose()?;
             Ok((self.parse_path(&path)?, RecordLabel { name, state: self.parse_enum(&state)?, matter }))
         };
-        rows.into_iter().map(named).collect()
+        rows.into_iter().map(decode).collect()
     }
 
     fn decode_card(&self, path: RecordPath, row: MatterCardColumns) -> Result<MatterCard, IndexError> {
@@ -142,7 +143,7 @@ pub(crate) fn matter_page_query(filter: &MatterFilter, after: Option<&str>, limi
     match filter.state {
         None => query.push("INDEXED BY files_by_kind WHERE f.kind = 'matter'"),
         Some(state) => {
-            // One that cannot be read has no state.
+            // An unreadable matter has no state, so this filter leaves it out.
             query.push("JOIN matters n INDEXED BY matters_by_state ON n.path = f.path WHERE n.state = ");
             query.push_bind(state.as_str())
         }
@@ -152,13 +153,13 @@ pub(crate) fn matter_page_query(filter: &MatterFilter, after: Option<&str>, limi
         query.push(format_args!(" AND {ordered}.path > ")).push_bind(after.to_owned());
     }
     if let Some(words) = filter.text.as_deref().and_then(match_expression) {
-        let of_matters = place_range(RecordKind::Matter, None);
+        let matter_places = place_range(RecordKind::Matter, None);
         query.push(concat!(
             " AND f.path IN (SELECT d.path FROM words w CROSS JOIN documents d ON ",
-            document_of!("w.rowid")
+            join_document!("w.rowid")
         ));
         query.push(" WHERE words MATCH ").push_bind(words).push(" AND w.rowid BETWEEN ");
-        query.push_bind(*of_matters.start()).push(" AND ").push_bind(*of_matters.end()).push(")");
+        query.push_bind(*matter_places.start()).push(" AND ").push_bind(*matter_places.end()).push(")");
     }
     query.push(format_args!(" ORDER BY {ordered}.path LIMIT ")).push_bind(rows_to_read(limit)).push(CARDS);
     query

@@ -1,13 +1,13 @@
-//! What others read: the registrar's matters, counts and problems.
+//! Overviews of the vault: the registrar's list of matters, counts and problems.
 //!
-//! Read-only, each one query on the reading connections. A matter that cannot be read is in the list
-//! and marked so: its schedule must not be removed because of a typing error.
+//! Everything is read-only, on the reading connections. A matter that cannot be read is in the registrar's list
+//! without a state, so that its schedule is not removed because of a typing error.
 
 use super::page::{ListPage, rows_to_read};
 use crate::index::Index;
 use crate::index::IndexError;
 use crate::index::VaultProblem;
-use crate::index::actions::list::WAITING;
+use crate::index::actions::list::COUNT_WAITING;
 use crate::index::cursors::observe::twin_problem;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -18,18 +18,18 @@ use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::Cadence;
 
-/// A matter, as the registrar sees it.
+/// A matter in the registrar's list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MatterRow {
     pub path: RecordPath,
     pub name: String,
-    /// `None` when its file cannot be read: its schedule stays as it is.
+    /// `None` if its file cannot be read; its schedule then stays as it is.
     pub state: Option<RecordState>,
     /// The interval that its schedule should have, in seconds.
     pub interval_seconds: u32,
 }
 
-/// How many records stand in each state.
+/// The number of records in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StateCounts {
     pub open: u64,
@@ -37,16 +37,16 @@ pub struct StateCounts {
     pub archived: u64,
 }
 
-/// The vault in numbers.
+/// The numbers of records of a vault.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VaultCounts {
     pub matters: StateCounts,
     pub tasks: StateCounts,
     pub signals: u64,
-    /// Signals that count, on open tasks and matters, which no look has taken up yet.
+    /// Signals that count, about open tasks and matters, that no check has seen yet.
     pub fresh_signals: u64,
     pub actions: u64,
-    /// Actions that wait for a human's answer.
+    /// Actions that wait for a person's resolution.
     pub pending: u64,
     pub problems: u64,
     /// When the last whole scan ended.
@@ -62,7 +62,7 @@ struct VaultCountColumns {
     problems: i64,
 }
 
-/// What is wrong with records: their path, what it is, and what tells more of it.
+/// The queries for problems of records. The columns are the path, the kind of problem and its detail.
 const PROBLEMS: [&str; 4] = [
     "SELECT path, 'file' AS what, problem AS detail FROM files INDEXED BY files_with_problems WHERE problem IS NOT NULL",
     "SELECT m.path, 'file', j.value FROM matters m INDEXED BY matters_with_faults, json_each(m.policy_faults) j
@@ -77,7 +77,7 @@ const PROBLEMS: [&str; 4] = [
         CROSS JOIN tasks t INDEXED BY tasks_by_id ON t.id = i.id",
 ];
 
-/// So many of each at most, then so many of all.
+/// The first problems: at most ?1 of each query, and at most ?1 of all.
 pub(crate) fn first_problems_sql() -> String {
     PROBLEMS.map(|sql| format!("SELECT * FROM ({sql} LIMIT ?1)")).join(" UNION ALL ") + " ORDER BY 1, 2 LIMIT ?1"
 }
@@ -87,7 +87,7 @@ fn query_as_problems(sql: String) -> QueryAs<'static, Sqlite, (String, String, S
 }
 
 impl Index {
-    /// Every matter whose file has a usable name, in the order of paths.
+    /// Lists every matter whose file has a valid name, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -102,7 +102,7 @@ impl Index {
         .map_err(|e| self.sql_error(e))?;
         let mut matters = Vec::with_capacity(rows.len());
         for (path, name, state, streak) in rows {
-            // No schedule can have the name of a file that no record may have.
+            // A file with an invalid name cannot have a schedule.
             let Ok(path) = RecordPath::parse(&path) else { continue };
             let streak = u32::try_from(streak).unwrap_or(u32::MAX);
             matters.push(MatterRow {
@@ -115,7 +115,7 @@ impl Index {
         Ok(matters)
     }
 
-    /// The interval that a matter's schedule has after its last tick, in seconds.
+    /// Reads the interval of a matter's schedule after its last tick, in seconds.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -128,7 +128,7 @@ impl Index {
         Ok(cadence.matter_interval_seconds(streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX))))
     }
 
-    /// Every record that cannot be used or contradicts another, with the mend, in the order of paths.
+    /// Lists every record that cannot be used or contradicts another, with a hint, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -140,7 +140,7 @@ impl Index {
         Ok(rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect())
     }
 
-    /// Some of the same, of every sort the first: 1 to 500, and whether there are more.
+    /// Lists the first problems of every kind, 1 to 500, and whether there are more.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -154,7 +154,7 @@ impl Index {
         Ok(ListPage::from_rows(problems, limit, |_| ()))
     }
 
-    /// Why a file cannot be used; `None` where it can, or is not there.
+    /// Finds why a file cannot be used; `None` if it can be used or is missing.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -167,7 +167,7 @@ impl Index {
         Ok(problem.flatten())
     }
 
-    /// The vault in numbers.
+    /// Counts the records of the vault.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -180,7 +180,7 @@ impl Index {
         .await
         .map_err(|e| self.sql_error(e))?;
         let problems = PROBLEMS.join(" UNION ALL ");
-        let more: VaultCountColumns = sqlx::query_as(AssertSqlSafe(format!(
+        let totals: VaultCountColumns = sqlx::query_as(AssertSqlSafe(format!(
             "SELECT (SELECT COUNT(*) FROM ({problems})) AS problems, (SELECT COUNT(*) FROM signals) AS signals,
                 (SELECT COUNT(*) FROM signals s JOIN (SELECT path, state FROM tasks UNION ALL SELECT path, state FROM matters) t
                  ON t.path = s.target AND t.state = 'open'
@@ -190,17 +190,17 @@ impl Index {
                      WHERE e.ref = s.path AND a.target = t.path
                         AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))) AS fresh,
                 (SELECT COUNT(*) FROM actions) AS actions,
-                ({WAITING}) AS pending"
+                ({COUNT_WAITING}) AS pending"
         )))
         .fetch_one(&self.store.reader)
         .await
         .map_err(|e| self.sql_error(e))?;
         let mut counts = VaultCounts {
-            signals: more.signals.cast_unsigned(),
-            fresh_signals: more.fresh.cast_unsigned(),
-            actions: more.actions.cast_unsigned(),
-            pending: more.pending.cast_unsigned(),
-            problems: more.problems.cast_unsigned(),
+            signals: totals.signals.cast_unsigned(),
+            fresh_signals: totals.fresh.cast_unsigned(),
+            actions: totals.actions.cast_unsigned(),
+            pending: totals.pending.cast_unsigned(),
+            problems: totals.problems.cast_unsigned(),
             last_sync_at: self.last_sync_at().await?,
             ..VaultCounts::default()
         };
@@ -219,13 +219,13 @@ impl Index {
 fn build_problem(path: String, what: &str, detail: String) -> VaultProblem {
     let message = match what.strip_prefix("id:") {
         Some(id) => {
-            let full = twin_problem(&path, id, &detail);
-            full.strip_prefix(&format!("{path}: ")).unwrap_or(&full).to_owned()
+            let message = twin_problem(&path, id, &detail);
+            message.strip_prefix(&format!("{path}: ")).unwrap_or(&message).to_owned()
         }
         None if what == "orphan" => {
-            format!("its matter {detail} is not there: create that file or set `parent_matter` to one that exists")
+            format!("its matter {detail} does not exist: create that file or set `parent_matter` to one that exists")
         }
-        None if what == "closed" => format!("its matter {detail} cannot be read: mend that file first"),
+        None if what == "closed" => format!("its matter {detail} cannot be read: fix that file first"),
         None => detail,
     };
     VaultProblem { path, message }

@@ -1,7 +1,7 @@
-//! Pages of long lists: where one ends and the next begins.
+//! Pages of long lists, and the cursors between them.
 //!
-//! A page is asked for by the last row of the one before it, not by a number of rows: what was filed meanwhile neither
-//! repeats a row nor hides one, and the hundredth page costs what the first does.
+//! A page is requested by the last row of the page before it, not by an offset. So records that were filed meanwhile
+//! neither repeat a row nor hide one, and the hundredth page costs no more than the first.
 
 use crate::index::store::codec::{from_micros, to_micros};
 use chrono::{DateTime, Utc};
@@ -10,32 +10,32 @@ use std::fmt;
 use std::str::FromStr;
 use steward_domain::record::path::RecordPath;
 
-/// Most rows of a page.
+/// The most rows of a page.
 pub const MAX_PAGE: u32 = 500;
 
-/// Some rows of a list, and how to ask for those that follow.
+/// One page of a list, with the cursor of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListPage<T, C = PageCursor> {
     pub rows: Vec<T>,
-    /// There are more after these.
+    /// Whether there are more rows after these.
     pub more: bool,
-    /// What the next page begins after; `None` when there are no more.
+    /// The cursor after which the next page begins; `None` if there are no more rows.
     pub next: Option<C>,
 }
 
-/// A place in a list whose newest rows come first. As text, and in JSON, `<microseconds since 1970>:<path>`.
+/// A position in a list whose newest rows come first. As text and in JSON it is `<microseconds since 1970>:<path>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PageCursor {
     /// To the microsecond.
     pub at: DateTime<Utc>,
-    /// The record, which tells apart what is of one moment.
+    /// The record, which orders rows of the same moment.
     pub path: RecordPath,
 }
 
-/// A text is no place in a list.
+/// A text that is no page cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a place in a list is what the page before it gave as `next`")]
+#[error("invalid page cursor: pass the `next` value of the page before")]
 pub struct PageCursorError;
 
 impl FromStr for PageCursor {
@@ -68,22 +68,22 @@ impl fmt::Display for PageCursor {
     }
 }
 
-/// At least one row and at most [`MAX_PAGE`].
+/// Limits a page to at least one row and at most [`MAX_PAGE`].
 pub(crate) fn clamp_limit(limit: u32) -> usize {
     limit.clamp(1, MAX_PAGE) as usize
 }
 
-/// How many rows to read: one more than the page has, to know whether there are more.
+/// How many rows to read: one more than the page has, which shows whether there are more.
 pub(crate) fn rows_to_read(limit: u32) -> i64 {
     i64::from(limit.clamp(1, MAX_PAGE)) + 1
 }
 
 impl<T, C> ListPage<T, C> {
-    /// The page of rows of which one more was read than it has.
-    pub(crate) fn from_rows(mut rows: Vec<T>, limit: u32, place: impl Fn(&T) -> C) -> Self {
+    /// Makes a page of rows that were read by [`rows_to_read`].
+    pub(crate) fn from_rows(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> Self {
         let more = rows.len() > clamp_limit(limit);
         rows.truncate(clamp_limit(limit));
-        let next = if more { rows.last().map(place) } else { None };
+        let next = if more { rows.last().map(cursor) } else { None };
         Self { rows, more, next }
     }
 }

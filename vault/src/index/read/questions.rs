@@ -1,9 +1,11 @@
-//! What the stewards and the router ask of a human: decisions for which nothing can be known without one.
+//! Open questions: decisions of the stewards and the router that only a person can settle.
 //!
-//! Each asks about its task or matter. It stays open until a human answers it, edits the record or closes it, or a steward
-//! changes the record by what a newer signal says (in shadow mode: would have changed it); a newer question about the same
-//! record replaces it. A quiet check, a change that is only proposed and time end none. Derived from the audit records,
-//! which stay the truth; what humans have edited since is our own state, and where that is lost a question stays.
+//! A question is about one task or matter. It ends when a person resolves it, or edits or closes the record. It also
+//! ends when a steward changes the record because of a newer signal (in shadow mode: would have changed it). A newer
+//! question about the same record replaces it. A quiet check, a proposal and the passing of time end no question.
+//!
+//! Questions are derived from the audit records, which stay the truth. The edits of people are state of the index: if
+//! that is lost, a question stays open.
 
 use super::why::{WeighedSignal, WeighedSignalColumns};
 use crate::index::Index;
@@ -13,9 +15,9 @@ use crate::index::store::rows::SqlText;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 
-/// The action `p`, of those with `asks = 1`, is a question that has not ended. What we left ourselves since is no edit
-/// of a human's.
-macro_rules! is_open {
+/// The action `p`, one with `asks = 1`, is a question that has not ended. Content that Steward itself wrote since is
+/// no edit of a person.
+macro_rules! is_open_question {
     () => {
         "NOT EXISTS (SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
                 CROSS JOIN action_evidence e ON e.ref = n.path CROSS JOIN actions b ON b.path = e.action
@@ -33,22 +35,23 @@ macro_rules! is_open {
             OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))"
     };
 }
-pub(crate) use is_open;
+pub(crate) use is_open_question;
 
-/// At most one for each record that was ever asked about.
+/// The open questions, newest first; at most one for each record.
 pub(crate) const ASKING: SqlText = concat!(
     "SELECT p.path FROM actions p INDEXED BY actions_that_ask WHERE p.asks = 1 AND ",
-    is_open!(),
+    is_open_question!(),
     " ORDER BY p.seq DESC LIMIT ?1"
 );
 
 const ASKING_ABOUT: SqlText = concat!(
     "SELECT p.path FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?1 AND p.asks = 1 AND ",
-    is_open!(),
+    is_open_question!(),
     " LIMIT 1"
 );
 
-/// What a record about which a human is asked says by now.
+/// Notes the new content of a record with a question. `CONTENTS` stores the content of every task and matter
+/// afterwards.
 pub(crate) const EDITS: SqlText = "INSERT INTO edits (path, content, after_seq)
     SELECT c.path, j.value->>'content', COALESCE((SELECT MAX(seq) FROM actions), 0)
     FROM json_each(?1) j CROSS JOIN contents c ON c.path = j.value->>'path'
@@ -58,8 +61,8 @@ pub(crate) const EDITS: SqlText = "INSERT INTO edits (path, content, after_seq)
 pub(crate) const CONTENTS: SqlText = "INSERT OR REPLACE INTO contents (path, content)
     SELECT value->>'path', value->>'content' FROM json_each(?1)";
 
-/// Known by the router's own state, or by what it wrote into the signal. A question has taken over what was listed on
-/// those that it replaced and nobody has answered.
+/// The signals that a question withholds, by the router's state or by the reason that it wrote into the signal. A
+/// question also takes over the signals of older questions that it replaced and that nobody resolved.
 pub(crate) const WITHHELD: SqlText = "
     WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
         ON q.target = p.target AND q.seq <= p.seq AND q.decision = 'needs_input' AND q.kind = 'steward-action'
@@ -73,7 +76,7 @@ pub(crate) const WITHHELD: SqlText = "
     ORDER BY created DESC, path LIMIT ?2";
 
 impl Index {
-    /// Decisions that still ask something of a human, newest first; at most so many, 1 to 100.
+    /// Lists the open questions, newest first. `limit` is 1 to 100.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -91,7 +94,7 @@ impl Index {
         Ok(rows)
     }
 
-    /// The open question about a task or matter; `None` where there is none.
+    /// Finds the open question about a task or matter; `None` if there is none.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -107,7 +110,7 @@ impl Index {
         }
     }
 
-    /// The signals that were not proposed because of this question, newest first; at most so many.
+    /// Lists the signals that this question withholds, newest first, at most `limit`.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -1,8 +1,8 @@
-//! Whether anything has happened, for whoever shows it live.
+//! The revision of the index, for live views.
 //!
-//! A watcher has a connection of its own, on which SQLite tells in microseconds whether any process has written since the
-//! last time; only then is anything looked up. Nothing is missed in between: what was filed is read by its place in the
-//! chain ([`Index::list_actions_since`]).
+//! A watcher has its own connection. On it SQLite reports in microseconds whether any process has written since the
+//! last call, and only then are rows read. Nothing is missed in between, because readers take new records by their
+//! number in the chain ([`Index::list_actions_since`]).
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -13,20 +13,21 @@ use sqlx::{ConnectOptions, SqliteConnection};
 use std::path::PathBuf;
 use steward_domain::record::path::RecordPath;
 
-/// How far the index has come.
+/// The revision of the index at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct IndexRevision {
-    /// Another number whenever anybody has written anything, also a look that found nothing. Of this watcher alone.
+    /// A different number after any write, also after a check that found nothing. It is valid for this watcher only.
     pub revision: i64,
-    /// The newest place in the chain of audit records; 0 before the first.
+    /// The number of the newest audit record in the chain; 0 before the first.
     pub newest_action_seq: u64,
-    /// When the newest signal says it came.
+    /// The newest date that a signal gives for itself.
     pub newest_signal_at: Option<DateTime<Utc>>,
-    /// Goes up whenever a matter, task, signal or action came or changed, whichever process read it. Not when one went.
+    /// Rises whenever a matter, task, signal or action is added or changed, by any process. A removal does not raise
+    /// it.
     pub files_revision: u64,
 }
 
-/// Looks at the index again and again, at nearly no cost.
+/// Polls the revision of the index at nearly no cost.
 #[derive(Debug)]
 pub struct IndexWatcher {
     file: PathBuf,
@@ -34,14 +35,16 @@ pub struct IndexWatcher {
     last: Option<IndexRevision>,
 }
 
-pub(crate) const PULSE: &str = "SELECT (SELECT MAX(seq) FROM actions), (SELECT MAX(created) FROM signals),
+pub(crate) const REVISION: &str = "SELECT (SELECT MAX(seq) FROM actions), (SELECT MAX(created) FROM signals),
     (SELECT seq FROM sqlite_sequence WHERE name = 'documents')";
 
-const WRITTEN: &str = "SELECT id, path FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
+const WRITTEN_SINCE: &str = "SELECT id, path FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
 
 impl Index {
-    /// The matters, tasks, signals and actions that came or changed after a revision of files, in the order in which
-    /// they were read, each with its own revision; at most `limit`.
+    /// Lists the matters, tasks, signals and actions that were added or changed after a files revision, at most
+    /// `limit`.
+    ///
+    /// They are in the order in which scans read them, each with its own revision.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -50,7 +53,7 @@ impl Index {
         revision: u64,
         limit: u32,
     ) -> Result<Vec<(u64, RecordPath)>, IndexError> {
-        let rows: Vec<(i64, String)> = sqlx::query_as(WRITTEN)
+        let rows: Vec<(i64, String)> = sqlx::query_as(WRITTEN_SINCE)
             .bind(i64::try_from(revision).unwrap_or(i64::MAX))
             .bind(i64::from(limit))
             .fetch_all(&self.store.reader)
@@ -59,7 +62,7 @@ impl Index {
         rows.into_iter().map(|(id, path)| Ok((id.cast_unsigned(), self.parse_path(&path)?))).collect()
     }
 
-    /// Begins to watch, with a connection of its own.
+    /// Opens a watcher with its own connection.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -71,32 +74,32 @@ impl Index {
 }
 
 impl IndexWatcher {
-    /// How far the index has come by now.
+    /// Reads the current revision.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn current_revision(&mut self) -> Result<IndexRevision, IndexError> {
         match self.query_revision().await {
-            Ok(pulse) => Ok(pulse),
+            Ok(revision) => Ok(revision),
             Err(e) => Err(IndexError::from_sqlx(&self.file, e)),
         }
     }
 
-    /// The revision is read first: what is written in between is found again the next time.
+    /// The revision is read before the rows, so a write in between is found by the next call.
     async fn query_revision(&mut self) -> sqlx::Result<IndexRevision> {
         let revision: i64 = sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut self.db).await?;
         if let Some(last) = self.last.as_ref().filter(|last| last.revision == revision) {
             return Ok(last.clone());
         }
         let (seq, signal, files): (Option<i64>, Option<i64>, Option<i64>) =
-            sqlx::query_as(PULSE).fetch_one(&mut self.db).await?;
-        let pulse = IndexRevision {
+            sqlx::query_as(REVISION).fetch_one(&mut self.db).await?;
+        let current = IndexRevision {
             revision,
             newest_action_seq: seq.unwrap_or(0).cast_unsigned(),
             newest_signal_at: signal.and_then(from_micros),
             files_revision: files.unwrap_or(0).cast_unsigned(),
         };
-        self.last = Some(pulse.clone());
-        Ok(pulse)
+        self.last = Some(current.clone());
+        Ok(current)
     }
 }

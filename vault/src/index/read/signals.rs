@@ -1,7 +1,7 @@
-//! Signals page by page and chosen, and all that happened around one matter in one list.
+//! Filtered pages of signals, and the timeline of a record.
 //!
-//! Newest first by when a signal says it came and an action was decided. Each page is one query on the index of what is
-//! asked for most narrowly; a timeline is two, merged. Quotes and names of sources are untrusted text.
+//! Rows are newest first, by the date of a signal and the decision time of an action. Each page is one query on the
+//! narrowest SQL index for the filter; a timeline merges two. Quotes and names of sources are untrusted text.
 
 use super::page::{ListPage, PageCursor, rows_to_read};
 use super::why::{self, WeighedSignal};
@@ -15,15 +15,15 @@ use sqlx::{FromRow, QueryBuilder, Sqlite};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::SignalStatus;
 
-/// Which signals are asked for; all that is set must hold.
+/// A filter for signals; every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignalFilter {
     pub status: Option<SignalStatus>,
     /// About this very record.
     pub target: Option<RecordPath>,
-    /// About this matter or one of its tasks of today.
+    /// About this matter or one of its current tasks.
     pub matter: Option<RecordPath>,
-    /// By the name by which trust goes ([`steward_domain::signals::signal::source_key`]).
+    /// Of the source with this key ([`steward_domain::signals::signal::source_key`]).
     pub source: Option<String>,
 }
 
@@ -32,16 +32,16 @@ pub struct SignalFilter {
 pub struct SignalRow {
     #[serde(flatten)]
     pub signal: WeighedSignal,
-    /// `None` where no one record could be told.
+    /// `None` if the signal has no single target.
     pub target: Option<RecordPath>,
 }
 
-/// One thing that happened around a matter.
+/// One entry of a timeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum TimelineRow {
     Signal(SignalRow),
-    /// A decision, with or without a change, or an answer to one.
+    /// A decision, with or without a change, or a resolution.
     Action(ActionRow),
 }
 
@@ -53,7 +53,7 @@ struct SignalColumns {
 }
 
 impl TimelineRow {
-    /// Where it stands in the list.
+    /// The position in the list.
     #[must_use]
     pub fn page_cursor(&self) -> PageCursor {
         match self {
@@ -70,7 +70,7 @@ impl SignalRow {
 }
 
 impl Index {
-    /// Signals, newest first, after those of the page before; 1 to 500 of them.
+    /// Reads a page of signals, newest first, after the page before. `limit` is 1 to 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -83,16 +83,17 @@ impl Index {
         let mut query = signal_page_query(filter, before, limit);
         let rows: Vec<SignalColumns> =
             query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
-        let row = |row: SignalColumns| {
+        let decode = |row: SignalColumns| {
             let target = row.target.map(|t| self.parse_path(&t)).transpose()?;
             Ok(SignalRow { signal: self.decode_weighed_signal(row.signal)?, target })
         };
-        let rows = rows.into_iter().map(row).collect::<Result<Vec<_>, IndexError>>()?;
+        let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, IndexError>>()?;
         Ok(ListPage::from_rows(rows, limit, SignalRow::page_cursor))
     }
 
-    /// Signals, decisions, changes and answers about a record, and of a matter about its tasks of today, newest first; 1 to
-    /// 500 of them.
+    /// Reads a page of signals, decisions, changes and resolutions about a record, newest first. `limit` is 1 to 500.
+    ///
+    /// The timeline of a matter includes those about its current tasks.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -114,11 +115,11 @@ impl Index {
         let mut rows: Vec<TimelineRow> = signals.rows.into_iter().map(TimelineRow::Signal).collect();
         rows.extend(actions.rows.into_iter().map(TimelineRow::Action));
         rows.sort_by_cached_key(|row| {
-            let place = row.page_cursor();
-            std::cmp::Reverse((place.at, place.path))
+            let cursor = row.page_cursor();
+            std::cmp::Reverse((cursor.at, cursor.path))
         });
         let mut page = ListPage::from_rows(rows, limit, TimelineRow::page_cursor);
-        // As many as fit were read of each, so what follows follows the last of these.
+        // Each query read a full page, so the next page begins after the last of these rows.
         if more && !page.more {
             (page.more, page.next) = (true, page.rows.last().map(TimelineRow::page_cursor));
         }

@@ -1,6 +1,6 @@
-//! Tasks: those of one matter, one alone, and page by page; each with when it is looked at.
+//! Tasks with their last and next check: one task, the tasks of a matter, and filtered pages.
 //!
-//! In the order of paths, read-only. A task whose file cannot be read is not among them, but among the problems.
+//! Read-only, in the order of paths. A task whose file cannot be read is not in these lists, but among the problems.
 
 use super::page::{ListPage, rows_to_read};
 use crate::index::Index;
@@ -12,7 +12,7 @@ use sqlx::{FromRow, QueryBuilder, Sqlite};
 use steward_domain::record::entity::{RecordState, SurfaceClass};
 use steward_domain::record::path::RecordPath;
 
-/// A task, as a screen shows it.
+/// A task in a list or on a screen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskRow {
     pub path: RecordPath,
@@ -24,15 +24,15 @@ pub struct TaskRow {
     pub due: Option<DateTime<Utc>>,
     pub snoozed_until: Option<DateTime<Utc>>,
     pub last_check_at: Option<DateTime<Utc>>,
-    /// The later of what a human wrote and what we stored; `None` means due.
+    /// The later of the date that a person wrote and the stored one; `None` means due.
     pub next_check_after: Option<DateTime<Utc>>,
-    /// What came of the last check.
+    /// The outcome of the last check.
     pub outcome: Option<String>,
-    /// Looks in a row without signals.
+    /// Checks in a row without signals.
     pub streak: u32,
 }
 
-/// Which tasks are asked for; all that is set must hold.
+/// A filter for tasks; every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// Of this matter.
@@ -62,7 +62,7 @@ const TASKS: &str = "SELECT t.path, t.name, t.parent, t.state, t.surface_class, 
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN stamps w ON w.task = t.path WHERE true";
 
 impl Index {
-    /// The tasks of a matter, in the order of paths.
+    /// Lists the tasks of a matter, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -72,7 +72,7 @@ impl Index {
         self.fetch_tasks(query).await
     }
 
-    /// One task; `None` when it is not there or cannot be read.
+    /// Finds one task; `None` if it is missing or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -82,7 +82,7 @@ impl Index {
         Ok(self.fetch_tasks(query).await?.pop())
     }
 
-    /// Tasks in the order of paths, after what the page before gave as `next`; 1 to 500 of them.
+    /// Reads a page of tasks in the order of paths. `after` is the `next` of the page before, and `limit` is 1 to 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

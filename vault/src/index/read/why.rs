@@ -1,6 +1,6 @@
-//! One task or matter and the signals about it, for whoever asks why.
+//! One task or matter and the signals about it, for explanations (`steward why`).
 //!
-//! Read-only; what was decided is in the audit records, which [`crate::index::actions::action`] lists.
+//! Read-only. The decisions are in the audit records, which [`crate::index::actions::action`] lists.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -13,7 +13,7 @@ use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::path::RecordPath;
 use steward_domain::signals::signal::SignalStatus;
 
-/// A task or matter, and when it is looked at.
+/// A task or matter with its last and next check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubjectRow {
     pub path: RecordPath,
@@ -24,23 +24,23 @@ pub struct SubjectRow {
     pub next_check_after: Option<DateTime<Utc>>,
 }
 
-/// A signal about it.
+/// A signal about a record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WeighedSignal {
     pub path: RecordPath,
     pub source: String,
-    /// At most 50 characters, verbatim. Untrusted.
+    /// The verbatim quote, at most 50 characters. Untrusted.
     pub note: String,
     pub created: DateTime<Utc>,
     pub effect: SignalEffect,
-    /// `None` where it proposes nothing that may be written.
+    /// `None` if the signal proposes nothing that may be written.
     pub class: Option<MutationClass>,
     /// 0 to 1.
     pub target_confidence: f64,
     /// 0 to 1.
     pub effect_confidence: f64,
     pub status: SignalStatus,
-    /// As its file has it; where that has none, what the router last made of it.
+    /// The reason in its file, or else the router's last reason.
     pub reason: Option<String>,
 }
 
@@ -79,7 +79,7 @@ const SIGNALS: &str = "
     FROM signals WHERE target = ?1 ORDER BY created DESC, path LIMIT ?2";
 
 impl Index {
-    /// A task or matter; `None` when it is not there or cannot be read.
+    /// Finds a task or matter; `None` if it is missing or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -100,7 +100,7 @@ impl Index {
         }))
     }
 
-    /// The newest signals about a task or matter, whatever became of them.
+    /// Lists the newest signals about a task or matter, with any status.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

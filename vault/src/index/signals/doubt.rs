@@ -1,11 +1,12 @@
-//! Whether what a signal proposes is left to a human: a question about the record is open, or newer words leave it unclear.
+//! Doubt about a signal's proposal, which is then left to a person.
 //!
-//! Newer words are those of signals about the same record: they propose the opposite, or ask something while a change of
-//! state is proposed. What a human has answered or ticked off leaves nothing unclear.
+//! There are two reasons: a question about the record is open, or newer signals about the same record make the
+//! proposal unclear. Those propose the opposite, or ask for an action while the proposal changes the state. A signal
+//! that a person has resolved or ticked off makes nothing unclear.
 
 use crate::index::Index;
 use crate::index::IndexError;
-use crate::index::read::questions::is_open;
+use crate::index::read::questions::is_open_question;
 use crate::index::store::rows::SqlText;
 use sqlx::FromRow;
 use steward_domain::action::audit::CitedSignal;
@@ -13,7 +14,7 @@ use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 use steward_domain::signals::route::{ProposalDoubt, question_id};
 
-/// The signal `o` leaves unclear what the signal `s` proposes for the same record.
+/// The signal `o` makes unclear what the signal `s` proposes for the same record.
 macro_rules! leaves_unclear {
     () => {
         "((o.class = s.class AND o.changes = s.changes AND o.created >= s.created AND CASE s.class
@@ -29,9 +30,10 @@ macro_rules! leaves_unclear {
 }
 pub(crate) use leaves_unclear;
 
-/// Most signals of newer words that a question cites.
+/// The most newer signals that a question cites.
 const MAX_NEWER: u32 = 3;
 
+/// The newer signals that make a signal's proposal unclear.
 pub(crate) const NEWER: SqlText = concat!(
     "SELECT o.path, o.source, o.note, o.target_confidence, o.effect_confidence
     FROM signals s CROSS JOIN signals o INDEXED BY signals_by_target ON o.target = s.target AND o.created >= s.created
@@ -45,10 +47,11 @@ pub(crate) const OPEN: SqlText = concat!(
     "SELECT p.id, EXISTS (SELECT 1 FROM signals s JOIN first_seen f ON f.signal = s.path
         WHERE s.path = ?1 AND s.class = 'state_change' AND MIN(s.created, f.at) <= p.at) AS older
     FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?2 AND p.asks = 1 AND ",
-    is_open!(),
+    is_open_question!(),
     " LIMIT 1"
 );
 
+/// The newest question about a record, open or ended.
 const NEWEST_QUESTION: SqlText = "SELECT id FROM actions INDEXED BY questions_by_target
     WHERE target = ?1 AND decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded'
     ORDER BY seq DESC LIMIT 1";
@@ -63,7 +66,7 @@ struct NewerSignalColumns {
 }
 
 impl Index {
-    /// Why what this signal proposes for its target is left to a human; `None` where it is not.
+    /// Finds why this signal's proposal for its target is left to a person; `None` if it is not.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -93,13 +96,14 @@ impl Index {
         if let Some((question, _)) = &open {
             return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
         }
-        let ended: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
+        let newest_question: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
             .bind(target.as_str())
             .fetch_optional(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let ended: Option<ActionId> = ended.map(|id| self.parse_enum(&id)).transpose()?;
-        Ok(Some(ProposalDoubt::Contradicted { question: question_id(target, &newest, ended.as_ref()), newer }))
+        let newest_question: Option<ActionId> = newest_question.map(|id| self.parse_enum(&id)).transpose()?;
+        let question = question_id(target, &newest, newest_question.as_ref());
+        Ok(Some(ProposalDoubt::Contradicted { question, newer }))
     }
 
     fn decode_cited(&self, row: NewerSignalColumns) -> Result<CitedSignal, IndexError> {

@@ -1,14 +1,14 @@
-//! What the extraction of raw events asks the index: which records there are that an event may be about.
+//! The records that a raw event may be about, for the extraction.
 //!
-//! Open tasks and matters only, as the files say them. Nothing is chosen here: that is
-//! [`steward_domain::signals::extract::candidates`]'s.
+//! These are open tasks and matters only, as their files say. Nothing is chosen here:
+//! [`steward_domain::signals::extract::candidates`] does that.
 
 use crate::index::Index;
 use crate::index::IndexError;
 use steward_domain::signals::extract::candidates::OpenRecord;
 
 impl Index {
-    /// Every open task and matter with its name, in the order of paths.
+    /// Lists every open task and matter with its name, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -21,9 +21,9 @@ impl Index {
         .fetch_all(&self.store.reader)
         .await
         .map_err(|e| self.sql_error(e))?;
-        let known = |(path, name, matter_name): (String, String, Option<String>)| {
+        let decode = |(path, name, matter_name): (String, String, Option<String>)| {
             Ok(OpenRecord { path: self.parse_path(&path)?, name, matter_name })
         };
-        rows.into_iter().map(known).collect()
+        rows.into_iter().map(decode).collect()
     }
 }

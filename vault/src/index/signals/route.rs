@@ -1,13 +1,13 @@
-//! Which signals the router takes up, and what it needs to know of them beside their files.
+//! The router's list of signals, and the facts about each that only the tables have.
 //!
-//! The files of a signal and its target are read by whoever routes; here is what only the tables know:
-//! who has cited the signal before, when it was first seen, how far its source and the matters concerned
-//! are trusted. What the router has met is kept with the moment at which it comes back to it, so that
-//! what must wait holds up nothing. Only [`crate::action::writer`] writes a signal's standing.
+//! The router itself reads the files of a signal and its target. The tables have the rest: which actions cited the
+//! signal, when it was first seen, and how far its source and the concerned matters are trusted. Each signal that the
+//! router has tried is stored with the moment of its next try, so that waiting signals delay no others. Only
+//! [`crate::action::writer`] writes a signal's status.
 
 use crate::index::Index;
 use crate::index::IndexError;
-use crate::index::gates::matter_policy::concerned;
+use crate::index::gates::matter_policy::concerned_matters;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::rows::to_json;
 use chrono::{DateTime, Utc};
@@ -21,7 +21,7 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::signals::route::{SignalClaim, action_id};
 use steward_domain::signals::signal::source_key;
 
-/// What the router asks about a signal.
+/// The router's query about a signal.
 #[derive(Clone, Debug)]
 pub struct RouteFactsQuery<'a> {
     pub signal: &'a RecordPath,
@@ -29,35 +29,35 @@ pub struct RouteFactsQuery<'a> {
     pub target: &'a RecordPath,
     /// The matter that a task is to move to.
     pub new_parent: Option<&'a RecordPath>,
-    /// Changes may happen: what led to no more than a shadow is free again.
+    /// Whether the mode permits changes. If so, a signal whose only actions are `shadow` is free again.
     pub acts: bool,
-    /// The ceiling of sources for which a human set none.
+    /// The ceiling of sources for which no person set one.
     pub default_ceiling: Ceiling,
 }
 
-/// What the tables know of a signal.
+/// The facts about a signal from the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteFacts {
-    /// Not before the index was filled: what was in the vault before us is new to its steward, too.
+    /// Not before the first scan ended: a signal that was in the vault before is new to its steward, too.
     pub first_seen: DateTime<Utc>,
-    /// Its steward has weighed the target since the signal was first seen.
+    /// The steward has checked the target since the signal was first seen.
     pub weighed: bool,
-    /// What it weighed then were words of other messages as well.
+    /// That check also had signals of other messages.
     pub beside_others: bool,
-    /// Words of another source wait for it as well.
+    /// Signals of another source wait for the steward too.
     pub others_wait: bool,
     pub claim: Option<SignalClaim>,
     pub observations: u32,
-    /// The lowest that a human set for the source and the matters concerned; `ask` where the target's matter is missing or
-    /// cannot be read.
+    /// The lowest ceiling that a person set for the source and the concerned matters; `ask` if the target's matter is
+    /// missing or cannot be read.
     pub ceiling: Ceiling,
-    /// What the notes of the matters concerned allow, of those that say anything.
+    /// The policies of the concerned matters that have one.
     pub notes: Vec<MatterPolicy>,
-    /// The state of the target's matter; `None` where that is missing or cannot be read.
+    /// The state of the target's matter; `None` if it is missing or cannot be read.
     pub matter: Option<RecordState>,
     /// The state of the matter to move to.
     pub new_parent: Option<RecordState>,
-    /// Another task has the same `id`, so that the two cannot be told apart.
+    /// Another task has the same `id`, so the two cannot be distinguished.
     pub has_twin: bool,
 }
 
@@ -76,8 +76,8 @@ struct RouteFactsColumns {
     others_wait: bool,
 }
 
-/// The oldest first, but every source in turn: a flood of one delays no other. What a human has told
-/// apart since it was found ambiguous is taken up again.
+/// Oldest first, round-robin over the sources, so that a flood from one delays no other. A signal that was ambiguous is
+/// listed again once a person has named its target.
 const TO_ROUTE: &str = "
     SELECT path FROM (
         SELECT s.path, f.at, ROW_NUMBER() OVER (PARTITION BY s.source ORDER BY f.at, s.path) AS turn
@@ -109,24 +109,24 @@ const FACTS: &str = "
     FROM (SELECT ?2 AS path) a LEFT JOIN tasks t ON t.path = a.path
     LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
 
-/// What humans set for the matters of a change; NULL for one that is missing or cannot be read.
+/// The ceilings of the matters that a change concerns; NULL for a matter that is missing or cannot be read.
 const MATTER_CEILINGS: &str =
-    concat!("SELECT m.ceiling FROM ", concerned!(), " LEFT JOIN matters m ON m.path = c.path");
+    concat!("SELECT m.ceiling FROM ", concerned_matters!(), " LEFT JOIN matters m ON m.path = c.path");
 
-/// Off the router's list.
+/// The `retry_at` of a signal that is off the router's list.
 const NEVER: i64 = i64::MAX;
 
-/// The newest record that cites the signal for its target, or is the signal's own action. What was only said in
-/// shadow claims nothing once changes may happen, unless a human has answered it by what they did.
+/// The newest action that cites the signal for its target, or is the signal's own action. Once the mode permits
+/// changes, a `shadow` action claims nothing, unless a person resolved it or acted on it by hand.
 const CLAIM: &str = "
     SELECT a.id, a.landing, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
         AND EXISTS (SELECT 1 FROM action_evidence e WHERE e.action = a.path AND e.ref = ?1)))
     AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id))
     ORDER BY a.seq DESC LIMIT 1";
 
-/// Two actions on one record are never named after the same moment: the first free millisecond from now on. Moments of a
-/// clock that once ran ahead stay taken and move nothing.
-const BEGIN: &str = "
+/// Takes the first free millisecond from now on, so that two actions on one record never get their names from the same
+/// moment. Moments of a clock that once ran ahead stay taken and move nothing.
+const BEGIN_ROUTE: &str = "
     INSERT INTO routes (signal, acts, at, retry_at, met_at)
     VALUES (?1, ?2, (WITH RECURSIVE free (at) AS (SELECT ?3 UNION ALL
             SELECT free.at + 1000 FROM free
@@ -136,19 +136,21 @@ const BEGIN: &str = "
         at = CASE WHEN at IS NULL OR acts <> excluded.acts THEN excluded.at ELSE at END
     RETURNING at";
 
-const LEFT: &str = "
+/// Defers a signal. The reserved moment stays only if the action was filed.
+const DEFER: &str = "
     INSERT INTO routes (signal, acts, at, retry_at, met_at, reason, question) VALUES (?1, ?2, NULL, ?3, ?4, ?6, ?7)
     ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts, retry_at = excluded.retry_at, met_at = excluded.met_at,
         at = CASE WHEN ?5 THEN at END, reason = excluded.reason, question = excluded.question";
 
-/// What has been settled is off the list, until its file says something new.
-const SETTLED: &str = "
+/// Takes a signal off the list that needs no routing any more, until its file has new content.
+const TAKE_OFF_LIST: &str = "
     UPDATE routes SET acts = 1, retry_at = ?2
     WHERE signal = ?1 AND NOT EXISTS (SELECT 1 FROM signals_to_route WHERE path = ?1)";
 
 impl Index {
-    /// Signals that nobody has acted upon and whose turn has come, at most `limit`. `acts` says whether
-    /// changes may happen now: what was met before they could comes again.
+    /// Lists signals that nothing has acted on and that are due, at most `limit`.
+    ///
+    /// `acts` says whether the mode permits changes now. If so, signals are due again that were tried when it did not.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -168,7 +170,7 @@ impl Index {
         paths.iter().map(|p| self.parse_path(p)).collect()
     }
 
-    /// Whether one of these signals is the router's business.
+    /// Whether the router has to route one of these signals.
     pub(crate) async fn has_signal_to_route(&self, signals: &[String]) -> Result<bool, IndexError> {
         if signals.is_empty() {
             return Ok(false);
@@ -180,25 +182,25 @@ impl Index {
             .map_err(|e| self.sql_error(e))
     }
 
-    /// What the tables know of a signal; `None` when it is not in them.
+    /// Reads the facts about a signal; `None` if it is not in the tables.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read_route_facts(&self, ask: &RouteFactsQuery<'_>) -> Result<Option<RouteFacts>, IndexError> {
+    pub async fn read_route_facts(&self, query: &RouteFactsQuery<'_>) -> Result<Option<RouteFacts>, IndexError> {
         let row: RouteFactsColumns = sqlx::query_as(FACTS)
-            .bind(ask.signal.as_str())
-            .bind(ask.target.as_str())
-            .bind(source_key(ask.source))
-            .bind(ask.new_parent.map(RecordPath::as_str))
+            .bind(query.signal.as_str())
+            .bind(query.target.as_str())
+            .bind(source_key(query.source))
+            .bind(query.new_parent.map(RecordPath::as_str))
             .fetch_one(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?;
         let Some(seen) = row.first_seen else { return Ok(None) };
         let claim: Option<(String, String, String)> = sqlx::query_as(CLAIM)
-            .bind(ask.signal.as_str())
-            .bind(ask.target.as_str())
-            .bind(action_id(ask.signal).as_str())
-            .bind(ask.acts)
+            .bind(query.signal.as_str())
+            .bind(query.target.as_str())
+            .bind(action_id(query.signal).as_str())
+            .bind(query.acts)
             .fetch_optional(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?;
@@ -211,14 +213,14 @@ impl Index {
             None => None,
         };
         let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];
-        let mut ceiling = decode_ceiling(row.source_ceiling, ask.default_ceiling);
+        let mut ceiling = decode_ceiling(row.source_ceiling, query.default_ceiling);
         for set in matters.into_iter().flatten() {
             ceiling = ceiling.min(self.parse_enum(set)?);
         }
         if row.matter.is_none() {
             ceiling = Ceiling::Ask;
         }
-        let notes = self.list_matter_policies(ask.target, ask.new_parent).await?;
+        let notes = self.list_matter_policies(query.target, query.new_parent).await?;
         Ok(Some(RouteFacts {
             first_seen: from_micros(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
@@ -234,7 +236,8 @@ impl Index {
         }))
     }
 
-    /// The moment after which a signal's action is named: the same for every try, until it is left.
+    /// Reserves the moment that gives a signal's action its name. It stays the same for every try until the signal is
+    /// deferred.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -244,7 +247,7 @@ impl Index {
         acts: bool,
         now: DateTime<Utc>,
     ) -> Result<DateTime<Utc>, IndexError> {
-        let at: i64 = sqlx::query_scalar(BEGIN)
+        let at: i64 = sqlx::query_scalar(BEGIN_ROUTE)
             .bind(signal.as_str())
             .bind(acts)
             .bind(to_micros(now))
@@ -254,28 +257,28 @@ impl Index {
         Ok(from_micros(at).unwrap_or(now))
     }
 
-    /// Leaves a signal alone until a moment; `filed` says that its action has its record.
+    /// Defers a signal until a moment.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_route_deferral(&self, signal: &RecordPath, left: &RouteDeferral) -> Result<(), IndexError> {
-        sqlx::query(LEFT)
+    pub async fn record_route_deferral(&self, signal: &RecordPath, deferral: &RouteDeferral) -> Result<(), IndexError> {
+        sqlx::query(DEFER)
             .bind(signal.as_str())
-            .bind(left.acts)
-            .bind(to_micros(left.until))
-            .bind(to_micros(left.now))
-            .bind(left.filed)
-            .bind(&left.reason)
-            .bind(left.question.as_ref().map(ActionId::as_str))
+            .bind(deferral.acts)
+            .bind(to_micros(deferral.until))
+            .bind(to_micros(deferral.now))
+            .bind(deferral.filed)
+            .bind(&deferral.reason)
+            .bind(deferral.question.as_ref().map(ActionId::as_str))
             .execute(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let settled = sqlx::query(SETTLED).bind(signal.as_str()).bind(NEVER).execute(&self.store.writer).await;
-        settled.map(drop).map_err(|e| self.sql_error(e))
+        let taken_off = sqlx::query(TAKE_OFF_LIST).bind(signal.as_str()).bind(NEVER).execute(&self.store.writer).await;
+        taken_off.map(drop).map_err(|e| self.sql_error(e))
     }
 
-    /// What the router last made of these signals, in words; of those that it has not met since they said something new
-    /// there is nothing.
+    /// Lists the router's last reason for each of these signals. A signal that the router has not tried since its
+    /// content changed has none.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -291,8 +294,8 @@ impl Index {
         rows.into_iter().map(|(signal, reason)| Ok((self.parse_path(&signal)?, reason))).collect()
     }
 
-    /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned; `ask` where
-    /// one of those is missing or cannot be read.
+    /// The lowest ceiling that a person has set for the sources of an action and the concerned matters; `ask` if one of
+    /// those matters is missing or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -325,21 +328,22 @@ impl Index {
     }
 }
 
-/// How a signal is left.
+/// The deferral of a signal by the router.
 #[derive(Clone, Debug)]
 pub struct RouteDeferral {
+    /// Whether the mode permitted changes.
     pub acts: bool,
     pub until: DateTime<Utc>,
     pub now: DateTime<Utc>,
-    /// Its action has its record.
+    /// Whether its action has its audit record.
     pub filed: bool,
-    /// What holds it, or what became of it, on one line.
+    /// The reason or the outcome, on one line.
     pub reason: String,
-    /// The question on which it is listed.
+    /// The question that withholds it.
     pub question: Option<ActionId>,
 }
 
-/// A ceiling as the tables hold it: 0 ask, 1 confirm, 2 act.
+/// Decodes a ceiling from the tables: 0 ask, 1 confirm, 2 act.
 pub(crate) fn decode_ceiling(set: Option<i64>, default_ceiling: Ceiling) -> Ceiling {
     match set {
         None => default_ceiling,

@@ -1,9 +1,9 @@
-//! Stream events that wait, and where each stream stands.
+//! Waiting stream events, and the progress and status of each stream.
 //!
-//! Two kinds of facts: what the event files say (derived), and how far the adapters have read, what
-//! they took in and what went wrong (ours). An adapter's progress is written after its events are on
-//! disk, in one transaction with the keys of what it took: a crash in between takes them in again, and
-//! their names say that they are there. Events are extracted and purged by others.
+//! Events are derived from their files. The progress of the adapters, the keys of ingested events and the errors
+//! exist only here. An adapter's progress is written after its events are on disk, in one transaction with their
+//! keys. After a crash in between, the events are fetched again, and their file names show that they exist.
+//! Extraction and purging happen elsewhere.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -18,22 +18,22 @@ use steward_domain::signals::signal::source_key;
 use steward_domain::signals::stream::MAX_TRIES;
 use steward_domain::steward::guard::ExhaustedShares;
 
-/// How long what was taken in is known after it was last met: 30 days, far longer than an event lives, and
-/// one for [`REFRESH_DAYS`] and one for servers that know days and no hours.
+/// How long the key of an ingested event is kept after it was last seen: 32 days. 30 are far longer than an event
+/// lives, one is for [`REFRESH_DAYS`], and one for servers that have dates without a time.
 const SEEN_DAYS: i64 = 32;
-/// A key that was met again is written down again after so long: 1 day, so that a calendar which shows
-/// the same entries every few minutes writes nothing most of the time.
+/// The moment of a key that is seen again is updated after 1 day. So a calendar that returns the same entries every few
+/// minutes causes few writes.
 const REFRESH_DAYS: i64 = 1;
 
-/// What an adapter has taken in since the last time, all of it on disk.
+/// The events that an adapter has ingested since the last call, all of them on disk.
 #[derive(Clone, Debug)]
 pub struct StreamIngestion<'a> {
     pub stream: &'a str,
-    /// Under which the events will be known again.
+    /// The keys by which the events are recognised later.
     pub keys: &'a [String],
-    /// How far the adapter has read, in its own words; `None` leaves it as it was.
+    /// The adapter's new cursor in its own format; `None` keeps the stored one.
     pub cursor: Option<&'a str>,
-    /// What could not be taken in.
+    /// The number of refused events.
     pub refused: u64,
     pub now: DateTime<Utc>,
 }
@@ -45,18 +45,18 @@ pub struct StreamCount {
     pub new: u64,
     pub extracted: u64,
     pub parked: u64,
-    /// When its newest event was taken in.
+    /// When its newest event was ingested.
     pub newest_at: Option<DateTime<Utc>>,
-    /// How long ago the oldest event came that still waits: that event's instant.
+    /// When the oldest event that still waits was received.
     pub waits_since: Option<DateTime<Utc>>,
     pub paused: bool,
-    /// When its last round ended.
+    /// When its last run ended.
     pub ran_at: Option<DateTime<Utc>>,
-    /// Why its last round failed; `None` when it went well.
+    /// Why its last run failed; `None` if it succeeded.
     pub last_error: Option<String>,
-    /// Rounds in a row that failed.
+    /// Runs in a row that failed.
     pub failures: u64,
-    /// What could not be taken in, ever.
+    /// The number of refused events, ever.
     pub refused: u64,
 }
 
@@ -75,8 +75,8 @@ struct StreamCountColumns {
     refused: Option<i64>,
 }
 
-/// Streams take turns, and within a stream its senders do, those that are known first, so that a flood of
-/// one delays no other. Whoever has had their share is passed over.
+/// Round-robin over the streams, and within a stream over its senders, known ones first. So a flood from one delays
+/// no other.
 const TO_EXTRACT: &str = "
     SELECT path FROM (
         SELECT path, received_at, ROW_NUMBER() OVER (PARTITION BY source ORDER BY turn, strange, received_at, path)
@@ -93,7 +93,7 @@ const TO_EXTRACT: &str = "
 struct WaitingSender {
     stream: String,
     pattern: String,
-    /// It was never right before.
+    /// Whether the sender was never right before.
     strange: bool,
 }
 
@@ -108,15 +108,17 @@ const COUNTS: &str = "
     GROUP BY n.name ORDER BY n.name";
 
 impl Index {
-    /// Events that nobody has read yet, at most `limit`: the oldest first, the streams in turn, and the
-    /// senders of a stream in turn. None that was tried too often, and none of whoever is in `spent`.
+    /// Lists events that the extraction has not read yet, oldest first, at most `limit`.
+    ///
+    /// Streams and the senders of a stream take turns. Events that were tried too often are left out, and so are
+    /// senders whose share is exhausted.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_events_to_extract(
         &self,
         limit: usize,
-        spent: &ExhaustedShares,
+        exhausted: &ExhaustedShares,
     ) -> Result<Vec<RecordPath>, IndexError> {
         const WAITING: &str =
             "SELECT DISTINCT source, pattern FROM stream_events WHERE status = 'new' ORDER BY source, pattern";
@@ -127,10 +129,10 @@ impl Index {
         let sender = |(stream, pattern): (String, String)| {
             let slug = source_key(&pattern);
             let strange = !known.contains(&slug);
-            let over = spent.streams.contains(&stream)
-                || (strange && (spent.all_strangers || spent.to_strangers.contains(&stream)))
-                || spent.senders.contains(&slug);
-            (!over).then_some(WaitingSender { stream, pattern, strange })
+            let is_exhausted = exhausted.streams.contains(&stream)
+                || (strange && (exhausted.all_strangers || exhausted.to_strangers.contains(&stream)))
+                || exhausted.senders.contains(&slug);
+            (!is_exhausted).then_some(WaitingSender { stream, pattern, strange })
         };
         let senders: Vec<WaitingSender> = waiting.into_iter().filter_map(sender).collect();
         let paths: Vec<String> = sqlx::query_scalar(TO_EXTRACT)
@@ -143,7 +145,7 @@ impl Index {
         paths.iter().map(|p| self.parse_path(p)).collect()
     }
 
-    /// Extracted events that came before an instant, the oldest first, at most `limit`.
+    /// Lists extracted events that were received before a moment, oldest first, at most `limit`.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -164,7 +166,7 @@ impl Index {
         paths.iter().map(|p| self.parse_path(p)).collect()
     }
 
-    /// Every stream that has events or has run, in the order of names.
+    /// Counts the events of every stream that has events or has run, in the order of names.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -187,7 +189,7 @@ impl Index {
         Ok(rows.into_iter().map(count).collect())
     }
 
-    /// How far a stream's adapter has read, in its own words; `None` before the first time.
+    /// Reads the cursor of a stream's adapter, in its own format; `None` before the first run.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -200,7 +202,7 @@ impl Index {
         Ok(cursor.flatten())
     }
 
-    /// Which of these keys were taken in before. Those are known for another 30 days.
+    /// Lists which of these keys were ingested before, and keeps those for another 30 days.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -220,8 +222,8 @@ impl Index {
             .fetch_all(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let worn = to_micros(now - TimeDelta::days(REFRESH_DAYS));
-        if seen.iter().any(|(_, at)| *at < worn) {
+        let refresh_before = to_micros(now - TimeDelta::days(REFRESH_DAYS));
+        if seen.iter().any(|(_, at)| *at < refresh_before) {
             let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();
             let refresh = sqlx::query(REFRESH).bind(stream).bind(to_json(&keys)).bind(to_micros(now));
             refresh.execute(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
@@ -229,11 +231,11 @@ impl Index {
         Ok(seen.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Remembers what an adapter has taken in, and how far it has read.
+    /// Stores the keys of ingested events and the adapter's cursor.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_ingestion(&self, taken: &StreamIngestion<'_>) -> Result<(), IndexError> {
+    pub async fn record_ingestion(&self, ingestion: &StreamIngestion<'_>) -> Result<(), IndexError> {
         const SEEN: &str =
             "INSERT INTO stream_seen (stream, key, at) SELECT ?1, value, ?3 FROM json_each(?2) WHERE true
             ON CONFLICT (stream, key) DO UPDATE SET at = excluded.at";
@@ -242,17 +244,18 @@ impl Index {
                 refused = refused + excluded.refused";
         let mut tx = self.begin_write().await?;
         let work = async {
-            let seen = sqlx::query(SEEN).bind(taken.stream).bind(to_json(&taken.keys)).bind(to_micros(taken.now));
-            seen.execute(&mut *tx).await?;
-            let refused = i64::try_from(taken.refused).unwrap_or(i64::MAX);
-            sqlx::query(CURSOR).bind(taken.stream).bind(taken.cursor).bind(refused).execute(&mut *tx).await?;
+            let keys = sqlx::query(SEEN).bind(ingestion.stream).bind(to_json(&ingestion.keys));
+            keys.bind(to_micros(ingestion.now)).execute(&mut *tx).await?;
+            let refused = i64::try_from(ingestion.refused).unwrap_or(i64::MAX);
+            sqlx::query(CURSOR).bind(ingestion.stream).bind(ingestion.cursor).bind(refused).execute(&mut *tx).await?;
             tx.commit().await
         };
         work.await.map_err(|e| self.sql_error(e))
     }
 
-    /// Notes how a stream's round ended: well, or for this reason. After a round that ended well, what
-    /// its stream has not met for a month is forgotten; that of other streams is not.
+    /// Records the end of a stream's run, with its error if it failed.
+    ///
+    /// A successful run removes the keys that its own stream has not seen for 32 days.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -271,15 +274,15 @@ impl Index {
         let work = async {
             sqlx::query(RAN).bind(stream).bind(to_micros(now)).bind(error).execute(&mut *tx).await?;
             if error.is_none() {
-                let forgotten = to_micros(now - TimeDelta::days(SEEN_DAYS));
-                sqlx::query(FORGET).bind(stream).bind(forgotten).execute(&mut *tx).await?;
+                let before = to_micros(now - TimeDelta::days(SEEN_DAYS));
+                sqlx::query(FORGET).bind(stream).bind(before).execute(&mut *tx).await?;
             }
             tx.commit().await
         };
         work.await.map_err(|e| self.sql_error(e))
     }
 
-    /// Pauses a stream, or lets it go on.
+    /// Pauses or resumes a stream.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -296,7 +299,7 @@ impl Index {
         Ok(())
     }
 
-    /// Whether a human paused a stream.
+    /// Whether a person paused a stream.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

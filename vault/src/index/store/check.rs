@@ -1,9 +1,9 @@
-//! Holds the tables against the files, changing neither.
+//! Comparison of the tables with the files. It changes neither.
 //!
-//! Every file is read and hashed, so an edit that kept size and time is found too. What differs is
-//! taken over by [`crate::index::Index::sync_contents`].
+//! Every file is read and hashed, so an edit that kept size and time is found too.
+//! [`crate::index::Index::sync_contents`] then updates the rows that differ.
 
-use super::sync::ORDER;
+use super::sync::SCAN_ORDER;
 use crate::files::root::VaultRoot;
 use crate::index::Index;
 use crate::index::IndexError;
@@ -17,17 +17,17 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
-    /// The file is there, the index does not know it.
+    /// The file exists, but the index has no row for it.
     NotIndexed,
-    /// The index knows it, the file is gone.
+    /// The index has a row, but the file is gone.
     Gone,
-    /// The index knows another content.
+    /// The index has the hash of different content.
     Content,
-    /// The index knows it and cannot find it by its words, or finds what it does not know.
+    /// The search text and the rows do not match: one of the two is missing.
     Words,
 }
 
-/// One file that the index has wrong.
+/// One file about which the index is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct IndexDifference {
     /// Relative to the root of the vault.
@@ -36,15 +36,16 @@ pub struct IndexDifference {
 }
 
 impl Index {
-    /// Reads and hashes every file and says where the index is wrong, in the order of folders; then what is not found
-    /// by its words, which [`crate::index::Index::rebuild`] mends.
+    /// Reads and hashes every file and lists the differences in the order of folders.
+    ///
+    /// Records with missing or stray search text come last; [`crate::index::Index::rebuild`] repairs those.
     ///
     /// # Errors
-    /// [`IndexError::Root`] when a folder cannot be listed; [`IndexError::Sql`].
+    /// [`IndexError::Root`] if a folder cannot be listed; [`IndexError::Sql`].
     pub async fn compare_with_files(&self, root: &VaultRoot) -> Result<Vec<IndexDifference>, IndexError> {
-        let _turn = self.scanning.lock().await;
+        let _guard = self.scan_lock.lock().await;
         let mut found = Vec::new();
-        for kind in ORDER {
+        for kind in SCAN_ORDER {
             let mut known = self.read_known_files(kind, None).await?;
             let folder = root.clone();
             let hashes = tokio::task::spawn_blocking(move || hash_files(&folder, kind)).await??;
@@ -61,13 +62,13 @@ impl Index {
             gone.sort();
             found.extend(gone.into_iter().map(|path| IndexDifference { path, differs: DifferenceKind::Gone }));
         }
-        let unfound = self.list_unsearchable_records().await?.into_iter();
-        found.extend(unfound.map(|path| IndexDifference { path, differs: DifferenceKind::Words }));
+        let unsearchable = self.list_unsearchable_records().await?.into_iter();
+        found.extend(unsearchable.map(|path| IndexDifference { path, differs: DifferenceKind::Words }));
         Ok(found)
     }
 }
 
-/// Every file of a folder with the hash of its content; `None` where that cannot be read.
+/// Hashes every file of a folder; `None` if the content cannot be read.
 fn hash_files(root: &VaultRoot, kind: RecordKind) -> Result<Vec<(String, Option<ContentHash>)>, IndexError> {
     let hash = |name: String| {
         let path = format!("{}/{name}", kind.folder());
@@ -79,12 +80,12 @@ fn hash_files(root: &VaultRoot, kind: RecordKind) -> Result<Vec<(String, Option<
 
 impl fmt::Display for IndexDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = match self.differs {
+        let difference = match self.differs {
             DifferenceKind::NotIndexed => "is not in the index",
             DifferenceKind::Gone => "is in the index but not in the vault",
-            DifferenceKind::Content => "has another content than the index knows",
-            DifferenceKind::Words => "is not found by its words as the index knows it",
+            DifferenceKind::Content => "has different content in the index",
+            DifferenceKind::Words => "and its search text in the index do not match",
         };
-        write!(f, "{} {how}", self.path)
+        write!(f, "{} {difference}", self.path)
     }
 }

@@ -1,6 +1,6 @@
-//! How values stand in the tables: instants as microseconds since 1970, enums as their words.
+//! The encoding of values in the tables: instants as microseconds since 1970, enums by their serde spelling.
 //!
-//! Microseconds, not nanoseconds, so that what is stored compares equal with what was returned.
+//! Stored and returned instants both have microseconds and no nanoseconds, so that they compare equal.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,12 +11,12 @@ pub(crate) fn to_micros(at: DateTime<Utc>) -> i64 {
     at.timestamp_micros()
 }
 
-/// `None` beyond the years that a calendar knows.
+/// `None` beyond the range of years that chrono supports.
 pub(crate) fn from_micros(micros: i64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(micros)
 }
 
-/// The word under which serde writes a plain enum.
+/// The serde spelling of a plain enum.
 pub(crate) fn encode_enum<T: Serialize>(value: T) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,

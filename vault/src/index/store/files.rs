@@ -1,7 +1,7 @@
-//! Reads files for the index: which ones, their content, and what became of them.
+//! Reads files for the index: it lists them, reads their content and detects changes.
 //!
-//! Runs on blocking threads and touches no database. The listing's size, time and inode are taken
-//! before the content, so a file that changes in between looks changed again to the next scan.
+//! It runs on blocking threads and uses no database. The listing's size, time and inode are taken before the content.
+//! So a file that changes in between appears as changed to the next scan.
 
 use super::parse::{self, ParsedRecord};
 use crate::files::root::{FolderEntry, VaultRoot, VaultRootError};
@@ -12,18 +12,18 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 /// A record's bytes and hash.
 pub(crate) type FileContent = crate::files::root::RecordSnapshot;
 
-/// What the index remembers of a file.
+/// The row of a file in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownFile {
     pub(crate) size: u64,
     pub(crate) modified_ns: i64,
     pub(crate) inode: u64,
-    /// `None` when the content could not be read.
+    /// `None` if the content could not be read.
     pub(crate) hash: Option<ContentHash>,
     pub(crate) problem: Option<String>,
 }
 
-/// A file that is to be read, and what was known of it.
+/// A file to read, with its known row.
 #[derive(Debug)]
 pub(crate) struct FileToRead {
     pub(crate) path: String,
@@ -31,36 +31,36 @@ pub(crate) struct FileToRead {
     pub(crate) known: Option<KnownFile>,
 }
 
-/// A file as it is now.
+/// A file after a scan.
 #[derive(Debug)]
 pub(crate) struct ScannedFile {
     pub(crate) path: String,
     pub(crate) now: KnownFile,
-    /// `None` when the content is what the tables already say.
+    /// `None` if the tables already have this content, or if the file cannot be parsed.
     pub(crate) typed: Option<ParsedRecord>,
-    /// New, or another content or problem than was known.
+    /// Whether the file is new or has different content or a different problem.
     pub(crate) changed: bool,
 }
 
-/// How much a scan believes.
+/// How deep a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanDepth {
-    /// Size, time and inode: what has not moved is not opened.
+    /// Trust size, time and inode: a file with the same ones is not opened.
     Stat,
-    /// The content: every file is read and its hash compared.
+    /// Trust the hash: every file is read and its hash is compared.
     Content,
-    /// Nothing: every file is read and understood anew.
+    /// Trust nothing: every file is read and parsed again.
     Nothing,
 }
 
 impl KnownFile {
-    /// Whether a listing shows the very file that is known. What could not be read never is.
+    /// Whether a listing shows the known file unchanged. A file that could not be read counts as changed.
     pub(crate) fn is_same_file(&self, entry: &FolderEntry) -> bool {
         self.hash.is_some() && (self.size, self.modified_ns, self.inode) == (entry.size, entry.modified_ns, entry.inode)
     }
 }
 
-/// Whether a file of a folder is one of ours; of `event/` only the audit records are.
+/// Whether the index reads a file of this folder. In `event/` it reads only the audit records.
 pub(crate) fn is_ours(kind: RecordKind, file_name: &str) -> bool {
     match kind {
         RecordKind::Event => is_audit_file_name(file_name),
@@ -68,7 +68,7 @@ pub(crate) fn is_ours(kind: RecordKind, file_name: &str) -> bool {
     }
 }
 
-/// Lists one folder of the vault; names that look alike once shown as text count once.
+/// Lists one folder of the vault. Names that are equal after conversion to text count once.
 pub(crate) fn list_folder(root: &VaultRoot, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
     let mut entries = root.list_files(kind)?;
     entries.retain(|e| is_ours(kind, &e.name));
@@ -76,7 +76,7 @@ pub(crate) fn list_folder(root: &VaultRoot, kind: RecordKind) -> Result<Vec<Fold
     Ok(entries)
 }
 
-/// Reads and understands one file; `None` when the tables need no change.
+/// Reads and parses one file; `None` if the tables need no change.
 pub(crate) fn scan_file(
     root: &VaultRoot,
     kind: RecordKind,
@@ -84,7 +84,7 @@ pub(crate) fn scan_file(
     depth: ScanDepth,
 ) -> Option<ScannedFile> {
     let FileToRead { path, entry, known } = wanted;
-    let seen = |hash, problem| KnownFile {
+    let file_row = |hash, problem| KnownFile {
         size: entry.size,
         modified_ns: entry.modified_ns,
         inode: entry.inode,
@@ -92,17 +92,17 @@ pub(crate) fn scan_file(
         problem,
     };
     let (now, typed) = match read_content(root, &path) {
-        // Gone since it was listed: the next scan or hint says so.
+        // Removed since the listing: the next scan or hint finds that.
         Err(ReadFailure::Gone) => return None,
-        Err(ReadFailure::Problem(problem)) => (seen(None, Some(problem)), None),
+        Err(ReadFailure::Problem(problem)) => (file_row(None, Some(problem)), None),
         Ok((_, content)) if depth != ScanDepth::Nothing && has_same_hash(known.as_ref(), &content) => {
             let problem = known.as_ref().and_then(|k| k.problem.clone());
-            let now = seen(Some(content.hash), problem);
+            let now = file_row(Some(content.hash), problem);
             return (known.as_ref() != Some(&now)).then_some(ScannedFile { path, now, typed: None, changed: false });
         }
         Ok((record, content)) => match parse::parse_record(kind, &record, &content) {
-            Ok(typed) => (seen(Some(content.hash), None), Some(typed)),
-            Err(problem) => (seen(Some(content.hash), Some(problem)), None),
+            Ok(typed) => (file_row(Some(content.hash), None), Some(typed)),
+            Err(problem) => (file_row(Some(content.hash), Some(problem)), None),
         },
     };
     if depth != ScanDepth::Nothing && known.as_ref() == Some(&now) {
@@ -120,7 +120,7 @@ fn has_same_hash(known: Option<&KnownFile>, content: &FileContent) -> bool {
     known.is_some_and(|k| k.hash.as_ref() == Some(&content.hash))
 }
 
-/// Why there is no content.
+/// Why a file has no content.
 enum ReadFailure {
     Gone,
     Problem(String),
@@ -138,7 +138,7 @@ fn read_content(root: &VaultRoot, path: &str) -> Result<(RecordPath, FileContent
     }
 }
 
-/// Problems stand beside their path, so the message need not repeat it.
+/// Problems are shown with their path, so the message need not repeat it.
 fn strip_path(path: &str, message: &str) -> String {
     message.strip_prefix(path).and_then(|m| m.strip_prefix(": ")).unwrap_or(message).to_owned()
 }

@@ -1,8 +1,8 @@
-//! From a file's bytes to the rows that say what it says.
+//! Parses a file's bytes into rows.
 //!
-//! Everything that can be wrong with a record becomes a problem that names the mend; the record then
-//! has no row of its kind, so that nothing acts upon it. An instinct is the exception: one that cannot be read must
-//! not set its source free, so it stands with no observations and the ceiling `ask`. Pure; the rows go to [`crate::index::store::rows`].
+//! Every fault of a record becomes a problem with a hint. The record then has no row of its kind, so that nothing acts
+//! on it. An instinct is the exception: an unreadable one must not lift the limits of its source, so it gets a row with
+//! no observations and the ceiling `ask`. Pure; [`crate::index::store::rows`] writes the rows.
 
 pub(crate) mod instinct;
 mod sources;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use steward_domain::action::audit::{ActionKind, AuditError, AuditRecord, MutationProposal};
 use steward_domain::action::mutation::{Mutation, MutationClass};
 use steward_domain::action::plan::ContentHash;
+use steward_domain::gates::closed::ClosedGates;
 use steward_domain::gates::matter_policy::{self, MatterPolicy};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::content_hash::content_hash;
@@ -23,10 +24,9 @@ use steward_domain::record::frontmatter::{self, Document, member_name};
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::signal::{Signal, SignalStatus, source_key};
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
-use steward_domain::steward::decide::ClosedGates;
 use steward_domain::trust::mark::TrustMark;
 
-/// What a record says, in the form of the tables.
+/// The content of a record in the form of the tables.
 #[derive(Debug)]
 pub(crate) enum ParsedRecord {
     Matter(MatterData),
@@ -43,12 +43,12 @@ pub(crate) struct MatterData {
     pub(crate) name: String,
     state: String,
     state_as_written: Option<String>,
-    /// The lower one of both that the note may say.
+    /// The lower of the matter's ceiling and the policy's ceiling.
     ceiling: String,
     policy: Option<String>,
     policy_faults: Option<String>,
     hash: String,
-    /// What it says, as a hash.
+    /// The content hash.
     pub(crate) content: String,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct TaskData {
     snoozed_until: Option<i64>,
     next_check_after: Option<i64>,
     hash: String,
-    /// What it says, as a hash.
+    /// The content hash.
     pub(crate) content: String,
 }
 
@@ -128,9 +128,9 @@ pub(crate) struct ActionData {
     changes: Option<String>,
     moved_from: Option<String>,
     proposal: Option<String>,
-    /// The hash of the record before it.
+    /// The hash of the previous record in the chain.
     prev: String,
-    /// What the target said after the change, as a hash.
+    /// The content hash of the target after the change.
     content: Option<String>,
     misnamed: bool,
     edited: bool,
@@ -138,7 +138,7 @@ pub(crate) struct ActionData {
     seq: u64,
     evidence: Vec<String>,
     pub(crate) sources: Vec<SourceContribution>,
-    /// What was quoted, for whoever looks for it.
+    /// The quotes, for the search.
     #[serde(skip)]
     pub(crate) quotes: Vec<String>,
 }
@@ -147,20 +147,20 @@ pub(crate) struct ActionData {
 pub(crate) struct SourceContribution {
     source: String,
     pub(crate) name: String,
-    /// `None` of one that only spoke.
+    /// `None` for a source that supported the change but was not weighed.
     contribution: Option<f64>,
     cited: bool,
     speaks: bool,
 }
 
-/// Understands one file; an error is the problem's message.
+/// Parses one file. An error is the problem's message.
 pub(crate) fn parse_record(kind: RecordKind, path: &RecordPath, content: &FileContent) -> Result<ParsedRecord, String> {
     if kind == RecordKind::Event {
         return parse_action(path, &content.bytes);
     }
     let document = frontmatter::read_document_fast(&content.bytes).map_err(|e| format!("failed to {e}"))?;
     let fields = document.fields();
-    let understood = match kind {
+    let parsed = match kind {
         RecordKind::Matter => parse_matter(path, &document, content),
         RecordKind::Task => parse_task(path, &document, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal_row(path, s)),
@@ -169,14 +169,14 @@ pub(crate) fn parse_record(kind: RecordKind, path: &RecordPath, content: &FileCo
             Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
         }
     };
-    understood.map_err(|e| e.to_string())
+    parsed.map_err(|e| e.to_string())
 }
 
 fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
     let fields = document.fields();
     let matter = Matter::read(fields)?;
     let (policy, faults) = matter_policy::read::read_matter_policy(document);
-    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Ok(ParsedRecord::Matter(MatterData {
         path: path.to_string(),
         name: name_or_slug(matter.name, path),
@@ -186,7 +186,7 @@ fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -
             policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling),
         ),
         policy: policy.map(|policy| to_json(&policy)),
-        policy_faults: (!told.is_empty()).then(|| to_json(&told)),
+        policy_faults: (!messages.is_empty()).then(|| to_json(&messages)),
         hash: content.hash.as_str().to_owned(),
         content: content_hash(document).as_str().to_owned(),
     }))
@@ -195,7 +195,7 @@ fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -
 fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
     let fields = document.fields();
     let task = Task::read(fields)?;
-    // A change must name the text it replaces, and an empty value has none.
+    // A change must name the text that it replaces, and an empty value has none.
     if fields.get("state").is_some_and(Value::is_null) {
         let expected = "`open`, `done` or `archived` (or remove the line)";
         return Err(RecordError::Value { field: "state", found: String::new(), expected });
@@ -239,16 +239,16 @@ fn signal_row(path: &RecordPath, signal: Signal) -> ParsedRecord {
     })
 }
 
-/// Tells whether a signal says something new: how far it has come is not part of what it says, but
-/// whoever takes `applied` back wants it to be looked at again.
+/// The hash by which a signal counts as new. The status is not part of it, except `applied`: a person who removes that
+/// wants the signal to be judged again.
 fn hash_meaning(signal: &Signal) -> ContentHash {
     let status = if signal.is_applied() { SignalStatus::Applied } else { SignalStatus::Unrouted };
-    let said = Signal { status, reason: None, ..signal.clone() };
-    ContentHash::hash_bytes(to_json(&said).as_bytes())
+    let meaning = Signal { status, reason: None, ..signal.clone() };
+    ContentHash::hash_bytes(to_json(&meaning).as_bytes())
 }
 
 fn event_row(path: &RecordPath, event: StreamEvent, content: &FileContent) -> ParsedRecord {
-    // Where it lies is its stream, whatever the file says.
+    // The folder names the stream, regardless of the file's content.
     let folder = path.slug().split('/').next().unwrap_or_default();
     ParsedRecord::Stream(EventData {
         path: path.to_string(),
@@ -263,14 +263,14 @@ fn event_row(path: &RecordPath, event: StreamEvent, content: &FileContent) -> Pa
 }
 
 impl ActionData {
-    /// It owes something to the tracker.
+    /// Whether the record owes the tracker a delivery.
     pub(crate) fn has_owed_delivery(&self) -> bool {
         self.issue.is_some()
     }
 }
 
 impl EventData {
-    /// Nobody has tried to read it yet.
+    /// Whether the extraction has not tried the event yet.
     pub(crate) fn is_untouched(&self) -> bool {
         self.status == EventStatus::New.as_str() && self.tries == 0
     }
@@ -279,13 +279,13 @@ impl EventData {
 fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String> {
     let record = AuditRecord::parse(bytes).map_err(|e| match e {
         AuditError::Frontmatter(e) => format!("failed to {e}"),
-        AuditError::Form(_) => format!("{e}: `steward audit verify` says whether it was changed since it was written"),
+        AuditError::Form(_) => format!("{e}: `steward audit verify` shows whether it was changed since it was written"),
     })?;
     let draft = record.draft;
-    let of = draft.answers.as_ref().map(|a| a.of.to_string());
+    let resolved = draft.answers.as_ref().map(|a| a.of.to_string());
     let moved_from = draft.proposal.as_ref().and_then(matter_moved_from).map(|matter| matter.to_string());
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
-    let (answers_of, tracks_of) = if draft.kind.is_tracker_outcome() { (None, of) } else { (of, None) };
+    let (answers_of, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
     Ok(ParsedRecord::Action(Box::new(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
@@ -322,7 +322,7 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
     })))
 }
 
-/// The matter that a task leaves by a change.
+/// The matter that a change moves a task away from.
 fn matter_moved_from(proposal: &MutationProposal) -> Option<RecordPath> {
     match proposal.mutation {
         Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
@@ -330,7 +330,7 @@ fn matter_moved_from(proposal: &MutationProposal) -> Option<RecordPath> {
     }
 }
 
-/// What a mutation changes: its field, and of a set the member.
+/// The field that a mutation changes, and for a list also the member.
 fn changed_field(mutation: &Mutation) -> String {
     match mutation {
         Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } => {
@@ -343,7 +343,7 @@ fn changed_field(mutation: &Mutation) -> String {
     }
 }
 
-/// Whom a mark is about, and the mode that it leaves.
+/// The subject of a trust mark, and the mode that it caps.
 fn encode_trust_mark(mark: &TrustMark) -> (String, Option<&'static str>) {
     let mode = match mark {
         TrustMark::Lowered { to, .. } => Some(to.as_str()),
@@ -353,7 +353,7 @@ fn encode_trust_mark(mark: &TrustMark) -> (String, Option<&'static str>) {
     (to_json(mark.subject()), mode)
 }
 
-/// The matter that a task is to move to.
+/// The matter that a change moves a task to.
 fn matter_moved_to(mutation: &Mutation) -> Option<String> {
     match mutation {
         Mutation::ParentMatter { to } => Some(to.to_string()),
@@ -361,7 +361,7 @@ fn matter_moved_to(mutation: &Mutation) -> Option<String> {
     }
 }
 
-/// People leave `name` out; the file's name then serves.
+/// Falls back to the file's name, because people leave `name` out.
 fn name_or_slug(name: String, path: &RecordPath) -> String {
     if name.trim().is_empty() { path.slug().to_owned() } else { name }
 }

@@ -1,35 +1,34 @@
-//! How far a scan has come, for whoever waits for it.
+//! The progress of a scan, for displays.
 //!
-//! Two numbers that a scan moves and anybody may look at, at any time and without waiting. They are for people: nothing
-//! is decided by them, and between the two a moment may pass. [`crate::index::Index::reading`] gives them out.
+//! A scan updates two counters, which can be read at any time without waiting. They are only shown to people: nothing
+//! must be decided by them, and the two may be slightly out of step. [`crate::index::Index::scan_progress`] returns
+//! them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a scan has read.
+/// The counters of the current or last scan.
 #[derive(Debug, Default)]
 pub(crate) struct ScanProgress {
     done: AtomicUsize,
-    of: AtomicUsize,
+    expected: AtomicUsize,
 }
 
 impl ScanProgress {
-    /// Another scan begins.
+    /// Starts the counters of a new scan.
     pub(crate) fn reset(&self) {
         self.done.store(0, Ordering::Relaxed);
-        self.of.store(0, Ordering::Relaxed);
+        self.expected.store(0, Ordering::Relaxed);
     }
 
-    /// So many more files are to be read.
     pub(crate) fn add_expected(&self, files: usize) {
-        self.of.fetch_add(files, Ordering::Relaxed);
+        self.expected.fetch_add(files, Ordering::Relaxed);
     }
 
-    /// So many of them have been.
     pub(crate) fn add_done(&self, files: usize) {
         self.done.fetch_add(files, Ordering::Relaxed);
     }
 
     pub(crate) fn done_and_expected(&self) -> (usize, usize) {
-        (self.done.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed))
+        (self.done.load(Ordering::Relaxed), self.expected.load(Ordering::Relaxed))
     }
 }

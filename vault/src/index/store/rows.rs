@@ -1,7 +1,7 @@
-//! Writes rows: one statement per table and batch, the rows as one JSON argument.
+//! Writes rows: one statement per table and batch, with the rows as one JSON argument.
 //!
-//! A batch is one transaction, so a reader sees a file's old rows or its new ones, and a scan never
-//! empties a table on its way. Nothing here reads a file.
+//! A batch is one transaction. So a reader sees a file's old rows or its new ones, and a scan never empties a table.
+//! Nothing here reads a file.
 
 use super::codec::{self, to_micros};
 use super::parse::ParsedRecord;
@@ -17,7 +17,7 @@ use sqlx::{Sqlite, SqliteConnection, Transaction};
 use std::collections::{BTreeMap, HashMap};
 use steward_domain::record::path::RecordKind;
 
-/// A statement that takes one JSON array.
+/// A constant SQL statement; most of them take one JSON array.
 pub(crate) type SqlText = &'static str;
 
 const FILES: SqlText = "INSERT OR REPLACE INTO files (path, kind, hash, size, modified_ns, inode, problem)
@@ -65,22 +65,22 @@ const SOURCES: SqlText = "INSERT OR REPLACE INTO action_sources (action, source,
     SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution', s.value->>'cited',
            s.value->>'speaks', a.value->>'proposal', a.value->>'seq', a.value->>'at'
     FROM json_each(?1) a, json_each(a.value->'sources') s";
-/// What the router left to a steward it meets again once that has decided: the signal then says so.
-const DECIDED: SqlText = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
+/// A signal that the router left to a steward is routed again once the steward has decided about it.
+const RETRY_DECIDED: SqlText = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
     AND signal IN (SELECT e.value FROM json_each(?1) a, json_each(a.value->'evidence') e)";
-/// What was withheld because of a question about a record is met again once its steward has decided about that.
-const RELEASED: SqlText = "UPDATE routes SET retry_at = 0 WHERE question IN (
+/// A withheld signal is routed again once the steward has decided about the record of the question.
+const RETRY_WITHHELD: SqlText = "UPDATE routes SET retry_at = 0 WHERE question IN (
     SELECT q.id FROM json_each(?1) a CROSS JOIN actions q INDEXED BY questions_by_target
         ON q.target = a.value->>'target' AND q.decision = 'needs_input' AND q.kind = 'steward-action'
             AND q.landing = 'recorded'
     WHERE a.value->>'kind' = 'steward-action' AND a.value->>'judged' AND a.value->>'landing' IN ('live', 'shadow'))";
-/// What is new is on the router's list, or off it where nothing is to be done.
+/// Puts a new signal on the router's list, or takes it off if there is nothing to route.
 const ROUTES: SqlText = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
     SELECT n.value, s.path IS NULL, NULL, CASE WHEN s.path IS NULL THEN 9223372036854775807 ELSE 0 END, 0
     FROM json_each(?1) n LEFT JOIN signals_to_route s ON s.path = n.value WHERE true
     ON CONFLICT (signal) DO UPDATE SET retry_at = excluded.retry_at, acts = MAX(acts, excluded.acts), reason = NULL,
         question = NULL";
-/// A signal whose content is known keeps the moment at which it was first seen.
+/// A signal with known content keeps its first-seen moment.
 const FIRST_SEEN: SqlText = "INSERT INTO first_seen (signal, hash, at)
     SELECT value->>'path', value->>'hash', CASE WHEN ?3 THEN MIN(value->>'created', ?2) ELSE ?2 END
     FROM json_each(?1) WHERE true
@@ -90,7 +90,7 @@ const FIRST_SEEN: SqlText = "INSERT INTO first_seen (signal, hash, at)
 const DROP_FILES: SqlText = "DELETE FROM files WHERE path IN (SELECT value FROM json_each(?1))";
 const DROP_EVIDENCE: SqlText = "DELETE FROM action_evidence WHERE action IN (SELECT value FROM json_each(?1))";
 const DROP_SOURCES: SqlText = "DELETE FROM action_sources WHERE action IN (SELECT value FROM json_each(?1))";
-/// A record filed without its file: only a fault of ours leaves one, and a rebuild mends that.
+/// Removes rows without a file. Only a bug in Steward can leave one, and a rebuild removes it.
 const STRAYS: [SqlText; 10] = [
     "DELETE FROM matters WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM tasks WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
@@ -104,12 +104,12 @@ const STRAYS: [SqlText; 10] = [
     words::DROP_STRAYS,
 ];
 
-/// When signals that are new count as first seen.
+/// The moment at which new signals count as first seen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanClock {
     pub(crate) now: DateTime<Utc>,
-    /// The first scan of all: what is in the vault was there before.
-    pub(crate) filling: bool,
+    /// Whether this is the very first scan: its signals were in the vault before, so their own date may count.
+    pub(crate) is_first_scan: bool,
 }
 
 #[derive(Serialize)]
@@ -124,7 +124,7 @@ struct FileRow<'a> {
 }
 
 impl Index {
-    /// What is known of the files of a kind, or of some of them.
+    /// Reads the known rows of the files of a kind, or of some of them.
     pub(crate) async fn read_known_files(
         &self,
         kind: RecordKind,
@@ -151,7 +151,7 @@ impl Index {
         self.store.writer.begin_with("BEGIN IMMEDIATE").await.map_err(|e| self.sql_error(e))
     }
 
-    /// Writes a batch of one kind; returns the signals that are new or have new content.
+    /// Writes a batch of one kind. Returns the signals that are new or have new content.
     pub(crate) async fn write_files(
         &self,
         kind: RecordKind,
@@ -162,13 +162,13 @@ impl Index {
             return Ok(Vec::new());
         }
         let mut tx = self.begin_write().await?;
-        let seen = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql_error(e))?;
+        let new_signals = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql_error(e))?;
         tx.commit().await.map_err(|e| self.sql_error(e))?;
         self.bump_records_revision(kind);
-        Ok(seen)
+        Ok(new_signals)
     }
 
-    /// Forgets files that are gone.
+    /// Removes the rows of files that are gone.
     pub(crate) async fn forget_files(&self, kind: RecordKind, gone: &[String]) -> Result<(), IndexError> {
         if gone.is_empty() {
             return Ok(());
@@ -184,7 +184,7 @@ impl Index {
         Ok(())
     }
 
-    /// Removes rows that no file stands behind.
+    /// Removes rows without a file.
     pub(crate) async fn drop_strays(&self) -> Result<(), IndexError> {
         let mut tx = self.begin_write().await?;
         for sql in STRAYS {
@@ -195,7 +195,7 @@ impl Index {
         Ok(())
     }
 
-    /// Every matter's path and state; one that cannot be read has none.
+    /// Reads every matter's path and state. A matter that cannot be read has no state.
     pub(crate) async fn read_matter_states(&self) -> Result<BTreeMap<String, Option<String>>, IndexError> {
         let rows: Vec<(String, Option<String>)> = sqlx::query_as(
             "SELECT f.path, m.state FROM files f LEFT JOIN matters m ON m.path = f.path WHERE f.kind = 'matter'",
@@ -215,7 +215,7 @@ async fn write_batch(
 ) -> sqlx::Result<Vec<String>> {
     let rows: Vec<FileRow<'_>> = files.iter().map(|f| file_row(kind, f)).collect();
     execute_json(tx, FILES, &to_json(&rows)).await?;
-    // A file whose content is as it was keeps its rows.
+    // A file with unchanged content keeps its rows.
     let stale: Vec<&str> = files.iter().filter(|f| f.changed || f.typed.is_some()).map(|f| f.path.as_str()).collect();
     drop_rows(tx, kind, &stale).await?;
     insert_rows(tx, files, clock).await
@@ -258,8 +258,8 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[ScannedFile], clock: Sc
     insert_json(tx, ACTIONS, &actions).await?;
     insert_json(tx, EVIDENCE, &actions).await?;
     insert_json(tx, SOURCES, &actions).await?;
-    insert_json(tx, DECIDED, &actions).await?;
-    insert_json(tx, RELEASED, &actions).await?;
+    insert_json(tx, RETRY_DECIDED, &actions).await?;
+    insert_json(tx, RETRY_WITHHELD, &actions).await?;
     insert_json(tx, STREAM_EVENTS, &events).await?;
     words::write_search_texts(tx, &texts).await?;
     insert_json(tx, SIGNALS, &signals).await?;
@@ -267,18 +267,18 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[ScannedFile], clock: Sc
         return Ok(Vec::new());
     }
     let at = time_after_last_observation(tx, clock.now).await?;
-    let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(to_json(&signals)).bind(at).bind(clock.filling);
+    let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(to_json(&signals)).bind(at).bind(clock.is_first_scan);
     let new: Vec<String> = first_seen.fetch_all(&mut *tx).await?;
     insert_json(tx, ROUTES, &new).await?;
-    // The very first scan marks at its end, when it is known what was judged before the index was lost.
-    if !clock.filling {
+    // The very first scan makes its marks at its end, when the judged signals are known from the audit records.
+    if !clock.is_first_scan {
         wake::mark_matters_of_signals(tx, &new, at).await?;
     }
     Ok(new)
 }
 
-/// Now, but later than every look so far: a look that has just been taken cannot have seen what is
-/// only filed now, even if the scan's clock was read before the look's.
+/// Now, but later than every observation so far. A tick that has already observed cannot have seen a signal that is
+/// only written now, even if the scan read its clock before the tick did.
 async fn time_after_last_observation(tx: &mut SqliteConnection, now: DateTime<Utc>) -> sqlx::Result<i64> {
     let last: Option<i64> = sqlx::query_scalar("SELECT MAX(observed_at) FROM matter_ticks").fetch_one(tx).await?;
     Ok(to_micros(now).max(last.map_or(i64::MIN, |at| at.saturating_add(1))))
@@ -310,7 +310,7 @@ pub(crate) async fn execute_json(tx: &mut SqliteConnection, sql: SqlText, rows: 
     sqlx::query(sql).bind(rows).execute(tx).await.map(drop)
 }
 
-/// Our rows are texts and numbers under fixed names, which JSON always takes.
+/// Serialises rows. They consist of texts and numbers under fixed names, which JSON can always represent.
 pub(crate) fn to_json<T: Serialize>(rows: &T) -> String {
     serde_json::to_string(rows).unwrap_or_default()
 }

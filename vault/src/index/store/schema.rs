@@ -1,8 +1,8 @@
-//! Opens `state.db`, creates its tables, and refuses a file it cannot trust.
+//! Opens `state.db`, creates its tables, and refuses a file that it cannot trust.
 //!
-//! One writer connection, on which every transaction begins with `BEGIN IMMEDIATE`, and a few that
-//! only read. The tables come from `vault/migrations/`. A file that is damaged, foreign or newer is never
-//! touched: the error names it and the fix, and [`quarantine_database`] is the fix.
+//! There is one writer connection, on which every transaction begins with `BEGIN IMMEDIATE`, and a few read-only ones.
+//! The tables come from `vault/migrations/`. A damaged, foreign or newer file is never changed: the error names the
+//! file and the fix, and [`quarantine_database`] is the fix.
 
 use crate::files::private::tighten_database;
 use crate::index::IndexError;
@@ -12,25 +12,24 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file, inside the state folder.
+/// The name of the file in the state folder.
 pub const FILE: &str = "state.db";
-/// The tables of this build. A migration is never changed once it was released; one that needs files to be read again
-/// sets their `files.hash` to null.
+/// The tables of this build. A released migration is never changed. A migration that needs files to be read again sets
+/// their `files.hash` to null.
 static MIGRATIONS: Migrator = sqlx::migrate!();
-/// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
-const BUSY: Duration = Duration::from_secs(5);
-/// Rows that a reader may be ahead of whoever takes them: enough that a pass over a million does not change
-/// threads for each.
-const AHEAD: usize = 1_024;
-/// Connections that read: enough for a handful of screens, and each costs a thread.
-const READERS: u32 = 3;
+/// How long one process waits for another one's write: 5 s. A batch of a scan takes about 50 ms.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Rows that a connection reads ahead: enough that a pass over a million rows does not switch threads for each row.
+const ROW_BUFFER: usize = 1_024;
+/// Read-only connections: enough for a handful of screens. Each costs a thread.
+const READER_COUNT: u32 = 3;
 
-/// Pages that the writer keeps at hand, 16 MB (in SQLite's way of saying kibibytes): where many records are read for the
-/// first time, their names and ids go everywhere into the tables.
+/// The writer's page cache: 16 MB, which SQLite expects as negative kibibytes. The first scan of many records inserts
+/// their names and ids all over the tables.
 const WRITER_CACHE: &str = "-16384";
 
 /// The connections to one `state.db`.
@@ -39,6 +38,19 @@ pub(crate) struct StateDatabase {
     pub(crate) file: PathBuf,
     pub(crate) writer: SqlitePool,
     pub(crate) reader: SqlitePool,
+    /// Device and inode of the file that was opened.
+    identity: Option<(u64, u64)>,
+}
+
+/// What lies where an index was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexFileStatus {
+    /// The file that was opened.
+    InPlace,
+    /// No file that can be seen.
+    Missing,
+    /// Another file: what is read of the one that was opened is outdated.
+    Replaced,
 }
 
 impl StateDatabase {
@@ -51,39 +63,51 @@ impl StateDatabase {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
-        let writing = options.clone().pragma("cache_size", WRITER_CACHE);
-        let writer = pool_options(1).connect_with(writing).await.map_err(|e| IndexError::from_sqlx(&file, e))?;
+        let writer_options = options.clone().pragma("cache_size", WRITER_CACHE);
+        let writer = pool_options(1).connect_with(writer_options).await.map_err(|e| IndexError::from_sqlx(&file, e))?;
         prepare_database(&file, &writer).await?;
         tighten_database(&file);
-        let reader = pool_options(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
-        // A connection that stays keeps the side files in place: with a full disk no new writer could make them.
+        let reader = pool_options(READER_COUNT).connect_lazy_with(options.read_only(true).row_buffer_size(ROW_BUFFER));
+        // An open connection keeps the side files in place. On a full disk no new writer could create them.
         drop(reader.acquire().await);
-        Ok(Self { file, writer, reader })
+        Ok(Self { identity: read_file_identity(&file), file, writer, reader })
+    }
+
+    pub(crate) fn file_status(&self) -> IndexFileStatus {
+        match read_file_identity(&self.file) {
+            None => IndexFileStatus::Missing,
+            same if same == self.identity => IndexFileStatus::InPlace,
+            Some(_) => IndexFileStatus::Replaced,
+        }
     }
 }
 
-/// Moves a file that cannot be used out of the way, with its side files; returns where it lies now.
+/// Quarantines a file that cannot be used, with its side files. Returns its new path; `None` if there was no file.
 pub(crate) fn quarantine_database(state_dir: &Path) -> Result<Option<PathBuf>, IndexError> {
     let file = state_dir.join(FILE);
     let failed = |source| IndexError::Io { path: file.clone(), source };
     if !file.try_exists().map_err(failed)? {
         return Ok(None);
     }
-    let aside = (1..)
+    let quarantined = (1..)
         .map(|n| state_dir.join(format!("{FILE}.damaged-{n}")))
         .find(|p| !p.exists())
         .unwrap_or_else(|| state_dir.join(format!("{FILE}.damaged")));
-    std::fs::rename(&file, &aside).map_err(failed)?;
+    std::fs::rename(&file, &quarantined).map_err(failed)?;
     for side in ["-wal", "-shm"] {
-        let beside = |path: &Path| PathBuf::from(format!("{}{side}", path.display()));
-        match std::fs::rename(beside(&file), beside(&aside)) {
+        let side_file = |path: &Path| PathBuf::from(format!("{}{side}", path.display()));
+        match std::fs::rename(side_file(&file), side_file(&quarantined)) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
             Ok(()) | Err(_) => {}
         }
     }
-    Ok(Some(aside))
+    Ok(Some(quarantined))
+}
+
+fn read_file_identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 fn pool_options(size: u32) -> SqlitePoolOptions {
@@ -96,12 +120,12 @@ fn pool_options(size: u32) -> SqlitePoolOptions {
         .after_release(|connection, _| Box::pin(is_reusable(connection)))
 }
 
-/// Whether a connection may be used again; one that may not is closed and the next caller gets a new one.
+/// Whether a connection may be used again. Otherwise it is closed, and the next caller gets a new one.
 ///
-/// Where the disk is full or fails, SQLite ends the transaction by itself. sqlx then fails to roll it back, takes it for
+/// If the disk is full or fails, SQLite ends the transaction by itself. sqlx then fails to roll it back, treats it as
 /// open and never begins another on that connection.
 async fn is_reusable(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-    // Returns after the rollback of a transaction that was dropped.
+    // Returns after the rollback of a dropped transaction.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
@@ -118,11 +142,11 @@ async fn prepare_database(file: &Path, writer: &SqlitePool) -> Result<(), IndexE
     if !tables.is_empty() && !tables.iter().any(|name| name == "_sqlx_migrations") {
         return Err(IndexError::Damaged {
             path: file.to_owned(),
-            reason: "it holds tables of something else, or of a Steward older than 0.1".into(),
+            reason: "it contains tables of another program, or of a Steward older than 0.1".into(),
         });
     }
-    // Within the transaction, so that two processes that start at once make the tables once. `run` is the public form of
-    // this; its type keeps every future around it from being `Send`.
+    // The migration runs within the transaction, so that two processes that start at once create the tables only once.
+    // The public form is `run`, but its type would keep every future around it from being `Send`.
     MIGRATIONS.run_direct(None, &mut *tx, false).await.map_err(|e| match e {
         MigrateError::VersionMissing(found) => {
             let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();

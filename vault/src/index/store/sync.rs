@@ -1,9 +1,9 @@
-//! Brings the tables in line with the files.
+//! Scans: they bring the tables in line with the files.
 //!
-//! A scan lists every folder once and opens only what has moved; a hint names single files; a content
-//! scan trusts no clock and reads everything; a rebuild understands everything anew. All of them work
-//! in batches and leave the tables whole at every moment. What follows from a change (a matter to
-//! wake, schedules to look at again) is left as [`ScanChanges`] and done by whoever listens.
+//! A normal scan lists every folder once and opens only the files that changed. A hint names single files. A content
+//! scan trusts no time and reads every file, and a rebuild also parses every file again. All of them work in batches
+//! and leave the tables consistent at every moment. The consequences of a change (a matter to wake, schedules to
+//! compare) are published as [`ScanChanges`], and the listener acts on them.
 
 use super::codec;
 use super::parse::ParsedRecord;
@@ -22,12 +22,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
-/// Files per batch: a transaction of some 50 ms, whose pages are written once, and a megabyte of rows in memory.
-pub(crate) const BATCH: usize = 500;
-/// Batches being read while one is written; reading is parsing, so more would only take cores.
-const READING: usize = 2;
-/// Claims and trust come before the signals that they bear upon.
-pub(crate) const ORDER: [RecordKind; 6] = [
+/// Files per batch: a transaction of about 50 ms whose pages are written once, and a megabyte of rows in memory.
+pub(crate) const BATCH_SIZE: usize = 500;
+/// Batches that are read while one is written. Reading is parsing, so more would only occupy cores.
+const CONCURRENT_READS: usize = 2;
+/// The order of the folders. Actions and instincts come before the signals that they concern.
+pub(crate) const SCAN_ORDER: [RecordKind; 6] = [
     RecordKind::Matter,
     RecordKind::Task,
     RecordKind::Event,
@@ -36,43 +36,46 @@ pub(crate) const ORDER: [RecordKind; 6] = [
     RecordKind::Stream,
 ];
 
-/// A record of a clock that ran ahead puts no cursor ahead: what comes now is new.
-const CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
+/// Restores the cursors from the audit records. A record from a clock that ran ahead puts no cursor into the future, so
+/// signals that arrive now are fresh.
+const RESTORE_CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
     SELECT target, MIN(MAX(at), ?1 - 1), decision, 0, '' FROM actions
     WHERE kind = 'steward-action' AND judged = 1 GROUP BY target";
-const CITED_BEFORE: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
+/// A signal that an action about its target cites was first seen no later than that action, so it is not judged again.
+const DATE_CITED_SIGNALS: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
         SELECT e.ref AS signal, MAX(a.at) AS at FROM action_evidence e JOIN actions a ON a.path = e.action
         JOIN signals s ON s.path = e.ref AND s.target = a.target WHERE a.kind = 'steward-action' GROUP BY e.ref) AS cited
     WHERE first_seen.signal = cited.signal";
-const NEVER_CITED: &str = "UPDATE first_seen SET at = ?1 WHERE signal IN (
+/// A signal that no action about its target cites may never have been judged, so it counts as first seen now.
+const DATE_UNCITED_SIGNALS: &str = "UPDATE first_seen SET at = ?1 WHERE signal IN (
         SELECT s.path FROM signals s JOIN task_checks c ON c.task = s.target
         WHERE s.applied = 0 AND s.effect <> 'none' AND NOT EXISTS (
             SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
             WHERE e.ref = s.path AND a.target = s.target AND a.kind = 'steward-action'))";
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SyncReport {
-    /// Files that were opened or whose listing said something new.
+    /// Files that were opened or whose listing changed.
     pub read: u64,
-    /// Files that are new or hold another content than before.
+    /// Files that are new or have different content.
     pub changed: u64,
-    /// Files that are gone.
+    /// Files that no longer exist.
     pub removed: u64,
     /// Files among those read that cannot be used, and folders that could not be listed.
     pub problems: Vec<VaultProblem>,
-    /// Matters with a new or changed signal that counts, to be ticked at once.
+    /// Matters with a new or changed signal that counts. They are ticked at once.
     pub woken: BTreeSet<RecordPath>,
-    /// What somebody has to act upon; it is left for whoever listens ([`Index::wait_for_changes`]).
+    /// The changes to act on. They are published to the listener ([`Index::wait_for_changes`]).
     #[serde(skip)]
-    pub news: ScanChanges,
-    /// Every folder could be listed. If not, nothing was removed from those that could not.
+    pub scan_changes: ScanChanges,
+    /// Whether every folder could be listed. Nothing is removed of a folder that could not.
     pub complete: bool,
-    /// This was the first scan of all: everything in it is new, and `woken` names every matter with signals.
+    /// Whether this was the very first scan: everything in it is new, and `woken` names every matter with signals.
     pub first: bool,
 }
 
-/// One scan under way.
+/// A running scan.
 struct VaultScan<'a> {
     index: &'a Index,
     root: &'a VaultRoot,
@@ -83,15 +86,15 @@ struct VaultScan<'a> {
 }
 
 impl Index {
-    /// Lists every folder and reads what has moved since the last scan.
+    /// Lists every folder and reads the files that changed since the last scan.
     ///
     /// # Errors
-    /// [`IndexError`] when `state.db` fails. A file or folder that fails is a problem in the report.
+    /// [`IndexError`] if `state.db` fails. A file or folder that fails is a problem in the report.
     pub async fn sync_all(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
         self.scan_vault(root, now, ScanDepth::Stat).await
     }
 
-    /// Reads every file and takes over each whose content differs, whatever its time says.
+    /// Reads every file and updates the rows of each whose content differs, even if its time did not change.
     ///
     /// # Errors
     /// As [`Index::sync_all`].
@@ -99,7 +102,7 @@ impl Index {
         self.scan_vault(root, now, ScanDepth::Content).await
     }
 
-    /// Fills the derived tables anew from the files; cursors and first sights stay.
+    /// Fills the derived tables again from the files. Cursors and first-seen moments stay.
     ///
     /// # Errors
     /// As [`Index::sync_all`].
@@ -107,7 +110,7 @@ impl Index {
         self.scan_vault(root, now, ScanDepth::Nothing).await
     }
 
-    /// Reads single files that a hint named; those that are gone are forgotten.
+    /// Reads the single files that a hint names. Rows of missing files are removed.
     ///
     /// # Errors
     /// As [`Index::sync_all`].
@@ -117,18 +120,37 @@ impl Index {
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
-        let _turn = self.scanning.lock().await;
+        let _guard = self.scan_lock.lock().await;
         self.publish_scan(self.scan_paths(root, paths, now).await)
     }
 
-    /// One that was cut short may have found anything.
+    /// Lists one folder and reads what has moved in it since the last scan.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn sync_folder(
+        &self,
+        root: &VaultRoot,
+        kind: RecordKind,
+        now: DateTime<Utc>,
+    ) -> Result<SyncReport, IndexError> {
+        let _turn = self.scan_lock.lock().await;
+        let mut scan = VaultScan::new(self, root, ScanDepth::Stat, ScanClock { now, is_first_scan: false });
+        let scanned = match scan.scan_folder(kind).await {
+            Ok(()) => scan.finish_report(None).await,
+            Err(e) => Err(e),
+        };
+        self.publish_scan(scanned)
+    }
+
+    /// Publishes the changes of a scan. A failed scan may have found any change, so it publishes all of them.
     fn publish_scan(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
         if scanned.as_ref().map_or(true, |report| !report.woken.is_empty()) {
             self.notify_wakes();
         }
         match &scanned {
-            Ok(report) => self.publish_changes(report.news, report.news != ScanChanges::default()),
-            // Not at once, or what fails would be tried without a pause.
+            Ok(report) => self.publish_changes(report.scan_changes, report.scan_changes != ScanChanges::default()),
+            // Without a notification, because the failing work would otherwise be retried without a pause.
             Err(_) => self.publish_changes(ScanChanges::ANYTHING, false),
         }
         scanned
@@ -140,11 +162,11 @@ impl Index {
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
-        let clock = ScanClock { now, filling: false };
+        let clock = ScanClock { now, is_first_scan: false };
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
         let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
         let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
-        for kind in ORDER {
+        for kind in SCAN_ORDER {
             let named: BTreeSet<&RecordPath> =
                 paths.iter().filter(|p| p.kind() == kind && files::is_ours(kind, p.file_name())).collect();
             if !named.is_empty() {
@@ -160,7 +182,7 @@ impl Index {
         now: DateTime<Utc>,
         depth: ScanDepth,
     ) -> Result<SyncReport, IndexError> {
-        let _turn = self.scanning.lock().await;
+        let _guard = self.scan_lock.lock().await;
         self.publish_scan(self.scan_folders(root, now, depth).await)
     }
 
@@ -170,12 +192,12 @@ impl Index {
         now: DateTime<Utc>,
         depth: ScanDepth,
     ) -> Result<SyncReport, IndexError> {
-        self.reading.reset();
+        self.scan_progress.reset();
         let before = self.read_matter_states().await?;
         let first = !self.is_filled();
-        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, filling: first });
+        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, is_first_scan: first });
         scan.report.first = first;
-        for kind in ORDER {
+        for kind in SCAN_ORDER {
             scan.scan_folder(kind).await?;
         }
         if depth == ScanDepth::Nothing {
@@ -187,15 +209,14 @@ impl Index {
         scan.finish_report(Some(before)).await
     }
 
-    /// Ends a whole scan. Cursors that were lost are taken from the audit records: what a record cites
-    /// is not judged again, and what none cites may never have been judged, so it is new.
+    /// Ends a whole scan. The very first scan restores lost cursors from the audit records.
     async fn mark_filled(&self, now: DateTime<Utc>, first: bool) -> Result<(), IndexError> {
         let mut tx = self.begin_write().await?;
         let work = async {
             if first {
-                sqlx::query(CURSORS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
-                sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
-                sqlx::query(NEVER_CITED).bind(codec::to_micros(now)).execute(&mut *tx).await?;
+                sqlx::query(RESTORE_CURSORS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
+                sqlx::query(DATE_CITED_SIGNALS).execute(&mut *tx).await?;
+                sqlx::query(DATE_UNCITED_SIGNALS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
                 wake::mark_unjudged(&mut tx, codec::to_micros(now)).await?;
             }
             for sql in [
@@ -218,7 +239,7 @@ impl<'a> VaultScan<'a> {
         Self { index, root, depth, clock, report, signals: Vec::new() }
     }
 
-    /// Scans one folder; one that cannot be listed is a problem and loses nothing.
+    /// Scans one folder. A folder that cannot be listed is a problem, and its rows stay.
     async fn scan_folder(&mut self, kind: RecordKind) -> Result<(), IndexError> {
         let root = self.root.clone();
         let entries = match tokio::task::spawn_blocking(move || files::list_folder(&root, kind)).await? {
@@ -241,7 +262,7 @@ impl<'a> VaultScan<'a> {
         self.read_files(kind, wanted).await
     }
 
-    /// Looks at single files of one kind.
+    /// Scans single files of one kind.
     async fn scan_named_files(&mut self, kind: RecordKind, named: &BTreeSet<&RecordPath>) -> Result<(), IndexError> {
         let paths: Vec<String> = named.iter().map(|p| p.to_string()).collect();
         let mut known = self.index.read_known_files(kind, Some(&paths)).await?;
@@ -265,17 +286,17 @@ impl<'a> VaultScan<'a> {
 
     async fn read_files(&mut self, kind: RecordKind, wanted: Vec<FileToRead>) -> Result<(), IndexError> {
         self.report.read += wanted.len() as u64;
-        self.index.reading.add_expected(wanted.len());
+        self.index.scan_progress.add_expected(wanted.len());
         let depth = self.depth;
         let batches = stream::iter(split_into_batches(wanted)).map(|batch| {
-            let (root, begun) = (self.root.clone(), batch.len());
+            let (root, count) = (self.root.clone(), batch.len());
             let read =
                 move || batch.into_iter().filter_map(|w| files::scan_file(&root, kind, w, depth)).collect::<Vec<_>>();
-            tokio::task::spawn_blocking(move || (begun, read()))
+            tokio::task::spawn_blocking(move || (count, read()))
         });
-        let mut batches = batches.buffered(READING);
-        while let Some((begun, files)) = batches.try_next().await? {
-            self.index.reading.add_done(begun);
+        let mut batches = batches.buffered(CONCURRENT_READS);
+        while let Some((count, files)) = batches.try_next().await? {
+            self.index.scan_progress.add_done(count);
             self.signals.extend(self.index.write_files(kind, &files, self.clock).await?);
             add_files_to_report(&mut self.report, files);
         }
@@ -303,9 +324,9 @@ impl<'a> VaultScan<'a> {
         before: Option<BTreeMap<String, Option<String>>>,
     ) -> Result<SyncReport, IndexError> {
         if let Some(before) = before {
-            self.report.news.matters_changed = before != self.index.read_matter_states().await?;
+            self.report.scan_changes.matters_changed = before != self.index.read_matter_states().await?;
         }
-        self.report.news.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
+        self.report.scan_changes.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
         self.report.woken = self.index.list_matters_of_signals(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }
@@ -314,9 +335,9 @@ impl<'a> VaultScan<'a> {
 fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
     for file in files {
         report.changed += u64::from(file.changed);
-        report.news.events_arrived |=
+        report.scan_changes.events_arrived |=
             file.changed && matches!(&file.typed, Some(ParsedRecord::Stream(e)) if e.is_untouched());
-        report.news.owing_arrived |=
+        report.scan_changes.owing_arrived |=
             file.changed && matches!(&file.typed, Some(ParsedRecord::Action(a)) if a.has_owed_delivery());
         if let Some(message) = file.now.problem {
             report.problems.push(VaultProblem { path: file.path, message });
@@ -324,10 +345,10 @@ fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
     }
 }
 
-/// Each batch holds its own files alone: with room for all that come after it, a hundred batches would take fifty times
-/// the memory of the list.
+/// Splits the files into batches that each allocate memory for their own files only. With capacity for all files after
+/// them, a hundred batches would take fifty times the memory of the list.
 pub(crate) fn split_into_batches(wanted: Vec<FileToRead>) -> Vec<Vec<FileToRead>> {
-    let count = wanted.len().div_ceil(BATCH);
+    let count = wanted.len().div_ceil(BATCH_SIZE);
     let mut wanted = wanted.into_iter();
-    (0..count).map(|_| wanted.by_ref().take(BATCH).collect()).collect()
+    (0..count).map(|_| wanted.by_ref().take(BATCH_SIZE).collect()).collect()
 }

@@ -1,7 +1,7 @@
-//! The words by which matters, tasks, signals and actions are found, written with their rows.
+//! The search texts of matters, tasks, signals and actions, written with their rows.
 //!
-//! Derived like the rows beside them. The full-text table keeps no text, only where each word stands: what is shown comes
-//! from the rows. Outside text goes in here and comes out as a list of records, nothing else; [`crate::index::read::search`] asks.
+//! They are derived like the rows. The full-text table stores no text, only the position of each word; displayed texts
+//! come from the rows. Untrusted text goes in, and only lists of records come out, by [`crate::index::read::search`].
 
 use super::codec::to_micros;
 use super::parse::{ActionData, ParsedRecord};
@@ -14,43 +14,43 @@ use sqlx::SqliteConnection;
 use std::ops::RangeInclusive;
 use steward_domain::record::path::RecordKind;
 
-/// What one record is found by.
+/// The search text of one record.
 #[derive(Serialize)]
 pub(crate) struct SearchText {
     path: String,
     kind: RecordKind,
-    /// Microseconds since 1970; `None` of matters and tasks.
+    /// Microseconds since 1970; `None` for matters and tasks.
     at: Option<i64>,
     text: String,
 }
 
-/// The number under which the words of the document `d` stand: its kind, the second of its moment, and the end of its own
-/// number. So the highest numbers are those of matters, then tasks, then signals and actions with the newest first, and a
-/// list in that order is read and never sorted. As [`places`] has it.
+/// The place of the document `d`: its row number in the full-text table, made of its kind, the second of its moment,
+/// and the low bits of its id. So matters have the highest numbers, then tasks, then signals, then actions, the newest
+/// of each first. A list in that order is read and never sorted. [`place_range`] uses the same layout.
 macro_rules! place {
     () => {
         "((CASE d.kind WHEN 'matter' THEN 3 WHEN 'task' THEN 2 WHEN 'signal' THEN 1 ELSE 0 END << 61)
         + (MAX(0, MIN(COALESCE(d.at, 0) / 1000000, 4294967295)) << 29) + (d.id & 536870911))"
     };
 }
-/// The document of the number `place`.
-macro_rules! document_of {
+/// The condition that the document `d` has this place.
+macro_rules! join_document {
     ($place:literal) => {
         concat!("d.id = ", $place, " & 536870911")
     };
 }
-pub(crate) use document_of;
+pub(crate) use join_document;
 #[cfg(test)]
 pub(crate) use place;
 
-/// Above these bits stands the kind.
+/// The kind is above these bits.
 const KIND_BITS: u32 = 61;
-/// Above these the second.
+/// The second is above these bits.
 const SECOND_BITS: u32 = 29;
 
 const DOCUMENTS: SqlText = "INSERT INTO documents (path, kind, at)
     SELECT value->>'path', value->>'kind', value->>'at' FROM json_each(?1)";
-/// In the order of the numbers, or the full-text table would begin anew with each.
+/// In the order of the places, because otherwise the full-text table would start again with each.
 const WORDS: SqlText = concat!(
     "INSERT INTO words (rowid, text) SELECT ",
     place!(),
@@ -62,14 +62,14 @@ const DROP_WORDS: SqlText = concat!(
     " FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value)"
 );
 const DROP_DOCUMENTS: SqlText = "DELETE FROM documents WHERE path IN (SELECT value FROM json_each(?1))";
-/// After the documents without a file.
+/// Removes search texts without a document. Documents without a file must be removed before.
 pub(crate) const DROP_STRAYS: SqlText = concat!(
     "DELETE FROM words WHERE rowid IN (SELECT id FROM words_docsize WHERE id NOT IN (SELECT ",
     place!(),
     " FROM documents d))"
 );
-/// Records without words, and words without a record.
-const UNFOUND: SqlText = concat!(
+/// Records without search text, and search texts without a record.
+const UNSEARCHABLE: SqlText = concat!(
     "WITH rows (path) AS (SELECT path FROM matters UNION ALL SELECT path FROM tasks
         UNION ALL SELECT path FROM signals UNION ALL SELECT path FROM actions)
     SELECT path FROM rows WHERE path NOT IN (
@@ -78,7 +78,7 @@ const UNFOUND: SqlText = concat!(
     ") UNION SELECT path FROM documents WHERE path NOT IN (SELECT path FROM rows) ORDER BY 1"
 );
 
-/// The words of a record; `None` of kinds that are not looked for.
+/// The search text of a record; `None` for kinds that are not searchable.
 pub(crate) fn search_text(typed: &ParsedRecord) -> Option<SearchText> {
     let (path, kind, at, text) = match typed {
         ParsedRecord::Matter(row) => {
@@ -96,7 +96,7 @@ pub(crate) fn search_text(typed: &ParsedRecord) -> Option<SearchText> {
     Some(SearchText { path: path.clone(), kind, at, text })
 }
 
-/// The numbers under which words of a kind may stand, from a moment on where it has moments.
+/// The range of places of a kind, from a moment on if the kind has moments.
 pub(crate) fn place_range(kind: RecordKind, since: Option<DateTime<Utc>>) -> RangeInclusive<i64> {
     let rank: i64 = match kind {
         RecordKind::Matter => 3,
@@ -109,7 +109,7 @@ pub(crate) fn place_range(kind: RecordKind, since: Option<DateTime<Utc>>) -> Ran
     first + (second << SECOND_BITS)..=first + ((1 << KIND_BITS) - 1)
 }
 
-/// What it is about, whose word it took, and what it quotes.
+/// The target of an action, its sources and its quotes.
 fn action_text(row: &ActionData) -> String {
     let sources = row.sources.iter().map(|source| source.name.as_str());
     let quotes = row.quotes.iter().map(String::as_str);
@@ -117,13 +117,13 @@ fn action_text(row: &ActionData) -> String {
     parts.join(" ")
 }
 
-/// The name of a file, in which people look for words too.
+/// The name of a file without folder and ending. It is searchable too.
 pub(crate) fn path_slug(path: &str) -> &str {
     let name = path.split_once('/').map_or(path, |(_, name)| name);
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-/// Writes the words of records that have none now.
+/// Writes the search texts of records that have none yet.
 pub(crate) async fn write_search_texts(tx: &mut SqliteConnection, texts: &[SearchText]) -> sqlx::Result<()> {
     if texts.is_empty() {
         return Ok(());
@@ -133,7 +133,7 @@ pub(crate) async fn write_search_texts(tx: &mut SqliteConnection, texts: &[Searc
     execute_json(tx, WORDS, &rows).await
 }
 
-/// Forgets the words of these records, which are a JSON array of paths.
+/// Removes the search texts of records. `paths` is a JSON array.
 pub(crate) async fn forget_search_texts(tx: &mut SqliteConnection, kind: RecordKind, paths: &str) -> sqlx::Result<()> {
     match kind {
         RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Event => {
@@ -145,8 +145,8 @@ pub(crate) async fn forget_search_texts(tx: &mut SqliteConnection, kind: RecordK
 }
 
 impl Index {
-    /// Records whose words and rows do not go together; only a fault of ours leaves one.
+    /// Lists records whose search text and rows do not match. Only a bug in Steward can cause one.
     pub(crate) async fn list_unsearchable_records(&self) -> Result<Vec<String>, IndexError> {
-        sqlx::query_scalar(UNFOUND).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))
+        sqlx::query_scalar(UNSEARCHABLE).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))
     }
 }

@@ -1,4 +1,4 @@
-//! What clerks answered.
+//! The cache of clerks' answers.
 
 use super::*;
 use crate::index::cursors::clerk_answers::MAX_ANSWERS;

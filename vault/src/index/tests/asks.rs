@@ -1,10 +1,10 @@
-//! What still asks something of a human, what ends that, and what is listed on it.
+//! Open questions: what ends them, and which signals they withhold.
 
 use super::*;
+use steward_domain::gates::result::{GateName, GateResult};
 use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::frontmatter;
 use steward_domain::signals::route::{ProposalDoubt, question_id};
-use steward_domain::steward::decide::{GateName, GateResult};
 
 fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
@@ -14,7 +14,7 @@ fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     }
 }
 
-/// A decision of a clerk about a task that rests on these signals.
+/// A clerk's decision about a task that cites these signals.
 fn decides(slug: &str, clock: &'static str, signals: &'static [&str]) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
     move |draft| {
@@ -30,20 +30,20 @@ async fn asking(bench: &Bench, clock: &str) -> Vec<String> {
     rows.iter().map(|row| row.target.slug().to_owned()).collect()
 }
 
-fn dismissed(bench: &Bench, task: &str, asked: &ActionId) {
+fn dismissed(bench: &Bench, task: &str, question: &ActionId) {
     let name = format!("{task}-dismissed");
     bench.put(&format!("event/steward-action-dismissed-{name}.md"), {
-        let mut said = draft(&name);
-        answer(&mut said, ActionKind::Dismissed, asked);
-        said.target = path(&format!("task/{task}.md"));
+        let mut resolution = draft(&name);
+        answer(&mut resolution, ActionKind::Dismissed, question);
+        resolution.target = path(&format!("task/{task}.md"));
         let link = ChainLink { seq: 90, prev: ContentHash::genesis() };
-        AuditRecord::from_draft(said, Vec::new(), link).render().unwrap()
+        AuditRecord::from_draft(resolution, Vec::new(), link).render().unwrap()
     });
 }
 
-/// Leaves a signal as the router does that lists it on a question.
+/// Withholds a signal because of a question, as the router does.
 async fn withhold(bench: &Bench, signal: &str, question: &ActionId) {
-    let left = RouteDeferral {
+    let deferral = RouteDeferral {
         acts: true,
         until: noon("20:00:00"),
         now: noon("08:00:00"),
@@ -51,7 +51,7 @@ async fn withhold(bench: &Bench, signal: &str, question: &ActionId) {
         reason: format!("withheld: {question}"),
         question: Some(question.clone()),
     };
-    bench.index.record_route_deferral(&path(signal), &left).await.unwrap();
+    bench.index.record_route_deferral(&path(signal), &deferral).await.unwrap();
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
     });
     bench.action("kept", asks("kept", "09:01:00"));
     bench.action("again-1", asks("again", "09:02:00"));
-    let asked = bench.action("answered", asks("answered", "09:03:00"));
+    let question = bench.action("answered", asks("answered", "09:03:00"));
     bench.action("closed", asks("closed", "09:04:00"));
     bench.action("of-a-matter", |draft| {
         asks("x", "09:05:00")(draft);
@@ -77,7 +77,7 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
     assert_eq!(asking(&bench, "10:00:00").await, ["m", "closed", "answered", "again", "kept", "old"], "newest first");
     assert_eq!(bench.index.list_open_questions(2).await.unwrap().len(), 2);
 
-    dismissed(&bench, "answered", &asked);
+    dismissed(&bench, "answered", &question);
     bench.task("closed", "m", "state: done\n");
     assert_eq!(asking(&bench, "11:00:00").await, ["m", "again", "kept", "old"]);
     bench.action("noted", |draft| {
@@ -114,7 +114,7 @@ async fn only_a_change_by_newer_evidence_ends_a_question() {
     });
     assert_eq!(asking(&bench, "11:00:00").await, ["t"]);
     bench.signal("news", "task/t.md", "");
-    assert_eq!(asking(&bench, "12:00:00").await, ["t"], "what nobody has weighed decides nothing");
+    assert_eq!(asking(&bench, "12:00:00").await, ["t"], "a signal that no check has weighed decides nothing");
     bench.action("routed-too", |draft| {
         decides("t", "12:10:00", &["news"])(draft);
         draft.clerk = None;
@@ -197,24 +197,24 @@ async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_our
         bench.matter("m");
         bench.put("task/t.md", text("", "body\n"));
         bench.sync("08:00:00").await;
-        // Before the question nothing counts.
+        // Edits before the question do not count.
         bench.put("task/t.md", text("due: 2026-11-30\n", "body\n"));
         bench.sync("08:10:00").await;
         bench.put("task/t.md", text("", "body\n"));
         bench.sync("08:20:00").await;
         bench.action("question", asks("t", "09:00:00"));
         assert_eq!(asking(&bench, "09:00:01").await, ["t"], "{name}");
-        // A change of ours, told first by the file and then by its record.
+        // A change of Steward. The index reads the file first and then its audit record.
         let ours = text("related_to: [Ann]\n", "body\n");
-        let said = content_hash(&frontmatter::read_document(ours.as_bytes()).unwrap());
+        let content = content_hash(&frontmatter::read_document(ours.as_bytes()).unwrap());
         bench.put("task/t.md", &ours);
         let mut record = draft("ours");
         (record.timestamp, record.decision) = (noon("09:10:00"), Judgement::StillActive);
         let link = ChainLink { seq: 50, prev: ContentHash::genesis() };
-        let record = AuditRecord::from_draft(record, Vec::new(), link).with_content(Some(said));
+        let record = AuditRecord::from_draft(record, Vec::new(), link).with_content(Some(content));
         bench.put("event/steward-action-ours.md", record.render().unwrap());
-        assert_eq!(asking(&bench, "09:10:00").await, ["t"], "{name}: ours is no human's");
-        // An editor that removes a file and writes it anew has edited it.
+        assert_eq!(asking(&bench, "09:10:00").await, ["t"], "{name}: a change of Steward is no edit of a person");
+        // An editor that removes a file and writes it again has edited it.
         bench.remove("task/t.md");
         bench.sync("09:20:00").await;
         bench.put("task/t.md", edited.replace("name:", "related_to: [Ann]\nname:"));
@@ -227,8 +227,8 @@ async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_our
     }
 }
 
-/// A signal of its own about the task, of an hour.
-fn says(bench: &Bench, slug: &str, hour: u32, change: impl FnOnce(String) -> String) {
+/// Writes a signal about the task, created at an hour.
+fn put_signal(bench: &Bench, slug: &str, hour: u32, change: impl FnOnce(String) -> String) {
     let text = change(signal_text("task/t.md", &format!("2026-11-20T{hour:02}:00:00Z"), ""));
     bench.put(&format!("signal/{slug}.md"), text);
 }
@@ -301,8 +301,8 @@ async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_un
         let bench = Bench::scanned().await;
         bench.matter("m");
         bench.task("t", "m", "");
-        says(&bench, "s", 10, older);
-        says(&bench, "o", hour, newer);
+        put_signal(&bench, "s", 10, older);
+        put_signal(&bench, "o", hour, newer);
         bench.sync("08:00:00").await;
         let problems = bench.index.list_problems().await.unwrap();
         assert!(problems.is_empty(), "{name}: {problems:?}");
@@ -320,7 +320,7 @@ async fn older_messages_belong_to_the_open_question_and_after_it_to_a_new_one() 
     let bench = Bench::scanned().await;
     bench.matter("m");
     bench.task("t", "m", "");
-    says(&bench, "older", 8, |text| text);
+    put_signal(&bench, "older", 8, |text| text);
     bench.sync("08:30:00").await;
     assert_eq!(doubt(&bench, "older", "task/t.md").await, None);
     let first = bench.action("question", asks("t", "09:00:00"));
@@ -328,7 +328,7 @@ async fn older_messages_belong_to_the_open_question_and_after_it_to_a_new_one() 
     assert_eq!(doubt(&bench, "older", "task/t.md").await, Some(ProposalDoubt::Asked(first.clone())));
     bench.put("signal/late.md", signal_text("task/t.md", "2026-11-21T09:30:00Z", ""));
     bench.sync("09:30:00").await;
-    assert_eq!(doubt(&bench, "late", "task/t.md").await, None, "newer than the question, and nothing says otherwise");
+    assert_eq!(doubt(&bench, "late", "task/t.md").await, None, "newer than the question, and nothing contradicts it");
     bench.put("signal/ask.md", requests(signal_text("task/t.md", "2026-11-21T09:40:00Z", "")));
     bench.sync("09:40:00").await;
     assert_eq!(doubt(&bench, "late", "task/t.md").await, Some(ProposalDoubt::Asked(first.clone())));
@@ -366,7 +366,7 @@ async fn what_is_withheld_is_listed_on_its_question() {
     assert_eq!(reasons_seen.len(), 3, "{reasons_seen:?}");
     bench.signal("hand", "task/t.md", "origin_at: 2026-11-20T09:00:00Z\n");
     bench.sync("09:00:00").await;
-    assert!(reasons().await.is_empty(), "it says something new");
+    assert!(reasons().await.is_empty(), "its content is new");
 }
 
 #[tokio::test]
@@ -376,9 +376,9 @@ async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
     for task in ["clear", "asked", "contradicted", "weighed"] {
         bench.task(task, "m", "");
         let old = |text: String| text.replace("task/t.md", &format!("task/{task}.md"));
-        says(&bench, &format!("{task}-old"), 8, old);
+        put_signal(&bench, &format!("{task}-old"), 8, old);
         if matches!(task, "contradicted" | "weighed") {
-            says(&bench, &format!("{task}-new"), 9, |text| requests(old(text)));
+            put_signal(&bench, &format!("{task}-new"), 9, |text| requests(old(text)));
         }
         bench.action(task, |draft| {
             (draft.landing, draft.pending_confirmation) = (Disposition::Pending, true);

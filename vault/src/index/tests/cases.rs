@@ -1,4 +1,4 @@
-//! One act is one case, for those who spoke for it, and each has its turn to be compared.
+//! A repeated proposal is one case for each supporting source, and every proposal is compared in some round.
 
 use super::*;
 use crate::index::store::codec;
@@ -9,28 +9,28 @@ use steward_domain::trust::demotion::ChangeSupporter;
 use steward_domain::trust::mark::TrustSubject;
 use steward_domain::trust::outcome::ProposalFeedback;
 
-/// A proposal to end `task/t.md` after so many hours, for which these sources speak.
-fn said(bench: &Bench, slug: &str, (hours, landing): (i64, Disposition), sources: &[&str]) -> ActionId {
+/// Proposes to close `task/t.md` after some hours, supported by these sources.
+fn propose(bench: &Bench, slug: &str, hours: i64, landing: Disposition, sources: &[&str]) -> ActionId {
     bench.action(slug, |draft| {
         draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
         (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
         for source in sources {
-            speak(draft, source, (0.9, true));
+            add_source(draft, source, 0.9, true);
         }
     })
 }
 
-fn speak(draft: &mut AuditDraft, source: &str, (contribution, speaks): (f64, bool)) {
+fn add_source(draft: &mut AuditDraft, source: &str, contribution: f64, speaks: bool) {
     cite(draft, &format!("signal/{}.md", steward_domain::signals::signal::source_key(source)));
     let cited = draft.evidence.last_mut().unwrap();
     (cited.source, cited.speaks) = (source.into(), speaks);
     draft.source_contributions.insert(source.into(), contribution);
 }
 
-/// What a human did of it after so many hours.
-fn did(bench: &Bench, (hours, kind): (i64, ActionKind), of: &ActionId) -> ActionId {
-    bench.action(&format!("{}-{hours}-{of}", kind.as_str()), |draft| {
-        answer(draft, kind, of);
+/// Records what a person did about an action after some hours.
+fn resolve(bench: &Bench, hours: i64, kind: ActionKind, action: &ActionId) -> ActionId {
+    bench.action(&format!("{}-{hours}-{action}", kind.as_str()), |draft| {
+        answer(draft, kind, action);
         draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
         draft.class = Some(MutationClass::StateChange);
     })
@@ -47,18 +47,18 @@ fn later() -> DateTime<Utc> {
     noon("23:00:00") + TimeDelta::days(6)
 }
 
-fn voices(case: &TrustCase) -> Vec<&str> {
-    case.voices.iter().map(|voice| voice.key.as_str()).collect()
+fn supporters(case: &TrustCase) -> Vec<&str> {
+    case.voices.iter().map(|supporter| supporter.key.as_str()).collect()
 }
 
 async fn observations(bench: &Bench, source: &str) -> u32 {
     bench.index.compute_source_trust(later()).await.unwrap()[source].observations
 }
 
-/// A whole round.
-async fn taken(index: &Index, now: DateTime<Utc>, sizes: Option<(i64, i64)>) -> Vec<RecordPath> {
+/// The proposals of one whole round. `sizes` are the most of the newest and of the others.
+async fn compare_round(index: &Index, now: DateTime<Utc>, sizes: Option<(i64, i64)>) -> Vec<RecordPath> {
     let round = match sizes {
-        Some(sizes) => index.select_comparison_round(now, sizes).await.unwrap(),
+        Some((newest, others)) => index.select_comparison_round(now, newest, others).await.unwrap(),
         None => index.next_comparison_round(now).await.unwrap(),
     };
     index.finish_comparison_round(&round, round.proposals.len()).await.unwrap();
@@ -66,7 +66,7 @@ async fn taken(index: &Index, now: DateTime<Utc>, sizes: Option<(i64, i64)>) -> 
 }
 
 async fn compared(bench: &Bench) -> Vec<String> {
-    let paths = taken(&bench.index, later(), None).await;
+    let paths = compare_round(&bench.index, later(), None).await;
     paths.iter().map(|path| path.slug().trim_start_matches("steward-action-").to_owned()).collect()
 }
 
@@ -80,11 +80,11 @@ async fn eighty_signals_about_one_act_are_one_case_and_one_lesson() {
     open_task(&bench);
     let mut last = None;
     for n in 0..80 {
-        last = Some(said(&bench, &format!("n{n:02}"), (n, Disposition::Shadow), &["mail"]));
+        last = Some(propose(&bench, &format!("n{n:02}"), n, Disposition::Shadow, &["mail"]));
     }
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["n79"], "it is compared once");
-    did(&bench, (90, ActionKind::DoneAnyway), &last.unwrap());
+    resolve(&bench, 90, ActionKind::DoneAnyway, &last.unwrap());
     let seen = cases(&bench).await;
     assert_eq!((seen.len(), seen[0].lesson, seen[0].again), (1, ProposalFeedback::DoneAnyway, false));
     assert_eq!(observations(&bench, "mail").await, 1);
@@ -96,9 +96,9 @@ async fn eighty_signals_about_one_act_are_one_case_and_one_lesson() {
 async fn what_was_filed_for_each_of_them_before_teaches_once_all_the_same() {
     let bench = Bench::scanned().await;
     let all: Vec<ActionId> =
-        (0..5).map(|n| said(&bench, &format!("n{n}"), (2 * n, Disposition::Shadow), &["mail"])).collect();
+        (0..5).map(|n| propose(&bench, &format!("n{n}"), 2 * n, Disposition::Shadow, &["mail"])).collect();
     for (hours, id) in (20..).step_by(2).zip(&all) {
-        did(&bench, (hours, ActionKind::DoneAnyway), id);
+        resolve(&bench, hours, ActionKind::DoneAnyway, id);
     }
     assert_eq!((cases(&bench).await.len(), observations(&bench, "mail").await), (1, 1));
 }
@@ -107,17 +107,17 @@ async fn what_was_filed_for_each_of_them_before_teaches_once_all_the_same() {
 async fn what_only_others_said_again_is_a_case_of_its_own_sources_alone() {
     let bench = Bench::scanned().await;
     open_task(&bench);
-    let first = said(&bench, "a", (1, Disposition::Shadow), &["mail", "slack"]);
-    let second = said(&bench, "b", (2, Disposition::Pending), &["slack", "bank"]);
+    let first = propose(&bench, "a", 1, Disposition::Shadow, &["mail", "slack"]);
+    let second = propose(&bench, "b", 2, Disposition::Pending, &["slack", "bank"]);
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["b", "a"], "each source deserves its lesson");
     for id in [&first, &second] {
-        did(&bench, (5, ActionKind::DoneAnyway), id);
+        resolve(&bench, 5, ActionKind::DoneAnyway, id);
     }
     let seen = cases(&bench).await;
-    let told: Vec<_> = seen.iter().map(|case| (case.again, voices(case), case.lesson)).collect();
+    let shown: Vec<_> = seen.iter().map(|case| (case.again, supporters(case), case.lesson)).collect();
     let anyway = ProposalFeedback::DoneAnyway;
-    assert_eq!(told, [(true, vec!["mail"], anyway), (false, vec!["bank", "slack"], anyway)]);
+    assert_eq!(shown, [(true, vec!["mail"], anyway), (false, vec!["bank", "slack"], anyway)]);
     for source in ["mail", "slack", "bank"] {
         assert_eq!(observations(&bench, source).await, 1, "{source}");
     }
@@ -126,19 +126,19 @@ async fn what_only_others_said_again_is_a_case_of_its_own_sources_alone() {
 #[tokio::test]
 async fn what_is_live_answered_or_settled_before_is_a_case_by_itself() {
     let bench = Bench::scanned().await;
-    said(&bench, "live", (1, Disposition::Live), &["mail"]);
-    let answered = said(&bench, "no", (2, Disposition::Pending), &["mail"]);
-    let settled = said(&bench, "otherwise", (3, Disposition::Shadow), &["mail"]);
-    did(&bench, (4, ActionKind::Opposed), &settled);
-    said(&bench, "then", (5, Disposition::Shadow), &["mail"]);
-    did(&bench, (6, ActionKind::Dismissed), &answered);
+    propose(&bench, "live", 1, Disposition::Live, &["mail"]);
+    let answered = propose(&bench, "no", 2, Disposition::Pending, &["mail"]);
+    let settled = propose(&bench, "otherwise", 3, Disposition::Shadow, &["mail"]);
+    resolve(&bench, 4, ActionKind::Opposed, &settled);
+    propose(&bench, "then", 5, Disposition::Shadow, &["mail"]);
+    resolve(&bench, 6, ActionKind::Dismissed, &answered);
     let seen = cases(&bench).await;
-    let lessons: Vec<_> = seen.iter().map(|case| (case.lesson, case.again, voices(case).len())).collect();
+    let lessons: Vec<_> = seen.iter().map(|case| (case.lesson, case.again, supporters(case).len())).collect();
     let open = (ProposalFeedback::Open, false, 1);
     assert_eq!(lessons, [open, (ProposalFeedback::Dismissed, false, 1), (ProposalFeedback::Opposed, false, 1), open]);
     open_task(&bench);
     bench.sync("23:00:00").await;
-    assert_eq!(compared(&bench).await, ["then", "live"], "what was opposed goes on as what was said since");
+    assert_eq!(compared(&bench).await, ["then", "live"], "the later proposal is compared in place of the opposed one");
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn another_value_another_record_and_an_answer_are_not_the_same_again() {
     let other = |slug: &str, change: fn(&mut AuditDraft)| {
         bench.action(slug, |draft| {
             (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
-            speak(draft, "mail", (0.9, true));
+            add_source(draft, "mail", 0.9, true);
             change(draft);
         })
     };
@@ -165,16 +165,16 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
         bench.action(slug, |draft| {
             (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/{slug}.md"));
-            speak(draft, "mail", (0.9, true));
-            speak(draft, "doubt", (0.9, false));
-            speak(draft, "shy", (0.0, true));
+            add_source(draft, "mail", 0.9, true);
+            add_source(draft, "doubt", 0.9, false);
+            add_source(draft, "shy", 0.0, true);
         })
     };
     let live = mixed("live", Disposition::Live);
     let shadow = mixed("shadow", Disposition::Shadow);
-    did(&bench, (10, ActionKind::DoneAnyway), &shadow);
+    resolve(&bench, 10, ActionKind::DoneAnyway, &shadow);
     let seen = cases(&bench).await;
-    assert!(seen.iter().all(|case| voices(case) == ["mail", "shy"]), "{seen:?}");
+    assert!(seen.iter().all(|case| supporters(case) == ["mail", "shy"]), "{seen:?}");
     let made = bench.index.list_recent_live_changes(later()).await.unwrap();
     let keys: Vec<&str> = made[0].sources.iter().map(|source| source.key.as_str()).collect();
     assert_eq!(keys, ["mail", "shy"]);
@@ -183,14 +183,14 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
     bench.action("undo", |draft| {
         answer(draft, ActionKind::Reversed, &live);
         for (source, part, speaks) in [("mail", 0.9, true), ("doubt", 0.9, false), ("shy", 0.0, true)] {
-            speak(draft, source, (part, speaks));
+            add_source(draft, source, part, speaks);
         }
     });
     bench.sync("23:30:00").await;
     let after = bench.index.compute_source_trust(later()).await.unwrap();
     let lost = |source: &str| before[source].confidence.value - after[source].confidence.value;
     assert!((lost("mail") - 0.1).abs() < 1e-9 && (lost("shy") - 0.1).abs() < 1e-9, "{after:?}");
-    assert!(lost("doubt").abs() < 1e-9, "it is not lowered by the undo of what it did not say: {after:?}");
+    assert!(lost("doubt").abs() < 1e-9, "the undo of a change that it did not support does not lower it: {after:?}");
 }
 
 #[tokio::test]
@@ -198,17 +198,17 @@ async fn a_source_that_spoke_and_was_not_weighed_is_a_voice_and_no_step() {
     let bench = Bench::scanned().await;
     bench.action("one", |draft| {
         draft.class = Some(MutationClass::StateChange);
-        speak(draft, "mail", (0.9, true));
+        add_source(draft, "mail", 0.9, true);
         draft.source_contributions.clear();
     });
-    assert_eq!(voices(&cases(&bench).await[0]), ["mail"]);
-    assert!(bench.index.compute_source_trust(later()).await.unwrap().is_empty(), "nobody said what it contributed");
+    assert_eq!(supporters(&cases(&bench).await[0]), ["mail"]);
+    assert!(bench.index.compute_source_trust(later()).await.unwrap().is_empty(), "its contribution is unknown");
 }
 
 #[tokio::test]
 async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise() {
     let bench = Bench::scanned().await;
-    said(&bench, "one", (1, Disposition::Live), &["mail", "bank", "new"]);
+    propose(&bench, "one", 1, Disposition::Live, &["mail", "bank", "new"]);
     bench.put("instinct/mail.md", "---\ntype: instinct\nsource: mail\nobservations: 0\n---\n");
     bench.put("instinct/bank.md", "---\ntype: instinct\nsource: bank\nobservations: 3\n---\n");
     bench.sync("23:00:00").await;
@@ -218,7 +218,7 @@ async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise()
     assert_eq!(strangers(&bench.index.list_recent_live_changes(later()).await.unwrap()[0].sources), expected);
     let mut draft = draft("x");
     for (source, speaks) in [("mail", true), ("bank", true), ("new", true), ("doubt", false)] {
-        speak(&mut draft, source, (0.9, speaks));
+        add_source(&mut draft, source, 0.9, speaks);
     }
     assert_eq!(strangers(&bench.index.list_supporting_sources(&draft).await.unwrap()), expected);
 }
@@ -226,8 +226,8 @@ async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise()
 #[tokio::test]
 async fn a_source_is_told_as_the_newest_record_names_it() {
     let bench = Bench::scanned().await;
-    said(&bench, "z", (1, Disposition::Shadow), &["mail:ann@b.example"]);
-    said(&bench, "a", (2, Disposition::Shadow), &["mail:Ann@b.example"]);
+    propose(&bench, "z", 1, Disposition::Shadow, &["mail:ann@b.example"]);
+    propose(&bench, "a", 2, Disposition::Shadow, &["mail:Ann@b.example"]);
     bench.sync("23:00:00").await;
     let named = async |name| bench.index.find_subject_name(&TrustSubject::parse(name)).await.unwrap();
     assert_eq!(named("mail:ann@b.example").await.as_deref(), Some("mail:Ann@b.example"));
@@ -238,7 +238,7 @@ async fn a_source_is_told_as_the_newest_record_names_it() {
 async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
     let bench = Bench::scanned().await;
     open_task(&bench);
-    let waits = said(&bench, "waits", (1, Disposition::Pending), &["mail"]);
+    let waits = propose(&bench, "waits", 1, Disposition::Pending, &["mail"]);
     let yes = bench.action("yes", |draft| {
         answer(draft, ActionKind::Confirmed, &waits);
         draft.timestamp = noon("02:00:00");
@@ -252,7 +252,7 @@ async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
         "as long as it can be undone"
     );
     assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Confirmed, 1));
-    did(&bench, (9, ActionKind::Opposed), &yes);
+    resolve(&bench, 9, ActionKind::Opposed, &yes);
     assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Opposed);
     assert_eq!((observations(&bench, "mail").await, compared(&bench).await.len()), (0, 0));
 }
@@ -264,7 +264,7 @@ async fn everything_has_its_turn_and_the_newest_are_always_among_them() {
         let task = format!("t{n:02}");
         bench.task(&task, "m", "");
         bench.action(&format!("n{n:02}"), |draft| {
-            // Some were decided at the same moment.
+            // Three at a time are decided at the same moment.
             draft.timestamp = noon("00:00:00") + TimeDelta::minutes(n / 3);
             (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/{task}.md"));
@@ -272,12 +272,12 @@ async fn everything_has_its_turn_and_the_newest_are_always_among_them() {
     }
     bench.sync("23:00:00").await;
     let slice = async |index: &Index| -> Vec<String> {
-        let paths = taken(index, later(), Some((3, 7))).await;
+        let paths = compare_round(index, later(), Some((3, 7))).await;
         paths.iter().map(RecordPath::to_string).collect()
     };
     let (mut seen, mut rounds) = (HashSet::new(), 0);
     while seen.len() < 40 {
-        // The turn outlives the process.
+        // The cursor outlives the process.
         let index = Index::open(&bench.dir.path().join("state")).await.unwrap();
         let now = slice(&index).await;
         assert!(now.len() <= 10 && now.iter().any(|path| path.ends_with("n39.md")), "{now:?}");
@@ -288,7 +288,7 @@ async fn everything_has_its_turn_and_the_newest_are_always_among_them() {
         assert!(rounds <= 12, "{} of 40 after {rounds} rounds", seen.len());
     }
     assert!(rounds >= 5, "{rounds}");
-    // Then it begins anew.
+    // Then the rounds begin again.
     let mut again = HashSet::new();
     for _ in 0..12 {
         again.extend(slice(&bench.index).await);
@@ -310,12 +310,12 @@ async fn more_of_one_moment_than_fit_hold_up_nobody() {
     bench.sync("23:00:00").await;
     let mut seen = HashSet::new();
     for _ in 0..4 {
-        seen.extend(taken(&bench.index, later(), Some((1, 5))).await);
+        seen.extend(compare_round(&bench.index, later(), Some((1, 5))).await);
     }
     assert!(seen.contains(&path("event/steward-action-n00.md")), "{seen:?}");
 }
 
-/// Open proposals of the last 10 days, each about a task of its own that was written to since.
+/// Open proposals of the last 10 days, each about its own task.
 const MANY: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
     INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, changes,
@@ -323,6 +323,7 @@ const MANY: &str = "
     SELECT printf('event/steward-action-%d.md', i), printf('%016x', i), 'steward-action', printf('task/t%d.md', i),
         ?2 - (?1 - i) * 8640000, 'likely_done', 0.9, 'pending', 'live', 1, 'state_change', 1, 'state', printf('%064x', i), i
     FROM n";
+/// The files of those tasks, written after the proposals.
 const THEIR_TASKS: &str = "INSERT INTO files (path, kind, hash, size, modified_ns, inode)
     SELECT target, 'task', 'x', 1, (?1 + 1) * 1000, seq FROM actions";
 
@@ -335,11 +336,11 @@ async fn of_a_hundred_thousand_open_proposals_each_is_compared_within_a_day() {
     sqlx::query(THEIR_TASKS).bind(now).execute(&bench.index.store.writer).await.unwrap();
     let (mut seen, mut rounds, begin) = (HashSet::new(), 0, std::time::Instant::now());
     while seen.len() < 100_000 {
-        seen.extend(taken(&bench.index, later(), None).await);
+        seen.extend(compare_round(&bench.index, later(), None).await);
         rounds += 1;
         assert!(rounds <= ROUNDS_OF_A_DAY, "{} of 100,000", seen.len());
     }
-    #[allow(clippy::print_stdout, reason = "a measurement for whoever asks for it")]
+    #[allow(clippy::print_stdout, reason = "a measurement, shown with --nocapture")]
     {
         println!("100,000 open proposals in {rounds} rounds, {:?} each", begin.elapsed() / rounds as u32);
     }
@@ -348,24 +349,24 @@ async fn of_a_hundred_thousand_open_proposals_each_is_compared_within_a_day() {
 #[tokio::test]
 async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was() {
     let bench = Bench::new().await;
-    let confident = |slug: &str, (hours, confidence): (i64, f64)| {
+    let propose = |slug: &str, hours: i64, confidence: f64| {
         bench.action(slug, |draft| {
             draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
             (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.confidence = confidence;
-            speak(draft, "mail", (0.9, true));
+            add_source(draft, "mail", 0.9, true);
         })
     };
-    confident("one", (1, 0.97));
-    confident("two", (2, 0.7));
-    let last = confident("three", (3, 0.55));
+    propose("one", 1, 0.97);
+    propose("two", 2, 0.7);
+    let last = propose("three", 3, 0.55);
     let all = cases(&bench).await;
-    let [act] = &all[..] else { panic!("{all:#?}") };
-    assert_eq!((act.since, act.at), (noon("01:00:00"), noon("03:00:00")));
-    assert_eq!(act.earlier.iter().map(|before| before.confidence).collect::<Vec<_>>(), [0.97, 0.7]);
-    // What comes after a human's word is another act.
-    did(&bench, (4, ActionKind::Dismissed), &last);
-    confident("four", (5, 0.6));
+    let [case] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((case.since, case.at), (noon("01:00:00"), noon("03:00:00")));
+    assert_eq!(case.earlier.iter().map(|before| before.confidence).collect::<Vec<_>>(), [0.97, 0.7]);
+    // A proposal after a person's resolution is a new case.
+    resolve(&bench, 4, ActionKind::Dismissed, &last);
+    propose("four", 5, 0.6);
     let all = cases(&bench).await;
     assert_eq!(all.iter().map(|case| case.earlier.len()).collect::<Vec<_>>(), [0, 2], "{all:#?}");
     assert_eq!(all[0].since, noon("05:00:00"));
@@ -375,9 +376,9 @@ async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was()
 async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
     for (days, lesson) in [(13, ProposalFeedback::DoneAnyway), (15, ProposalFeedback::Open)] {
         let bench = Bench::new().await;
-        said(&bench, "one", (1, Disposition::Shadow), &["mail"]);
-        let last = said(&bench, "two", (24 * days - 1, Disposition::Shadow), &["mail"]);
-        did(&bench, (24 * days, ActionKind::DoneAnyway), &last);
+        propose(&bench, "one", 1, Disposition::Shadow, &["mail"]);
+        let last = propose(&bench, "two", 24 * days - 1, Disposition::Shadow, &["mail"]);
+        resolve(&bench, 24 * days, ActionKind::DoneAnyway, &last);
         bench.sync("23:00:00").await;
         let mut found = Vec::new();
         let now = noon("00:00:00") + TimeDelta::days(16);
@@ -389,9 +390,9 @@ async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
 #[tokio::test]
 async fn the_later_word_is_the_one_that_stands_later_in_the_chain_whatever_its_clock_says() {
     let bench = Bench::new().await;
-    let proposed = said(&bench, "one", (1, Disposition::Pending), &["mail"]);
-    let confirmed = did(&bench, (5, ActionKind::Confirmed), &proposed);
-    did(&bench, (4, ActionKind::Reversed), &confirmed);
+    let proposed = propose(&bench, "one", 1, Disposition::Pending, &["mail"]);
+    let confirmed = resolve(&bench, 5, ActionKind::Confirmed, &proposed);
+    resolve(&bench, 4, ActionKind::Reversed, &confirmed);
     let all = cases(&bench).await;
     assert_eq!(all.iter().map(|case| case.lesson).collect::<Vec<_>>(), [ProposalFeedback::Undone], "{all:#?}");
 }
@@ -408,18 +409,18 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         });
     }
     bench.sync("23:00:00").await;
-    let round = async || bench.index.select_comparison_round(later(), (2, 4)).await.unwrap();
-    assert_eq!(round().await, round().await, "who is killed in it begins it anew");
+    let round = async || bench.index.select_comparison_round(later(), 2, 4).await.unwrap();
+    assert_eq!(round().await, round().await, "a process that is killed begins the round again");
     let mut seen = HashSet::new();
     for _ in 0..12 {
         let round = round().await;
-        // The newest two, and two of the four whose turn it is.
+        // The newest two, and two of the next four.
         let compared = round.proposals.len().min(4);
         seen.extend(round.proposals[..compared].to_vec());
         bench.index.finish_comparison_round(&round, compared).await.unwrap();
     }
     assert_eq!(seen.len(), 12);
-    // One that gets no further than the newest keeps its place.
+    // A round that compares only some of the newest does not move the cursor.
     let mut deep = round().await;
     for _ in 0..3 {
         if deep.proposals.len() < 6 {
@@ -436,12 +437,12 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
 async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_nothing() {
     let bench = Bench::scanned().await;
     open_task(&bench);
-    let waits = said(&bench, "waits", (1, Disposition::Pending), &["mail"]);
+    let waits = propose(&bench, "waits", 1, Disposition::Pending, &["mail"]);
     let confirmed = bench.action("chosen", |draft| {
         answer(draft, ActionKind::Confirmed, &waits);
         (draft.timestamp, draft.class) = (noon("02:00:00"), Some(MutationClass::StateChange));
         draft.answers.as_mut().unwrap().edited = true;
-        speak(draft, "mail", (0.9, false));
+        add_source(draft, "mail", 0.9, false);
         draft.source_contributions.clear();
     });
     assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Opposed, 0));
@@ -451,18 +452,18 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
     bench.action("undone", |draft| {
         answer(draft, ActionKind::Reversed, &confirmed);
         (draft.timestamp, draft.class) = (noon("03:00:00"), Some(MutationClass::StateChange));
-        speak(draft, "mail", (0.9, false));
+        add_source(draft, "mail", 0.9, false);
         draft.source_contributions.clear();
     });
     assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Undone, 0));
     let after = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
-    assert_eq!(after, before, "what was undone is not what the source had said");
+    assert_eq!(after, before, "the source did not support the change that was undone");
     bench.index.rebuild(&bench.root, later()).await.unwrap();
     assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Undone);
 }
 
-/// Proposals about as many tasks, the later the more confident, for which these sources speak.
-fn said_of_each(bench: &Bench, sources: &[&[&str]], landing: Disposition) -> Vec<ActionId> {
+/// Proposals about one task each with these supporting sources. Later ones are more confident.
+fn propose_each(bench: &Bench, sources: &[&[&str]], landing: Disposition) -> Vec<ActionId> {
     let one = |(n, sources): (usize, &&[&str])| {
         bench.action(&format!("said-{n}"), |draft| {
             draft.target = RecordPath::parse(&format!("task/t{n}.md")).unwrap();
@@ -470,23 +471,23 @@ fn said_of_each(bench: &Bench, sources: &[&[&str]], landing: Disposition) -> Vec
             (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
             draft.confidence = 0.5 + n as f64 / 100.0;
             for source in *sources {
-                speak(draft, source, (0.9, true));
+                add_source(draft, source, 0.9, true);
             }
         })
     };
     sources.iter().enumerate().map(one).collect()
 }
 
-/// A human's answer to these, each two hours after the one before, by one click where one is named.
-fn said_to(bench: &Bench, kind: ActionKind, of: &[&ActionId], (sources, together): (&[&str], Option<&str>)) {
-    for (n, of) in of.iter().enumerate() {
-        bench.action(&format!("{}-{n}-{}", kind.as_str(), together.unwrap_or("alone")), |draft| {
-            answer(draft, kind, of);
+/// Resolves these actions two hours apart, as one batch if `batch` names one.
+fn resolve_each(bench: &Bench, kind: ActionKind, actions: &[&ActionId], sources: &[&str], batch: Option<&str>) {
+    for (n, action) in actions.iter().enumerate() {
+        bench.action(&format!("{}-{n}-{}", kind.as_str(), batch.unwrap_or("alone")), |draft| {
+            answer(draft, kind, action);
             (draft.timestamp, draft.class) =
                 (noon("03:00:00") + TimeDelta::hours(2 * n as i64), Some(MutationClass::StateChange));
-            draft.answers.as_mut().unwrap().together = together.map(|id| ActionId::derive(&[id]));
+            draft.answers.as_mut().unwrap().together = batch.map(|id| ActionId::derive(&[id]));
             for source in sources {
-                speak(draft, source, (0.9, true));
+                add_source(draft, source, 0.9, true);
             }
         });
     }
@@ -497,15 +498,15 @@ fn of_class(cases: &[TrustCase]) -> Vec<(f64, ProposalFeedback)> {
 }
 
 fn of_source(cases: &[TrustCase], source: &str) -> Vec<f64> {
-    cases.iter().filter(|case| voices(case).contains(&source)).map(|case| case.confidence).collect()
+    cases.iter().filter(|case| supporters(case).contains(&source)).map(|case| case.confidence).collect()
 }
 
 #[tokio::test]
 async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each_source() {
     for (together, cases_of_class, seen) in [(None, 4, 4), (Some("click"), 1, 1)] {
         let bench = Bench::scanned().await;
-        let all = said_of_each(&bench, &[&["mail"], &["mail", "bank"], &["mail"], &["mail"]], Disposition::Pending);
-        said_to(&bench, ActionKind::Confirmed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
+        let all = propose_each(&bench, &[&["mail"], &["mail", "bank"], &["mail"], &["mail"]], Disposition::Pending);
+        resolve_each(&bench, ActionKind::Confirmed, &all.iter().collect::<Vec<_>>(), &["mail"], together);
         let found = cases(&bench).await;
         assert_eq!(of_class(&found).len(), cases_of_class, "{together:?}");
         assert_eq!(observations(&bench, "mail").await, seen, "{together:?}");
@@ -527,8 +528,8 @@ async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each
 async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_step_back() {
     for (together, undone) in [(None, 3), (Some("click"), 1)] {
         let bench = Bench::scanned().await;
-        let all = said_of_each(&bench, &[["mail"].as_slice(); 3], Disposition::Live);
-        said_to(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
+        let all = propose_each(&bench, &[["mail"].as_slice(); 3], Disposition::Live);
+        resolve_each(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), &["mail"], together);
         let found = cases(&bench).await;
         assert_eq!(of_class(&found).len(), undone, "{together:?}");
         let trust = bench.index.compute_source_trust(later()).await.unwrap();
@@ -541,12 +542,12 @@ async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_ste
 #[tokio::test]
 async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_two_lessons() {
     let bench = Bench::scanned().await;
-    let all = said_of_each(&bench, &[["mail"].as_slice(); 4], Disposition::Pending);
-    said_to(&bench, ActionKind::Confirmed, &[&all[0], &all[3]], (&["mail"], Some("one")));
-    said_to(&bench, ActionKind::Dismissed, &[&all[1], &all[2]], (&["mail"], Some("two")));
+    let all = propose_each(&bench, &[["mail"].as_slice(); 4], Disposition::Pending);
+    resolve_each(&bench, ActionKind::Confirmed, &[&all[0], &all[3]], &["mail"], Some("one"));
+    resolve_each(&bench, ActionKind::Dismissed, &[&all[1], &all[2]], &["mail"], Some("two"));
     let found = cases(&bench).await;
     assert_eq!(of_class(&found), [(0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Confirmed)]);
-    // The boldest of the first click is taken back.
+    // The most confident one of the first click is reverted.
     let rows = bench.index.list_actions(None, None, 9).await.unwrap();
     let confirmed = rows.iter().find(|row| row.answers.as_ref() == Some(&all[3])).unwrap().id.clone();
     bench.action("back", |draft| {
@@ -556,5 +557,5 @@ async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_tw
     let found = cases(&bench).await;
     let expected =
         [(0.5, ProposalFeedback::Confirmed), (0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Undone)];
-    assert_eq!(of_class(&found), expected, "the click that stands is told by the one that is left");
+    assert_eq!(of_class(&found), expected, "the rest of the batch now counts by its remaining action");
 }

@@ -1,10 +1,10 @@
-//! What charts show is what the records say and what the trust report counts.
+//! Charts agree with the audit records and with the trust report.
 
 use super::*;
 use chrono::{NaiveDate, TimeDelta};
 use steward_domain::trust::report::TrustReportPass;
 
-fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: Disposition) -> ActionId {
+fn propose(bench: &Bench, slug: &str, day: i64, confidence: f64, landing: Disposition) -> ActionId {
     bench.action(slug, |d| {
         (d.timestamp, d.confidence, d.landing) = (noon("09:00:00") + TimeDelta::days(day), confidence, landing);
         d.target = path(&format!("task/{slug}.md"));
@@ -12,23 +12,23 @@ fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: D
     })
 }
 
-fn said(bench: &Bench, slug: &str, day: i64, kind: ActionKind, of: &ActionId) {
+fn resolve(bench: &Bench, slug: &str, day: i64, kind: ActionKind, action: &ActionId) {
     bench.action(slug, |d| {
-        answer(d, kind, of);
+        answer(d, kind, action);
         d.timestamp = noon("10:00:00") + TimeDelta::days(day);
     });
 }
 
 async fn three_days() -> Bench {
     let bench = Bench::scanned().await;
-    let a = proposal(&bench, "a", (0, 0.95), Disposition::Live);
-    proposal(&bench, "b", (0, 0.95), Disposition::Live);
-    let c = proposal(&bench, "c", (1, 0.72), Disposition::Pending);
-    proposal(&bench, "d", (1, 1.0), Disposition::Shadow);
-    let e = proposal(&bench, "e", (2, 0.31), Disposition::Pending);
-    said(&bench, "undone-a", 1, ActionKind::Reversed, &a);
-    said(&bench, "confirmed-c", 2, ActionKind::Confirmed, &c);
-    said(&bench, "dismissed-e", 2, ActionKind::Dismissed, &e);
+    let a = propose(&bench, "a", 0, 0.95, Disposition::Live);
+    propose(&bench, "b", 0, 0.95, Disposition::Live);
+    let c = propose(&bench, "c", 1, 0.72, Disposition::Pending);
+    propose(&bench, "d", 1, 1.0, Disposition::Shadow);
+    let e = propose(&bench, "e", 2, 0.31, Disposition::Pending);
+    resolve(&bench, "undone-a", 1, ActionKind::Reversed, &a);
+    resolve(&bench, "confirmed-c", 2, ActionKind::Confirmed, &c);
+    resolve(&bench, "dismissed-e", 2, ActionKind::Dismissed, &e);
     bench.sync("23:00:00").await;
     bench
 }
@@ -36,7 +36,7 @@ async fn three_days() -> Bench {
 #[tokio::test]
 async fn each_day_counts_its_landings_and_answers() {
     let bench = three_days().await;
-    let told = async |since| {
+    let list_days = async |since| {
         let days = bench.index.actions_per_day(since).await.unwrap();
         days.into_iter().map(|d| (d.day.to_string(), d.what, d.count)).collect::<Vec<_>>()
     };
@@ -50,8 +50,8 @@ async fn each_day_counts_its_landings_and_answers() {
         ("2026-11-23", "pending", 1),
     ]
     .map(|(day, what, count)| (day.to_owned(), what, count));
-    assert_eq!(told(noon("00:00:00")).await, wanted);
-    assert_eq!(told(noon("09:30:00") + TimeDelta::days(1)).await[0], ("2026-11-22".into(), "reversed", 1));
+    assert_eq!(list_days(noon("00:00:00")).await, wanted);
+    assert_eq!(list_days(noon("09:30:00") + TimeDelta::days(1)).await[0], ("2026-11-22".into(), "reversed", 1));
     assert_eq!(NaiveDate::default(), "1970-01-01".parse().unwrap(), "days are counted from there");
 }
 
@@ -60,10 +60,10 @@ async fn confidence_is_held_against_what_became_of_it_as_in_the_report() {
     let bench = three_days().await;
     let now = noon("12:00:00") + TimeDelta::days(7);
     let bins = bench.index.confidence_vs_outcome(noon("00:00:00"), now).await.unwrap();
-    let told: Vec<_> = bins.iter().map(|b| (b.right, b.wrong, b.open)).collect();
-    assert_eq!(told[9], (1, 1, 1), "survived, undone, and nobody can tell");
-    assert_eq!((told[7], told[3]), ((1, 0, 0), (0, 1, 0)));
-    assert_eq!(told.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
+    let counts: Vec<_> = bins.iter().map(|b| (b.right, b.wrong, b.open)).collect();
+    assert_eq!(counts[9], (1, 1, 1), "survived, undone, and not known yet");
+    assert_eq!((counts[7], counts[3]), ((1, 0, 0), (0, 1, 0)));
+    assert_eq!(counts.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
     assert_eq!((bins[7].from, bins[7].to), (0.7, 0.8));
     let mut report = TrustReportPass::new(&DecisionPolicy::default(), now);
     bench.index.for_each_case(now, |case| report.add_case(case)).await.unwrap();

@@ -11,7 +11,7 @@ async fn is_late(bench: &Bench, now: DateTime<Utc>) -> bool {
 #[tokio::test]
 async fn a_drill_is_late_two_days_after_the_first_start_and_after_each_drill() {
     let bench = Bench::new().await;
-    assert!(!is_late(&bench, day(30, "00:00:00")).await, "nobody has ever served it");
+    assert!(!is_late(&bench, day(30, "00:00:00")).await, "it was never served");
     bench.index.record_service_start(day(1, "12:00:00")).await.unwrap();
     bench.index.sync_all(&bench.root, day(1, "12:00:01")).await.unwrap();
     assert!(!is_late(&bench, day(3, "12:00:00")).await);

@@ -1,4 +1,4 @@
-//! What the extraction of events asks.
+//! The records that an event may be about.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Notes as the tables hold them: who is under which, what is quiet, what a day has cost.
+//! Policies in the tables: which records they apply to, quiet hours, and the changes of a day.
 
 use super::*;
 use steward_domain::action::audit::MutationProposal;
@@ -10,7 +10,7 @@ fn matter(bench: &Bench, slug: &str, more: &str) {
     bench.put(&format!("matter/{slug}.md"), format!("---\ntype: matter\nname: M\nstate: open\n{more}---\n"));
 }
 
-/// A matter with a note, a task under it with a signal about it, scanned at 01:00.
+/// A matter with a policy and a task with a signal, scanned at 01:00.
 async fn noted(more: &str) -> Bench {
     let bench = Bench::scanned().await;
     matter(&bench, "m", more);
@@ -56,9 +56,9 @@ async fn what_cannot_be_understood_is_a_problem_with_its_line_and_the_task_is_lo
     assert_eq!((seen.looks.len(), seen.looks[0].matter_ceiling), (1, Ceiling::Ask));
     assert!(seen.problems[0].starts_with("matter/m.md: line 6: `steward.celing` is unknown"), "{:?}", seen.problems);
     assert!(seen.problems[1].starts_with("matter/m.md: line 7: `steward.daily_budget` is `x`"), "{:?}", seen.problems);
-    let told = bench.index.list_problems().await.unwrap();
-    assert_eq!(told.len(), 2);
-    assert!(told[0].path == "matter/m.md" && told[0].message.starts_with("line 6: "), "{told:?}");
+    let problems = bench.index.list_problems().await.unwrap();
+    assert_eq!(problems.len(), 2);
+    assert!(problems[0].path == "matter/m.md" && problems[0].message.starts_with("line 6: "), "{problems:?}");
     assert_eq!(bench.index.list_matters_with_policy().await.unwrap(), [path("matter/m.md")]);
 }
 
@@ -80,7 +80,7 @@ async fn quiet_hours_leave_due_what_needs_a_clerk_and_the_matter_awake() {
     assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.looks.len(), 0);
     assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.looks.len(), 1, "it was due all the time");
     let said = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
-    assert_eq!(look(&said, Mode::Shadow, "l1", "02:00:00").await.looks.len(), 1, "what is only said disturbs nobody");
+    assert_eq!(look(&said, Mode::Shadow, "l1", "02:00:00").await.looks.len(), 1, "a change in shadow disturbs nobody");
 }
 
 #[tokio::test]

@@ -469,8 +469,8 @@ async fn of_many_problems_a_tick_names_some_and_counts_the_rest() {
     assert!(seen.problems.iter().all(|p| p.len() < 500), "{:?}", seen.problems);
 }
 
-/// A signal of a source, created at a minute of an hour.
-fn says(bench: &Bench, slug: &str, target: &str, (source, minute): (&str, u32)) {
+/// Writes a signal of a source, created some minutes after 10:00.
+fn put_signal(bench: &Bench, slug: &str, target: &str, source: &str, minute: u32) {
     let text = signal_text(target, &format!("2026-11-20T{:02}:{:02}:00Z", 10 + minute / 60, minute % 60), "");
     bench.put(&format!("signal/{slug}.md"), text.replace("gmail", source));
 }
@@ -478,10 +478,10 @@ fn says(bench: &Bench, slug: &str, target: &str, (source, minute): (&str, u32)) 
 #[tokio::test]
 async fn a_flood_of_one_source_pushes_no_other_out_of_the_evidence() {
     let bench = one_task("").await;
-    says(&bench, "genuine", "task/t.md", ("bank", 0));
-    says(&bench, "shy", "task/t.md", ("slack", 1));
+    put_signal(&bench, "genuine", "task/t.md", "bank", 0);
+    put_signal(&bench, "shy", "task/t.md", "slack", 1);
     for n in 0..120 {
-        says(&bench, &format!("junk{n:03}"), "task/t.md", ("gmail", n + 2));
+        put_signal(&bench, &format!("junk{n:03}"), "task/t.md", "gmail", n + 2);
     }
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l", "02:00:00").await;
@@ -494,9 +494,9 @@ async fn a_flood_of_one_source_pushes_no_other_out_of_the_evidence() {
 async fn a_source_that_is_known_is_heard_among_any_number_of_names() {
     let bench = one_task("").await;
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 1\n---\n");
-    says(&bench, "genuine", "task/t.md", ("bank", 0));
+    put_signal(&bench, "genuine", "task/t.md", "bank", 0);
     for n in 0..90 {
-        says(&bench, &format!("junk{n:03}"), "task/t.md", (&format!("mail:forged{n}@b.example"), n + 2));
+        put_signal(&bench, &format!("junk{n:03}"), "task/t.md", &format!("mail:forged{n}@b.example"), n + 2);
     }
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l", "02:00:00").await;
@@ -509,19 +509,19 @@ async fn tasks_that_one_source_asks_for_keep_no_other_from_its_turn() {
     bench.matter("m");
     for n in 0..9 {
         bench.task(&format!("junk{n}"), "m", "");
-        says(&bench, &format!("j{n}"), &format!("task/junk{n}.md"), ("gmail", n));
+        put_signal(&bench, &format!("j{n}"), &format!("task/junk{n}.md"), "gmail", n);
     }
     for task in ["shy", "both"] {
         bench.task(task, "m", "");
-        says(&bench, &format!("of-{task}"), &format!("task/{task}.md"), ("bank", 40));
+        put_signal(&bench, &format!("of-{task}"), &format!("task/{task}.md"), "bank", 40);
     }
-    says(&bench, "beside", "task/both.md", ("gmail", 41));
+    put_signal(&bench, "beside", "task/both.md", "gmail", 41);
     bench.sync("01:00:00").await;
-    // The tasks of the flood wait longer: those of the other source were looked at before.
+    // The tasks of the flood have waited longer: those of the other source were checked before.
     let seen = bench.look("matter/m.md", "l0", "01:30:00").await;
     for task in ["shy", "both"] {
         bench.checked(&format!("task/{task}.md"), &seen, "l0").await;
-        says(&bench, &format!("again-{task}"), &format!("task/{task}.md"), ("bank", 50));
+        put_signal(&bench, &format!("again-{task}"), &format!("task/{task}.md"), "bank", 50);
     }
     bench.index.release_leases("l0").await.unwrap();
     bench.sync("02:00:00").await;
@@ -560,7 +560,11 @@ async fn a_pulled_brake_moves_nothing() {
     assert!(seen.stopped && seen.looks.is_empty());
     assert_eq!((seen.streak, seen.quiet), (0, 0));
     assert_eq!(bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);
-    assert_eq!(bench.look("matter/m.md", "l1", "02:00:01").await.signals, 1, "the brake's answer is not kept");
+    assert_eq!(
+        bench.look("matter/m.md", "l1", "02:00:01").await.signals,
+        1,
+        "the observation under a stop is not stored"
+    );
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
-//! Lists come page by page, chosen, and no row is lost or shown twice.
+//! Filtered pages lose no row and repeat none.
 
 use super::*;
 use chrono::TimeDelta;
 use steward_domain::signals::signal::SignalStatus;
 
-/// Two matters; an action each hour, of three sources, two classes and four landings in turn. Two share each moment.
+/// Two matters and 24 actions with three sources, two classes and four dispositions in turn. Two actions share each
+/// moment.
 async fn month() -> (Bench, Vec<ActionId>) {
     let bench = Bench::scanned().await;
     bench.matter("m");
@@ -30,7 +31,7 @@ async fn month() -> (Bench, Vec<ActionId>) {
     (bench, ids)
 }
 
-/// Every page of so many rows, one after the other.
+/// The rows of all pages with this limit.
 async fn pages(index: &Index, filter: &ActionFilter, limit: u32) -> Vec<ActionRow> {
     let (mut all, mut before): (Vec<ActionRow>, Option<PageCursor>) = (Vec::new(), None);
     loop {
@@ -155,7 +156,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
 #[tokio::test]
 async fn actions_of_one_source_and_class_are_counted_together() {
     let (bench, ids) = month().await;
-    let told = async |min| {
+    let clusters_of_at_least = async |min| {
         let clusters = bench.index.list_pending_clusters(min).await.unwrap();
         clusters.into_iter().map(|c| (c.source, c.class.unwrap(), c.count, c.ids)).collect::<Vec<_>>()
     };
@@ -165,8 +166,8 @@ async fn actions_of_one_source_and_class_are_counted_together() {
         ("chat".to_owned(), MutationClass::StateChange, 2, of([14, 2])),
         ("gmail".to_owned(), MutationClass::StateChange, 2, of([22, 10])),
     ];
-    assert_eq!(told(2).await, wanted);
-    assert_eq!(told(3).await, []);
+    assert_eq!(clusters_of_at_least(2).await, wanted);
+    assert_eq!(clusters_of_at_least(3).await, []);
     bench.action("more", |d| {
         cite(d, "signal/x.md");
         cite(d, "signal/y.md");
@@ -176,7 +177,7 @@ async fn actions_of_one_source_and_class_are_counted_together() {
         (d.class, d.timestamp) = (Some(MutationClass::StateChange), noon("15:00:00"));
     });
     bench.sync("20:01:00").await;
-    let chat = &told(2).await[0];
+    let chat = &clusters_of_at_least(2).await[0];
     assert_eq!(
         (chat.0.as_str(), chat.2, &chat.3[0]),
         ("chat", 3, &ActionId::derive(&["more"])),

@@ -1,13 +1,13 @@
 //! With 5,000 matters, 25,000 tasks, 10,000 signals and 10,000 actions no page reads a whole table.
 //!
-//! A plan that scans `actions` or `signals`, or sorts all of them, is a fault whatever the time says. So is a page that
-//! looks at more rows than it may.
+//! A plan that scans `actions` or `signals`, or sorts all of them, is a fault even if it is fast. So is a page that
+//! tests more rows than it may.
 
 use super::*;
 use crate::index::actions::charts::PER_DAY;
 use crate::index::actions::{clusters, list as actions};
 use crate::index::cursors::look;
-use crate::index::read::revision::PULSE;
+use crate::index::read::revision::REVISION;
 use crate::index::read::{matters, overview, questions, search, signals, tasks};
 use crate::index::signals::doubt;
 use crate::index::store::words::{self, place};
@@ -16,7 +16,7 @@ use sqlx::AssertSqlSafe;
 use std::time::Instant;
 use steward_domain::signals::signal::SignalStatus;
 
-/// The index says of a made-up vault what a scan of it would.
+/// Fills the index as a scan of a made-up vault would.
 const FILL: &str = concat!("
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
     INSERT INTO matters (path, name, state, ceiling, hash) SELECT 'matter/m' || i || '.md', 'Repair of roof ' || i,
@@ -57,7 +57,7 @@ async fn large() -> Bench {
     bench
 }
 
-/// What SQLite will do, step by step.
+/// The steps of SQLite's query plan.
 async fn plan(index: &Index, sql: &str) -> Vec<String> {
     let explained: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
         .fetch_all(&index.store.writer)
@@ -66,7 +66,7 @@ async fn plan(index: &Index, sql: &str) -> Vec<String> {
     explained.into_iter().map(|(.., step)| step).collect()
 }
 
-/// Steps that read all of a large table, by whatever name the query has for it.
+/// The steps that read a whole large table, under any alias.
 fn scans(plan: &[String]) -> Vec<&String> {
     let large =
         ["a", "b", "s", "q", "t", "d", "actions", "signals", "tasks", "documents", "action_sources", "action_evidence"];
@@ -133,13 +133,13 @@ async fn no_page_of_actions_scans_or_sorts_them() {
             if let Some(last) = &last {
                 let plan = plan(&bench.index, last.sql().as_str()).await;
                 let narrow = plan.len() == 1 && plan[0].contains(by) && plan[0].contains("COVERING");
-                assert!(narrow, "{filter:?}: where a page ends is told by the index alone: {plan:#?}");
+                assert!(narrow, "{filter:?}: the SQL index alone finds the end of a page: {plan:#?}");
             }
             assert_eq!(last.is_some(), passes_over, "{filter:?}");
             let last = last.and(Some(&oldest));
-            let plan = plan(&bench.index, actions::action_page_query(&filter, (before, last), 50).sql().as_str()).await;
+            let plan = plan(&bench.index, actions::action_page_query(&filter, before, last, 50).sql().as_str()).await;
             let walks = plan.iter().any(|step| step.contains(by));
-            // In the order of its index it stops at the end of the page.
+            // In the order of its SQL index the query stops at the end of the page.
             let ordered: Vec<_> = scans(&plan).into_iter().filter(|step| !step.contains(by)).collect();
             assert!(walks && ordered.is_empty(), "{filter:?}: {plan:#?}");
             assert!(filter.matter.is_some() || !sorts_all(&plan), "{filter:?}: {plan:#?}");
@@ -147,12 +147,12 @@ async fn no_page_of_actions_scans_or_sorts_them() {
     }
 }
 
-/// What any walk tells by itself.
+/// The conditions that every SQL index covers.
 fn none_of(filter: &ActionFilter) -> ActionFilter {
     ActionFilter { since: filter.since, until: filter.until, ..ActionFilter::default() }
 }
 
-/// A page looks at so many rows and none more, tells where it ended, and all of them together lose none.
+/// A page tests a limited number of rows and returns where it ended. All pages together lose no row.
 #[tokio::test]
 async fn what_is_rare_is_found_by_pages_that_end() {
     let bench = large().await;
@@ -185,7 +185,7 @@ async fn what_is_rare_is_found_by_pages_that_end() {
 #[tokio::test]
 async fn what_waits_is_read_without_what_was_answered() {
     let bench = large().await;
-    for sql in [actions::WAITING, clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str()] {
+    for sql in [actions::COUNT_WAITING, clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str()] {
         let plan = plan(&bench.index, sql).await;
         let own: Vec<&String> = plan.iter().filter(|step| step.contains(" a USING")).collect();
         assert!(own.len() == 1 && own[0].contains("actions_that_wait"), "{plan:#?}");
@@ -231,7 +231,7 @@ async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
         let chosen = plan.iter().position(|step| step.starts_with("SCAN p")).unwrap_or(plan.len());
         let sorts = plan[..chosen].iter().any(|step| step.contains("TEMP B-TREE"));
         assert!(!sorts || by == "files_with_problems", "{sql}: {plan:#?}");
-        // Whether a task's matter is there, and whether ids are alone, is told by walking an index once.
+        // Missing matters and repeated ids are found by one walk over an SQL index.
         let walks = |step: &str| step.contains("tasks_by_parent") || step.contains("tasks_by_id");
         let scans = scans(&plan).into_iter().filter(|step| by != "files_with_problems" || !walks(step)).count();
         assert_eq!(scans, 0, "{sql}: {plan:#?}");
@@ -254,17 +254,17 @@ async fn no_other_page_scans_a_large_table() {
         look::TASKS.to_owned(),
         search::HITS.to_owned(),
         search::PLACES.to_owned(),
-        actions::WAITING.to_owned(),
+        actions::COUNT_WAITING.to_owned(),
         questions::ASKING.to_owned(),
         questions::WITHHELD.to_owned(),
         doubt::NEWER.to_owned(),
         doubt::OPEN.to_owned(),
-        actions::AT.to_owned(),
+        actions::BY_PATH.to_owned(),
         actions::BY_ID.to_owned(),
-        actions::ANSWERS.to_owned(),
-        actions::FILED.to_owned(),
+        actions::RESOLUTIONS.to_owned(),
+        actions::AFTER_SEQ.to_owned(),
         CASES_SINCE.to_owned(),
-        PULSE.to_owned(),
+        REVISION.to_owned(),
         PER_DAY.to_owned(),
     ];
     for filter in [
@@ -277,7 +277,7 @@ async fn no_other_page_scans_a_large_table() {
     }
     for sql in queries {
         let plan = plan(&bench.index, &sql).await;
-        // An index of what waits, or of what is live, holds nothing else.
+        // A partial index of waiting or live actions contains no other rows.
         let partial = |step: &str| {
             ["actions_that_wait", "actions_that_live", "actions_that_ask"].iter().any(|index| step.contains(index))
         };
@@ -294,62 +294,62 @@ async fn every_page_of_a_large_vault_is_whole() {
     let bench = large().await;
     let (index, mut lines) = (&bench.index, Vec::new());
     let mut begin = Instant::now();
-    let mut told = |what: &str, rows: usize| {
+    let mut show = |what: &str, rows: usize| {
         lines.push(format!("{what}: {rows} in {:?}", begin.elapsed()));
         begin = Instant::now();
         rows
     };
     let none = ActionFilter::default();
     for _ in 0..2 {
-        assert_eq!(told("actions", index.actions_page(&none, None, 100).await.unwrap().rows.len()), 100);
+        assert_eq!(show("actions", index.actions_page(&none, None, 100).await.unwrap().rows.len()), 100);
     }
     let rare = ActionFilter { class: Some(MutationClass::Related), ..none.clone() };
-    assert_eq!(told("of a rare class", index.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
+    assert_eq!(show("of a rare class", index.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
     let source = ActionFilter { source: Some("mail-7".into()), ..none.clone() };
-    assert_eq!(told("of a source", index.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
-    assert_eq!(told("waiting", index.pending_actions_page(None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("of a source", index.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
+    assert_eq!(show("waiting", index.pending_actions_page(None, 100).await.unwrap().rows.len()), 100);
     let undoable = ActionFilter { only: ActionSubset::Undoable, ..none };
-    assert_eq!(told("undoable", index.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(told("how many wait", index.count_pending_actions().await.unwrap() as usize), 1_000);
-    assert!(told("clusters", index.list_pending_clusters(3).await.unwrap().len()) > 0);
+    assert_eq!(show("undoable", index.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("how many wait", index.count_pending_actions().await.unwrap() as usize), 1_000);
+    assert!(show("clusters", index.list_pending_clusters(3).await.unwrap().len()) > 0);
     assert!(
-        told("live clusters", index.list_undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0
+        show("live clusters", index.list_undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0
     );
-    assert_eq!(told("timeline", index.timeline_page(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
-    assert_eq!(told("signals", index.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(told("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("timeline", index.timeline_page(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
+    assert_eq!(show("signals", index.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
     let text = MatterFilter { text: Some("roof 49".into()), state: Some(RecordState::Open) };
-    assert_eq!(told("matters by text", index.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
+    assert_eq!(show("matters by text", index.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
     assert_eq!(
-        told(
+        show(
             "search for a few",
             index.search("roofer 7777", &SearchFilter::default(), None, 50).await.unwrap().rows.len()
         ),
         1
     );
     assert_eq!(
-        told("search for all", index.search("r", &SearchFilter::default(), None, 50).await.unwrap().rows.len()),
+        show("search for all", index.search("r", &SearchFilter::default(), None, 50).await.unwrap().rows.len()),
         50
     );
     let deep = *words::place_range(RecordKind::Event, Some(at("2023-11-15T00:00:00Z"))).start();
     let found = index.search("paid", &SearchFilter::default(), Some(deep), 50).await.unwrap();
-    assert_eq!(told("search deep", found.rows.len()), 50);
+    assert_eq!(show("search deep", found.rows.len()), 50);
     let rare = SearchFilter { class: Some(MutationClass::Related), ..SearchFilter::default() };
     let found = index.search("paid", &rare, None, 500).await.unwrap();
-    assert_eq!(told("search of a rare class", found.rows.len()), 0, "so many signals are looked at and none more");
+    assert_eq!(show("search of a rare class", found.rows.len()), 0, "a page tests no more signals than its limit");
     assert_eq!(index.search("paid", &rare, found.next, 500).await.unwrap().rows.len(), 104);
-    assert!(told("per day", index.actions_per_day(at("2023-11-14T00:00:00Z")).await.unwrap().len()) > 7);
+    assert!(show("per day", index.actions_per_day(at("2023-11-14T00:00:00Z")).await.unwrap().len()) > 7);
     assert_eq!(
-        told("confidence", index.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),
+        show("confidence", index.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),
         10
     );
-    assert_eq!(told("filed since", index.list_actions_since(9_990, 500).await.unwrap().rows.len()), 10);
-    assert_eq!(told("counts", index.count_records().await.unwrap().actions as usize), 10_000);
+    assert_eq!(show("filed since", index.list_actions_since(9_990, 500).await.unwrap().rows.len()), 10);
+    assert_eq!(show("counts", index.count_records().await.unwrap().actions as usize), 10_000);
     let mut watcher = index.open_watcher().await.unwrap();
-    assert_eq!(told("first pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
-    assert_eq!(told("pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
-    // Shown with `--nocapture`; a time is no test.
-    #[allow(clippy::print_stdout, reason = "a measurement for whoever asks for it")]
+    assert_eq!(show("first pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
+    assert_eq!(show("pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
+    // The times are shown with `--nocapture` and not tested.
+    #[allow(clippy::print_stdout, reason = "a measurement, shown with --nocapture")]
     {
         println!("{}", lines.join("\n"));
     }

@@ -1,4 +1,4 @@
-//! Whoever watches learns of everything that is written, and of nothing else.
+//! The revision changes with every write, and only then.
 
 use super::*;
 

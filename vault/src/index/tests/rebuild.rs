@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use steward_domain::signals::stream::{IncomingEvent, StreamEvent};
 
-/// One thing that happens to a vault. Names are few so that things happen to the same files.
+/// One step of a random history. There are few names, so that steps hit the same files.
 #[derive(Clone, Debug)]
 enum Step {
     Put { kind: usize, name: u8, content: u8 },
@@ -30,7 +30,7 @@ fn file(kind: usize, name: u8) -> String {
     match kind {
         RecordKind::Event => format!("event/steward-action-{name}.md"),
         RecordKind::Stream => format!("stream/s{}/n{name}.md", name % 2),
-        // One name of each folder is none that a record may have.
+        // One name of each folder is invalid for a record.
         _ if name == 4 => format!("{}/odd name.md", kind.folder()),
         RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Instinct => {
             format!("{}/n{name}.md", kind.folder())
@@ -125,7 +125,7 @@ proptest! {
     }
 }
 
-/// In whatever order a proposal and the answers to it come and go.
+/// The proposal and its resolutions are added and removed in several orders.
 #[tokio::test]
 async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
     let bench = Bench::scanned().await;

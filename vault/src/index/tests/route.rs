@@ -2,7 +2,7 @@ use super::*;
 use steward_domain::signals::route::action_id;
 use steward_domain::signals::signal::source_key;
 
-/// A bench with a task under a matter, scanned at 01:00.
+/// A bench with a matter and its task, scanned at 01:00.
 async fn bench() -> Bench {
     let bench = Bench::scanned().await;
     bench.matter("m");
@@ -18,7 +18,7 @@ async fn waiting(bench: &Bench, clock: &str, acts: bool) -> Vec<String> {
 
 async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
     let (signal, target) = (path("signal/s.md"), path("task/t.md"));
-    let ask = RouteFactsQuery {
+    let query = RouteFactsQuery {
         signal: &signal,
         source: "gmail",
         target: &target,
@@ -26,7 +26,7 @@ async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
         acts,
         default_ceiling: Ceiling::Act,
     };
-    bench.index.read_route_facts(&ask).await.unwrap().unwrap()
+    bench.index.read_route_facts(&query).await.unwrap().unwrap()
 }
 
 fn cites(draft: &mut AuditDraft, signal: &str) {
@@ -50,11 +50,11 @@ async fn unrouted_signals_wait_and_those_that_have_a_standing_do_not() {
     }
     bench.signal("told", "task/t.md", "status: skipped\nreason: 'ambiguous: two candidates'\n");
     let found = bench.sync("01:01:00").await;
-    assert!(found.news.signals_arrived);
+    assert!(found.scan_changes.signals_arrived);
     assert_eq!(waiting(&bench, "01:02:00", true).await, ["a", "told"]);
     bench.signal("a", "task/t.md", "status: applied\nreason: x\n");
     let found = bench.sync("01:03:00").await;
-    assert!(!found.news.signals_arrived, "a standing is nothing new");
+    assert!(!found.scan_changes.signals_arrived, "a standing is nothing new");
     assert_eq!(waiting(&bench, "01:04:00", true).await, ["told"]);
 }
 
@@ -85,7 +85,7 @@ async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
         list.bind(noon(at).timestamp_micros()).fetch_one(&bench.index.store.reader).await.unwrap()
     };
     assert_eq!((on_the_list("01:04:00").await, on_the_list("08:00:00").await), (1, 51));
-    // By the time they come back they may be settled: then they are off the list for good.
+    // Signals that are settled by their next try leave the list for good.
     bench.signal("later00", "task/t.md", "status: applied\nreason: y\n");
     bench.sync("08:00:00").await;
     assert_eq!(on_the_list("08:00:00").await, 50);
@@ -122,7 +122,7 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
     assert_eq!(waiting(&bench, "01:03:00", true).await, ["s"], "the mode was raised");
     bench.signal("s", "task/t.md", "reasoning: mended\n");
     bench.sync("01:04:00").await;
-    assert_eq!(waiting(&bench, "01:05:00", false).await, ["s"], "it says something new");
+    assert_eq!(waiting(&bench, "01:05:00", false).await, ["s"], "its content is new");
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
     let second = begin("signal/b.md", true).await;
     assert_eq!(second, first + chrono::TimeDelta::milliseconds(1));
     assert_eq!(begin("signal/a.md", true).await, first);
-    assert_ne!(begin("signal/a.md", false).await, first, "what is only said is another action");
+    assert_ne!(begin("signal/a.md", false).await, first, "the action in shadow mode is a different one");
     let mut left = RouteDeferral {
         acts: true,
         until: noon("02:00:00"),
@@ -183,7 +183,7 @@ async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_m
         assert_eq!(facts(&bench, true).await.claim.is_some(), claimed_when_live, "{landing:?}");
         bench.action("b", |draft| answer(draft, ActionKind::Opposed, &id));
         bench.sync("01:02:00").await;
-        assert!(facts(&bench, true).await.claim.is_some(), "{landing:?}: a human has done something else since");
+        assert!(facts(&bench, true).await.claim.is_some(), "{landing:?}: a person has done something else since");
     }
     let bench = bench().await;
     bench.signal("s", "task/t.md", "");
@@ -213,7 +213,7 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
     assert_eq!((seen.observations, seen.ceiling, seen.matter), (12, Ceiling::Confirm, Some(RecordState::Open)));
     assert_eq!((seen.first_seen, seen.weighed, seen.has_twin), (noon("01:01:00"), false, false));
     let (signal, target, parent) = (path("signal/s.md"), path("task/t.md"), path("matter/asking.md"));
-    let ask = RouteFactsQuery {
+    let query = RouteFactsQuery {
         signal: &signal,
         source: "gmail",
         target: &target,
@@ -221,7 +221,7 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
         acts: true,
         default_ceiling: Ceiling::Act,
     };
-    let moved = bench.index.read_route_facts(&ask).await.unwrap().unwrap();
+    let moved = bench.index.read_route_facts(&query).await.unwrap().unwrap();
     assert_eq!((moved.ceiling, moved.new_parent), (Ceiling::Ask, Some(RecordState::Done)));
     let now = async |parent, sources: &[&str], default| {
         bench.index.lowest_configured_ceiling(&target, parent, sources, default).await.unwrap()
@@ -243,7 +243,7 @@ async fn what_the_steward_has_weighed_since_is_known() {
     bench.remove("task/twin.md");
     bench.sync("01:02:00").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert!(!facts(&bench, true).await.weighed, "it is being looked at");
+    assert!(!facts(&bench, true).await.weighed, "the check has not ended");
     bench.checked("task/t.md", &seen, "l1").await;
     assert!(facts(&bench, true).await.weighed);
 }
@@ -255,12 +255,12 @@ async fn what_was_weighed_beside_other_messages_is_told_from_what_was_weighed_al
         bench.signal("s", "task/t.md", "source_event_path: stream/mail/1.md\n");
         bench.signal("other", "task/t.md", &format!("source_event_path: {event}\n"));
         bench.sync("01:01:00").await;
-        assert!(!facts(&bench, true).await.beside_others, "nobody has weighed it");
+        assert!(!facts(&bench, true).await.beside_others, "no check has weighed it");
         let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
         bench.checked("task/t.md", &seen, "l1").await;
         assert_eq!(facts(&bench, true).await.beside_others, beside, "{event}");
     }
-    // Of an earlier look, of a later one, and of no effect; but what only led to a shadow is looked at again.
+    // Signals of an earlier check, of a later one, and without effect. Signals of a shadow decision are checked again.
     for (landing, beside) in [(Disposition::Recorded, false), (Disposition::Shadow, true)] {
         let bench = bench().await;
         bench.signal("early", "task/t.md", "");
@@ -305,7 +305,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
     file("a", 3, Disposition::Live, &["forged0"]);
     file("b", 4, Disposition::Live, &["forged1"]);
     file("c", 5, Disposition::Pending, &["forged1"]);
-    // The bank only asked: it spoke for nothing.
+    // The bank's signal only asks for an action, so it supports no change.
     file("d", 6, Disposition::Live, &["asks"]);
     let own = file("e", 7, Disposition::Live, &["forged2"]);
     bench.sync("08:00:00").await;

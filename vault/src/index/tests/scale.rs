@@ -1,7 +1,7 @@
 use super::*;
 use std::time::Instant;
 
-/// Processor time of this process so far, in seconds; of the tests that run beside this one too.
+/// Processor time of this process so far, in seconds. It includes the tests that run beside this one.
 fn cpu() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -45,7 +45,7 @@ async fn a_thousand_matters_and_five_thousand_tasks_are_no_burden() {
                 bench.checked(&format!("task/m{m}-t{t}.md"), &seen, look).await;
             }
         }
-        lines.push(format!("look {what}: {:?} each, {:.2} ms of processor", begin.elapsed() / 1_000, cpu() - busy));
+        lines.push(format!("check {what}: {:?} each, {:.2} ms of processor", begin.elapsed() / 1_000, cpu() - busy));
     }
     let begin = Instant::now();
     bench.index.rebuild(&bench.root, noon("09:00:00")).await.unwrap();
@@ -53,8 +53,8 @@ async fn a_thousand_matters_and_five_thousand_tasks_are_no_burden() {
     let begin = Instant::now();
     bench.index.count_records().await.unwrap();
     lines.push(format!("counts: {:?}", begin.elapsed()));
-    // Shown with `--nocapture`; a time is no test.
-    #[allow(clippy::print_stdout, reason = "a measurement for whoever asks for it")]
+    // The times are shown with `--nocapture` and not tested.
+    #[allow(clippy::print_stdout, reason = "a measurement, shown with --nocapture")]
     {
         println!("{}", lines.join("\n"));
     }

@@ -1,4 +1,4 @@
-//! Everything is found by its words, and what somebody types is never an error.
+//! Every record is found by its words, and no search text is an error.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn of_kind(kind: RecordKind) -> SearchFilter {
     SearchFilter { kind: Some(kind), ..SearchFilter::default() }
 }
 
-/// The names of all hits, by pages of so many.
+/// The names of all hits, read in pages with this limit.
 async fn paged(index: &Index, words: &str, filter: &SearchFilter, limit: u32) -> Vec<String> {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
@@ -57,13 +57,13 @@ async fn matters_tasks_signals_and_actions_are_found_by_their_words() {
 async fn a_hit_says_what_it_is_and_what_it_is_about() {
     let bench = roofer().await;
     let page = bench.index.search("pa", &SearchFilter::default(), None, 9).await.unwrap();
-    let told: Vec<_> = page.rows.iter().map(|h| (h.kind, h.title.as_str(), h.snippet.as_str())).collect();
+    let hits: Vec<_> = page.rows.iter().map(|h| (h.kind, h.title.as_str(), h.snippet.as_str())).collect();
     let wanted = [
         (RecordKind::Task, "Pay the roofer", "open"),
         (RecordKind::Signal, "it is paid", "gmail"),
         (RecordKind::Event, "Pay the roofer", "it is paid"),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(hits, wanted);
     let about: Vec<_> = page.rows.iter().map(|h| h.about.as_ref().map(RecordPath::as_str)).collect();
     assert_eq!(about, [Some("matter/roof.md"), Some("task/pay.md"), Some("task/pay.md")]);
     assert_eq!(page.rows[2].id, Some(ActionId::derive(&["a1"])));
@@ -213,7 +213,7 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
     let lines: Vec<String> =
         bench.index.compare_with_files(&bench.root).await.unwrap().iter().map(ToString::to_string).collect();
     let wanted = ["matter/ghost.md", "signal/s1.md", "task/pay.md"]
-        .map(|path| format!("{path} is not found by its words as the index knows it"));
+        .map(|path| format!("{path} and its search text in the index do not match"));
     assert_eq!(lines, wanted);
     bench.index.rebuild(&bench.root, noon("11:00:00")).await.unwrap();
     assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());

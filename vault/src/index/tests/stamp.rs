@@ -3,7 +3,7 @@ use crate::action::writer::VaultWriter;
 use crate::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 use steward_domain::steward::tick::TaskSkipReason;
 
-/// A bench whose task was looked at, quiet, at 02:00; the next look is due at 06:00.
+/// A bench whose task had a quiet check at 02:00. Its next check is due at 06:00.
 async fn looked_at(more: &str) -> Bench {
     let bench = Bench::scanned().await;
     bench.matter("m");
@@ -18,14 +18,14 @@ impl Bench {
         self.index.list_due_timestamp_writes(noon(clock), 9).await.unwrap()
     }
 
-    /// Stamps what is due as the engine does; how many files were written.
+    /// Writes the due timestamps as the engine does. Returns how many files were written.
     async fn stamp(&self, clock: &str) -> usize {
-        let keeper = VaultWriter::lock(self.root.clone()).unwrap();
+        let writer = VaultWriter::lock(self.root.clone()).unwrap();
         let mut written = 0;
         for due in self.due(clock).await {
             assert!(self.index.begin_timestamp_write(&due, noon(clock)).await.unwrap());
             written +=
-                usize::from(keeper.write_timestamps(&due.task, &due.stamp).unwrap() == TimestampWriteOutcome::Written);
+                usize::from(writer.write_timestamps(&due.task, &due.stamp).unwrap() == TimestampWriteOutcome::Written);
             self.index.finish_timestamp_write(&due).await.unwrap();
         }
         self.sync(clock).await;
@@ -36,7 +36,7 @@ impl Bench {
         fs::read_to_string(self.full("task/t.md")).unwrap()
     }
 
-    /// A human's editor.
+    /// Edits the task's file as a person does.
     async fn edit(&self, from: &str, to: &str, clock: &str) {
         let text = self.text();
         assert!(text.contains(from), "{text}");
@@ -44,7 +44,7 @@ impl Bench {
         self.sync(clock).await;
     }
 
-    /// Whether the task is due, or why not.
+    /// Whether the task is due. Asserts that it is skipped for no other reason.
     async fn is_due(&self, clock: &str) -> bool {
         let seen = self.look("matter/m.md", &format!("run-{clock}/1"), clock).await;
         assert!(seen.skipped.keys().all(|why| *why == TaskSkipReason::NotDue), "{seen:?}");
@@ -60,10 +60,10 @@ async fn a_task_is_stamped_once_for_each_look_and_a_stamp_wakes_nobody() {
     assert_eq!(bench.text(), task_text("m", lines));
     assert_eq!(bench.due("02:00:06").await, []);
     let report = bench.hint(&["task/t.md"], "02:00:07").await;
-    assert!(report.woken.is_empty() && !report.news.matters_changed, "{report:?}");
+    assert!(report.woken.is_empty() && !report.scan_changes.matters_changed, "{report:?}");
     assert_eq!(bench.due("02:00:08").await, [], "a stamp is no reason for a stamp");
     assert!(!bench.is_due("05:59:59").await);
-    assert!(bench.is_due("06:00:00").await, "nor for a later look");
+    assert!(bench.is_due("06:00:00").await, "nor for a later check");
     assert_eq!(bench.stamp("06:00:01").await, 1);
 }
 
@@ -82,7 +82,7 @@ async fn a_date_of_ours_is_no_wish_of_a_humans() {
     bench.stamp("02:00:05").await;
     let tasks = bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks[0].next_check_after, Some(noon("06:00:00")));
-    // Our date gives way to an earlier one of ours.
+    // A date of Steward gives way to an earlier one of Steward.
     bench.signal("s", "task/t.md", "");
     bench.sync("03:00:00").await;
     let seen = bench.look("matter/m.md", "l2", "03:00:01").await;
@@ -185,7 +185,7 @@ async fn a_crash_between_the_note_and_the_file_or_after_it_leaves_our_date_known
             VaultWriter::lock(bench.root.clone()).unwrap().write_timestamps(&due.task, &due.stamp).unwrap();
         }
         bench.sync("02:00:06").await;
-        // Before it is tried again a signal comes, and with it an earlier date.
+        // A signal with an earlier date arrives before the next try.
         bench.signal("s", "task/t.md", "");
         bench.sync("02:00:07").await;
         let seen = bench.look("matter/m.md", "l2", "02:00:08").await;
@@ -226,8 +226,8 @@ async fn what_will_never_be_stamped_is_given_up_until_the_next_look() {
     bench.look("matter/m.md", "l1", "02:00:00").await;
     let due = bench.due("02:00:05").await.remove(0);
     bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
-    let keeper = VaultWriter::lock(bench.root.clone()).unwrap();
-    let error = keeper.write_timestamps(&due.task, &due.stamp).unwrap_err();
+    let writer = VaultWriter::lock(bench.root.clone()).unwrap();
+    let error = writer.write_timestamps(&due.task, &due.stamp).unwrap_err();
     assert!(matches!(error, TimestampWriteError::Unusable(_)), "{error}");
     bench.index.finish_timestamp_write(&due).await.unwrap();
     assert_eq!(bench.due("05:59:59").await, []);

@@ -1,11 +1,11 @@
-//! Where a matter stands is told by the rules of its tick.
+//! The status of a matter follows the rules of its tick.
 
 use super::*;
 use steward_domain::steward::tick::TaskSkipReason;
 
-async fn turns(bench: &Bench, ask: &ObservationQuery) -> Vec<(String, CheckDecision)> {
-    let standings = bench.index.preview_task_checks(ask, None).await.unwrap();
-    standings.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect()
+async fn decisions(bench: &Bench, query: &ObservationQuery) -> Vec<(String, CheckDecision)> {
+    let statuses = bench.index.preview_task_checks(query, None).await.unwrap();
+    statuses.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect()
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     ]
     .map(|(slug, turn)| (slug.to_owned(), turn));
     for _ in 0..2 {
-        assert_eq!(turns(&bench, &ask).await, wanted);
+        assert_eq!(decisions(&bench, &ask).await, wanted);
     }
     assert_eq!(bench.index.preview_task_checks(&ask, None).await.unwrap()[1].fresh, 1);
     let (first, last) = (path("task/fresh.md"), path("task/quiet.md"));
@@ -41,8 +41,8 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     let some: Vec<_> = some.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect();
     assert_eq!(some, wanted[1..4]);
     let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
-    assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was told");
-    let after = turns(&bench, &ask).await;
+    assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was shown");
+    let after = decisions(&bench, &ask).await;
     assert_eq!(after[1].1, CheckDecision::Skipped(TaskSkipReason::BeingJudged), "another run is judging it");
     assert_eq!(after[3].1, CheckDecision::Skipped(TaskSkipReason::NotDue));
 }
@@ -77,7 +77,7 @@ async fn nobody_is_late_at_once_when_the_brake_was_released_just_now() {
     bench.sync("01:00:00").await;
     bench.look("matter/a.md", "l/1", "02:00:00").await;
     let lag = async |from: Option<&str>, now| {
-        let lag = bench.index.measure_tick_lag(&Cadence::default(), (from.map(noon), noon(now))).await.unwrap();
+        let lag = bench.index.measure_tick_lag(&Cadence::default(), from.map(noon), noon(now)).await.unwrap();
         (lag.late, lag.worst.map(|(_, seconds)| seconds), lag.never)
     };
     assert_eq!(lag(None, "02:40:00").await, (0, None, 1));

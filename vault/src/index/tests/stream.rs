@@ -26,7 +26,7 @@ async fn streams_and_their_senders_take_turns() {
     bench.event("mail/shy", "mail:shy", "02:00:00", |_| ());
     bench.event("chat/a", "chat:a", "03:00:00", |_| ());
     let report = bench.sync("04:00:00").await;
-    assert!(report.news.events_arrived && report.woken.is_empty());
+    assert!(report.scan_changes.events_arrived && report.woken.is_empty());
     assert_eq!(bench.waiting(9).await, ["mail/loud0", "chat/a", "mail/shy", "mail/loud1", "mail/loud2"]);
     assert_eq!(bench.waiting(2).await, ["mail/loud0", "chat/a"]);
 }
@@ -73,12 +73,12 @@ async fn what_was_read_or_tried_too_often_does_not_wait() {
     bench.event("mail/a", "x:y", "01:00:00", |e| e.status = EventStatus::Extracted);
     bench.event("mail/b", "x:y", "01:00:00", |e| e.tries = 3);
     bench.event("mail/c", "x:y", "01:00:00", |e| e.status = EventStatus::Parked);
-    assert!(!bench.sync("04:00:00").await.news.events_arrived);
+    assert!(!bench.sync("04:00:00").await.scan_changes.events_arrived);
     bench.event("mail/d", "x:y", "01:00:00", |e| e.tries = 2);
-    assert!(!bench.sync("04:00:00").await.news.events_arrived, "a try that failed is no arrival");
+    assert!(!bench.sync("04:00:00").await.scan_changes.events_arrived, "a try that failed is no arrival");
     assert_eq!(bench.waiting(9).await, ["mail/d"]);
     bench.event("mail/e", "x:y", "01:00:00", |_| ());
-    assert!(bench.hint(&["stream/mail/e.md"], "04:00:00").await.news.events_arrived);
+    assert!(bench.hint(&["stream/mail/e.md"], "04:00:00").await.scan_changes.events_arrived);
 }
 
 #[tokio::test]

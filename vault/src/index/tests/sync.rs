@@ -2,13 +2,13 @@ use super::*;
 use crate::files::root::FolderEntry;
 use crate::index::store::check::{DifferenceKind, IndexDifference};
 use crate::index::store::files::FileToRead;
-use crate::index::store::sync::{BATCH, split_into_batches};
+use crate::index::store::sync::{BATCH_SIZE, split_into_batches};
 
 #[tokio::test]
 async fn an_empty_vault_is_no_error() {
     let bench = Bench::new().await;
     let report = bench.sync("01:00:00").await;
-    assert!(report.complete && report.first && report.problems.is_empty() && !report.news.matters_changed);
+    assert!(report.complete && report.first && report.problems.is_empty() && !report.scan_changes.matters_changed);
     assert!(bench.index.list_matters(&Cadence::default()).await.unwrap().is_empty());
     assert!(bench.index.list_problems().await.unwrap().is_empty());
     assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());
@@ -91,7 +91,7 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
         ("task/empty.md", Vec::new(), "---"),
         ("task/alone.md", b"---\ntype: task\nname: x\n---\n".to_vec(), "`parent_matter` is missing: add it"),
         ("task/typed.md", b"---\ntype: note\n---\n".to_vec(), "set `type: task` or move the file"),
-        ("task/orphan.md", task_text("gone", "").into_bytes(), "matter/gone.md is not there: create that file"),
+        ("task/orphan.md", task_text("gone", "").into_bytes(), "matter/gone.md does not exist: create that file"),
         ("task/My Task.md", task_text("m", "").into_bytes(), "rename the file"),
         ("signal/odd.md", b"---\ntype: signal\n---\n".to_vec(), "is missing: add it"),
         ("event/steward-action-x.md", b"---\ntype: steward-action\n---\n".to_vec(), "steward audit verify"),
@@ -111,7 +111,7 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
     assert!(bench.problem_of("task/folder.md").await.contains("not a regular file"));
     assert!(bench.problem_of("task/link.md").await.contains("symbolic link"));
     assert_eq!(bench.index.list_problems().await.unwrap().len(), table.len() + 2);
-    assert_eq!(report.problems.len(), table.len() + 1, "an orphan is only told from the whole");
+    assert_eq!(report.problems.len(), table.len() + 1, "an orphan is found only in the whole vault");
     let tasks = bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks.iter().map(|t| t.path.as_str()).collect::<Vec<_>>(), ["task/good.md"]);
     let seen = bench.look("matter/m.md", "l", "02:00:00").await;
@@ -243,7 +243,7 @@ async fn a_new_signal_wakes_the_matter_of_its_target() {
     bench.signal("lost", "task/nowhere.md", "");
     let report = bench.sync("01:01:00").await;
     assert_eq!(report.woken, BTreeSet::from([path("matter/m.md"), path("matter/n.md")]));
-    assert!(!report.first && !report.news.matters_changed);
+    assert!(!report.first && !report.scan_changes.matters_changed);
     assert!(bench.sync("01:02:00").await.woken.is_empty());
     bench.signal("one", "task/t.md", "reasoning: corrected by hand\n");
     assert_eq!(bench.hint(&["signal/one.md"], "01:03:00").await.woken, BTreeSet::from([path("matter/m.md")]));
@@ -294,17 +294,17 @@ async fn the_standing_of_a_signal_is_nothing_new_and_taking_applied_back_is() {
 async fn schedules_need_a_look_only_when_matters_come_go_or_change_state() {
     let bench = Bench::scanned().await;
     bench.matter("m");
-    assert!(bench.sync("01:00:00").await.news.matters_changed);
+    assert!(bench.sync("01:00:00").await.scan_changes.matters_changed);
     bench.task("t", "m", "");
-    assert!(!bench.sync("01:01:00").await.news.matters_changed);
+    assert!(!bench.sync("01:01:00").await.scan_changes.matters_changed);
     bench.put("matter/m.md", "---\ntype: matter\nname: Other words\n---\n");
-    assert!(!bench.hint(&["matter/m.md"], "01:02:00").await.news.matters_changed);
+    assert!(!bench.hint(&["matter/m.md"], "01:02:00").await.scan_changes.matters_changed);
     bench.put("matter/m.md", "---\ntype: matter\nstate: archived\n---\n");
-    assert!(bench.hint(&["matter/m.md"], "01:03:00").await.news.matters_changed);
+    assert!(bench.hint(&["matter/m.md"], "01:03:00").await.scan_changes.matters_changed);
     bench.put("matter/m.md", "---\nbroken\n---\n");
-    assert!(bench.hint(&["matter/m.md"], "01:04:00").await.news.matters_changed);
+    assert!(bench.hint(&["matter/m.md"], "01:04:00").await.scan_changes.matters_changed);
     bench.remove("matter/m.md");
-    assert!(bench.hint(&["matter/m.md"], "01:05:00").await.news.matters_changed);
+    assert!(bench.hint(&["matter/m.md"], "01:05:00").await.scan_changes.matters_changed);
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn a_matter_that_cannot_be_read_stays_in_the_list_and_is_marked() {
     assert!(bench.problem_of("matter/Bad Name.md").await.contains("rename the file"));
     bench.task("t", "broken", "");
     bench.sync("01:02:00").await;
-    assert!(bench.problem_of("task/t.md").await.contains("cannot be read: mend that file first"));
+    assert!(bench.problem_of("task/t.md").await.contains("cannot be read: fix that file first"));
 }
 
 #[tokio::test]
@@ -363,11 +363,11 @@ fn batches_hold_every_file_once_in_order_and_no_room_for_others() {
         let entry = FolderEntry { name: format!("{n}.md"), size: 1, modified_ns: 1, inode: 1 };
         FileToRead { path: format!("task/{n}.md"), entry, known: None }
     };
-    let all = 20 * BATCH + 3;
+    let all = 20 * BATCH_SIZE + 3;
     let batches = split_into_batches((0..all).map(wanted).collect());
-    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [vec![BATCH; 20], vec![3]].concat());
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [vec![BATCH_SIZE; 20], vec![3]].concat());
     let room: usize = batches.iter().map(Vec::capacity).sum();
-    assert!(room <= all + BATCH, "room for {room} in place of {all}");
+    assert!(room <= all + BATCH_SIZE, "room for {room} in place of {all}");
     assert!(batches.iter().flatten().enumerate().all(|(n, w)| w.path == format!("task/{n}.md")));
 }
 

@@ -1,24 +1,25 @@
-//! Trust follows from the records, in whatever order and however often they are read.
+//! Trust follows from the records, in any order and however often they are read.
 
 use super::*;
 use chrono::TimeDelta;
 use steward_domain::action::audit::MutationProposal;
 use steward_domain::action::mutation::{Mutation, RelatedField};
+use steward_domain::gates::closed::ClosedGates;
+use steward_domain::gates::result::{GateName, GateResult};
 use steward_domain::signals::signal::source_key;
-use steward_domain::steward::decide::{ClosedGates, GateName, GateResult};
 use steward_domain::trust::case::{CaseSupporter, TrustCase};
 use steward_domain::trust::confidence::ConfidenceStatus;
 use steward_domain::trust::demotion::{ChangeSupporter, LiveChangeUndo, ModeCap, ModeCaps};
 use steward_domain::trust::mark::{TrustMark, TrustSubject};
 use steward_domain::trust::outcome::ProposalFeedback;
 
-/// A decision in that hour of the day to which these sources contributed.
-fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Disposition), sources: &[(&str, f64)]) -> ActionId {
+/// A decision in an hour of the day with the contributions of these sources.
+fn decide(bench: &Bench, slug: &str, hour: u32, landing: Disposition, sources: &[(&str, f64)]) -> ActionId {
     bench.action(slug, |draft| {
         draft.timestamp = noon(&format!("{hour:02}:00:00"));
         draft.landing = landing;
         draft.class = Some(MutationClass::StateChange);
-        // Each is a proposal of its own.
+        // Without a proposed state, no decision repeats another.
         draft.proposed_state = None;
         draft.source_contributions = sources.iter().map(|(name, part)| ((*name).to_owned(), *part)).collect();
     })
@@ -37,8 +38,8 @@ fn answered(bench: &Bench, slug: &str, kind: ActionKind, of: &ActionId) -> Actio
 #[tokio::test]
 async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebuild() {
     let bench = Bench::scanned().await;
-    let one = judged(&bench, "one", (1, Disposition::Live), &[("mail:ann@b.example", 1.0), ("aside", 0.0)]);
-    judged(&bench, "two", (2, Disposition::Shadow), &[("mail:Ann@b.example", 0.5)]);
+    let one = decide(&bench, "one", 1, Disposition::Live, &[("mail:ann@b.example", 1.0), ("aside", 0.0)]);
+    decide(&bench, "two", 2, Disposition::Shadow, &[("mail:Ann@b.example", 0.5)]);
     answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
     let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
@@ -62,7 +63,7 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
 #[tokio::test]
 async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_our_own_numbers() {
     let bench = Bench::scanned().await;
-    judged(&bench, "one", (1, Disposition::Live), &[("bank", 1.0), ("aside", 1.0)]);
+    decide(&bench, "one", 1, Disposition::Live, &[("bank", 1.0), ("aside", 1.0)]);
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 62\nconfidence: 0.8\n---\n");
     bench.sync("13:00:00").await;
     let value =
@@ -74,14 +75,14 @@ async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_ou
     assert!((value("bank").await - 0.82).abs() < 1e-9, "the judgement is not weighed twice");
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 0\nconfidence: 0.9\ncounted: 0\n---\n");
     bench.sync("13:02:00").await;
-    assert!((value("bank").await - 0.55).abs() < 1e-9, "without the human's number it starts in the middle");
+    assert!((value("bank").await - 0.55).abs() < 1e-9, "without a person's start value it starts in the middle");
 }
 
 #[tokio::test]
 async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
     let bench = Bench::scanned().await;
     for n in 0..3 {
-        judged(&bench, &format!("d{n}"), (n + 1, Disposition::Recorded), &[("noise", 0.0), ("bank", 0.8)]);
+        decide(&bench, &format!("d{n}"), n + 1, Disposition::Recorded, &[("noise", 0.0), ("bank", 0.8)]);
     }
     bench.sync("13:00:00").await;
     let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
@@ -95,10 +96,10 @@ async fn only_lessons_that_agree_are_observations() {
     let bench = Bench::scanned().await;
     let ann = [("mail:ann@b.example", 0.9)];
     let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
-    judged(&bench, "left", (1, Disposition::Live), &ann);
-    let waits = judged(&bench, "waits", (2, Disposition::Pending), &ann);
-    let undone = judged(&bench, "undone", (3, Disposition::Live), &ann);
-    judged(&bench, "shadow", (4, Disposition::Shadow), &ann);
+    decide(&bench, "left", 1, Disposition::Live, &ann);
+    let waits = decide(&bench, "waits", 2, Disposition::Pending, &ann);
+    let undone = decide(&bench, "undone", 3, Disposition::Live, &ann);
+    decide(&bench, "shadow", 4, Disposition::Shadow, &ann);
     bench.sync("13:00:00").await;
     let seen = async |now| bench.index.compute_source_trust(now).await.unwrap()[&key].observations;
     let week = noon("13:00:00") + TimeDelta::days(7);
@@ -146,9 +147,9 @@ async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
 async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     let bench = Bench::scanned().await;
     let sources = [("mail:ann@b.example", 0.9), ("aside", 0.0)];
-    let one = judged(&bench, "one", (1, Disposition::Live), &sources);
-    judged(&bench, "two", (2, Disposition::Live), &sources);
-    judged(&bench, "shadow", (3, Disposition::Shadow), &sources);
+    let one = decide(&bench, "one", 1, Disposition::Live, &sources);
+    decide(&bench, "two", 2, Disposition::Live, &sources);
+    decide(&bench, "shadow", 3, Disposition::Shadow, &sources);
     let undo = answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
     let made = bench.index.list_recent_live_changes(noon("13:00:00")).await.unwrap();
@@ -164,14 +165,14 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
 async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     let bench = Bench::scanned().await;
     bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
-    let proposed = |slug: &str, landing| judged(&bench, slug, (1, landing), &[("mail", 0.9)]);
+    let proposed = |slug: &str, landing| decide(&bench, slug, 1, landing, &[("mail", 0.9)]);
     proposed("open", Disposition::Shadow);
     let said_no = proposed("answered", Disposition::Pending);
     proposed("live", Disposition::Live);
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
     let to_compare = async |now| bench.index.next_comparison_round(now).await.unwrap().proposals.len();
-    // The later live change was made by us, and stands for what was proposed before; itself it may be taken back.
+    // Steward's later live change settles the earlier proposal. The live change itself may be reverted.
     assert_eq!(to_compare(noon("13:00:00")).await, 1);
     proposed("newer", Disposition::Shadow);
     bench.sync("14:00:00").await;
@@ -200,7 +201,7 @@ async fn a_change_of_another_member_hides_no_proposal() {
     assert_eq!(to_compare().await, 2);
     related("ann-ours", (3, Disposition::Live), "[[Ann]]");
     bench.sync("14:00:00").await;
-    assert_eq!(to_compare().await, 2, "ours, not hers: the first proposal is settled by it");
+    assert_eq!(to_compare().await, 2, "a change of Steward, not of a person: it settles the first proposal");
 }
 
 async fn cases(bench: &Bench, now: &str) -> Vec<TrustCase> {
@@ -214,16 +215,16 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
     let bench = Bench::scanned().await;
     let closed = |gate| vec![GateResult { gate, open: false, found: String::new(), needed: String::new() }];
     let ann = [("mail:Ann@b.example", 0.9), ("aside", 0.0)];
-    let one = judged(&bench, "one", (1, Disposition::Live), &ann);
+    let one = decide(&bench, "one", 1, Disposition::Live, &ann);
     bench.action("two", |draft| {
         draft.timestamp = noon("02:00:00");
         draft.landing = Disposition::Shadow;
         draft.class = Some(MutationClass::StateChange);
         draft.gates = closed(GateName::Mode);
     });
-    judged(&bench, "nothing", (3, Disposition::Recorded), &ann);
+    decide(&bench, "nothing", 3, Disposition::Recorded, &ann);
     bench.action("looked", |draft| draft.class = None);
-    let waits = judged(&bench, "waits", (4, Disposition::Pending), &ann);
+    let waits = decide(&bench, "waits", 4, Disposition::Pending, &ann);
     answered(&bench, "no", ActionKind::Reversed, &one);
     let confirmed = answered(&bench, "yes", ActionKind::Confirmed, &waits);
     bench.sync("13:00:00").await;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Lets the writer's connection add no page to the file, as on a full disk.
+/// Stops the writer's connection from adding pages to the file, as on a full disk.
 async fn fill_disk(index: &Index) {
     let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&index.store.writer).await.unwrap();
     limit_pages(index, pages).await;

@@ -70,7 +70,7 @@ async fn a_mark_goes_when_a_tick_observes_its_matter_and_not_under_a_stop() {
     bench.look("matter/m.md", "run/1", "01:03:00").await;
     assert!(bench.marked().await.is_empty());
 
-    // The stop came before the run had ended.
+    // The stop came before the end of the run.
     bench.index.mark_matter_again(&path("task/t.md"), noon("01:04:00")).await.unwrap();
     bench.index.release_leases("run").await.unwrap();
     assert_eq!(bench.marked().await, ["m"]);

@@ -1,10 +1,11 @@
-//! Every recorded proposal with what became of it, one after the other.
+//! The cases that trust learns from: every recorded proposal with its outcome.
 //!
-//! One pass over the actions in the order of their names, row by row, so that a million of them need no more memory
-//! than a hundred; only ceilings are held, and those by matter and source. One act is one case: of what was proposed
-//! again and again, with nothing coming of it in between, each source has one case, its last, and the class has the last
-//! of all. What is made of a case is [`steward_domain::trust`]'s. The answers of humans, and what counts as the same
-//! again, are read in one place, here, for whoever learns from them.
+//! One pass reads the actions row by row in the order of their names, so a million of them need no more memory than a
+//! hundred. Only ceilings (by matter and source) and batches are kept in memory. A proposal that was repeated without
+//! any outcome in between is one case: each source has its last repetition, and the class has the last of all.
+//!
+//! This is the only place that reads the resolutions of people and that decides what counts as a repetition. The rules
+//! of trust are in [`steward_domain::trust`].
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -20,15 +21,16 @@ use std::collections::BTreeMap;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::Disposition;
+use steward_domain::gates::closed::ClosedGates;
 use steward_domain::gates::mode::Ceiling;
-use steward_domain::steward::decide::ClosedGates;
 use steward_domain::trust::by_hand::WATCHED;
 use steward_domain::trust::case::{CaseSupporter, CitedSource, EarlierProposal, TrustCase};
 use steward_domain::trust::outcome::{ProposalFeedback, ProposalHistory};
 
-/// What humans said and did of the action `a` and of its confirmation: kinds, moments, places in the
-/// chain and what they were answered together with, all in one text. A confirmation that let something else happen is no confirmation of `a`.
-macro_rules! answers {
+/// The history of the action `a` and of its confirmation as one text: the kind, the moment, the number in the chain and
+/// the batch of each resolution and of each change by hand. A confirmation with a different change is no confirmation
+/// of `a`.
+macro_rules! resolutions_text {
     () => {
         "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
             || ' ' || COALESCE(b.together, '-') || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
@@ -37,48 +39,47 @@ macro_rules! answers {
             FROM actions b WHERE b.answers_of = a.id)"
     };
 }
-pub(crate) use answers;
+pub(crate) use resolutions_text;
 
-/// The first thing that humans did by hand about the action `a`, by its place in the chain. What is said again from
-/// there on is another act.
-macro_rules! settled {
+/// The number in the chain of the first resolution of the action `a`. A repetition after it is a new case.
+macro_rules! first_resolution_seq {
     () => {
         "COALESCE((SELECT MIN(b.seq) FROM actions b WHERE b.answers_of = a.id), 9223372036854775807)"
     };
 }
-pub(crate) use settled;
+pub(crate) use first_resolution_seq;
 
-/// Whether the action `a` was only proposed, nobody answered it, and the very same was proposed again before a human did
+/// Whether the action `a` is a proposal that nobody resolved, and the same was proposed again before a person did
 /// anything about it.
-macro_rules! made_again {
+macro_rules! is_repeated {
     () => {
         concat!(
             "(a.landing <> 'live' AND a.proposal IS NOT NULL AND EXISTS (SELECT 1 FROM actions c
                 WHERE c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
-            $crate::index::trust::cases::settled!(),
+            $crate::index::trust::cases::first_resolution_seq!(),
             ") AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id
                 AND b.kind IN ('steward-action-confirmed', 'steward-action-dismissed', 'steward-action-reversed')))"
         )
     };
 }
-pub(crate) use made_again;
+pub(crate) use is_repeated;
 
-/// Whether the source `s` of such an action spoke for the same again.
-macro_rules! said_again {
+/// Whether the source `s` of such an action supported the repetition too.
+macro_rules! is_repeated_by_source {
     () => {
         concat!(
             "EXISTS (SELECT 1 FROM action_sources c WHERE c.speaks = 1 AND c.source = s.source
                 AND c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
-            $crate::index::trust::cases::settled!(),
+            $crate::index::trust::cases::first_resolution_seq!(),
             ")"
         )
     };
 }
-pub(crate) use said_again;
+pub(crate) use is_repeated_by_source;
 
-/// What was proposed before the action `a` of the same act, since anything came of it: the first moment, and the
-/// confidence and the closed gates, of more than 20 those of the most confident.
-macro_rules! earlier {
+/// The earlier proposals of the same change as the action `a`, since its last outcome: the first moment, and the
+/// confidence and the closed gates of each. Of more than 20 the most confident ones stay.
+macro_rules! earlier_proposals {
     () => {
         "(SELECT json_group_array(json_array(e.first, e.confidence, e.closed)) FROM (
             SELECT MIN(c.at) OVER () AS first, c.confidence, c.closed FROM actions c
@@ -89,39 +90,42 @@ macro_rules! earlier {
     };
 }
 
-/// How [`answers`] says that something else was let happen: decided otherwise, whatever became of that.
+/// The kind in `resolutions_text` of a confirmation with a different change. It counts as opposed.
 const EDITED: &str = "edited";
 
-macro_rules! cases {
+/// The query for cases from the given rows.
+macro_rules! case_query {
     ($from:literal) => {
         concat!(
             "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
-            answers!(),
+            resolutions_text!(),
             ") AS said, ",
-            made_again!(),
+            is_repeated!(),
             " AS again, ",
-            earlier!(),
+            earlier_proposals!(),
             " AS earlier, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
                     a.landing <> 'live' AND s.speaks AND ",
-            said_again!(),
+            is_repeated_by_source!(),
             ")) FROM action_sources s WHERE s.action = a.path) AS sources ",
             $from
         )
     };
 }
 
-const CASES: &str = cases!("FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path");
-pub(crate) const CASES_SINCE: &str = cases!(
+const CASES: &str =
+    case_query!("FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path");
+pub(crate) const CASES_SINCE: &str = case_query!(
     "FROM actions a INDEXED BY actions_by_time WHERE a.at >= ?1 AND a.kind = 'steward-action' AND a.class IS NOT NULL"
 );
-/// By the matter's own line and by its `steward:` block.
-const NARROW: &str = "
+/// Ceilings below `act` of matters, from their own field and their `steward:` block, and the same for their tasks.
+const NARROW_CEILINGS: &str = "
     WITH narrow AS (SELECT path, ceiling FROM matters WHERE ceiling <> 'act'
         UNION ALL SELECT path, policy->>'ceiling' FROM matters WHERE policy->>'ceiling' <> 'act')
     SELECT path, ceiling FROM narrow
     UNION ALL SELECT t.path, n.ceiling FROM tasks t JOIN narrow n ON n.path = t.parent";
 
-/// Few columns, because each costs more than its content: a confidence, which JSON would round, and two texts.
+/// A case with few columns, because each column costs more than its content. The confidence is separate, because JSON
+/// would round it.
 #[derive(FromRow)]
 struct CaseColumns {
     confidence: f64,
@@ -131,12 +135,12 @@ struct CaseColumns {
     sources: String,
 }
 
-/// Place in the chain, moment, class, landing, closed gates, target, the matter to move to, answers.
+/// Number in the chain, moment, class, disposition, closed gates, target, the matter to move to, history.
 type PackedCase<'a> = (u64, i64, &'a str, &'a str, &'a str, Cow<'a, str>, Option<Cow<'a, str>>, Option<&'a str>);
 
-/// The ceilings that humans have set by now.
+/// The ceilings that people have set.
 struct CeilingTable {
-    /// By source; one that is not here has none.
+    /// By source. A source that is not here has none.
     sources: BTreeMap<String, Ceiling>,
     /// By matter and task, those below `act`.
     records: BTreeMap<String, Ceiling>,
@@ -149,8 +153,9 @@ impl CeilingTable {
 }
 
 impl Index {
-    /// Hands over every recorded proposal of a change with what became of it by now, always in the same order; what
-    /// those who spoke for it all said again is none.
+    /// Visits every recorded proposal of a change with its outcome so far, always in the same order.
+    ///
+    /// A proposal that all its supporting sources repeated is left out.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -158,7 +163,7 @@ impl Index {
         self.visit_cases(sqlx::query_as(CASES).fetch(&self.store.reader), now, each).await
     }
 
-    /// The same of those that were recorded from a moment on, in the order of moments.
+    /// Visits the cases that were recorded from a moment on, in the order of time.
     pub(crate) async fn for_each_case_since(
         &self,
         since: DateTime<Utc>,
@@ -174,9 +179,9 @@ impl Index {
         now: DateTime<Utc>,
         mut each: impl FnMut(&TrustCase),
     ) -> Result<(), IndexError> {
-        let (ceilings, together) = (self.read_ceilings().await?, self.read_batch_feedback(now).await?);
+        let (ceilings, batches) = (self.read_ceilings().await?, self.read_batch_feedback(now).await?);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
-            let case = self.decode_case(&row, (&ceilings, &together), now)?;
+            let case = self.decode_case(&row, &ceilings, &batches, now)?;
             if !case.again || !case.voices.is_empty() {
                 each(&case);
             }
@@ -191,7 +196,7 @@ impl Index {
                 .await
                 .map_err(|e| self.sql_error(e))?;
         let records: Vec<(String, String)> =
-            sqlx::query_as(NARROW).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(NARROW_CEILINGS).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         let mut lowest: BTreeMap<String, Ceiling> = BTreeMap::new();
         for (path, ceiling) in records {
             let ceiling: Ceiling = self.parse_enum(&ceiling)?;
@@ -207,11 +212,13 @@ impl Index {
     fn decode_case(
         &self,
         row: &CaseColumns,
-        (ceilings, together): (&CeilingTable, &BatchFeedback),
+        ceilings: &CeilingTable,
+        batches: &BatchFeedback,
         now: DateTime<Utc>,
     ) -> Result<TrustCase, IndexError> {
-        let said: PackedCase<'_> = serde_json::from_str(&row.said).map_err(|_| self.unknown_value_error(&row.said))?;
-        let (seq, at, class, word, closed, target, moves_to, answers) = said;
+        let packed: PackedCase<'_> =
+            serde_json::from_str(&row.said).map_err(|_| self.unknown_value_error(&row.said))?;
+        let (seq, at, class, word, closed, target, moves_to, history) = packed;
         let at = from_micros(at).unwrap_or_default();
         let landing = parse_disposition(word).ok_or_else(|| self.unknown_value_error(word))?;
         let known = MutationClass::ALL.into_iter().find(|known| known.as_str() == class);
@@ -228,9 +235,9 @@ impl Index {
                 closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.unknown_value_error(&closed))?,
             })
         };
-        let (fate, with) = parse_proposal_history(answers, landing, at);
-        let lesson = fate.feedback_at(now);
-        let group = with.map(|with| (with, lesson.0, class.to_owned()));
+        let (history, batch) = parse_proposal_history(history, landing, at);
+        let (feedback, feedback_at) = history.feedback_at(now);
+        let group = batch.map(|batch| (batch, feedback, class.to_owned()));
         let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.record_ceiling(&matter));
         let mut case = TrustCase {
             seq,
@@ -244,15 +251,14 @@ impl Index {
             ceiling: ceilings.record_ceiling(&target).min(moves_to),
             cited: Vec::new(),
             voices: Vec::new(),
-            again: row.again || together.is_class_counted_elsewhere(seq, group.as_ref()),
-            lesson: discard_late_feedback(lesson, since),
+            again: row.again || batches.is_class_counted_elsewhere(seq, group.as_ref()),
+            lesson: discard_late_feedback(feedback, feedback_at, since),
         };
         for (key, name, speaks, cited, again) in sources {
             if cited != 0 {
                 case.cited.push(CitedSource { ceiling: ceilings.sources.get(&key).copied(), key: key.clone() });
             }
-            let elsewhere =
-                (row.again && again != 0) || together.is_source_counted_elsewhere(&key, seq, group.as_ref());
+            let elsewhere = (row.again && again != 0) || batches.is_source_counted_elsewhere(&key, seq, group.as_ref());
             if speaks != 0 && !elsewhere {
                 case.voices.push(CaseSupporter { key, name });
             }
@@ -261,54 +267,55 @@ impl Index {
     }
 }
 
-/// What came later than an act is watched says nothing of it: who says the same every week is right in the end.
-fn discard_late_feedback((lesson, at): (ProposalFeedback, DateTime<Utc>), since: DateTime<Utc>) -> ProposalFeedback {
-    if lesson == ProposalFeedback::DoneAnyway && at - since > WATCHED { ProposalFeedback::Open } else { lesson }
+/// Ignores a change by hand that came after the watched period. A source that repeats the same every week would
+/// otherwise be right in the end.
+fn discard_late_feedback(feedback: ProposalFeedback, at: DateTime<Utc>, since: DateTime<Utc>) -> ProposalFeedback {
+    if feedback == ProposalFeedback::DoneAnyway && at - since > WATCHED { ProposalFeedback::Open } else { feedback }
 }
 
-/// What became of an action that landed so at that moment, by the answers to it; of several of a kind the latest. And
-/// what the latest of all was answered together with.
+/// Parses the history of an action with this disposition and moment, and the batch of its latest resolution. Of several
+/// resolutions of one kind the latest counts.
 ///
-/// What came later the chain says: an answer whose clock had gone back counts at the moment of the one before it.
+/// The chain gives the order. A resolution whose clock was set back counts right after the one before it.
 pub(crate) fn parse_proposal_history(
-    answers: Option<&str>,
+    resolutions: Option<&str>,
     landing: Disposition,
     at: DateTime<Utc>,
 ) -> (ProposalHistory, Option<String>) {
-    let mut together = None;
-    let mut fate = ProposalHistory::from_disposition(landing, at);
-    let mut words = answers.unwrap_or_default().split(' ');
-    let mut said: Vec<(u64, Option<DateTime<Utc>>, &str, &str)> = Vec::new();
+    let mut batch = None;
+    let mut history = ProposalHistory::from_disposition(landing, at);
+    let mut words = resolutions.unwrap_or_default().split(' ');
+    let mut entries: Vec<(u64, Option<DateTime<Utc>>, &str, &str)> = Vec::new();
     while let (Some(kind), Some(at), Some(seq), Some(with)) = (words.next(), words.next(), words.next(), words.next()) {
-        said.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(from_micros), kind, with));
+        entries.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(from_micros), kind, with));
     }
-    said.sort_unstable();
+    entries.sort_unstable();
     let mut latest = None;
-    for (_, at, kind, with) in said {
+    for (_, at, kind, with) in entries {
         let at = at.max(latest.map(|latest: DateTime<Utc>| latest + TimeDelta::microseconds(1)));
         latest = at;
         let moment = match kind {
-            EDITED => Some(&mut fate.opposed),
+            EDITED => Some(&mut history.opposed),
             kind => {
-                let said = [
-                    (ActionKind::Confirmed, &mut fate.confirmed),
-                    (ActionKind::Dismissed, &mut fate.dismissed),
-                    (ActionKind::Reversed, &mut fate.undone),
-                    (ActionKind::DoneAnyway, &mut fate.done_anyway),
-                    (ActionKind::Opposed, &mut fate.opposed),
+                let moments = [
+                    (ActionKind::Confirmed, &mut history.confirmed),
+                    (ActionKind::Dismissed, &mut history.dismissed),
+                    (ActionKind::Reversed, &mut history.undone),
+                    (ActionKind::DoneAnyway, &mut history.done_anyway),
+                    (ActionKind::Opposed, &mut history.opposed),
                 ];
-                said.into_iter().find(|(known, _)| known.as_str() == kind).map(|(_, moment)| moment)
+                moments.into_iter().find(|(known, _)| known.as_str() == kind).map(|(_, moment)| moment)
             }
         };
         if let Some(moment) = moment {
             *moment = (*moment).max(at);
-            together = (with != "-").then(|| with.to_owned());
+            batch = (with != "-").then(|| with.to_owned());
         }
     }
-    (fate, together)
+    (history, batch)
 }
 
-/// A landing by its word.
+/// Parses a disposition from its stored spelling.
 pub(crate) fn parse_disposition(word: &str) -> Option<Disposition> {
     [Disposition::Recorded, Disposition::Shadow, Disposition::Pending, Disposition::Live]
         .into_iter()

@@ -1,7 +1,8 @@
-//! What the audit records say of changes that were taken back, and of modes that were lowered for it.
+//! Live changes with their undos, and the demotions that followed, read from the audit records.
 //!
-//! It also tells which proposals are still to be compared with what their targets say by now, and which sources
-//! were pruned on the record before. The rules are [`steward_domain::trust`]'s; nothing is kept here.
+//! This module also selects the proposals that must still be compared with the current content of their targets, and
+//! lists the records of pruned sources. The rules are in [`steward_domain::trust`]; only the cursor of the comparison
+//! is stored.
 
 use crate::index::Index;
 use crate::index::IndexError;
@@ -18,24 +19,25 @@ use steward_domain::trust::by_hand::WATCHED;
 use steward_domain::trust::demotion::{ChangeSupporter, LiveChange, LiveChangeUndo, ModeCap, ModeCaps, WINDOW};
 use steward_domain::trust::mark::{TrustSubject, short_source_name};
 
-/// Most proposals that are compared at once for being the newest.
-const NEWEST: i64 = 1_000;
-/// Most of the others, each in its turn: with the newest a second or two of reading. At a round every 10 minutes it is
-/// the turn of 576,000 in a day.
-const IN_TURN: i64 = 4_000;
-/// Where the turn has come to, in `meta`: those decided at that moment or before are next. Absent at the newest.
-const TURN: &str = "compared_to";
+/// The most proposals of a round that are compared because they are the newest.
+const NEWEST_PER_ROUND: i64 = 1_000;
+/// The most other proposals of a round, in order of age. With the newest they take a second or two to read. A round
+/// every 10 minutes reaches 576,000 in a day.
+const OTHERS_PER_ROUND: i64 = 4_000;
+/// The cursor in `meta`: proposals that were decided at this moment or before come next. Absent at the newest.
+const CURSOR: &str = "compared_to";
 
-/// What is compared at once.
+/// One round of proposals to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparisonRound {
     /// The records, newest first.
     pub proposals: Vec<RecordPath>,
-    /// When each was decided.
-    decided: Vec<i64>,
-    /// Where the turn had come to, and where it is after the whole round.
-    turn: Option<i64>,
-    next: Option<i64>,
+    /// When each was decided, in microseconds.
+    decided_at: Vec<i64>,
+    /// The cursor before the round.
+    cursor: Option<i64>,
+    /// The cursor after the whole round.
+    next_cursor: Option<i64>,
 }
 
 #[derive(FromRow)]
@@ -49,7 +51,7 @@ struct LiveChangeColumns {
     undone_seq: Option<i64>,
 }
 
-const MADE: &str = "
+const LIVE_CHANGES: &str = "
     SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
         (SELECT json_group_array(json_array(s.source, s.name, COALESCE(
             (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
@@ -58,23 +60,23 @@ const MADE: &str = "
         AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') ORDER BY b.seq LIMIT 1)
     WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
 
-/// How often each of these sources was right before.
-const SEEN: &str =
+/// Whether each of these sources was never right before.
+const IS_UNKNOWN: &str =
     "SELECT j.value, COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = j.value), 0) = 0
     FROM json_each(?1) j";
 
-/// The newest name of a source that spoke.
-const NAMED: &str = "SELECT name FROM action_sources WHERE source = ?1 AND speaks = 1 ORDER BY seq DESC LIMIT 1";
+/// The newest name of a supporting source.
+const NEWEST_NAME: &str = "SELECT name FROM action_sources WHERE source = ?1 AND speaks = 1 ORDER BY seq DESC LIMIT 1";
 
-const CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
+const MODE_CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
     WHERE trust_subject IS NOT NULL AND kind IN ('steward-trust-lowered', 'steward-trust-raised') ORDER BY seq";
 
-const LOWERED: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust_mode IS NOT NULL
+const LAST_DEMOTION: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust_mode IS NOT NULL
     AND kind = 'steward-trust-lowered' ORDER BY seq DESC LIMIT 1";
 
-/// Proposals without an answer, and changes that can still be undone, whose targets were written to since, and what
-/// they change not by a later change of ours. Of what was proposed again and again the last is compared for each source.
-/// `?2` is the newest moment to look at.
+/// Unresolved proposals and changes that can still be undone, if their target file was written since and no later
+/// change of Steward touched the same field. Of repeated proposals only the last one of each source is compared. `?2`
+/// is the newest moment.
 const TO_COMPARE: &str = "
     SELECT a.path, a.at FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
     WHERE a.kind IN ('steward-action', 'steward-action-confirmed') AND a.landing IN ('shadow', 'pending', 'live')
@@ -93,17 +95,17 @@ const TO_COMPARE: &str = "
     ORDER BY a.at DESC LIMIT ?4";
 
 impl Index {
-    /// The changes of the last days that were made without asking, with their undos.
+    /// Lists the live changes of the last days that needed no confirmation, with their undos.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_recent_live_changes(&self, now: DateTime<Utc>) -> Result<Vec<LiveChange>, IndexError> {
-        let rows: Vec<LiveChangeColumns> = sqlx::query_as(MADE)
+        let rows: Vec<LiveChangeColumns> = sqlx::query_as(LIVE_CHANGES)
             .bind(to_micros(now - WINDOW))
             .fetch_all(&self.store.reader)
             .await
             .map_err(|e| self.sql_error(e))?;
-        let made = |row: LiveChangeColumns| {
+        let decode = |row: LiveChangeColumns| {
             let undo = |((id, at), seq): ((String, i64), i64)| {
                 Some(LiveChangeUndo { seq: seq.cast_unsigned(), at: from_micros(at)?, id })
             };
@@ -115,16 +117,16 @@ impl Index {
                 undone: row.undo.zip(row.undone_at).zip(row.undone_seq).and_then(undo),
             })
         };
-        rows.into_iter().map(made).collect()
+        rows.into_iter().map(decode).collect()
     }
 
-    /// The newest mark of each source and class, as of what was written last.
+    /// Reads the newest cap of each source and class, from the writing connection.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn read_mode_caps(&self) -> Result<ModeCaps, IndexError> {
         let rows: Vec<(String, Option<String>, i64, i64)> =
-            sqlx::query_as(CAPS).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(MODE_CAPS).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
         let cap = |(subject, mode, at, seq): (String, Option<String>, i64, i64)| {
             let subject = serde_json::from_str(&subject).ok()?;
             let mode = mode.map(|mode| self.parse_enum(&mode)).transpose().ok()?;
@@ -133,12 +135,12 @@ impl Index {
         Ok(rows.into_iter().filter_map(cap).collect())
     }
 
-    /// The action by which a subject was last lowered; `None` where it never was.
+    /// Finds the action that last demoted a subject; `None` if it never was demoted.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn find_last_demotion(&self, subject: &TrustSubject) -> Result<Option<ActionId>, IndexError> {
-        let id: Option<String> = sqlx::query_scalar(LOWERED)
+        let id: Option<String> = sqlx::query_scalar(LAST_DEMOTION)
             .bind(to_json(subject))
             .fetch_optional(&self.store.reader)
             .await
@@ -146,35 +148,36 @@ impl Index {
         id.map(|id| self.parse_enum(&id)).transpose()
     }
 
-    /// The sources that speak for a change, and which of them were never right before.
+    /// Lists the sources that support a change, and whether each was never right before.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_supporting_sources(&self, draft: &AuditDraft) -> Result<Vec<ChangeSupporter>, IndexError> {
-        let speaking = draft.supporting_sources();
-        let keys: Vec<&String> = speaking.keys().collect();
-        let strangers: BTreeMap<String, bool> = sqlx::query_as(SEEN)
+        let supporting = draft.supporting_sources();
+        let keys: Vec<&String> = supporting.keys().collect();
+        let unknown: BTreeMap<String, bool> = sqlx::query_as(IS_UNKNOWN)
             .bind(to_json(&keys))
             .fetch_all(&self.store.writer)
             .await
             .map_err(|e| self.sql_error(e))?
             .into_iter()
             .collect();
-        let speaker = |(key, name): (String, String)| {
-            let is_stranger = strangers.get(&key).copied().unwrap_or(true);
+        let supporter = |(key, name): (String, String)| {
+            let is_stranger = unknown.get(&key).copied().unwrap_or(true);
             ChangeSupporter { key, name, is_stranger }
         };
-        Ok(speaking.into_iter().map(speaker).collect())
+        Ok(supporting.into_iter().map(supporter).collect())
     }
 
-    /// A source as the newest record names it in which it spoke, on one line; `None` where that says no more than its
-    /// key, and of what is no source. Untrusted.
+    /// Finds the name of a source in the newest record that it supported, on one line. Untrusted.
+    ///
+    /// `None` if the name adds nothing to the key, or if the subject is no source.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn find_subject_name(&self, subject: &TrustSubject) -> Result<Option<String>, IndexError> {
         let TrustSubject::Source(key) = subject else { return Ok(None) };
-        let name: Option<String> = sqlx::query_scalar(NAMED)
+        let name: Option<String> = sqlx::query_scalar(NEWEST_NAME)
             .bind(key)
             .fetch_optional(&self.store.reader)
             .await
@@ -185,62 +188,67 @@ impl Index {
     fn decode_supporting_sources(&self, sources: &str) -> Result<Vec<ChangeSupporter>, IndexError> {
         let rows: Vec<(String, String, u8)> =
             serde_json::from_str(sources).map_err(|_| self.unknown_value_error(sources))?;
-        let speaker = |(key, name, is_stranger)| ChangeSupporter { key, name, is_stranger: is_stranger != 0 };
-        Ok(rows.into_iter().map(speaker).collect())
+        let supporter = |(key, name, is_stranger)| ChangeSupporter { key, name, is_stranger: is_stranger != 0 };
+        Ok(rows.into_iter().map(supporter).collect())
     }
 
-    /// Records of proposals that humans may have carried out, or taken back, by hand: the newest, and of all others
-    /// those whose turn it is. The turn goes on with [`Index::finish_comparison_round`], so that none is left behind by newer ones.
+    /// Selects proposals that people may have carried out or reverted by hand: the newest, and the next of all others.
+    ///
+    /// [`Index::finish_comparison_round`] moves the cursor on, so that newer proposals never displace older ones for
+    /// good.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn next_comparison_round(&self, now: DateTime<Utc>) -> Result<ComparisonRound, IndexError> {
-        self.select_comparison_round(now, (NEWEST, IN_TURN)).await
+        self.select_comparison_round(now, NEWEST_PER_ROUND, OTHERS_PER_ROUND).await
     }
 
     pub(crate) async fn select_comparison_round(
         &self,
         now: DateTime<Utc>,
-        (newest, in_turn): (i64, i64),
+        newest: i64,
+        others: i64,
     ) -> Result<ComparisonRound, IndexError> {
-        let turn = self.read_meta(TURN).await?;
-        let mut rows = self.list_comparable_proposals(now, (turn.unwrap_or(i64::MAX), in_turn)).await?;
-        let next = match (rows.first(), rows.last()) {
-            // More that were decided at one moment than fit are passed over together: the turn must go on.
-            (Some((_, first)), Some((_, last))) if rows.len() as i64 == in_turn => {
+        let cursor = self.read_meta(CURSOR).await?;
+        let mut rows = self.list_comparable_proposals(now, cursor.unwrap_or(i64::MAX), others).await?;
+        let next_cursor = match (rows.first(), rows.last()) {
+            // If more were decided at one moment than fit, the rest of that moment is skipped: the cursor must move.
+            (Some((_, first)), Some((_, last))) if rows.len() as i64 == others => {
                 Some(if first == last { last - 1 } else { *last })
             }
             (_, _) => None,
         };
-        if turn.is_some() {
-            rows.extend(self.list_comparable_proposals(now, (i64::MAX, newest)).await?);
+        if cursor.is_some() {
+            rows.extend(self.list_comparable_proposals(now, i64::MAX, newest).await?);
         }
         let mut seen = HashSet::new();
         rows.retain(|(path, _)| seen.insert(path.clone()));
         rows.sort_by_key(|(_, at)| Reverse(*at));
         let proposals = rows.iter().map(|(path, _)| self.parse_path(path)).collect::<Result<_, _>>()?;
-        Ok(ComparisonRound { proposals, decided: rows.into_iter().map(|(_, at)| at).collect(), turn, next })
+        let decided_at = rows.into_iter().map(|(_, at)| at).collect();
+        Ok(ComparisonRound { proposals, decided_at, cursor, next_cursor })
     }
 
-    /// Takes the turn on after so many of a round's proposals were compared.
+    /// Moves the cursor on after the first `compared` proposals of a round were compared.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn finish_comparison_round(&self, round: &ComparisonRound, compared: usize) -> Result<(), IndexError> {
-        let next = match round.decided.get(compared) {
-            None => round.next,
-            // It came no further than the newest, which are always among the next.
-            Some(at) if round.turn.is_some_and(|turn| *at > turn) => round.turn,
+        let next = match round.decided_at.get(compared) {
+            None => round.next_cursor,
+            // Only some of the newest were compared, and the next round selects the newest again.
+            Some(at) if round.cursor.is_some_and(|cursor| *at > cursor) => round.cursor,
             Some(at) => Some(*at),
         };
-        if next == round.turn { Ok(()) } else { self.save_comparison_cursor(next).await }
+        if next == round.cursor { Ok(()) } else { self.save_comparison_cursor(next).await }
     }
 
-    /// Those decided at that moment or before, newest first, at most so many.
+    /// Lists proposals that were decided at the moment `to` or before, newest first, at most `limit`.
     async fn list_comparable_proposals(
         &self,
         now: DateTime<Utc>,
-        (to, limit): (i64, i64),
+        to: i64,
+        limit: i64,
     ) -> Result<Vec<(String, i64)>, IndexError> {
         let query = sqlx::query_as(TO_COMPARE).bind(to_micros(now - WATCHED)).bind(to);
         let query = query.bind(to_micros(now - TimeDelta::days(UNDO_WINDOW_DAYS))).bind(limit);
@@ -249,13 +257,13 @@ impl Index {
 
     async fn save_comparison_cursor(&self, next: Option<i64>) -> Result<(), IndexError> {
         let query = match next {
-            Some(at) => sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)").bind(TURN).bind(at),
-            None => sqlx::query("DELETE FROM meta WHERE key = ?1").bind(TURN),
+            Some(at) => sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)").bind(CURSOR).bind(at),
+            None => sqlx::query("DELETE FROM meta WHERE key = ?1").bind(CURSOR),
         };
         query.execute(&self.store.writer).await.map(drop).map_err(|e| self.sql_error(e))
     }
 
-    /// The ids of the records that say that a source was pruned.
+    /// Lists the ids of the records of pruned sources.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -1,38 +1,38 @@
-//! When the reversibility drill last ran to its end, and since when it could have.
+//! The last complete reversibility drill, and since when the vault has been served.
 //!
-//! Both moments are ours alone, in `meta`, and a rebuild keeps them. A drill that cannot run leaves no word of its
-//! own, so it is the absence of one that is judged here; `steward status` and `steward doctor` tell it.
+//! Both moments exist only in `meta`, and a rebuild keeps them. A drill that cannot run records nothing. So its absence
+//! is judged here, and `steward status` and `steward doctor` report it.
 
 use crate::index::Index;
 use crate::index::IndexError;
 use crate::index::store::codec::{from_micros, to_micros};
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A drill is late after this, 48 h: it is due each night, and one night may be missed.
+/// A drill is late after 48 h: it is due each night, and one night may be missed.
 const LATE: TimeDelta = TimeDelta::hours(48);
-/// A vault that no scan has looked at for this long was not served, 24 h: as long as a missed drill is caught up with.
+/// A vault without a scan for 24 h was not served. A missed drill is made up within the same time.
 const PAUSE: TimeDelta = TimeDelta::hours(24);
 
-const DRILLED: &str = "
+const RECORD_DRILL: &str = "
     INSERT INTO meta (key, value) VALUES ('drilled_at', ?1)
     ON CONFLICT (key) DO UPDATE SET value = MAX(value, excluded.value)";
 
-const SERVED: &str = "
+const RECORD_SERVICE_START: &str = "
     INSERT INTO meta (key, value) VALUES ('served_from', ?1)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
     WHERE COALESCE((SELECT value FROM meta WHERE key = 'synced_at'), 0) < ?2";
 
-/// What is known of the drills of a vault.
+/// The history of a vault's drills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrillHistory {
-    /// The last one that tried every class, whatever it found.
+    /// The last drill that tried every class, with any result.
     pub last: Option<DateTime<Utc>>,
-    /// Since when the vault is served without a pause of a day; `None` before the first start.
+    /// Since when the vault has been served without a pause of a day; `None` before the first start.
     pub served_from: Option<DateTime<Utc>>,
 }
 
 impl DrillHistory {
-    /// Whether there was none for 48 h although the vault was served for as long; to be asked while it is served.
+    /// Whether no drill ran for 48 h although the vault was served for as long. Only valid while the vault is served.
     #[must_use]
     pub fn is_late(&self, now: DateTime<Utc>) -> bool {
         self.served_from.is_some_and(|from| now - self.last.map_or(from, |last| last.max(from)) > LATE)
@@ -40,26 +40,30 @@ impl DrillHistory {
 }
 
 impl Index {
-    /// Notes that a drill has tried every class.
+    /// Records that a drill has tried every class.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn record_drill(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let noted = sqlx::query(DRILLED).bind(to_micros(now)).execute(&self.store.writer).await;
-        noted.map(drop).map_err(|e| self.sql_error(e))
+        let written = sqlx::query(RECORD_DRILL).bind(to_micros(now)).execute(&self.store.writer).await;
+        written.map(drop).map_err(|e| self.sql_error(e))
     }
 
-    /// Notes that a process begins to serve the vault; to be said before its first scan, which ends a pause.
+    /// Records that a process begins to serve the vault. Must be called before its first scan, which ends a pause.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn record_service_start(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let noted =
-            sqlx::query(SERVED).bind(to_micros(now)).bind(to_micros(now - PAUSE)).execute(&self.store.writer).await;
-        noted.map(drop).map_err(|e| self.sql_error(e))
+        let written = sqlx::query(RECORD_SERVICE_START)
+            .bind(to_micros(now))
+            .bind(to_micros(now - PAUSE))
+            .execute(&self.store.writer)
+            .await;
+        written.map(drop).map_err(|e| self.sql_error(e))
     }
 
-    /// What is known of the drills. A file that was made anew under a running process counts from its first scan.
+    /// Reads the history of the drills. A `state.db` that was recreated under a running process counts from its first
+    /// scan.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

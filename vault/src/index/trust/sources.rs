@@ -1,10 +1,10 @@
-//! What the audit records say of the sources, in the order of the chain.
+//! The trust in each source, computed from the audit records in chain order.
 //!
-//! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The
-//! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice. An average starts where
-//! a human wrote that it does.
+//! One pass reads the tables row by row, so a million records need no more memory than a hundred. The rules are in
+//! [`steward_domain::trust`]. Nothing is stored, so nothing can be counted twice. An average begins at the start value
+//! that a person wrote, if there is one.
 
-use super::cases::{answers, made_again, parse_disposition, parse_proposal_history, said_again};
+use super::cases::{is_repeated, is_repeated_by_source, parse_disposition, parse_proposal_history, resolutions_text};
 use crate::index::Index;
 use crate::index::IndexError;
 use crate::index::store::codec::from_micros;
@@ -17,42 +17,42 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::trust::confidence::{ConfidenceStatus, ConfidenceStep, SourceConfidence};
 use steward_domain::trust::outcome::count_observations;
 
-/// Most moves of its standing that a source keeps, the newest.
-const MAX_MOVES: usize = 20;
+/// The most status changes that are kept for a source, the newest.
+const MAX_STATUS_CHANGES: usize = 20;
 
-/// What the records say of one source.
+/// The trust in one source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceTrust {
-    /// As the newest record names it.
+    /// The source's name in the newest record. Untrusted.
     pub name: String,
     pub confidence: SourceConfidence,
-    /// Lessons that agree, bursts once.
+    /// Feedback that agrees; a burst counts once.
     pub observations: u32,
     pub moves: Vec<SourceStatusChange>,
 }
 
-/// One change of a source's standing.
+/// One change of a source's confidence status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceStatusChange {
     pub at: DateTime<Utc>,
     pub to: ConfidenceStatus,
-    /// The confidence by then.
+    /// The confidence after the change.
     pub value: f64,
-    /// The id of the record that brought it about.
+    /// The id of the record that caused it.
     pub cause: String,
 }
 
-/// Rows between two pauses in which others get their turn: rows that lie ready leave none by themselves.
-const BREATH: u32 = 1_024;
+/// Rows between two yields to other work. Rows that are already buffered cause no yield by themselves.
+const ROWS_PER_YIELD: u32 = 1_024;
 
-/// Counts rows to the next pause.
+/// Counts rows until the next yield.
 #[derive(Default)]
 struct YieldCounter(u32);
 
 impl YieldCounter {
     async fn yield_when_due(&mut self) {
         self.0 += 1;
-        if self.0.is_multiple_of(BREATH) {
+        if self.0.is_multiple_of(ROWS_PER_YIELD) {
             tokio::task::yield_now().await;
         }
     }
@@ -87,40 +87,40 @@ const STEPS: &str = "
     WHERE (a.kind = 'steward-action' AND a.judged = 1) OR a.kind = 'steward-action-reversed'
     ORDER BY a.seq, s.source";
 
-/// Every proposal by each source that spoke for it and did not say the same again, with what humans said of it.
-const FATES: &str = concat!(
+/// Every proposal for each source that supported it and did not repeat it, with its history.
+const PROPOSAL_HISTORIES: &str = concat!(
     "SELECT s.source, a.seq, a.class, a.at, a.landing, ",
-    answers!(),
+    resolutions_text!(),
     " AS answers FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.speaks = 1 AND NOT (",
-    made_again!(),
+    is_repeated!(),
     " AND ",
-    said_again!(),
+    is_repeated_by_source!(),
     ") ORDER BY s.source"
 );
 
-/// Where a human has the average of a source start, by the file that [`Index::list_instinct_files`] names for it.
-const STARTS: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
+/// The start values that people set for sources, from the file that [`Index::list_instinct_files`] returns for each.
+const START_VALUES: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
     WHERE start IS NOT NULL";
 
 impl Index {
-    /// What the records say of every source by now, by the name that trust goes by.
+    /// Computes the trust in every source so far, by the source's key.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn compute_source_trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
         let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
         let starts: Vec<(String, f64)> =
-            sqlx::query_as(STARTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(START_VALUES).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         let starts: BTreeMap<String, f64> = starts.into_iter().collect();
         let mut steps = sqlx::query_as::<_, ConfidenceStepColumns>(STEPS).fetch(&self.store.reader);
-        let (mut breath, mut undone_together) = (YieldCounter::default(), BTreeSet::new());
+        let (mut yields, mut undone_batches) = (YieldCounter::default(), BTreeSet::new());
         while let Some(row) = steps.try_next().await.map_err(|e| self.sql_error(e))? {
-            breath.yield_when_due().await;
+            yields.yield_when_due().await;
             let Some(step) = confidence_step(&row) else { continue };
-            // Many undos with one click are one lesson to each source and class.
-            if let (ConfidenceStep::Undone, Some(together)) = (step, row.together)
-                && !undone_together.insert((together, row.class, row.source.clone()))
+            // The undos of one batch count once for each source and class.
+            if let (ConfidenceStep::Undone, Some(batch)) = (step, row.together)
+                && !undone_batches.insert((batch, row.class, row.source.clone()))
             {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Index {
             source.name = row.name;
             let SourceConfidence { value, standing: to, .. } = source.confidence;
             if to != before {
-                if source.moves.len() == MAX_MOVES {
+                if source.moves.len() == MAX_STATUS_CHANGES {
                     source.moves.remove(0);
                 }
                 source.moves.push(SourceStatusChange {
@@ -145,26 +145,26 @@ impl Index {
             }
         }
         drop(steps);
-        let together = self.read_batch_feedback(now).await?;
-        let mut fates = sqlx::query_as::<_, ProposalHistoryColumns>(FATES).fetch(&self.store.reader);
+        let batches = self.read_batch_feedback(now).await?;
+        let mut histories = sqlx::query_as::<_, ProposalHistoryColumns>(PROPOSAL_HISTORIES).fetch(&self.store.reader);
         let mut agreed: (String, Vec<DateTime<Utc>>) = Default::default();
         let mut count = |(source, moments): (String, Vec<DateTime<Utc>>)| {
             if let Some(known) = sources.get_mut(&source) {
                 known.observations = count_observations(moments);
             }
         };
-        while let Some(row) = fates.try_next().await.map_err(|e| self.sql_error(e))? {
-            breath.yield_when_due().await;
+        while let Some(row) = histories.try_next().await.map_err(|e| self.sql_error(e))? {
+            yields.yield_when_due().await;
             if row.source != agreed.0 {
                 count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
             }
             let landing = parse_disposition(&row.landing).ok_or_else(|| self.unknown_value_error(&row.landing))?;
             let at = from_micros(row.at).unwrap_or_default();
-            let (fate, with) = parse_proposal_history(row.answers.as_deref(), landing, at);
-            let (lesson, since) = fate.feedback_at(now);
-            let group = with.map(|with| (with, lesson, row.class));
-            let elsewhere = together.is_source_counted_elsewhere(&row.source, row.seq.cast_unsigned(), group.as_ref());
-            if lesson.is_agreement() == Some(true) && !elsewhere {
+            let (history, batch) = parse_proposal_history(row.answers.as_deref(), landing, at);
+            let (feedback, since) = history.feedback_at(now);
+            let group = batch.map(|batch| (batch, feedback, row.class));
+            let elsewhere = batches.is_source_counted_elsewhere(&row.source, row.seq.cast_unsigned(), group.as_ref());
+            if feedback.is_agreement() == Some(true) && !elsewhere {
                 agreed.1.push(since);
             }
         }
@@ -172,7 +172,7 @@ impl Index {
         Ok(sources)
     }
 
-    /// Where the instinct of each source lies that has one, by the name that trust goes by.
+    /// Lists the instinct's file of each source that has one, by the source's key.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

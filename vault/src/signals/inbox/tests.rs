@@ -3,7 +3,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
 
-fn bench() -> (tempfile::TempDir, Inbox) {
+fn new_inbox() -> (tempfile::TempDir, Inbox) {
     let dir = tempfile::tempdir().unwrap();
     let inbox = Inbox::open(&VaultRoot::open(dir.path()).unwrap()).unwrap();
     (dir, inbox)
@@ -22,7 +22,7 @@ fn names(dir: &tempfile::TempDir, folder: &str) -> Vec<String> {
 
 #[test]
 fn links_pipes_and_folders_are_listed_for_what_they_are_and_never_opened() {
-    let (dir, inbox) = bench();
+    let (dir, inbox) = new_inbox();
     let at = |name: &str| dir.path().join("inbox").join(name);
     fs::write(at("a.eml"), "x").unwrap();
     fs::write(at(".part"), "x").unwrap();
@@ -43,7 +43,7 @@ fn links_pipes_and_folders_are_listed_for_what_they_are_and_never_opened() {
 
 #[test]
 fn a_file_that_was_replaced_since_it_was_listed_is_not_read() {
-    let (dir, inbox) = bench();
+    let (dir, inbox) = new_inbox();
     fs::write(dir.path().join("inbox/a.eml"), "x").unwrap();
     let dropped = inbox.list_waiting_files().unwrap().remove(0);
     fs::write(dir.path().join("inbox/b"), "secret").unwrap();
@@ -55,8 +55,8 @@ fn a_file_that_was_replaced_since_it_was_listed_is_not_read() {
 }
 
 #[test]
-fn what_was_taken_in_moves_and_never_over_another() {
-    let (dir, inbox) = bench();
+fn an_ingested_file_moves_and_never_over_another() {
+    let (dir, inbox) = new_inbox();
     for text in ["one", "two", "three"] {
         fs::write(dir.path().join("inbox/a.eml"), text).unwrap();
         let dropped = inbox.list_waiting_files().unwrap().remove(0);
@@ -72,7 +72,7 @@ fn what_was_taken_in_moves_and_never_over_another() {
 
 #[test]
 fn a_name_of_any_bytes_can_be_refused() {
-    let (dir, inbox) = bench();
+    let (dir, inbox) = new_inbox();
     let name = OsString::from_vec([b"\xff\x1b[31m".as_slice(), &[b'x'; 240], b".md"].concat());
     for _ in 0..2 {
         fs::write(dir.path().join("inbox").join(&name), "x").unwrap();
@@ -87,7 +87,7 @@ fn a_name_of_any_bytes_can_be_refused() {
 }
 
 #[test]
-fn an_inbox_that_is_a_link_is_refused_with_the_mend() {
+fn an_inbox_that_is_a_link_is_refused_with_the_fix() {
     let dir = tempfile::tempdir().unwrap();
     symlink("/tmp", dir.path().join("inbox")).unwrap();
     let message = Inbox::open(&VaultRoot::open(dir.path()).unwrap()).unwrap_err().to_string();
@@ -108,7 +108,7 @@ fn a_file_that_was_written_or_replaced_since_it_was_listed_is_not_put_away() {
         }),
     ];
     for (what, change) in changes {
-        let (dir, inbox) = bench();
+        let (dir, inbox) = new_inbox();
         let path = dir.path().join("inbox/a.eml");
         fs::write(&path, "x").unwrap();
         let dropped = inbox.list_waiting_files().unwrap().remove(0);
@@ -129,7 +129,7 @@ fn a_file_that_was_written_or_replaced_since_it_was_listed_is_not_put_away() {
 
 #[test]
 fn a_file_that_was_moved_too_early_comes_back_over_no_other() {
-    let (dir, inbox) = bench();
+    let (dir, inbox) = new_inbox();
     fs::write(dir.path().join("inbox/a.eml"), "one").unwrap();
     let to = make_real_folder(&inbox.dir, "done").unwrap();
     rename_to_free_name(&inbox.dir, OsStr::new("a.eml"), &to, OsStr::new("a.eml")).unwrap();
@@ -142,7 +142,7 @@ fn a_file_that_was_moved_too_early_comes_back_over_no_other() {
 
 #[test]
 fn a_file_whose_writer_writes_on_after_it_was_put_away_comes_back() {
-    let (dir, inbox) = bench();
+    let (dir, inbox) = new_inbox();
     let path = dir.path().join("inbox/a.eml");
     for refused in [false, true] {
         let mut writer = fs::File::create(&path).unwrap();
@@ -159,7 +159,7 @@ fn a_file_whose_writer_writes_on_after_it_was_put_away_comes_back() {
         assert!(inbox.return_file(&moved).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "half");
         assert!(!inbox.return_file(&moved).unwrap());
-        // What a human puts there in its place is theirs.
+        // A file that a person puts in its place stays there.
         let dropped = inbox.list_waiting_files().unwrap().remove(0);
         let moved = inbox.move_to_done(&[dropped], day()).unwrap().pop().unwrap();
         let done = dir.path().join("inbox/done/2026-11-21/a.eml");

@@ -1,7 +1,7 @@
-//! The ledger's transactions: each reads the rows, asks the domain, and writes what follows.
+//! The ledger's transactions: each reads the rows, lets the domain decide, and writes the outcome.
 //!
-//! All of one transaction or nothing of it is kept, and no other process's can overlap it. Must
-//! not decide anything itself: what may go is said by `steward_domain::steward::guard::admit`.
+//! A transaction is kept as a whole or not at all, and no other process's transaction can overlap it. This module must
+//! not decide anything itself: `steward_domain::steward::guard::admit_call` admits or refuses a call.
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
@@ -15,7 +15,7 @@ use super::LossAcceptance;
 use super::rows::{self, LedgerRow, LedgerSqlResult};
 use super::store::LedgerStore;
 
-/// Reserves one call, or refuses it; the same call gets the same reservation again.
+/// Reserves one call, or refuses it. The same call gets the same reservation again.
 pub(super) async fn reserve_or_refuse(
     store: &mut LedgerStore,
     request: &ReserveRequest,
@@ -40,7 +40,7 @@ pub(super) async fn reserve_or_refuse(
     Ok(outcome)
 }
 
-/// The instant that a call at `now` counts at, or why the clock is not believed.
+/// The instant at which a call at `now` is counted, or the refusal if the clock is not trusted.
 async fn check_clock(
     db: &mut SqliteConnection,
     state: &mut LedgerRow,
@@ -67,9 +67,10 @@ pub(super) fn refuse_clock(
     now: DateTime<Utc>,
     clears_at: DateTime<Utc>,
 ) -> GuardRefusal {
-    let newest = newest.map_or_else(|| "later".to_owned(), format_millis);
+    let newest = newest.map_or_else(|| "a later time".to_owned(), format_millis);
     let reason = format!(
-        "the clock says {} and the ledger already holds {newest}; set the clock right, or accept the loss of the ledger (`steward doctor --accept-ledger-loss`)",
+        "the clock shows {}, but the ledger's newest entry is from {newest}; set the clock right, or accept the loss \
+         of the ledger (`steward doctor --accept-ledger-loss`)",
         format_millis(now)
     );
     GuardRefusal { cap: GuardCap::Clock, clears_at: Some(clears_at), reason }
@@ -91,9 +92,9 @@ struct AdmissionRequest<'r> {
 async fn admit_and_record(
     db: &mut SqliteConnection,
     state: &mut LedgerRow,
-    asked: AdmissionRequest<'_>,
+    admission: AdmissionRequest<'_>,
 ) -> LedgerSqlResult<ReserveOutcome> {
-    let AdmissionRequest { request, caps, at } = asked;
+    let AdmissionRequest { request, caps, at } = admission;
     let edges = rows::read_edges(db, request, caps).await?;
     let accounts = rows::read_accounts(db, request, caps).await?;
     let facts = GuardFacts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts };
@@ -112,7 +113,7 @@ async fn admit_and_record(
     Ok(ReserveOutcome::Reserved(reservation))
 }
 
-/// Records how a call ended, and what follows for the back-off and its probe.
+/// Records how a call ended, and updates the back-off and its probe.
 pub(super) async fn record_settlement(
     store: &mut LedgerStore,
     settlement: &Settlement,
@@ -138,7 +139,7 @@ pub(super) async fn record_settlement(
             state.back_off = None;
             state.probe = None;
         }
-        // It found nothing out; another probe may go.
+        // The probe had no result, so another one may go.
         SettlementOutcome::Failed | SettlementOutcome::NotSent if is_probe => state.probe = None,
         SettlementOutcome::Answered { .. } | SettlementOutcome::Failed | SettlementOutcome::NotSent => {}
     }
@@ -148,18 +149,18 @@ pub(super) async fn record_settlement(
     tx.commit().await
 }
 
-/// A 429 of any call stops all; a probe that is out loses its power to reopen.
+/// Begins a back-off after a 429 of any call. A probe under way can no longer end it.
 fn begin_back_off(state: &mut LedgerRow, retry_after_seconds: Option<f64>, now: DateTime<Utc>) {
     let set_at = state.newest.map_or(now, |newest| newest.max(now));
     let until = set_at.checked_add_signed(back_off_for(retry_after_seconds)).unwrap_or(DateTime::<Utc>::MAX_UTC);
     let until = state.back_off.map_or(until, |old| old.until.max(until));
     state.back_off = Some(BackOff { set_at, until });
     state.probe = None;
-    // An event like any other: were the clock far ahead here, its return must be noticed.
+    // A 429 counts as an entry: if the clock is far ahead now, its later jump back must be detected.
     state.newest = Some(set_at);
 }
 
-/// Ends a back-off at an operator's word; returns the deadline that it had. The next call is its probe.
+/// Ends a back-off for an operator, and returns its deadline. The next call is its probe.
 pub(super) async fn lift_back_off(
     store: &mut LedgerStore,
     now: DateTime<Utc>,
@@ -177,7 +178,7 @@ pub(super) async fn lift_back_off(
     Ok(Some(back_off.until))
 }
 
-/// Ends a doubt about the clock at an operator's word.
+/// Ends a doubt about the clock for an operator.
 pub(super) async fn accept_clock(store: &mut LedgerStore, now: DateTime<Utc>) -> LedgerSqlResult<LossAcceptance> {
     let mut tx = store.begin_writing().await?;
     let mut state = LedgerRow::load(&mut tx).await?;

@@ -1,6 +1,7 @@
-//! What can be wrong with the ledger, each with the file and the mend.
+//! The errors of the ledger. Each names the file and the fix.
 //!
-//! To a caller who reserves, every one of these is a refusal: no ledger, no call.
+//! For a reservation, every one of them is a refusal: without a ledger there is no call. Every message reads after
+//! "failed to".
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub enum LedgerError {
     NoPercent { name: &'static str, percent: u32 },
     #[error("use {path} as the {role}: name a file inside a folder")]
     NotAFile { role: &'static str, path: PathBuf },
-    #[error("reach {path}: {source}; mend the folder or its permissions and try again")]
+    #[error("reach {path}: {source}; fix the folder or its permissions and try again")]
     Files { path: PathBuf, source: io::Error },
     #[error(
         "read the ledger's marker {path}: {why}; restore it, or accept the loss of the ledger (`steward doctor --accept-ledger-loss`)"
@@ -43,7 +44,7 @@ pub enum LedgerError {
     Busy { path: PathBuf },
     #[error("use the ledger {path}: its files or its marker changed meanwhile; try again")]
     Changed { path: PathBuf },
-    #[error("use the ledger {path}: {source}; look at the disk and the permissions of its folder")]
+    #[error("use the ledger {path}: {source}; check the disk and the permissions of its folder")]
     Sql { path: PathBuf, source: sqlx::Error },
 }
 
@@ -56,7 +57,7 @@ impl LedgerError {
         }
     }
 
-    /// Sorts what SQLite said by its primary result code.
+    /// Classifies an error of SQLite by its primary result code.
     pub(super) fn wrap_sql(path: &Path) -> impl Fn(sqlx::Error) -> Self {
         move |source| {
             let path = path.to_owned();
@@ -72,7 +73,7 @@ impl LedgerError {
         }
     }
 
-    /// An operator may begin anew in its stead.
+    /// Whether an operator may accept the error as a loss and begin a new ledger.
     pub(super) fn is_loss(&self) -> bool {
         match self {
             Self::Marker { .. } | Self::Lost { .. } | Self::Damaged { .. } => true,
@@ -116,7 +117,7 @@ fn primary_result_code(error: &sqlx::Error) -> Option<i32> {
     Some(extended & 0xff)
 }
 
-/// A row is missing or holds what it cannot hold: not a ledger of ours any more.
+/// Whether a row is missing or holds an invalid value, so that the file is no valid ledger.
 fn is_content_error(error: &sqlx::Error) -> bool {
     matches!(
         error,

@@ -1,8 +1,8 @@
-//! The ledger's files as the disk sees them: who they are, and how they are put aside.
+//! The identity of the ledger's files on the disk, and the renaming of lost ones.
 //!
-//! SQLite goes on writing into a file that was deleted or replaced under it, and would so grant
-//! calls that nobody else counts. Therefore the identity of each file is compared around every
-//! reservation. Nothing is ever deleted: what is in the way is renamed beside its place.
+//! SQLite continues to write into a file that was deleted or replaced. It would then admit calls that no other process
+//! counts. Therefore the identity of each file is compared before and after every reservation. No file is ever deleted:
+//! a file that is in the way is renamed beside its place.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,11 +17,11 @@ use super::error::LedgerError;
 /// The database, its write-ahead log and its shared memory, in this order.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Which files lie at the ledger's paths. While it is open none of them may become another.
+/// The identity of the files at the ledger's paths. While the ledger is open, none of them may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LedgerFileIdentity {
     data: [Option<Inode>; 3],
-    /// Every rewrite of the marker is a new file; its change time tells reused inodes apart.
+    /// Every rewrite of the marker is a new file. Its change time distinguishes reused inodes.
     marker: Option<(Inode, i64, i64)>,
 }
 
@@ -58,7 +58,7 @@ fn read_metadata(path: &Path) -> Result<Option<fs::Metadata>, LedgerError> {
     }
 }
 
-/// Renames whatever lies at the ledger's paths to `<name>.lost-<time>`, so that it can be looked at.
+/// Renames the files at the ledger's paths to `<name>.lost-<time>`, so that a person can inspect them.
 pub(super) fn rename_lost_files(database: &Path, now: DateTime<Utc>) -> Result<(), LedgerError> {
     let aside = with_suffix(database, &format!(".lost-{}", format_compact(now)));
     for suffix in SUFFIXES {

@@ -1,9 +1,8 @@
-//! The marker: a small file, kept away from the ledger, that says that a ledger exists.
+//! The marker: a small file in another folder, which says that a ledger exists.
 //!
-//! Without it a deleted ledger would look like a first boot, and a day's calls would be
-//! forgotten. It holds the ledger's random id and, once the loss was noticed, since when; a
-//! restart so neither shortens nor lengthens the wait. All who open, lose or renew the ledger
-//! do so under the lock of the file `<marker>.lock`.
+//! Without it a deleted ledger would look like a first start, and a day's calls would be forgotten. It holds the
+//! ledger's random id and, if the ledger is lost, the time when the loss was noticed. So a restart does not change the
+//! wait. The ledger is opened, declared lost and renewed only under the lock of the file `<marker>.lock`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,7 +18,7 @@ use super::files::{sync_folder, with_suffix};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerMarker {
-    /// Random id of the ledger that must be there.
+    /// The random id of the expected ledger.
     pub(super) ledger: String,
     /// Set while the ledger counts as lost.
     pub(super) lost: Option<LedgerLoss>,
@@ -37,7 +36,7 @@ impl LedgerMarker {
         Self { ledger, lost: None }
     }
 
-    /// The marker at this path; `None` if there is none.
+    /// Reads the marker at this path; `None` if there is none.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, LedgerError> {
         let text = match fs::read(path) {
             Ok(text) => text,
@@ -49,7 +48,7 @@ impl LedgerMarker {
             .map_err(|error| LedgerError::Marker { path: path.to_owned(), why: error.to_string() })
     }
 
-    /// Replaces the marker, whole and durable.
+    /// Replaces the marker by a complete and durable file.
     pub(super) fn write(&self, path: &Path) -> Result<(), LedgerError> {
         let fresh = with_suffix(path, ".new");
         let text = serde_json::to_vec_pretty(self)
@@ -65,12 +64,12 @@ impl LedgerMarker {
     }
 }
 
-/// Held while the ledger is opened, found lost, or renewed; freed when dropped.
+/// The lock that is held while the ledger is opened, declared lost or renewed. Dropping it frees the lock.
 #[derive(Debug)]
 pub(super) struct MarkerLock(#[expect(dead_code, reason = "closing the file frees the lock")] File);
 
 impl MarkerLock {
-    /// Waits until no other process or handle has it; it is held for milliseconds.
+    /// Waits until no other process or handle holds the lock. It is held for milliseconds only.
     pub(super) async fn acquire(marker: &Path) -> Result<Self, LedgerError> {
         let path = with_suffix(marker, ".lock");
         let taken = tokio::task::spawn_blocking(move || {

@@ -1,7 +1,7 @@
-//! The ledger's rows: the one of the ledger itself, and one per call of the last day.
+//! The ledger's rows: one of the ledger itself, and one per call of the last day.
 //!
-//! Only SQL and its translation; every function runs inside a transaction of its caller.
-//! What the rows mean is decided in `steward_domain::steward::guard`.
+//! This module only reads and writes SQL. Every function runs inside a transaction of its caller. It must not decide
+//! what the rows mean: `steward_domain::steward::guard` does that.
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
@@ -12,13 +12,13 @@ use steward_domain::steward::guard::{
 };
 
 type NullableMicros = Option<i64>;
-/// What SQLite said, not yet sorted by what it means for the ledger.
+/// A result with SQLite's own error, which is not yet classified for the ledger.
 pub(super) type LedgerSqlResult<T> = Result<T, sqlx::Error>;
 
 /// The ledger's own row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LedgerRow {
-    /// The newest event recorded; no reservation may lie before it.
+    /// The time of the newest entry. No reservation may be earlier.
     pub(super) newest: Option<DateTime<Utc>>,
     pub(super) doubted_since: Option<DateTime<Utc>>,
     pub(super) back_off: Option<BackOff>,
@@ -59,14 +59,14 @@ impl LedgerRow {
     }
 }
 
-/// The reservation that this call already has.
+/// Finds the reservation that this call already has.
 pub(super) async fn find_reservation(db: &mut SqliteConnection, call: &CallId) -> LedgerSqlResult<Option<Reservation>> {
     let select = "SELECT reservation FROM call WHERE call_id = ?";
     let text: Option<String> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(db).await?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))).transpose()
 }
 
-/// The cap-th newest event of each of the request's windows. All caps are at least 1.
+/// Reads the cap-th newest call of each of the request's windows. All caps are at least 1.
 pub(super) async fn read_edges(
     db: &mut SqliteConnection,
     request: &ReserveRequest,
@@ -103,7 +103,7 @@ pub(super) async fn read_edges(
     })
 }
 
-/// The windows of the request's accounts, each with its edge.
+/// Reads the quotas of the request's accounts, each with its edge: the limit-th newest call.
 pub(super) async fn read_accounts(
     db: &mut SqliteConnection,
     request: &ReserveRequest,
@@ -119,7 +119,7 @@ pub(super) async fn read_accounts(
     Ok(accounts)
 }
 
-/// Puts a call on its accounts.
+/// Counts a call on its accounts.
 pub(super) async fn charge_accounts(
     db: &mut SqliteConnection,
     accounts: &[Vec<CallQuota>],
@@ -138,11 +138,12 @@ pub(super) async fn charge_accounts(
     Ok(())
 }
 
-/// The accounts of a kind that have had so many calls since `start`.
+/// The accounts of a kind that have had at least `limit` calls since `start`.
 pub(super) async fn list_exhausted_accounts(
     db: &mut SqliteConnection,
     kind: &str,
-    (start, limit): (DateTime<Utc>, u32),
+    start: DateTime<Utc>,
+    limit: u32,
 ) -> LedgerSqlResult<Vec<String>> {
     let select = "SELECT name FROM account WHERE kind = ? AND reserved_us > ? GROUP BY name HAVING COUNT(*) >= ?";
     sqlx::query_scalar(select).bind(kind).bind(to_micros(start)).bind(limit).fetch_all(db).await
@@ -166,7 +167,7 @@ pub(super) async fn insert_call(
     Ok(())
 }
 
-/// Forgets what has left the longest window and can never enter one again.
+/// Removes calls that have left the longest window.
 pub(super) async fn prune_calls(db: &mut SqliteConnection, at: DateTime<Utc>) -> LedgerSqlResult<()> {
     let horizon = to_micros(at).saturating_sub(DAY.num_microseconds().unwrap_or(i64::MAX));
     sqlx::query("DELETE FROM call WHERE reserved_us <= ?").bind(horizon).execute(&mut *db).await?;
@@ -174,14 +175,14 @@ pub(super) async fn prune_calls(db: &mut SqliteConnection, at: DateTime<Utc>) ->
     Ok(())
 }
 
-/// Forgets calls that are stamped after `now`.
+/// Removes calls that are later than `now`.
 pub(super) async fn forget_calls_after(db: &mut SqliteConnection, now: DateTime<Utc>) -> LedgerSqlResult<()> {
     sqlx::query("DELETE FROM call WHERE reserved_us > ?").bind(to_micros(now)).execute(&mut *db).await?;
     sqlx::query("DELETE FROM account WHERE reserved_us > ?").bind(to_micros(now)).execute(db).await?;
     Ok(())
 }
 
-/// Records how a call ended; false if it was settled before.
+/// Records how a call ended; `false` if it was settled before.
 pub(super) async fn record_call_outcome(
     db: &mut SqliteConnection,
     call: &CallId,
@@ -206,7 +207,7 @@ pub(super) async fn record_call_outcome(
     Ok(true)
 }
 
-/// Takes a call that was never sent out of every window; false if it was settled before.
+/// Removes a call that was never sent from every window; `false` if it was settled before.
 pub(super) async fn release_call(db: &mut SqliteConnection, call: &CallId) -> LedgerSqlResult<bool> {
     if is_settled(db, call).await? {
         return Ok(false);
@@ -216,7 +217,7 @@ pub(super) async fn release_call(db: &mut SqliteConnection, call: &CallId) -> Le
     Ok(true)
 }
 
-/// A call that is not known (of a day ago, or of a ledger that was lost) counts as not settled.
+/// Whether a call is settled. An unknown call, older than a day or of a lost ledger, counts as not settled.
 async fn is_settled(db: &mut SqliteConnection, call: &CallId) -> LedgerSqlResult<bool> {
     let select = "SELECT outcome IS NOT NULL FROM call WHERE call_id = ?";
     let settled: Option<bool> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(db).await?;
@@ -230,5 +231,5 @@ pub(super) fn to_micros(at: DateTime<Utc>) -> i64 {
 pub(super) fn parse_instant(micros: NullableMicros) -> LedgerSqlResult<Option<DateTime<Utc>>> {
     let Some(micros) = micros else { return Ok(None) };
     let at = DateTime::from_timestamp_micros(micros);
-    at.map(Some).ok_or_else(|| sqlx::Error::Decode(format!("{micros} is no instant").into()))
+    at.map(Some).ok_or_else(|| sqlx::Error::Decode(format!("{micros} is not a valid instant").into()))
 }

@@ -1,7 +1,7 @@
-//! How full the ledger is, for people: read only, it changes nothing.
+//! The status of the ledger, for people. It only reads.
 //!
-//! It counts with the same facts and the same rule that admit a call, so that what a person is told is
-//! what the next reservation will hear. `steward status` shows it.
+//! It uses the same facts and the same rule that admit a call. So the status shows the refusal that the next
+//! reservation would get. `steward status` prints it.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ pub(super) async fn read_status(
     Ok(GuardStatus { refusal, ledger: Some(ledger) })
 }
 
-/// Which streams and senders have had their share, in the windows that end now.
+/// The streams and senders that have used up their share, in the windows that end now.
 pub(super) async fn find_exhausted_shares(
     store: &mut LedgerStore,
     caps: &CallCaps,
@@ -74,7 +74,7 @@ pub(super) async fn find_exhausted_shares(
     ] {
         for (width, limit) in windows {
             let start = at.checked_sub_signed(width).unwrap_or(DateTime::<Utc>::MIN_UTC);
-            names.extend(rows::list_exhausted_accounts(&mut tx, kind, (start, limit)).await?);
+            names.extend(rows::list_exhausted_accounts(&mut tx, kind, start, limit).await?);
         }
     }
     tx.rollback().await?;
@@ -82,7 +82,7 @@ pub(super) async fn find_exhausted_shares(
     Ok(spent)
 }
 
-/// Everything is counted in the windows that end at `at`.
+/// Counts calls in the windows that end at `at`.
 struct LedgerWindows<'c> {
     db: &'c mut SqliteConnection,
     at: DateTime<Utc>,

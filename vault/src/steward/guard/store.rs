@@ -1,8 +1,7 @@
-//! The ledger's SQLite file: opening it, creating it, and what it must look like.
+//! The ledger's SQLite file: its schema, and how it is opened and created.
 //!
-//! Opening never creates: whether there ought to be a file is decided in `entry`. No code of
-//! this process may open the file in any other way (a backup either): closing any descriptor of
-//! it would drop the locks that SQLite holds.
+//! Opening never creates a file; `entry` decides whether one is expected. No code of this process may open the file in
+//! any other way, not even for a backup: closing any descriptor of it would drop the locks that SQLite holds.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,12 +12,12 @@ use sqlx::{Connection, Sqlite, SqliteConnection, Transaction};
 use super::error::LedgerError;
 use crate::files::private::tighten_database;
 
-/// How long to wait for another process's transaction. Less than the clock's tolerance, so that
-/// a caller whose `now` grew old while it waited is still believed.
+/// How long to wait for another process's transaction: 5 s. It is less than the clock's tolerance, so that a caller
+/// whose `now` became old during the wait is still trusted.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-/// "STLG": tells our ledgers from other databases.
+/// "STLG": distinguishes our ledgers from other databases.
 const APPLICATION: i64 = 0x5354_4c47;
-/// Version of the tables below.
+/// The version of the tables below.
 pub(super) const SCHEMA: i64 = 2;
 
 /// Instants are microseconds of Unix time.
@@ -46,7 +45,7 @@ CREATE TABLE call (
 CREATE INDEX call_by_time ON call (reserved_us);
 CREATE INDEX call_by_task ON call (task, reserved_us) WHERE task IS NOT NULL;
 CREATE INDEX call_by_matter ON call (matter, reserved_us) WHERE matter IS NOT NULL;
--- What each call counts under beside its task and matter.
+-- The accounts under which each call counts, beside its task and matter.
 CREATE TABLE account (
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -59,17 +58,17 @@ PRAGMA application_id = 0x53544c47;
 PRAGMA user_version = 2;
 ";
 
-/// An open ledger file. Callers take turns: there is one connection.
+/// An open ledger file. There is one connection, so callers run one at a time.
 #[derive(Debug)]
 pub(super) struct LedgerStore {
     connection: SqliteConnection,
 }
 
-/// What a file at the ledger's path turned out to be.
+/// The kind of a file at the ledger's path.
 #[derive(Debug)]
 pub(super) enum LedgerFileKind {
     Ledger(LedgerStore, String),
-    /// A database with nothing in it, as a crash at first boot leaves it.
+    /// A database with nothing in it, as a crash at the first start leaves it.
     Empty,
     /// A database of something else.
     Foreign,
@@ -95,7 +94,7 @@ impl LedgerStore {
         found
     }
 
-    /// Creates a ledger where there is none, or in an empty file; returns it with its new id.
+    /// Creates a ledger, also in an existing empty file; returns it with its new id.
     pub(super) async fn create(path: &Path) -> Result<(Self, String), LedgerError> {
         let options = connect_options(path).create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
         let created = async {
@@ -112,7 +111,7 @@ impl LedgerStore {
         created
     }
 
-    /// Begins a transaction that no other process's can overlap: what is read in it stays true.
+    /// Begins a transaction that no other process's transaction can overlap, so what it reads stays true.
     pub(super) async fn begin_writing(&mut self) -> Result<Transaction<'_, Sqlite>, sqlx::Error> {
         self.connection.begin_with("BEGIN IMMEDIATE").await
     }
@@ -164,7 +163,7 @@ enum LedgerInspection {
     Damaged(String),
 }
 
-/// FULL: a reservation must outlive a loss of power, or its call would be forgotten.
+/// `FULL`: a reservation must survive a power cut, or its call would be forgotten.
 fn connect_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).synchronous(SqliteSynchronous::Full).busy_timeout(LOCK_PATIENCE)
 }

@@ -1,4 +1,4 @@
-//! The ledger on real files: windows under many callers, back-off, loss, and every broken state.
+//! Tests of the ledger on real files: windows under many callers, back-off, loss, and every broken state.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ fn wide() -> CallCaps {
     }
 }
 
-/// A folder with a ledger and, elsewhere in it, its marker.
+/// A folder with a ledger and its marker, each in a folder of its own.
 struct Home {
     folder: TempDir,
 }
@@ -64,12 +64,12 @@ impl Home {
         Ledger::open(&self.database(), caps, &self.marker()).unwrap()
     }
 
-    /// A look at the file past the ledger.
+    /// A second connection to the file, beside the ledger's own.
     async fn peek(&self) -> SqliteConnection {
         peek(&self.database()).await
     }
 
-    /// How many ledgers were put aside.
+    /// The number of lost ledgers that were renamed.
     fn put_aside(&self) -> usize {
         let names = std::fs::read_dir(self.folder.path().join("state")).unwrap();
         let names = names.map(|name| name.unwrap().file_name().to_string_lossy().into_owned());
@@ -249,7 +249,7 @@ async fn a_doubt_that_passed_does_not_shorten_the_next_one() {
     let ledger = home.ledger(wide());
     granted(ledger.reserve(&infra("a"), at(5 * DAY_S)).await);
     assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await).0, GuardCap::Clock);
-    // The clock comes right, even if the call is then refused for another reason.
+    // The clock is trusted again, even if the call is then refused for another reason.
     ledger.settle(&settled("a", limited(60.0)), at(5 * DAY_S)).await.unwrap();
     assert_eq!(cap_of(ledger.reserve(&infra("b"), at(5 * DAY_S)).await).0, GuardCap::BackOff);
     assert_eq!(cap_of(ledger.reserve(&infra("b"), at(2 * DAY_S)).await), (GuardCap::Clock, Some(3 * DAY_S)));

@@ -1,42 +1,42 @@
-//! What is noted of a delivery survives, and what is owed follows from the records alone.
+//! The progress of a delivery is kept until it is removed, and a damaged file is named with the fix.
 
 use super::*;
 use chrono::TimeDelta;
 
 fn vault() -> (tempfile::TempDir, VaultWriter) {
     let dir = tempfile::tempdir().unwrap();
-    let keeper = VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
-    (dir, keeper)
+    let writer = VaultWriter::lock(VaultRoot::open(dir.path()).unwrap()).unwrap();
+    (dir, writer)
 }
 
 #[test]
-fn a_note_is_there_until_it_is_forgotten() {
-    let (_dir, keeper) = vault();
+fn the_progress_is_kept_until_it_is_removed() {
+    let (_dir, writer) = vault();
     let id = ActionId::derive(&["a"]);
-    assert_eq!(read_delivery_progress(keeper.root(), &id).unwrap(), None);
-    keeper.remove_delivery_progress(&id).unwrap();
+    assert_eq!(read_delivery_progress(writer.root(), &id).unwrap(), None);
+    writer.remove_delivery_progress(&id).unwrap();
     let state = TrackerId::parse("1b4e28ba-2fa1-41d2-883f-0016d3cca427").unwrap();
     let now = steward_domain::time::parse("2026-11-22T10:00:00Z").unwrap();
-    let mut noted = DeliveryProgress { begun: true, from: Some(state), tries: 2, ..DeliveryProgress::default() };
-    noted.next_try = Some(now + TimeDelta::seconds(20));
+    let mut progress = DeliveryProgress { begun: true, from: Some(state), tries: 2, ..DeliveryProgress::default() };
+    progress.next_try = Some(now + TimeDelta::seconds(20));
     for _ in 0..2 {
-        keeper.write_delivery_progress(&id, &noted).unwrap();
-        assert_eq!(read_delivery_progress(keeper.root(), &id).unwrap(), Some(noted.clone()));
-        noted.tries += 1;
+        writer.write_delivery_progress(&id, &progress).unwrap();
+        assert_eq!(read_delivery_progress(writer.root(), &id).unwrap(), Some(progress.clone()));
+        progress.tries += 1;
     }
-    keeper.remove_delivery_progress(&id).unwrap();
-    assert_eq!(read_delivery_progress(keeper.root(), &id).unwrap(), None);
+    writer.remove_delivery_progress(&id).unwrap();
+    assert_eq!(read_delivery_progress(writer.root(), &id).unwrap(), None);
 }
 
 #[test]
-fn a_note_that_cannot_be_read_is_named_with_the_mend() {
-    let (dir, keeper) = vault();
+fn a_progress_file_that_cannot_be_read_is_named_with_the_fix() {
+    let (dir, writer) = vault();
     let id = ActionId::derive(&["a"]);
-    keeper.write_delivery_progress(&id, &DeliveryProgress::default()).unwrap();
+    writer.write_delivery_progress(&id, &DeliveryProgress::default()).unwrap();
     let file = dir.path().join(format!(".steward/outbox/{id}.json"));
     for bad in ["", "{\"from\": \"../../x\"}", "7"] {
         std::fs::write(&file, bad).unwrap();
-        let message = read_delivery_progress(keeper.root(), &id).unwrap_err().to_string();
+        let message = read_delivery_progress(writer.root(), &id).unwrap_err().to_string();
         assert!(
             message.contains(&format!(".steward/outbox/{id}.json")) && message.contains("move it away"),
             "{message}"

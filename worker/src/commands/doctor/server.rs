@@ -1,6 +1,6 @@
-//! What `steward doctor` says of the Temporal server, of its clock, and of the process that serves the vault there.
+//! The checks of `steward doctor` that concern the Temporal server, its clock, and the process that serves the vault.
 //!
-//! Every check adds its finding and changes nothing. A server that cannot be used ends the checks that need it.
+//! Each check adds a finding and changes nothing. If the server cannot be used, the checks that need it are left out.
 
 use super::DoctorFindings;
 use crate::cli::output::format_causes;
@@ -15,10 +15,10 @@ use steward_workflows::clerk_queue;
 use temporalio_client::Client;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
-/// How far our clock may be from the vault's files and from the server's clock: 5 s.
+/// How far our clock may differ from the times of the vault's files and from the server's clock: 5 s.
 pub(super) const SKEW: TimeDelta = TimeDelta::seconds(5);
 
-/// The server, if it can be used.
+/// Checks the server and returns a client if it can be used.
 pub(super) async fn check_server(
     config: &StewardConfig,
     holder: &VaultHolder,
@@ -44,7 +44,7 @@ pub(super) async fn check_server(
         Err(e) => findings.add_fault("temporal", format_causes(&e)),
         Ok(client) if temporal::is_namespace_ready(&client).await => {
             findings.add_ok("temporal", "answers");
-            // What else keeps the vault from being read is said where the vault is checked.
+            // Other errors concern reading the vault, and the check of the vault reports them.
             if let Err(e) = desired::check_owner(config, &client).await
                 && e.is::<NamespaceConflict>()
             {
@@ -60,46 +60,46 @@ pub(super) async fn check_server(
     None
 }
 
-/// Whether anybody would take a tick.
+/// Checks that a process serves the vault and that workers poll its queues.
 pub(super) async fn check_worker(
     config: &StewardConfig,
     holder: &VaultHolder,
     client: Option<&Client>,
     findings: &mut DoctorFindings,
 ) {
-    let note = match holder {
+    let record = match holder {
         VaultHolder::Nobody => return findings.add_ok("worker", "not running: `steward up` starts it"),
-        VaultHolder::Died(note) => {
+        VaultHolder::Died(record) => {
             return findings.add_fault(
                 "worker",
-                format!("not running: {} is gone without a word: `steward up`", describe_process(note)),
+                format!("not running: {} ended unexpectedly; `steward up` starts it again", describe_process(record)),
             );
         }
         VaultHolder::Silent(holder) => {
-            return findings.add_fault("worker", format!("{holder} is starting, or hangs: look at its log"));
+            return findings.add_fault("worker", format!("{holder} is starting or hangs: check its log"));
         }
-        VaultHolder::Runs(note) => note,
+        VaultHolder::Runs(record) => record,
     };
-    if note.task_queue != config.task_queue {
-        let (theirs, ours) = (&note.task_queue, &config.task_queue);
+    if record.task_queue != config.task_queue {
+        let (theirs, ours) = (&record.task_queue, &config.task_queue);
         findings.add_fault(
             "worker",
             format!(
-                "{} serves the queue `{theirs}`, commands from here ask `{ours}`: set STEWARD_TASK_QUEUE",
-                describe_process(note)
+                "{} serves the queue `{theirs}`, but commands here use `{ours}`: set STEWARD_TASK_QUEUE",
+                describe_process(record)
             ),
         );
     }
     let Some(client) = client else { return };
-    let clerks = clerk_queue(&note.task_queue);
-    for (queue, kind) in [(&note.task_queue, TaskQueueType::Workflow), (&clerks, TaskQueueType::Activity)] {
+    let clerks = clerk_queue(&record.task_queue);
+    for (queue, kind) in [(&record.task_queue, TaskQueueType::Workflow), (&clerks, TaskQueueType::Activity)] {
         match pollers::is_queue_polled(client, queue, kind).await {
             Ok(true) => findings.add_ok("worker", format!("serves the queue `{queue}`")),
             Ok(false) => findings.add_fault(
                 "worker",
                 format!(
-                    "nobody serves the queue `{queue}` here: is TEMPORAL_NAMESPACE that of {}?",
-                    describe_process(note)
+                    "no worker polls the queue `{queue}` here: check that TEMPORAL_NAMESPACE is that of {}",
+                    describe_process(record)
                 ),
             ),
             Err(e) => findings.add_fault("worker", format_causes(&e)),
@@ -107,20 +107,22 @@ pub(super) async fn check_worker(
     }
 }
 
-pub(super) fn describe_process(note: &HolderRecord) -> String {
-    format!("`steward {}` (process {})", note.command, note.pid)
+pub(super) fn describe_process(record: &HolderRecord) -> String {
+    format!("`steward {}` (process {})", record.command, record.pid)
 }
 
-/// Schedules fire by the server's clock, tasks fall due by ours.
+/// Checks the server's clock. Schedules fire by that clock, and tasks fall due by ours.
 async fn check_server_clock(client: &Client, findings: &mut DoctorFindings) {
     match temporal::clock::measure_clock_offset(client, Utc::now).await {
-        Err(e) => findings.add_fault("server clock", format!("cannot be told: {}", format_causes(&e))),
-        Ok(ahead) if ahead.abs() <= SKEW => findings.add_ok("server clock", "agrees with ours"),
+        Err(e) => findings.add_fault("server clock", format!("cannot be measured: {}", format_causes(&e))),
+        Ok(ahead) if ahead.abs() <= SKEW => findings.add_ok("server clock", "agrees with the local clock"),
         Ok(ahead) => {
             let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
             let seconds = ahead.abs().num_seconds();
-            findings
-                .add_fault("server clock", format!("{seconds} s {side} ours: set both by the same time service (NTP)"));
+            findings.add_fault(
+                "server clock",
+                format!("{seconds} s {side} the local clock: synchronise both with the same time service (NTP)"),
+            );
         }
     }
 }

@@ -1,11 +1,12 @@
-//! The lines of a matter's policy: what, which value, from where.
+//! The lines of a matter's policy: each setting with its value and its origin.
 //!
-//! Told in the order in which they narrow: what holds everywhere, what holds for sources, what the note says, what undos
-//! have lowered. The last lines follow from the others, and are [`mod@comes_to`]'s.
+//! The order is that in which the settings narrow each other: the settings of all matters, those of sources, the
+//! matter's note, and demotions. The last lines are the outcome for each class, which [`mod@comes_to`] derives from all
+//! of them. It must not read files or the index: its caller passes everything in.
 
 mod comes_to;
 
-use super::SOURCES;
+use super::MAX_SOURCES;
 use super::format_time;
 use crate::config::StewardConfig;
 use crate::temporal::note::HolderRecord;
@@ -22,7 +23,7 @@ use steward_domain::trust::demotion::ModeCaps;
 use steward_vault::gates::stop::FleetStop;
 use steward_vault::index::SourceCeiling;
 
-/// One line.
+/// A setting or an outcome, its value, and where that comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct PolicyLine {
     pub(super) what: String,
@@ -30,24 +31,24 @@ pub(super) struct PolicyLine {
     pub(super) from: String,
 }
 
-/// What holds for every matter.
+/// The settings of all matters.
 pub(super) struct PolicyContext<'a> {
     pub(super) config: &'a StewardConfig,
-    /// The process that holds the vault; its settings are the ones that decide.
+    /// The process that holds the vault, because its settings apply and not those of this command.
     pub(super) running: Option<HolderRecord>,
     pub(super) stop: Option<FleetStop>,
     pub(super) caps: ModeCaps,
-    /// Every source that has a ceiling of its own, and the line that says so.
+    /// Every source that has a ceiling of its own, with the line that sets it.
     pub(super) sources: Vec<(SourceCeiling, String)>,
     pub(super) now: DateTime<Utc>,
 }
 
-/// A matter's note.
+/// The note of one matter.
 pub(super) struct MatterPolicyContext<'a> {
     pub(super) matter: &'a RecordPath,
     pub(super) document: &'a Document,
     pub(super) state: RecordState,
-    /// Its ceiling outside of the block.
+    /// The ceiling outside of the `steward:` block.
     pub(super) top: Ceiling,
     pub(super) policy: Option<&'a MatterPolicy>,
     /// Live changes of the matter and its tasks in 24 h.
@@ -59,10 +60,11 @@ impl PolicyContext<'_> {
         self.running.as_ref().map_or(&self.config.policy, |up| &up.policy)
     }
 
-    /// Where a value was set that decides; a running process may have another environment than this command.
-    fn describe_origin(&self, key: &str, same: bool) -> String {
+    /// Describes where the value of a key was set. `is_same` tells whether the running process has the value of this
+    /// command, because the process may have another environment.
+    fn describe_origin(&self, key: &str, is_same: bool) -> String {
         match &self.running {
-            Some(up) if !same => format!("`steward {}`, process {}", up.command, up.pid),
+            Some(up) if !is_same => format!("`steward {}`, process {}", up.command, up.pid),
             Some(_) | None => self.config.origins.describe_key_origin(key),
         }
     }
@@ -72,8 +74,9 @@ impl PolicyContext<'_> {
         match &self.stop {
             None => build_line("mode", found.as_str(), self.describe_origin("live_mode", found == ours)),
             Some(stop) => {
-                let from = format!("stopped by {} at {}: `steward resume`", stop.by, stop.at);
-                build_line("mode", format!("{}, {} before", Mode::Shadow.as_str(), found.as_str()), from)
+                let from = format!("stopped by {} at {}: `steward resume` ends the stop", stop.by, stop.at);
+                let value = format!("{} while stopped, else {}", Mode::Shadow.as_str(), found.as_str());
+                build_line("mode", value, from)
             }
         }
     }
@@ -89,14 +92,14 @@ impl PolicyContext<'_> {
 }
 
 impl MatterPolicyContext<'_> {
-    /// The line of the file on which a key stands.
+    /// Describes the line of the file that sets a key.
     fn locate_key(&self, path: &[&str]) -> String {
         let line = self.document.line_of_key(path).or_else(|| self.document.line_of_key(&path[..1]));
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
         format!("{}{line} ({})", self.matter, path.join("."))
     }
 
-    /// The block's ceiling; one that is lowered because something else cannot be read is told at the block itself.
+    /// The ceiling of the block. If it is lower than written because another key is invalid, its origin is the block.
     fn block_ceiling(&self) -> Option<(Ceiling, String)> {
         let ceiling = self.policy?.ceiling?;
         let own = self.document.line_of_key(&[BLOCK, "ceiling"]).is_some();
@@ -104,7 +107,7 @@ impl MatterPolicyContext<'_> {
         if own && written.is_none_or(|text| Ceiling::parse_or_ask(text) == ceiling) {
             return Some((ceiling, self.locate_key(&[BLOCK, "ceiling"])));
         }
-        Some((ceiling, format!("{}, which cannot be understood whole", self.locate_key(&[BLOCK]))))
+        Some((ceiling, format!("{}, which is partly invalid", self.locate_key(&[BLOCK]))))
     }
 
     fn top_ceiling(&self) -> Option<(Ceiling, String)> {
@@ -112,21 +115,24 @@ impl MatterPolicyContext<'_> {
     }
 }
 
-/// All lines of a matter's policy.
+/// Builds all lines of a matter's policy.
 pub(super) fn build_policy_lines(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> Vec<PolicyLine> {
     let mut lines = vec![settings.build_mode_line()];
     add_global_lines(settings, &mut lines);
     let ceilings = [note.top_ceiling(), note.block_ceiling()];
     lines.extend(
-        ceilings.into_iter().flatten().map(|(ceiling, from)| build_line("ceiling here", ceiling.as_str(), from)),
+        ceilings
+            .into_iter()
+            .flatten()
+            .map(|(ceiling, from)| build_line("ceiling of this matter", ceiling.as_str(), from)),
     );
     if let Some(policy) = note.policy {
-        add_block_lines(settings, note, (policy, &mut lines));
+        add_block_lines(settings, note, policy, &mut lines);
     }
     for (subject, cap) in &settings.caps {
         if let Some(mode) = cap.mode {
             let from = format!("undone too often, since {}: `steward trust raise {subject}`", format_time(cap.since));
-            lines.push(build_line(format!("{subject} at most"), mode.as_str(), from));
+            lines.push(build_line(format!("mode limit of {subject}"), mode.as_str(), from));
         }
     }
     lines.extend(MutationClass::ALL.map(|class| comes_to::build_outcome_line(settings, note, class)));
@@ -135,7 +141,7 @@ pub(super) fn build_policy_lines(settings: &PolicyContext<'_>, note: &MatterPoli
 
 fn add_global_lines(settings: &PolicyContext<'_>, lines: &mut Vec<PolicyLine>) {
     let (found, ours) = (settings.effective_policy(), &settings.config.policy);
-    for (what, key, value, our) in [
+    for (name, key, value, our) in [
         ("confidence for live", "confidence_threshold", found.confidence_threshold, ours.confidence_threshold),
         (
             "high confidence",
@@ -145,7 +151,7 @@ fn add_global_lines(settings: &PolicyContext<'_>, lines: &mut Vec<PolicyLine>) {
         ),
     ] {
         lines.push(build_line(
-            what,
+            name,
             format!("at least {value}"),
             settings.describe_origin(key, value.to_bits() == our.to_bits()),
         ));
@@ -160,36 +166,37 @@ fn add_global_lines(settings: &PolicyContext<'_>, lines: &mut Vec<PolicyLine>) {
         ours.default_ceiling.as_str(),
         settings.describe_origin("default_ceiling", true),
     ));
-    for (one, from) in settings.sources.iter().take(SOURCES) {
-        lines.push(build_line(format!("ceiling of {}", one.source), one.ceiling.as_str(), from.clone()));
+    for (source, from) in settings.sources.iter().take(MAX_SOURCES) {
+        lines.push(build_line(format!("ceiling of {}", source.source), source.ceiling.as_str(), from.clone()));
     }
-    let budget = format!("fewer than {} live in 24 h", ours.live_per_source_day);
+    let budget = format!("fewer than {} live changes in 24 h", ours.live_per_source_day);
     lines.push(build_line("each source", budget, settings.describe_origin("live_per_source_day", true)));
 }
 
-/// What the block says beside its ceiling.
+/// Adds the keys of the block other than its ceiling.
 fn add_block_lines(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
-    (policy, lines): (&MatterPolicy, &mut Vec<PolicyLine>),
+    policy: &MatterPolicy,
+    lines: &mut Vec<PolicyLine>,
 ) {
-    let mut say =
+    let mut add =
         |key: &str, value: String| lines.push(build_line(key.replace('_', " "), value, note.locate_key(&[BLOCK, key])));
     if let Some(classes) = &policy.classes {
-        say("classes", join_words(&classes.iter().map(|class| class.as_str()).collect::<Vec<_>>()));
+        add("classes", join_words(&classes.iter().map(|class| class.as_str()).collect::<Vec<_>>()));
     }
     if let Some(fields) = &policy.fields {
-        say("fields", join_words(&fields.iter().map(String::as_str).collect::<Vec<_>>()));
+        add("fields", join_words(&fields.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     if let Some(hours) = policy.quiet_hours {
         let now = policy.quiet_until(settings.now).map(|until| format!(", now, until {}", format_time(until)));
-        say("quiet_hours", format!("{hours}{}", now.unwrap_or_default()));
+        add("quiet_hours", format!("{hours}{}", now.unwrap_or_default()));
     }
     if let Some(sources) = &policy.trusted_sources {
-        say("trusted_sources", join_words(&sources.iter().map(String::as_str).collect::<Vec<_>>()));
+        add("trusted_sources", join_words(&sources.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     if let Some(budget) = policy.daily_budget {
-        say("daily_budget", format!("{budget} live in 24 h, {} spent", note.spent));
+        add("daily_budget", format!("{budget} live changes in 24 h, {} used", note.spent));
     }
 }
 

@@ -1,8 +1,8 @@
-//! Takes an answer where nothing runs for the vault: brings up a Temporal server and a worker, and ends both again.
+//! Resolves actions when nothing runs for the vault: starts a Temporal server and a worker, and stops both again.
 //!
-//! The server keeps nothing on disk and so knows no schedules: no tick can come due beside the answer, and the history of
-//! `steward up` stays as it is. The worker holds the vault's lock and takes the answer on the one write path. If the
-//! command is killed, the journal settles what was begun; the answer can be given again.
+//! The server keeps nothing on disk, so it has no schedules. No tick can become due meanwhile, and the history of
+//! `steward up` stays as it is. The worker holds the vault's lock and uses the one write path. If the command is
+//! killed, the journal settles what was begun, and the command can be run again.
 
 use crate::commands::up::{install_stop_handler, log_warnings, run_unless_stopped};
 use crate::config::StewardConfig;
@@ -18,10 +18,10 @@ use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError
 use steward_vault::action::writer::LockError;
 use tokio::sync::{mpsc, watch};
 
-/// How long the worker may take to end: longer than its activities are given.
+/// How long the worker may take to stop: 20 s, longer than the time limit of its activities.
 const END_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Opens the vault where nothing runs for it; `None` where a process runs that takes the answer.
+/// Opens the vault if nothing runs for it; `None` if a process runs that can carry out the resolution.
 ///
 /// # Errors
 /// When the vault cannot be opened, or another command like this one holds it for too long.
@@ -29,7 +29,7 @@ pub(super) async fn open_idle_vault(config: &StewardConfig) -> anyhow::Result<Op
     let begun = Instant::now();
     while temporal::is_nothing_running(config).await? {
         match OpenedVault::open(config).await {
-            // Another command was faster; it ends soon, or turns out to be one that stays.
+            // Another command was faster. It ends soon, or it is a process that stays and is found in the next round.
             Err(e) if is_held(&e) && begun.elapsed() < HOLDER_PATIENCE => tokio::time::sleep(LOOK_AGAIN).await,
             opened => return opened.map(Some),
         }
@@ -41,30 +41,30 @@ fn is_held(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref::<LockError>(), Some(LockError::Held { .. }))
 }
 
-/// Gives an answer by way of a server and a worker of this command's own.
+/// Requests a resolution from a server and a worker of this command's own.
 ///
 /// # Errors
-/// When they cannot be started, when there is no answer in time, or when the command is told to end.
+/// When they cannot be started, when there is no result in time, or when the command is stopped by a signal.
 pub(super) async fn resolve_standalone<T>(
     config: &StewardConfig,
     parts: OpenedVault,
     request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
 ) -> anyhow::Result<T> {
-    let (told, to_end) = watch::channel(false);
-    install_stop_handler(told)?;
+    let (raise, stop) = watch::channel(false);
+    install_stop_handler(raise)?;
     let telemetry = telemetry::init_quiet_telemetry()?;
     log_warnings(config);
     let mut server = None;
     let serving = StandaloneService { config, parts, telemetry: &telemetry, server: &mut server };
-    let answered = run_unless_stopped(&to_end, serving.serve_request(request)).await;
+    let output = run_unless_stopped(&stop, serving.serve_request(request)).await;
     if let Some(server) = server {
         server.stop().await;
     }
     telemetry.shutdown().await;
-    answered.context("told to end before there was an answer: `steward audit list` says whether it was given")?
+    output.context("stopped before there was a result: `steward audit list` shows whether the action was resolved")?
 }
 
-/// What serves one answer, and where its server is kept for the end.
+/// What serves one resolution. The server is stored outside, so that the caller can stop it.
 struct StandaloneService<'a> {
     config: &'a StewardConfig,
     parts: OpenedVault,
@@ -82,33 +82,33 @@ impl StandaloneService<'_> {
         let client = server.connect(|| telemetry.create_client_plugins()).await?;
         let connected = TemporalConnection { client, address: server.address.clone() };
         let (raise, stop) = watch::channel(false);
-        let (crew, mut failures) =
+        let (context, mut failures) =
             sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop)?;
-        // No schedule follows a matter's cadence here.
+        // There are no schedules here whose interval could change.
         let (intervals, _) = mpsc::unbounded_channel();
-        let worker = engine::start_vault_worker(config, &crew, &parts, intervals)?;
-        let answers = ResolutionClient::new(crew.client.clone(), &config.task_queue);
-        let answered = tokio::select! {
-            answered = request(answers) => answered.map_err(explain_error),
-            failed = failures.recv() => Err(failed.context("the worker is gone")?),
+        let worker = engine::start_vault_worker(config, &context, &parts, intervals)?;
+        let resolutions = ResolutionClient::new(context.client.clone(), &config.task_queue);
+        let output = tokio::select! {
+            output = request(resolutions) => output.map_err(explain_error),
+            failed = failures.recv() => Err(failed.context("the worker ended unexpectedly")?),
             ended = server.wait_for_end() => return Err(ended),
         };
         raise.send_replace(true);
-        let keeper = Arc::clone(&parts.keeper);
-        // A worker that panicked has already said why, and one that hangs ends with the process. What cannot be settled
-        // now is settled by the next process.
-        let ends = tokio::task::spawn_blocking(move || (worker.join().is_ok(), keeper.settle_swaps().is_ok()));
+        let writer = Arc::clone(&parts.keeper);
+        // A worker that panicked has already logged why, and one that hangs ends with the process. The next process
+        // settles what cannot be settled now.
+        let ends = tokio::task::spawn_blocking(move || (worker.join().is_ok(), writer.settle_swaps().is_ok()));
         let _ = tokio::time::timeout(END_PATIENCE, ends).await;
-        answered
+        output
     }
 }
 
-/// Nothing goes on once this command has ended.
+/// Rewords a timeout: nothing continues in the background once this command has ended.
 fn explain_error(error: ResolutionRequestError) -> anyhow::Error {
     match error {
         ResolutionRequestError::Late { .. } => {
             anyhow::anyhow!(
-                "no answer in time: `steward audit list` says whether it was given; try again if it was not"
+                "no result in time: `steward audit list` shows whether the action was resolved; if not, try again"
             )
         }
         other => other.into(),

@@ -1,7 +1,7 @@
-//! `steward schedules adopt`: takes over the schedules of a namespace whose vault was lost, copied or replaced.
+//! The command `steward schedules adopt`: takes over schedules whose vault was lost, copied or replaced.
 //!
-//! It shows them first and asks. Only their marks change; what a plan makes of them then is for `up` and
-//! `schedules apply`. Where no server runs for this vault it starts the one of `up` and ends it again.
+//! It prints the schedules first and asks for a confirmation. It changes only their marks; `up` and `schedules apply`
+//! plan with them afterwards. If no server runs for this vault, it starts the server of `up` and stops it again.
 
 use super::MOST_ROWS;
 use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text};
@@ -17,10 +17,10 @@ use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
 use temporalio_client::Client;
 
-/// What came of it.
+/// The outcome of an adoption.
 #[derive(Serialize)]
 struct AdoptionReport {
-    /// The schedules that are not this vault's, or may not be.
+    /// The schedules that belong to another vault, or may belong to one.
     schedules: Vec<OwnedSchedule>,
     adopted: usize,
     /// Why none was adopted.
@@ -28,22 +28,23 @@ struct AdoptionReport {
     errors: Vec<String>,
 }
 
-/// The identity of a vault, made where it has none yet; with the lock, if nobody else holds it.
+/// The identity of a vault, with the lock unless another process holds it.
 pub(super) struct HeldIdentity {
     pub(super) identity: VaultIdentity,
-    keeper: Option<VaultWriter>,
+    writer: Option<VaultWriter>,
 }
 
-/// Takes the lock of a vault, or reads its identity beside the process that holds it.
+/// Takes the lock of a vault and creates its identity if it has none. If another process holds the lock, only the
+/// identity is read.
 ///
 /// # Errors
 /// When the vault cannot be written, or its `vault.json` cannot be read.
 pub(super) fn acquire_identity(root: &VaultRoot) -> anyhow::Result<HeldIdentity> {
     match VaultWriter::lock(root.clone()) {
-        Ok(keeper) => Ok(HeldIdentity { identity: keeper.identity().clone(), keeper: Some(keeper) }),
+        Ok(writer) => Ok(HeldIdentity { identity: writer.identity().clone(), writer: Some(writer) }),
         Err(e @ LockError::Held { .. }) => {
             let identity = VaultIdentity::read(root)?.ok_or(e)?;
-            Ok(HeldIdentity { identity, keeper: None })
+            Ok(HeldIdentity { identity, writer: None })
         }
         Err(e) => Err(e.into()),
     }
@@ -52,23 +53,23 @@ pub(super) fn acquire_identity(root: &VaultRoot) -> anyhow::Result<HeldIdentity>
 pub(super) async fn run(config: &StewardConfig, yes: bool, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let held = acquire_identity(&VaultRoot::open(config.vault_folder()?)?)?;
     let has_database = config.state_dir()?.join("temporal.db").exists();
-    if temporal::is_server_configured() || held.keeper.is_none() || !has_database {
+    if temporal::is_server_configured() || held.writer.is_none() || !has_database {
         let client = temporal::connect_client(config, Vec::new()).await?;
         return take_over_schedules(config, client, &held.identity, AdoptionPrompt { yes, out }).await;
     }
     let mut server = LocalTemporalServer::spawn(config).await?;
-    let ended = async {
+    let outcome = async {
         let client = server.connect(Vec::new).await?;
         take_over_schedules(config, client, &held.identity, AdoptionPrompt { yes, out }).await
     }
     .await;
     server.stop().await;
-    ended
+    outcome
 }
 
-/// How a person is asked and told.
+/// How a person is asked for the confirmation, and how the outcome is printed.
 struct AdoptionPrompt {
-    /// They agreed beforehand.
+    /// Given on the command line, so nobody is asked.
     yes: bool,
     out: CommandOutput,
 }
@@ -85,15 +86,17 @@ async fn take_over_schedules(
     let found = registrar.list_adoptable().await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
     if found.is_empty() {
         let nothing = AdoptionReport { schedules: found, adopted: 0, refused: None, errors: Vec::new() };
-        out.print_value(&nothing, || format!("namespace `{namespace}` holds no schedules but those of this vault"))?;
+        out.print_value(&nothing, || {
+            format!("nothing to adopt: namespace `{namespace}` holds no schedules of another vault")
+        })?;
         return Ok(CommandExit::Ok);
     }
     out.print_text(&render_adoption_table(&found))?;
-    let question = format!("make these {} schedules those of {}?", found.len(), identity.place.folder);
+    let question = format!("Assign these {} schedules to the vault {}?", found.len(), identity.place.folder);
     let refused =
         find_serving_process(&found, identity).or_else(|| match yes || (!out.json && prompt_yes_no(&question)) {
             true => None,
-            false => Some("nothing was changed: look at the list, then run it again with --yes".to_owned()),
+            false => Some("nothing was changed: check the list, then run the command again with --yes".to_owned()),
         });
     if let Some(refused) = refused {
         let adoption =
@@ -105,7 +108,7 @@ async fn take_over_schedules(
     let adoption = AdoptionReport { adopted: found.len() - errors.len(), schedules: found, refused: None, errors };
     out.print_value(&adoption, || {
         let mut lines: Vec<String> = adoption.errors.iter().map(|e| format!("failed to {}", escape_text(e))).collect();
-        lines.push(format!("{} schedules adopted; `steward up` goes on with them", adoption.adopted));
+        lines.push(format!("{} schedules adopted; `steward up` uses them from now on", adoption.adopted));
         lines.join("\n")
     })?;
     Ok(if adoption.errors.is_empty() { CommandExit::Ok } else { CommandExit::Faults })
@@ -116,26 +119,27 @@ async fn adopt_schedules(registrar: &ScheduleRegistrar, found: &[OwnedSchedule])
     registrar.adopt_all(ids).await.into_iter().map(|e| e.to_string()).collect()
 }
 
-/// Whether a process of this machine serves the vault whose schedules these are.
+/// Finds a process of this machine that serves the vault of these schedules, and describes why it must stop first.
 fn find_serving_process(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option<String> {
     let places = found.iter().filter_map(|each| each.place.as_ref());
-    let here = places.filter(|there| there.host == ours.place.host && there.folder != ours.place.folder);
-    here.filter_map(|there| {
-        let holder = VaultWriter::find_lock_holder(&VaultRoot::open(Path::new(&there.folder)).ok()?)?;
-        Some(format!("{holder} serves the vault in {}: stop it first, or give it another namespace", there.folder))
-    })
-    .next()
+    let local = places.filter(|place| place.host == ours.place.host && place.folder != ours.place.folder);
+    local
+        .filter_map(|place| {
+            let holder = VaultWriter::find_lock_holder(&VaultRoot::open(Path::new(&place.folder)).ok()?)?;
+            Some(format!("{holder} serves the vault in {}: stop it first, or give it another namespace", place.folder))
+        })
+        .next()
 }
 
-/// Asks a person at a terminal; anybody else did not agree.
+/// Asks a person at a terminal. Without a terminal the answer is no.
 fn prompt_yes_no(question: &str) -> bool {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     if !input.is_terminal() || !output.is_terminal() {
         return false;
     }
-    let asked = write!(output.lock(), "{question} [y/N] ").and_then(|()| output.lock().flush());
+    let printed = write!(output.lock(), "{question} [y/N] ").and_then(|()| output.lock().flush());
     let mut answer = String::new();
-    asked.is_ok() && input.lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    printed.is_ok() && input.lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 fn render_adoption_table(found: &[OwnedSchedule]) -> String {
@@ -143,7 +147,7 @@ fn render_adoption_table(found: &[OwnedSchedule]) -> String {
     for each in found.iter().take(MOST_ROWS) {
         rows.add_row(vec![
             escape_text(&each.id),
-            each.vault.map_or_else(|| "names none".to_owned(), |vault| vault.to_string()),
+            each.vault.map_or_else(|| "none".to_owned(), |vault| vault.to_string()),
             each.place.as_ref().map(|place| escape_text(&describe_place(place))).unwrap_or_default(),
             if each.paused { "paused" } else { "active" }.to_owned(),
         ]);

@@ -5,7 +5,7 @@ fn set(pairs: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_stream_is_added_and_everything_else_stays_as_a_human_wrote_it() {
+fn a_stream_is_added_and_everything_else_stays_as_it_was() {
     let before = "# mine\nvault   = \"v\" # here\n\n[caps]\nper_minute=7\n";
     let pairs = set(&["host=imap.example.org", "user=ann", "password_env=MAIL", "port=1993", "folder=Work = all"]);
     let after = insert_stream(before, "mail", "imap", &pairs).unwrap();
@@ -21,7 +21,7 @@ fn a_stream_is_added_and_everything_else_stays_as_a_human_wrote_it() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_written() {
+fn a_stream_that_could_not_be_read_again_is_not_written() {
     for (name, kind, pairs, part) in [
         ("mail", "imap", vec!["host=h"], "user"),
         ("mail", "fax", vec![], "fax"),
@@ -29,7 +29,7 @@ fn what_could_not_be_read_again_is_not_written() {
         ("post", "maildir", vec!["path=/m", "paht=/m"], "paht"),
         ("post", "maildir", vec!["path"], "KEY=VALUE"),
         ("post", "maildir", vec!["path=/m", "path=/n"], "twice"),
-        ("there", "maildir", vec!["path=/m"], "there already"),
+        ("there", "maildir", vec!["path=/m"], "exists already"),
     ] {
         let text = "[streams.there]\nkind = \"inbox\"\n";
         let message = format!("{:#}", insert_stream(text, name, kind, &set(&pairs)).unwrap_err());

@@ -1,11 +1,11 @@
 //! `steward backtest`: recorded decisions under other settings, compared with the present ones.
 //!
-//! Reads the index and the chain of records and asks no clerk. With `--write` what was asked for goes into `steward.toml`
-//! with what it rests on ([`written`]), unless it is bolder than what the file says and the cases are no reason for it
-//! ([`steward_domain::trust::report::clearance`]). Ceilings of sources are told as lines for a human to set.
+//! Reads the index and the chain of records, asks no clerk and writes nothing. It prints the settings that were asked
+//! about as TOML for `steward.toml`, unless they are bolder than that file and the cases do not support them
+//! ([`steward_domain::trust::report::clearance`]): then it prints the reasons instead. A ceiling of a source is a line that a
+//! human adds to its instinct.
 
 mod text;
-mod written;
 
 use super::describe_broken_chain;
 use super::read_known_chain;
@@ -14,24 +14,25 @@ use super::verify_chain;
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::rules::{
-    PolicyOverrides, check_threshold, check_threshold_order, parse_mode, read_reversal_budget, read_rules_file,
+    PolicyOverrides, check_threshold, check_threshold_order, list_overridden_entries, parse_mode, read_reversal_budget,
+    read_rules_file, refuse_file_in_vault,
 };
 use crate::config::{self, StewardConfig};
 use anyhow::bail;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
-use std::path::PathBuf;
 use steward_domain::gates::mode::Ceiling;
+use steward_domain::time::format_seconds;
 use steward_domain::trust::backtest::{BacktestPass, BacktestReport};
 use steward_domain::trust::case::ReplayRules;
 use steward_domain::trust::report::TrustReportPass;
 use steward_domain::trust::report::advice::EvidenceBar;
 use steward_domain::trust::report::clearance::SettingsClearance;
-use steward_vault::action::chain::{self, ChainVerification};
+use steward_vault::action::chain::ChainVerification;
 use steward_vault::index::Index;
 
-/// The backtest, and what was done with it.
+/// The backtest, and the settings to paste or what they lack.
 #[derive(Serialize)]
 struct BacktestRunReport {
     told_at: DateTime<Utc>,
@@ -40,15 +41,13 @@ struct BacktestRunReport {
     #[serde(flatten)]
     backtest: BacktestReport,
     bar: EvidenceBar,
-    /// What the cases lack to be reason enough for these settings; nothing if they are no bolder than before.
+    /// Why these settings are refused; empty if they are supported, or no bolder than the file's.
     lacking: Vec<String>,
     /// Ceilings of sources that were asked about and that only a human sets.
     by_hand: Vec<ManualCeiling>,
-    /// It was to be written and was not, because of what is lacking.
-    refused: bool,
-    /// The file that has the settings now; `None` where none was asked for.
-    written: Option<PathBuf>,
-    /// What the environment sets otherwise than the file that was written.
+    /// What to paste into `steward.toml`; `None` if nothing of that file was asked about, or it is refused.
+    toml: Option<String>,
+    /// Settings of that TOML that the environment sets to another value.
     overruled: Vec<OverriddenSetting>,
 }
 
@@ -64,9 +63,9 @@ struct ManualCeiling {
 #[derive(Serialize)]
 struct OverriddenSetting {
     name: String,
-    /// What holds.
+    /// The value that holds.
     environment: String,
-    /// What was written.
+    /// The value in the TOML.
     file: String,
 }
 
@@ -80,27 +79,29 @@ pub(super) async fn run(
         Some(file) => PolicyOverrides::read(file)?.apply_to(&now),
         None => now.clone(),
     };
-    // What is written must hold when the environment of this one command is gone.
-    let before = if ask.write { read_rules_file(&config::locate_config_file().0)? } else { now };
     let (look, told_at) = (super::super::open_read_only(config).await?, Utc::now());
-    let budget = if ask.write { read_lasting_budget(config)? } else { config.reversal_budget };
-    let bar = EvidenceBar::from_budget(budget);
     let wishes = if ask.recommended {
-        let Some(wish) = find_recommendation(&look.index, (&before, budget), told_at).await? else {
+        let Some(wish) = find_recommendation(&look.index, &now, config.reversal_budget, told_at).await? else {
             let why = "nothing is recommended: `steward trust report` says what is lacking";
-            out.print_value(&json!({"refused": true, "lacking": [why], "written": null}), || why.into())?;
+            out.print_value(&json!({"lacking": [why], "toml": null}), || why.into())?;
             return Ok(CommandExit::Refused);
         };
         vec![wish]
     } else {
         read_wishes(ask)?
     };
-    let rules = wishes.iter().fold(before.clone(), |rules, wish| wish.apply_to(&rules));
+    let apply_wishes = |rules: &ReplayRules| wishes.iter().fold(rules.clone(), |rules, wish| wish.apply_to(&rules));
+    let rules = apply_wishes(&now);
     check_threshold_order(&rules)?;
-    // What is written rests on the files themselves.
-    let chain = if ask.write { verify_chain(&look.root) } else { read_known_chain(&look).await };
-    let mut backtesting = BacktestPass::new(rules.clone(), against, told_at);
-    let mut clearance = SettingsClearance::new(rules.clone(), before, told_at);
+    // The TOML must hold when the environment of this one command is gone, so it is judged by the file alone.
+    let file = config::locate_config_file().0;
+    let before =
+        if wishes.iter().all(|wish| *wish == PolicyOverrides::default()) { now } else { read_rules_file(&file)? };
+    let pasted = apply_wishes(&before);
+    check_threshold_order(&pasted)?;
+    let bar = EvidenceBar::from_budget(config.reversal_budget.min(read_reversal_budget(&file)?));
+    let mut backtesting = BacktestPass::new(rules, against, told_at);
+    let mut clearance = SettingsClearance::new(pasted.clone(), before, told_at);
     let each = |case: &_| {
         backtesting.add_case(case);
         clearance.add_case(case);
@@ -110,40 +111,54 @@ pub(super) async fn run(
     let files = look.index.list_instinct_files().await?;
     let line =
         |(source, ceiling): (String, Ceiling)| ManualCeiling { file: instinct_path(&source, &files), source, ceiling };
-    let mut told = BacktestRunReport {
+    // Bolder settings rest on the files themselves.
+    let chain = if clearance.is_bolder() { verify_chain(&look.root) } else { read_known_chain(&look).await };
+    let backtest = backtesting.into_report();
+    let entries = list_overridden_entries(&wishes, &pasted);
+    let toml = (!entries.is_empty()).then(|| render_toml(&entries, &backtest, told_at));
+    let mut lacking = list_missing_evidence(&clearance, &bar, &chain);
+    lacking.extend(refuse_file_in_vault(&file, toml.as_deref().unwrap_or_default(), config.vault_folder()?)?);
+    let told = BacktestRunReport {
         told_at,
-        backtest: backtesting.into_report(),
+        backtest,
         bar,
-        lacking: list_missing_evidence(&clearance, &bar, &chain),
         by_hand: clearance.ceilings_to_set().into_iter().map(line).collect(),
         chain,
-        refused: false,
-        written: None,
-        overruled: Vec::new(),
+        toml: toml.filter(|_| lacking.is_empty()),
+        overruled: if lacking.is_empty() { find_overridden_settings(&entries) } else { Vec::new() },
+        lacking,
     };
-    if ask.write && told.lacking.is_empty() {
-        let head = chain::read_head(&look.root)?;
-        told.written = written::write_settings(config, &told, (&wishes, &rules), &head)?;
-        told.overruled = written::find_overridden_settings(&wishes, &rules);
-    }
-    told.refused = ask.write && !told.lacking.is_empty();
     out.print_value(&told, || text::describe_backtest(&told))?;
-    Ok(match (told.refused, told.chain.faults.is_empty()) {
-        (true, _) => CommandExit::Refused,
-        (false, false) => CommandExit::Faults,
-        (false, true) => CommandExit::Ok,
+    Ok(match (told.lacking.is_empty(), told.chain.faults.is_empty()) {
+        (false, _) => CommandExit::Refused,
+        (true, false) => CommandExit::Faults,
+        (true, true) => CommandExit::Ok,
     })
 }
 
-/// The budget that holds here, and no more than the file's: what is written must stand when the environment is gone.
-fn read_lasting_budget(config: &StewardConfig) -> anyhow::Result<f64> {
-    Ok(config.reversal_budget.min(read_reversal_budget(&config::locate_config_file().0)?))
+/// The settings as lines for `steward.toml`, with a comment that says what they rest on.
+fn render_toml(entries: &[(&str, toml_edit::Value)], backtest: &BacktestReport, told_at: DateTime<Utc>) -> String {
+    let records = backtest.records.map(|records| format!(", records {} to {}", records.first_seq, records.last_seq));
+    let head = format!("# steward backtest at {}{}\n", format_seconds(told_at), records.unwrap_or_default());
+    entries.iter().fold(head, |toml, (key, value)| format!("{toml}{key} = {value}\n"))
+}
+
+/// The settings that the environment sets to another value; it counts more than the file.
+fn find_overridden_settings(entries: &[(&str, toml_edit::Value)]) -> Vec<OverriddenSetting> {
+    let differs = |(key, value): &(&str, toml_edit::Value)| {
+        let environment = config::read_environment_value(key)?;
+        let file = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let name = format!("STEWARD_{}", key.to_ascii_uppercase());
+        (environment.trim() != file.trim()).then_some(OverriddenSetting { name, environment, file })
+    };
+    entries.iter().filter_map(differs).collect()
 }
 
 /// What the report recommends under the thresholds of these settings, if anything.
 async fn find_recommendation(
     index: &Index,
-    (rules, budget): (&ReplayRules, f64),
+    rules: &ReplayRules,
+    budget: f64,
     now: DateTime<Utc>,
 ) -> anyhow::Result<Option<PolicyOverrides>> {
     let mut reporting = TrustReportPass::new(&rules.policy, now);

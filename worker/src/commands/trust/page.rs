@@ -1,159 +1,145 @@
 //! The report as one page that stands by itself: no script, nothing from elsewhere, light and dark.
 //!
-//! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
-//! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
+//! The template escapes every value, and what would hide or turn text is shown as what it is: a source's name came from
+//! outside. The page forbids itself whatever it does not need, so that a name that got through all the same could load
+//! nothing. Pictures are the dashboard's ([`steward_server::charts`]).
 
-use super::TrustReportDocument;
-use super::describe_broken_chain;
-use super::plot;
+use super::settings::RecommendedSettings;
 use super::text::{
     describe_let_through, describe_unanswered, format_chain_warning, format_interval, list_reader_notes,
     sort_supported_first,
 };
-use std::fmt::Write;
+use super::{TrustReportDemotion, TrustReportDocument, describe_broken_chain};
+use crate::cli::output::escape_text;
+use askama::Template;
 use steward_domain::time::format_seconds;
 use steward_domain::trust::report::advice::format_precision;
-use steward_domain::trust::report::{GateReportRow, TrustReport, TrustReportRow};
+use steward_domain::trust::report::{DayTally, RecordSpan, TrustReport, TrustReportRow};
+use steward_domain::trust::tally::CaseTally;
+use steward_server::charts::{Chart, DayPart, DayStack, PlotArea, draw_days, draw_interval, draw_reliability};
 
 /// Rows that one table holds; the JSON has them all.
 const SHOWN: usize = 40;
-const STYLE: &str = include_str!("page.css");
+/// Days that are drawn, the newest: narrower bars could not be told apart on a phone.
+const DAYS: usize = 60;
+const RELIABILITY_AREA: PlotArea = PlotArea { left: 44.0, top: 12.0, width: 300.0, height: 300.0 };
+const DAYS_AREA: PlotArea = PlotArea { left: 40.0, top: 10.0, width: 430.0, height: 150.0 };
 
-/// Text as HTML shows it, in an element or in a quoted attribute.
-pub(super) fn escape_html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '`' => out.push_str("&#96;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+#[derive(Template)]
+#[template(path = "trust_report.html")]
+struct ReportPage<'a> {
+    told_at: String,
+    beware: Option<String>,
+    /// `None` until a change was proposed.
+    content: Option<ReportContent<'a>>,
 }
 
-pub(super) fn render_page(told: &TrustReportDocument) -> String {
-    let report = &told.report;
-    let beware = describe_broken_chain(&told.chain)
-        .map(|why| format!("<p class=\"beware\" role=\"alert\">{}</p>", escape_html(&format_chain_warning(&why))));
-    let mut body = format!("<h1>How right the steward is</h1>{}{}", beware.unwrap_or_default(), render_summary(told));
-    if report.records.is_some() {
-        body.push_str(&render_supported(report));
-        body.push_str(&render_settings(told));
-        body.push_str(&render_demotions(told));
-        let _ = write!(
-            body,
-            "<h2>Stated confidence and truth</h2><figure class=\"square\">{}<figcaption class=\"soft\">{}</figcaption></figure>",
-            plot::plot_reliability(&report.reliability),
-            escape_html(&describe_calibration(report))
-        );
-        body.push_str(&render_precision_tables(report));
-        let _ = write!(
-            body,
-            "<h2>Day by day</h2><figure class=\"flat\">{}<figcaption class=\"soft\"><span class=\"key agreed\"></span>agreed\
-             <span class=\"key wrong\"></span>wrong<span class=\"key open\"></span>open</figcaption></figure>",
-            plot::plot_days(&report.days)
-        );
-        body.push_str(&render_gate_table(report));
-        let notes: String =
-            list_reader_notes(report).iter().map(|note| format!("<li>{}</li>", escape_html(note))).collect();
-        let _ = write!(body, "<h2>How to read it</h2><ul>{notes}</ul>");
-    }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n\
-         <title>Steward: trust report of {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>{body}</main>\n</body>\n</html>\n",
-        format_seconds(told.told_at)
-    )
+/// What there is to say of a vault in which changes were proposed.
+struct ReportContent<'a> {
+    report: &'a TrustReport,
+    records: RecordSpan,
+    from: String,
+    to: String,
+    precision: String,
+    unanswered: String,
+    supported: ShownRows,
+    why: Option<String>,
+    settings: Option<ShownRows>,
+    demotions: Vec<DemotionRow>,
+    reliability: Chart,
+    calibration: String,
+    /// What precision is asked for, in percent.
+    asked: String,
+    tables: Vec<PrecisionTable>,
+    days: Chart,
+    let_through: String,
+    notes: Vec<String>,
 }
 
-fn render_summary(told: &TrustReportDocument) -> String {
+/// The first rows, and how many there are besides.
+struct ShownRows {
+    shown: Vec<String>,
+    more: usize,
+}
+
+struct DemotionRow {
+    subject: String,
+    mode: &'static str,
+    since: String,
+    record: Option<String>,
+    command: String,
+}
+
+/// The precision of each class, source or band, drawn and in figures.
+struct PrecisionTable {
+    caption: &'static str,
+    rows: Vec<PrecisionRow>,
+    more: usize,
+}
+
+struct PrecisionRow {
+    name: String,
+    interval: Chart,
+    precision: String,
+    tally: CaseTally,
+    coverage: Vec<String>,
+    supported: &'static str,
+}
+
+/// Draws the page.
+///
+/// # Errors
+/// The template cannot be filled.
+pub(super) fn render_page(told: &TrustReportDocument) -> askama::Result<String> {
+    let beware = describe_broken_chain(&told.chain).map(|why| escape_text(&format_chain_warning(&why)));
+    let content = told.report.records.map(|records| gather_content(told, records));
+    ReportPage { told_at: format_seconds(told.told_at), beware, content }.render()
+}
+
+fn gather_content(told: &TrustReportDocument, records: RecordSpan) -> ReportContent<'_> {
     let (report, tally) = (&told.report, told.report.total.tally);
-    let Some(records) = report.records else {
-        return "<p>No change has been proposed yet: there is nothing to report.</p>".into();
-    };
-    format!(
-        "<p class=\"soft\">As of {}: {} changes proposed from {} to {}, records {} to {}.</p>\
-         <p>Decided: {}, of which {} agreed and {} were wrong; precision <strong>{}</strong>. Open: {}{}.</p>",
-        format_seconds(told.told_at),
-        tally.total_count(),
-        format_seconds(records.from),
-        format_seconds(records.to),
-        records.first_seq,
-        records.last_seq,
-        tally.decided_count(),
-        tally.agreed,
-        tally.wrong,
-        escape_html(&format_precision(tally)),
-        tally.open,
-        describe_unanswered(tally)
-    )
-}
-
-fn render_supported(report: &TrustReport) -> String {
-    let rows = sort_supported_first(report);
-    let says: String =
-        rows.iter().take(SHOWN).map(|row| format!("<li><bdi>{}</bdi></li>", escape_html(&row.says))).collect();
-    format!("<h2>What the cases support</h2><ul>{says}</ul>{}", render_remainder(rows.len()))
-}
-
-fn render_remainder(rows: usize) -> String {
-    match rows.saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!("<p class=\"soft\">{more} more: <code>steward trust report --json</code></p>"),
+    let supported = sort_supported_first(report);
+    ReportContent {
+        report,
+        records,
+        from: format_seconds(records.from),
+        to: format_seconds(records.to),
+        precision: format_precision(tally),
+        unanswered: describe_unanswered(tally),
+        supported: ShownRows {
+            shown: supported.iter().take(SHOWN).map(|row| escape_text(&row.says)).collect(),
+            more: supported.len().saturating_sub(SHOWN),
+        },
+        why: report.choice.as_ref().map(|choice| escape_text(&choice.why)),
+        settings: told.settings.as_ref().map(list_settings),
+        demotions: told.lowered.iter().map(describe_demotion).collect(),
+        reliability: draw_reliability(RELIABILITY_AREA, &report.reliability.bins),
+        calibration: describe_calibration(report),
+        asked: format!("{:.1}", report.bar.precision_at_least * 100.0),
+        tables: build_precision_tables(report),
+        days: draw_report_days(&report.days),
+        let_through: describe_let_through(report),
+        notes: list_reader_notes(report),
     }
 }
 
-fn render_settings(told: &TrustReportDocument) -> String {
-    let Some(settings) = &told.settings else {
-        return "<h2>What to set</h2><p>Nothing yet: <code>shadow</code> is right until a class from a source is supported. \
-                Answers (undo, confirm, dismiss) and changes by hand are what tells.</p>"
-            .into();
-    };
-    let mut lines: String =
-        settings.variables.iter().map(|v| format!("{}={}   # now {}\n", v.name, v.value, v.now)).collect();
-    for file in settings.instincts.iter().take(SHOWN) {
-        let _ = writeln!(lines, "ceiling: act   # in {file}");
+fn list_settings(settings: &RecommendedSettings) -> ShownRows {
+    let variables = settings.variables.iter().map(|v| format!("{}={}   # now {}", v.name, v.value, v.now));
+    let instincts = settings.instincts.iter().take(SHOWN).map(|file| format!("ceiling: act   # in {file}"));
+    ShownRows {
+        shown: variables.chain(instincts).map(|line| escape_text(&line)).collect(),
+        more: settings.instincts.len().saturating_sub(SHOWN),
     }
-    let why = told.report.choice.as_ref().map(|choice| format!("<p>Why this mode: {}.</p>", escape_html(&choice.why)));
-    format!(
-        "<h2>What to set</h2>{}<p>In the environment, or in <code>steward.toml</code> in lower case and without \
-         <code>STEWARD_</code>; <code>ceiling</code> in the frontmatter of the instinct. A worker takes it up when it \
-         starts. <code>steward backtest --recommended</code> replays it.</p><pre>{}</pre>{}",
-        why.unwrap_or_default(),
-        escape_html_lines(&lines),
-        render_remainder(settings.instincts.len())
-    )
 }
 
-fn escape_html_lines(text: &str) -> String {
-    text.lines().map(escape_html).collect::<Vec<_>>().join("\n")
-}
-
-fn render_demotions(told: &TrustReportDocument) -> String {
-    if told.lowered.is_empty() {
-        return String::new();
+fn describe_demotion(one: &TrustReportDemotion) -> DemotionRow {
+    DemotionRow {
+        subject: escape_text(&one.subject.describe(one.name.as_deref())),
+        mode: one.mode.as_str(),
+        since: format_seconds(one.since),
+        record: one.record.as_ref().map(|record| escape_text(record.as_str())),
+        command: escape_text(&one.command),
     }
-    let item = |one: &super::TrustReportDemotion| {
-        let record =
-            one.record.as_ref().map(|r| format!(", see <code>{}</code>", escape_html(r.as_str()))).unwrap_or_default();
-        format!(
-            "<li><strong><bdi>{}</bdi></strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
-            escape_html(&one.subject.describe(one.name.as_deref())),
-            one.mode.as_str(),
-            format_seconds(one.since),
-            escape_html(&one.command)
-        )
-    };
-    let items: String = told.lowered.iter().map(item).collect();
-    format!("<h2>Lowered, because it was undone too often</h2><ul>{items}</ul>")
 }
 
 fn describe_calibration(report: &TrustReport) -> String {
@@ -168,95 +154,65 @@ fn describe_calibration(report: &TrustReport) -> String {
     }
 }
 
-/// The precision of each class, source and band, drawn and in figures.
-fn render_precision_tables(report: &TrustReport) -> String {
-    let mut out = String::from("<h2>Precision</h2>");
+fn build_precision_tables(report: &TrustReport) -> Vec<PrecisionTable> {
     let class = |row: &TrustReportRow| row.class.map(|c| c.as_str().to_owned()).unwrap_or_default();
-    out.push_str(&render_table("By class", &report.classes, class, report));
-    let name = |row: &TrustReportRow| row.name.clone().unwrap_or_else(|| "all other sources".into());
-    let sources: Vec<TrustReportRow> =
-        report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
-    out.push_str(&render_table("By source; a case counts for every source that spoke for it", &sources, name, report));
-    out.push_str(&render_remainder(report.sources.len()));
-    let both = |row: &TrustReportRow| {
-        format!(
-            "{} from {}",
-            row.class.map(|c| c.as_str()).unwrap_or_default(),
-            row.name.as_deref().unwrap_or_default()
-        )
-    };
-    let class_sources: Vec<TrustReportRow> = sort_supported_first(report).into_iter().take(SHOWN).cloned().collect();
-    out.push_str(&render_table("By class and source", &class_sources, both, report));
-    out.push_str(&render_remainder(report.class_sources.len()));
+    let source = |row: &TrustReportRow| row.name.clone().unwrap_or_else(|| "all other sources".into());
+    let both = |row: &TrustReportRow| format!("{} from {}", class(row), row.name.as_deref().unwrap_or_default());
     let band = |row: &TrustReportRow| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
-    out.push_str(&render_table("By stated confidence", &report.confidence_bands, band, report));
-    out
-}
-
-fn render_table(
-    caption: &str,
-    rows: &[TrustReportRow],
-    name: impl Fn(&TrustReportRow) -> String,
-    report: &TrustReport,
-) -> String {
     let asked = report.bar.precision_at_least;
-    let mut body = String::new();
-    for row in rows {
-        let (name, tally, precision) = (name(row), row.tally, row.tally.precision());
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"plot\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
-            escape_html(&name),
-            plot::plot_interval(&format!("Precision of {name}"), &precision, asked),
-            escape_html(&format_precision(tally)),
-            tally.total_count(),
-            tally.agreed,
-            tally.wrong,
-            tally.open
-        );
-        for mode in &row.modes {
-            let _ = write!(body, "<td>{}</td>", escape_html(&format_interval(&mode.coverage)));
-        }
-        let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.as_str()));
-    }
-    format!(
-        "<div class=\"wide\"><table><caption><span>{}; the mark is at {:.1} %</span></caption><thead><tr><th scope=\"col\"></th>\
-         <th scope=\"col\">50 to 100 %</th><th scope=\"col\">precision</th><th scope=\"col\">cases</th><th scope=\"col\">agreed</th>\
-         <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high acts %</th><th scope=\"col\">live acts %</th>\
-         <th scope=\"col\">supported</th></tr></thead><tbody>{body}</tbody></table></div>",
-        escape_html(caption),
-        asked * 100.0
-    )
-}
-
-fn render_gate_table(report: &TrustReport) -> String {
-    let row = |gate: &GateReportRow| {
-        let mut cells = String::new();
-        for tally in [gate.held, gate.held_alone] {
-            let _ = write!(cells, "<td>{}</td><td>{}</td><td>{}</td>", tally.total_count(), tally.agreed, tally.wrong);
-        }
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", gate.gate.as_str())
+    let rows = |of: &mut dyn Iterator<Item = &TrustReportRow>, name: &dyn Fn(&TrustReportRow) -> String| {
+        of.map(|row| build_precision_row(escape_text(&name(row)), row, asked)).collect()
     };
-    let body: String = report.gates.iter().map(row).collect();
-    format!(
-        "<h2>What the gates did</h2><div class=\"wide\"><table><caption><span>Cases that met a gate closed, and those of them \
-         that it held back alone</span></caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th>\
-         <th scope=\"col\">of them agreed</th><th scope=\"col\">of them wrong</th><th scope=\"col\">by it alone</th>\
-         <th scope=\"col\">of them agreed</th><th scope=\"col\">of them wrong</th></tr></thead>\
-         <tbody>{body}</tbody></table></div><p>{}</p>",
-        escape_html(&describe_let_through(report))
-    )
+    let (sources, class_sources) = (&report.sources, sort_supported_first(report));
+    vec![
+        PrecisionTable { caption: "By class", rows: rows(&mut report.classes.iter(), &class), more: 0 },
+        PrecisionTable {
+            caption: "By source; a case counts for every source that spoke for it",
+            rows: rows(&mut sources.iter().take(SHOWN).chain(&report.other_sources), &source),
+            more: sources.len().saturating_sub(SHOWN),
+        },
+        PrecisionTable {
+            caption: "By class and source",
+            rows: rows(&mut class_sources.iter().copied().take(SHOWN), &both),
+            more: class_sources.len().saturating_sub(SHOWN),
+        },
+        PrecisionTable {
+            caption: "By stated confidence",
+            rows: rows(&mut report.confidence_bands.iter(), &band),
+            more: 0,
+        },
+    ]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hostile_name_stays_text() {
-        let name = "<script>alert(1)</script>\" onload='x' `&amp;\u{1b}]0;";
-        let safe = escape_html(name);
-        assert!(!safe.contains(['<', '>', '"', '\'', '`', '\u{1b}']), "{safe}");
-        assert_eq!(escape_html("a & b"), "a &amp; b");
+fn build_precision_row(name: String, row: &TrustReportRow, asked: f64) -> PrecisionRow {
+    PrecisionRow {
+        interval: draw_interval(format!("Precision of {name}"), &row.tally.precision(), asked),
+        name,
+        precision: format_precision(row.tally),
+        tally: row.tally,
+        coverage: row.modes.iter().map(|mode| format_interval(&mode.coverage)).collect(),
+        supported: row.supported.map_or("–", |mode| mode.as_str()),
     }
+}
+
+/// How many were proposed on each day and what became of them.
+fn draw_report_days(all: &[DayTally]) -> Chart {
+    let days = &all[all.len().saturating_sub(DAYS)..];
+    let (first, last) =
+        (days.first().map(|d| d.day).unwrap_or_default(), days.last().map(|d| d.day).unwrap_or_default());
+    let most = days.iter().map(|d| d.tally.total_count()).max().unwrap_or(0);
+    let sum = |of: fn(&CaseTally) -> u64| days.iter().map(|d| of(&d.tally)).sum::<u64>();
+    let summary = format!(
+        "{first} to {last}: {} agreed, {} were wrong, {} are open; at most {most} a day",
+        sum(|tally| tally.agreed),
+        sum(|tally| tally.wrong),
+        sum(|tally| tally.open)
+    );
+    let part = |class: &'static str, count| DayPart { class, count, name: class.to_owned() };
+    let stack = |d: &DayTally| DayStack {
+        day: d.day,
+        parts: vec![part("agreed", d.tally.agreed), part("wrong", d.tally.wrong), part("open", d.tally.open)],
+    };
+    let stacks: Vec<DayStack> = days.iter().map(stack).collect();
+    draw_days(DAYS_AREA, "Proposals a day", summary, first..=last, &stacks)
 }

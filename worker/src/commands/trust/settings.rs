@@ -1,8 +1,8 @@
-//! The very settings that a choice amounts to, by the names under which they are set.
+//! The settings that a recommendation consists of, by the names under which people set them.
 //!
-//! There is one mode for the whole fleet, so a choice is that mode, a ceiling for whatever may not act under it, and a
-//! word in the instinct of each source that may. Nothing is set here: a person does that, and
-//! `steward backtest --recommended` replays the very same ([`PolicyOverrides::from_choice`]).
+//! All matters share one mode. So a recommendation is that mode, ceilings for everything that must not act under it,
+//! and `ceiling: act` in the instinct of each source that may act. This module must not set anything: a person does
+//! that. `steward backtest --recommended` replays the same settings ([`PolicyOverrides::from_choice`]).
 
 use crate::config::StewardConfig;
 use crate::config::rules::PolicyOverrides;
@@ -13,29 +13,29 @@ use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::report::advice::SettingsChoice;
 
-/// What a choice asks to be set.
+/// The settings that a recommendation asks for.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct RecommendedSettings {
-    /// In the environment, or in `steward.toml`.
+    /// Settings of the environment or of `steward.toml`.
     pub(super) variables: Vec<RecommendedVariable>,
-    /// `ceiling: act` in each of these, so that the source may act although others may not.
+    /// Files that need `ceiling: act`, so that their source may act although others may not.
     pub(super) instincts: Vec<String>,
 }
 
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct RecommendedVariable {
-    /// As the environment spells it.
+    /// The name of the environment variable.
     pub(super) name: String,
-    /// As `steward.toml` spells it.
+    /// The key in `steward.toml`.
     pub(super) key: String,
     pub(super) value: &'static str,
-    /// What is set by now.
+    /// The current value.
     pub(super) now: &'static str,
 }
 
 impl RecommendedVariable {
-    /// A setting by its key in `steward.toml`.
+    /// Names the environment variable after the key in `steward.toml`.
     fn new(key: String, value: &'static str, now: &'static str) -> Self {
         Self { name: format!("STEWARD_{}", key.to_ascii_uppercase()), key, value, now }
     }
@@ -47,16 +47,16 @@ impl RecommendedSettings {
         config: &StewardConfig,
         files: &BTreeMap<String, RecordPath>,
     ) -> Self {
-        let (policy, wish) = (&config.policy, PolicyOverrides::from_choice(choice, &config.policy));
-        let default = wish.default_ceiling.unwrap_or(config.default_ceiling);
+        let (policy, overrides) = (&config.policy, PolicyOverrides::from_choice(choice, &config.policy));
+        let default = overrides.default_ceiling.unwrap_or(config.default_ceiling);
         let mut variables = vec![
             RecommendedVariable::new("live_mode".into(), choice.mode.as_str(), policy.mode.as_str()),
             RecommendedVariable::new("default_ceiling".into(), default.as_str(), config.default_ceiling.as_str()),
         ];
         for class in MutationClass::ALL {
             let now = policy.class_ceiling(class);
-            let value = wish.ceilings[class as usize].unwrap_or(now);
-            // One that acts by default and may is not worth a line.
+            let value = overrides.ceilings[class as usize].unwrap_or(now);
+            // A class that acts by default and keeps that needs no line.
             if value != Ceiling::Act || now != Ceiling::Act {
                 variables.push(RecommendedVariable::new(
                     format!("{}_ceiling", class.as_str()),
@@ -69,7 +69,7 @@ impl RecommendedSettings {
     }
 }
 
-/// Where the ceiling of a source is set.
+/// The file that sets the ceiling of a source.
 pub(super) fn instinct_path(key: &str, files: &BTreeMap<String, RecordPath>) -> String {
     files.get(key).map_or_else(|| format!("instinct/{key}.md"), ToString::to_string)
 }

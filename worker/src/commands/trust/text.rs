@@ -1,6 +1,7 @@
-//! The report for a terminal: 100 columns, the advice first and the tables behind it.
+//! The trust report for a terminal: 100 columns, the advice first and then the tables.
 //!
-//! Names of sources came from outside; every line that may hold one goes through [`crate::cli::output::shown`].
+//! Names of sources come from unknown senders, so every line that may hold one goes through [`escape_text`]. Nothing is
+//! counted here: the report comes from [`steward_domain::trust::report`].
 
 use super::TrustReportDocument;
 use super::settings::RecommendedSettings;
@@ -15,37 +16,38 @@ use steward_domain::trust::report::{TrustReport, TrustReportRow};
 use steward_domain::trust::tally::{CaseTally, STEPS};
 use steward_domain::trust::wilson::RateEstimate;
 
-/// Sources, and classes from sources, that a person is shown.
-const SHOWN: usize = 12;
+/// The most sources, or classes of sources, that are printed.
+const MAX_ROWS: usize = 12;
 /// Columns for the name of a row.
-const NAME: usize = 26;
-/// Columns for a line below a title: 100 less what it is set in.
-const ROOM: usize = 98;
+const NAME_WIDTH: usize = 26;
+/// Columns for a line below a title: 100 less the indentation.
+const LINE_WIDTH: usize = 98;
 
-pub(super) fn describe_trust_report(told: &TrustReportDocument) -> String {
-    let report = &told.report;
-    let mut out = describe_totals(told);
+pub(super) fn describe_trust_report(document: &TrustReportDocument) -> String {
+    let report = &document.report;
+    let mut out = describe_totals(document);
     if report.records.is_none() {
         return out;
     }
     write_section(&mut out, "What the cases support", &describe_supported(report));
-    write_section(&mut out, "What to set", &describe_settings(report, told.settings.as_ref()));
-    let lowered = |one: &super::TrustReportDemotion| {
-        let (subject, since) = (escape_text(&one.subject.describe(one.name.as_deref())), format_seconds(one.since));
-        let record = one.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
+    write_section(&mut out, "What to set", &describe_settings(report, document.settings.as_ref()));
+    let describe_demotion = |demotion: &super::TrustReportDemotion| {
+        let subject = escape_text(&demotion.subject.describe(demotion.name.as_deref()));
+        let since = format_seconds(demotion.since);
+        let record = demotion.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
         format!(
-            "{subject} went down to {} at {since}{record};\n  back up: {}",
-            one.mode.as_str(),
-            escape_text(&one.command)
+            "{subject} was demoted to {} at {since}{record};\n  restore it with: {}",
+            demotion.mode.as_str(),
+            escape_text(&demotion.command)
         )
     };
     write_section(
         &mut out,
-        "Lowered, because it was undone too often",
-        &told.lowered.iter().map(lowered).collect::<Vec<_>>(),
+        "Demoted because of too many undos",
+        &document.lowered.iter().map(describe_demotion).collect::<Vec<_>>(),
     );
     write_section(&mut out, "By class, source and stated confidence", &render_count_table(report));
-    write_section(&mut out, "What each mode would act upon, % of all cases", &render_coverage_table(report));
+    write_section(&mut out, "What each mode would act on, % of all cases", &render_coverage_table(report));
     write_section(&mut out, "What the gates did", &describe_gates(report));
     write_section(&mut out, "Stated confidence and truth", &describe_reliability(&report.reliability));
     write_section(&mut out, "How to read it", &wrap_reader_notes(report));
@@ -59,24 +61,24 @@ pub(super) fn write_section(out: &mut String, title: &str, lines: &[String]) {
     }
     let _ = write!(out, "\n{title}\n");
     for line in lines {
-        // Whatever was composed wrongly must not forge a line.
+        // Escaped again here, so that a mistake in a caller cannot forge a line.
         for part in line.split('\n') {
             let _ = writeln!(out, "{}", format!("  {}", escape_text(part)).trim_end());
         }
     }
 }
 
-fn describe_totals(told: &TrustReportDocument) -> String {
-    let (report, tally) = (&told.report, told.report.total.tally);
-    let beware = super::describe_broken_chain(&told.chain)
+fn describe_totals(document: &TrustReportDocument) -> String {
+    let (report, tally) = (&document.report, document.report.total.tally);
+    let warning = super::describe_broken_chain(&document.chain)
         .map(|why| wrap_text(&format_chain_warning(&why)) + "\n\n")
         .unwrap_or_default();
     let Some(records) = report.records else {
-        return format!("{beware}no change has been proposed yet: there is nothing to report");
+        return format!("{warning}no change has been proposed yet: there is nothing to report");
     };
     format!(
-        "{beware}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
-         precision {}.\nOpen: {}{}.\n",
+        "{warning}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} \
+         were wrong; precision {}.\nOpen: {}{}.\n",
         tally.total_count(),
         format_seconds(records.from),
         format_seconds(records.to),
@@ -91,14 +93,12 @@ fn describe_totals(told: &TrustReportDocument) -> String {
     )
 }
 
-/// What is said on top where somebody changed the records.
+/// The warning at the top of a report if somebody changed the records.
 pub(super) fn format_chain_warning(why: &str) -> String {
-    format!(
-        "Beware: {why}. What follows was told from those records all the same; nothing should be set because of it."
-    )
+    format!("Beware: {why}. The numbers below still come from those records: do not set anything because of them.")
 }
 
-/// How many of the open ones nobody answered in time.
+/// How many of the open cases nobody answered in time.
 pub(super) fn describe_unanswered(tally: CaseTally) -> String {
     match tally.unanswered {
         0 => String::new(),
@@ -106,17 +106,17 @@ pub(super) fn describe_unanswered(tally: CaseTally) -> String {
     }
 }
 
-/// The classes from sources, the supported ones first.
+/// The classes of each source, the supported ones first.
 pub(super) fn sort_supported_first(report: &TrustReport) -> Vec<&TrustReportRow> {
-    let (yes, no): (Vec<&TrustReportRow>, Vec<&TrustReportRow>) =
+    let (supported, others): (Vec<&TrustReportRow>, Vec<&TrustReportRow>) =
         report.class_sources.iter().partition(|row| row.supported.is_some());
-    [yes, no].concat()
+    [supported, others].concat()
 }
 
 fn describe_supported(report: &TrustReport) -> Vec<String> {
-    let said = |row: &TrustReportRow| wrap_text(&row.says);
-    let mut lines: Vec<String> = sort_supported_first(report).into_iter().take(SHOWN).map(said).collect();
-    let more = report.class_sources.len().saturating_sub(SHOWN);
+    let describe = |row: &TrustReportRow| wrap_text(&row.says);
+    let mut lines: Vec<String> = sort_supported_first(report).into_iter().take(MAX_ROWS).map(describe).collect();
+    let more = report.class_sources.len().saturating_sub(MAX_ROWS);
     if more > 0 {
         lines.push(format!("{more} more: `steward trust report --json`"));
     }
@@ -127,9 +127,9 @@ fn describe_settings(report: &TrustReport, settings: Option<&RecommendedSettings
     let Some(settings) = settings else {
         let least = report.bar.cases_at_least.map_or_else(String::new, |n| format!(" with at least {n} decided cases"));
         return vec![wrap_text(&format!(
-            "nothing yet: no class from a source{least} keeps the lower end of its precision at {:.1} % or above, with what \
-             nobody answered for 14 days counted as wrong and without having got worse lately. \
-             `shadow` is right until then; answers (undo, confirm, dismiss) and changes by hand are what tells",
+            "nothing yet: no class from a source{least} has a precision whose lower bound is {:.1} % or more while \
+             proposals without an answer for 14 days count as wrong, and has not got worse lately. Keep `shadow` until \
+             then. The evidence comes from undo, confirm and dismiss, and from changes by hand.",
             report.bar.precision_at_least * 100.0
         ))];
     };
@@ -137,38 +137,38 @@ fn describe_settings(report: &TrustReport, settings: Option<&RecommendedSettings
     let mut lines: Vec<String> = why.into_iter().collect();
     for variable in &settings.variables {
         let set = format!("{}={}", variable.name, variable.value);
-        let now = if variable.value == variable.now { "as it is".into() } else { format!("now {}", variable.now) };
+        let now = if variable.value == variable.now { "unchanged".into() } else { format!("now {}", variable.now) };
         lines.push(format!("{set:<56} {now}"));
     }
-    for file in settings.instincts.iter().take(SHOWN) {
+    for file in settings.instincts.iter().take(MAX_ROWS) {
         lines.push(format!("{:<56} {file}", "ceiling: act"));
     }
-    let more = settings.instincts.len().saturating_sub(SHOWN);
+    let more = settings.instincts.len().saturating_sub(MAX_ROWS);
     if more > 0 {
-        lines.push(format!("ceiling: act, in {more} more: `steward trust report --json | jq .settings`"));
+        lines.push(format!("ceiling: act, in {more} more files: `steward trust report --json | jq .settings`"));
     }
     let keys: Vec<String> = settings.variables.iter().map(|v| format!("{} = \"{}\"", v.key, v.value)).collect();
-    lines.push(wrap_text(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
-    lines.push("Replayed and written by: steward backtest --recommended [--write]".into());
+    lines.push(wrap_text(&format!("or in steward.toml: {}; a worker reads it when it starts", keys.join(", "))));
+    lines.push("To replay these settings and print them as TOML: steward backtest --recommended".into());
     lines
 }
 
 fn render_count_table(report: &TrustReport) -> Vec<String> {
-    let head = format!("{:<NAME$} {:>7} {:>7} {:>6} {:>6}  precision %", "", "cases", "agreed", "wrong", "open");
+    let head = format!("{:<NAME_WIDTH$} {:>7} {:>7} {:>6} {:>6}  precision %", "", "cases", "agreed", "wrong", "open");
     render_grouped_table(report, head, format_count_row)
 }
 
-/// How much each mode would have acted upon.
+/// The share of cases on which each mode would have acted.
 fn render_coverage_table(report: &TrustReport) -> Vec<String> {
     let [high, live] = STEPS.map(Mode::as_str);
     let line = |name: &str, row: &TrustReportRow| {
         let covered = |at: usize| row.modes.get(at).map(|m| format_interval(&m.coverage)).unwrap_or_default();
-        format!("{:<NAME$} {:<27} {}", truncate_name(&escape_text(name)), covered(0), covered(1))
+        format!("{:<NAME_WIDTH$} {:<27} {}", truncate_name(&escape_text(name)), covered(0), covered(1))
     };
-    render_grouped_table(report, format!("{:<NAME$} {high:<27} {live}", ""), line)
+    render_grouped_table(report, format!("{:<NAME_WIDTH$} {high:<27} {live}", ""), line)
 }
 
-/// The rows by class, by source and by confidence, an empty line between them.
+/// The rows by class, by source and by confidence, with an empty line between the groups.
 fn render_grouped_table(
     report: &TrustReport,
     head: String,
@@ -181,7 +181,7 @@ fn render_grouped_table(
     };
     group(&mut report.classes.iter().map(|row| line(row.class.map(|c| c.as_str()).unwrap_or_default(), row)));
     let others = report.other_sources.iter().map(|row| line("all other sources", row));
-    let sources = report.sources.iter().take(SHOWN).map(|row| line(row.name.as_deref().unwrap_or_default(), row));
+    let sources = report.sources.iter().take(MAX_ROWS).map(|row| line(row.name.as_deref().unwrap_or_default(), row));
     group(&mut sources.chain(others));
     let band =
         |row: &TrustReportRow| row.band.map(|b| format!("confidence {:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
@@ -193,7 +193,7 @@ fn render_grouped_table(
 fn format_count_row(name: &str, row: &TrustReportRow) -> String {
     let tally = row.tally;
     format!(
-        "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {}",
+        "{:<NAME_WIDTH$} {:>7} {:>7} {:>6} {:>6}  {}",
         truncate_name(&escape_text(name)),
         tally.total_count(),
         tally.agreed,
@@ -204,10 +204,10 @@ fn format_count_row(name: &str, row: &TrustReportRow) -> String {
 }
 
 fn truncate_name(name: &str) -> String {
-    if name.chars().count() <= NAME {
+    if name.chars().count() <= NAME_WIDTH {
         return name.to_owned();
     }
-    name.chars().take(NAME - 1).chain(['…']).collect()
+    name.chars().take(NAME_WIDTH - 1).chain(['…']).collect()
 }
 
 pub(super) fn format_percent(share: Option<f64>) -> String {
@@ -223,7 +223,7 @@ pub(super) fn format_interval(share: &RateEstimate) -> String {
 
 fn describe_gates(report: &TrustReport) -> Vec<String> {
     let mut lines = vec![
-        format!("{:<14} {:^30}  {:^30}", "", "held back", "held back by it alone"),
+        format!("{:<14} {:^30}  {:^30}", "", "held", "held by this gate alone"),
         format!(
             "{:<14} {:>10} {:>9} {:>9}  {:>10} {:>9} {:>9}",
             "", "cases", "agreed", "wrong", "cases", "agreed", "wrong"
@@ -243,37 +243,37 @@ fn describe_gates(report: &TrustReport) -> Vec<String> {
         )
     }));
     if report.gates.is_empty() {
-        lines = vec!["none was ever closed".into()];
+        lines = vec!["no gate was ever closed".into()];
     }
     lines.push(wrap_text(&describe_let_through(report)));
     lines
 }
 
-/// What went through every gate.
+/// Describes the changes that passed every gate.
 pub(super) fn describe_let_through(report: &TrustReport) -> String {
-    let made = report.let_through;
+    let passed = report.let_through;
     format!(
-        "{} went through every gate and were made without asking: {} agreed, {} were wrong, {} are open.",
-        made.total_count(),
-        made.agreed,
-        made.wrong,
-        made.open
+        "{} changes passed every gate and were made without a confirmation: {} agreed, {} were wrong, {} are open.",
+        passed.total_count(),
+        passed.agreed,
+        passed.wrong,
+        passed.open
     )
 }
 
-fn describe_reliability(told: &ReliabilitySummary) -> Vec<String> {
-    let (Some(error), Some(brier)) = (told.expected_calibration_error, told.brier_score) else {
-        return vec!["nothing is decided yet".into()];
+fn describe_reliability(summary: &ReliabilitySummary) -> Vec<String> {
+    let (Some(error), Some(brier)) = (summary.expected_calibration_error, summary.brier_score) else {
+        return vec!["no case is decided yet".into()];
     };
     let mut lines = vec![format!("{:<12} {:>8} {:>8}  right %", "stated", "decided", "mean")];
-    for bin in told.bins.iter().filter(|bin| bin.right.of > 0) {
+    for bin in summary.bins.iter().filter(|bin| bin.right.of > 0) {
         let mean = bin.mean_confidence.map(|mean| format!("{mean:.3}")).unwrap_or_default();
         let stated = format!("{:.1} to {:.1}", bin.from, bin.to);
         lines.push(format!("{stated:<12} {:>8} {mean:>8}  {}", bin.right.of, format_interval(&bin.right)));
     }
     lines.push(format!(
         "expected calibration error {error:.3}, Brier score {brier:.3}; open cases ({}) are in neither",
-        told.open
+        summary.open
     ));
     lines
 }
@@ -282,39 +282,41 @@ fn wrap_reader_notes(report: &TrustReport) -> Vec<String> {
     list_reader_notes(report).iter().map(|note| wrap_text(note)).collect()
 }
 
-/// What a reader must know, for the terminal and the page alike.
+/// Explanations for the reader, used by the terminal and the page alike.
 pub(super) fn list_reader_notes(report: &TrustReport) -> Vec<String> {
-    let least = report.bar.cases_at_least.map_or_else(|| "no number of".into(), |n| format!("at least {n}"));
+    let enough = report
+        .bar
+        .cases_at_least
+        .map_or_else(|| "no number of decided cases is enough".into(), |n| format!("at least {n} are decided"));
     vec![
         "Agreed: confirmed, left alone for the 7 days in which it could be undone, or later done by hand. Wrong: undone, \
-         dismissed, or something else was done by hand. Of an open case nobody knows."
+         dismissed, or something else was done by hand. Open: neither is known yet."
             .into(),
-        "Brackets are 95 % intervals (Wilson): about one row in twenty lies outside its own. Only decided cases are in \
-         them, and people do not decide at random."
+        "Brackets hold 95 % intervals (Wilson): for about one row in twenty the true value is outside. They count \
+         decided cases only, and people do not decide at random."
             .into(),
-        "Would act upon: the share of all cases that each mode would act upon with the \
-         thresholds that are set, if nothing but ceilings on sources and matters held them back. What a source may \
-         change in a day is not in it."
+        "Would act on: the share of all cases on which each mode would act with the current thresholds, if nothing but \
+         the ceilings of sources and matters held them. The daily budget of a source is not included."
             .into(),
         format!(
-            "Supported: of what the mode would act upon, {least} decided cases, and the lower end of their precision at \
-             {:.1} % or above (1 less STEWARD_REVERSAL_BUDGET), also when every proposal that got no answer in the 14 days \
-             in which it was watched is counted as wrong: who agrees does it by hand and is seen, who thinks it wrong often does \
-             nothing.",
+            "Supported: of the cases on which the mode would act, {enough}, and the lower bound of their precision is \
+             {:.1} % or more (1 − STEWARD_REVERSAL_BUDGET). The same must hold if every proposal without an answer \
+             within its 14 days counts as wrong: people who agree do it by hand and are seen, but people who disagree \
+             often do nothing.",
             report.bar.precision_at_least * 100.0
         ),
         format!(
-            "Worse lately: of the {NEWEST} newest known cases so many were wrong that even the upper end of their 99 % \
-             interval lies below that. Of a source of which 2 % are wrong, one look in 1,700 says so without reason; of 3 %, \
-             one in 370."
+            "Worse lately: so many of the {NEWEST} newest known cases were wrong that even the upper bound of their 99 \
+             % interval is below that. For a source that is wrong in 2 % of cases, one check in 1,700 says so by \
+             chance; for 3 %, one in 370."
         ),
-        "Held back by it alone: no other gate stood closed but mode, caller and brake, which judge no single case. A case \
-         that met several closed gates counts for each of them on the left."
+        "Held by this gate alone: no other gate was closed except mode, caller and brake, which judge no single case. \
+         A case with several closed gates counts for each of them on the left."
             .into(),
     ]
 }
 
-/// Broken into lines that fit, the later ones set in. An interval stays whole.
+/// Breaks a text into lines that fit; the later lines are indented. An interval in brackets stays on one line.
 pub(super) fn wrap_text(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -329,7 +331,7 @@ pub(super) fn wrap_text(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in words {
         let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > ROOM {
+        if last > 0 && last + 1 + word.chars().count() > LINE_WIDTH {
             lines.push(format!("  {word}"));
         } else if let Some(line) = lines.last_mut() {
             if last > 0 {

@@ -1,7 +1,7 @@
-//! What the stewards said in one round over all matters, for `up --once` and `--tick-now`.
+//! One tick of every open matter, for `up --once` and `up --tick-now`.
 //!
-//! Every open matter is ticked as its schedule would tick it; the reports and the records they name
-//! become one table and one exit code. What cannot be read is told among the errors, and the rest stays.
+//! Every open matter is ticked as its schedule would tick it. The reports and their audit records become one table and
+//! one exit code. A record that cannot be read becomes one of the errors; the other rows stay.
 
 use super::UpRuntime;
 use crate::cli::output::{CommandExit, create_table, escape_text, format_causes};
@@ -13,15 +13,15 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::plan::Disposition;
+use steward_domain::gates::result::{GateName, GateResult};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
-use steward_domain::steward::decide::{GateName, GateResult};
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TickReport};
 
-/// Matters ticked at once: enough to keep two cores busy.
+/// How many matters are ticked at once: 16, enough to keep two cores busy.
 const TICKS_AT_ONCE: usize = 16;
 
-/// One line of what the stewards said.
+/// The result of one task.
 #[derive(Serialize)]
 struct TickRoundRow {
     matter: RecordPath,
@@ -29,9 +29,9 @@ struct TickRoundRow {
     decision: String,
     confidence: f64,
     landing: Option<Disposition>,
-    /// The change that is made, proposed or only imagined.
+    /// The change that was made or proposed, or that a live mode would have made.
     change: Option<String>,
-    /// The first gate that is closed besides the mode.
+    /// The first closed gate other than the mode and the caller.
     held_by: Option<String>,
     action: Option<String>,
     reasoning: String,
@@ -39,31 +39,34 @@ struct TickRoundRow {
 
 #[derive(Serialize)]
 pub(super) struct TickRound {
-    said: Vec<TickRoundRow>,
+    #[serde(rename = "said")]
+    rows: Vec<TickRoundRow>,
     ticks: usize,
+    /// Due tasks without news, about which no clerk was asked.
     quiet: u32,
     skipped: BTreeMap<String, u32>,
-    /// The brake was pulled: nobody was asked and nothing was changed.
+    /// The vault was stopped: no clerk was asked and nothing was changed.
     stopped: bool,
     errors: Vec<String>,
+    /// The command that undoes the first live change.
     undo: Option<String>,
 }
 
-pub(super) async fn tick_all(served: &UpRuntime<'_>) -> anyhow::Result<TickRound> {
-    let UpRuntime { config, crew, engine, .. } = *served;
+pub(super) async fn tick_all(runtime: &UpRuntime<'_>) -> anyhow::Result<TickRound> {
+    let UpRuntime { config, context, engine, .. } = *runtime;
     let matters = engine.parts.index.list_matters(&config.cadence).await?;
     let open: Vec<RecordPath> =
         matters.into_iter().filter(|m| m.state == Some(RecordState::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
         .map(|matter| async move {
-            let report = commands::tick::tick_matter(&crew.client, config, &matter, false).await;
+            let report = commands::tick::tick_matter(&context.client, config, &matter, false).await;
             (matter, report)
         })
         .buffered(TICKS_AT_ONCE)
         .collect()
         .await;
     let mut round = TickRound {
-        said: Vec::new(),
+        rows: Vec::new(),
         ticks: reports.len(),
         quiet: 0,
         skipped: BTreeMap::new(),
@@ -82,8 +85,8 @@ pub(super) async fn tick_all(served: &UpRuntime<'_>) -> anyhow::Result<TickRound
     }
     round.errors.sort();
     round.errors.dedup();
-    let live = round.said.iter().find(|s| s.landing == Some(Disposition::Live));
-    let undo = live.and_then(|s| s.action.as_ref());
+    let live = round.rows.iter().find(|row| row.landing == Some(Disposition::Live));
+    let undo = live.and_then(|row| row.action.as_ref());
     round.undo = undo.map(|id| {
         format!(
             "{} undo {} --vault {}",
@@ -122,7 +125,7 @@ async fn read_action_record(engine: &Engine, action: &str) -> anyhow::Result<Aud
 }
 
 impl TickRound {
-    /// For scripts: something went wrong, or the brake kept everything from happening, or neither.
+    /// The exit code for scripts: 4 if anything failed, 3 if the vault is stopped, otherwise 0.
     pub(super) fn exit_code(&self) -> CommandExit {
         match (self.errors.is_empty(), self.stopped) {
             (false, _) => CommandExit::Faults,
@@ -131,14 +134,15 @@ impl TickRound {
         }
     }
 
-    /// Adds what one task came to; a record that cannot be read is one more error, not the end.
+    /// Adds the result of one task. A record that cannot be read is added to the errors.
     fn add_task(&mut self, matter: &RecordPath, task: TaskCheckReport, record: Option<anyhow::Result<AuditRecord>>) {
         let path = task.task.clone();
-        let said = match task.ended {
+        let row = match task.ended {
             TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
                 let record = record.and_then(|read| {
                     read.map_err(|e| {
-                        self.errors.push(format!("{path}: the record of {action_id}: {}", format_causes(&e)))
+                        let causes = format_causes(&e);
+                        self.errors.push(format!("{path}: failed to read the record of {action_id}: {causes}"))
                     })
                     .ok()
                 });
@@ -151,42 +155,44 @@ impl TickRound {
                         matter,
                         path,
                         decision.as_str(),
-                        (confidence, record.map(|r| r.draft.reasoning).unwrap_or_default()),
+                        confidence,
+                        record.map(|r| r.draft.reasoning).unwrap_or_default(),
                     )
                 }
             }
             TaskCheckOutcome::RateGuarded { confidence, reason } => TickRoundRow {
                 held_by: Some(format!("rate guard: {reason}")),
-                ..build_undecided_row(matter, path, "rate_guarded", (confidence, reason))
+                ..build_undecided_row(matter, path, "rate_guarded", confidence, reason)
             },
             TaskCheckOutcome::ClerkFailed { reason } => {
                 self.errors.push(format!("{path}: no answer from the clerk: {reason}"));
-                build_undecided_row(matter, path, "clerk_failed", (0.0, reason))
+                build_undecided_row(matter, path, "clerk_failed", 0.0, reason)
             }
             TaskCheckOutcome::Error { reason } => {
                 self.errors.push(format!("{path}: {reason}"));
-                build_undecided_row(matter, path, "error", (0.0, reason))
+                build_undecided_row(matter, path, "error", 0.0, reason)
             }
             TaskCheckOutcome::ChangedMeanwhile => {
-                build_undecided_row(matter, path, "changed_meanwhile", (0.0, String::new()))
+                build_undecided_row(matter, path, "changed_meanwhile", 0.0, String::new())
             }
-            TaskCheckOutcome::NoTimeLeft => build_undecided_row(matter, path, "no_time_left", (0.0, String::new())),
-            TaskCheckOutcome::Stopped => build_undecided_row(matter, path, "stopped", (0.0, String::new())),
+            TaskCheckOutcome::NoTimeLeft => build_undecided_row(matter, path, "no_time_left", 0.0, String::new()),
+            TaskCheckOutcome::Stopped => build_undecided_row(matter, path, "stopped", 0.0, String::new()),
         };
-        self.said.push(said);
+        self.rows.push(row);
     }
 }
 
 fn build_undecided_row(
     matter: &RecordPath,
     task: RecordPath,
-    word: &str,
-    (confidence, reasoning): (f64, String),
+    decision: &str,
+    confidence: f64,
+    reasoning: String,
 ) -> TickRoundRow {
     TickRoundRow {
         matter: matter.clone(),
         task,
-        decision: word.to_owned(),
+        decision: decision.to_owned(),
         confidence,
         landing: None,
         change: None,
@@ -207,40 +213,40 @@ fn describe_closed_gate(record: &AuditRecord) -> Option<String> {
     let mode_only = |g: &&GateResult| matches!(g.gate, GateName::Mode | GateName::Caller);
     let closed = record.draft.gates.iter().find(|g| !g.open && !mode_only(g));
     match closed {
-        Some(gate) => Some(format!("{} {}, needs {}", gate.gate.as_str(), gate.found, gate.needed)),
+        Some(gate) => Some(format!("{}: {}, needs {}", gate.gate.as_str(), gate.found, gate.needed)),
         None if record.draft.landing == Disposition::Live => None,
-        None => Some("only the mode: live would change it".into()),
+        None => Some("the mode alone: live would make this change".into()),
     }
 }
 
 pub(super) fn describe_round(round: &TickRound) -> String {
     let mut rows =
-        create_table(&["matter", "task", "the steward says", "sure", "change", "landed", "held by", "action"]);
-    for said in &round.said {
+        create_table(&["matter", "task", "decision", "confidence", "change", "disposition", "held by", "action"]);
+    for row in &round.rows {
         rows.add_row(vec![
-            said.matter.slug().to_owned(),
-            said.task.slug().to_owned(),
-            said.decision.clone(),
-            format!("{:.2}", said.confidence),
-            escape_text(said.change.as_deref().unwrap_or("")),
-            said.landing.map_or("", Disposition::as_str).to_owned(),
-            escape_text(said.held_by.as_deref().unwrap_or("")),
-            said.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
+            row.matter.slug().to_owned(),
+            row.task.slug().to_owned(),
+            row.decision.clone(),
+            format!("{:.2}", row.confidence),
+            escape_text(row.change.as_deref().unwrap_or("")),
+            row.landing.map_or("", Disposition::as_str).to_owned(),
+            escape_text(row.held_by.as_deref().unwrap_or("")),
+            row.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
         ]);
     }
     let skipped: Vec<String> = round.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    let skipped = if skipped.is_empty() { "none".to_owned() } else { skipped.join(", ") };
     let mut lines = Vec::new();
     if round.stopped {
-        lines.push("stopped: nobody is asked and nothing changes until `steward resume`".to_owned());
+        lines.push("The vault is stopped: no clerk is asked and nothing changes until `steward resume`.".to_owned());
     }
     lines.extend([
         rows.to_string(),
         format!(
-            "{} matters ticked at {}; {} tasks quiet; skipped: {}",
+            "{} matters ticked at {}; {} due tasks without news; skipped: {skipped}",
             round.ticks,
             Utc::now().format("%H:%M:%S UTC"),
-            round.quiet,
-            skipped.join(", ")
+            round.quiet
         ),
     ]);
     lines.extend(round.errors.iter().map(|e| format!("problem    {}", escape_text(e))));
@@ -258,7 +264,7 @@ mod tests {
 
     fn round() -> TickRound {
         TickRound {
-            said: Vec::new(),
+            rows: Vec::new(),
             ticks: 1,
             quiet: 0,
             skipped: BTreeMap::new(),
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_missing_is_one_more_error_and_the_others_are_told() {
+    fn a_missing_record_is_one_more_error_and_the_other_rows_are_printed() {
         let mut round = round();
         let action_id: ActionId = serde_json::from_str("\"0123456789abcdef\"").unwrap();
         let ended = TaskCheckOutcome::Decided {
@@ -285,14 +291,15 @@ mod tests {
         };
         add(&mut round, "task/a.md", ended, Some(Err(anyhow::anyhow!("it is gone"))));
         add(&mut round, "task/b.md", TaskCheckOutcome::NoTimeLeft, None);
-        assert_eq!((round.said.len(), round.errors.len(), round.exit_code()), (2, 1, CommandExit::Faults));
+        assert_eq!((round.rows.len(), round.errors.len(), round.exit_code()), (2, 1, CommandExit::Faults));
         let text = describe_round(&round);
-        assert!(text.contains("task/a.md: the record of 0123456789abcdef: it is gone"), "{text}");
+        let error = "task/a.md: failed to read the record of 0123456789abcdef: it is gone";
+        assert!(text.contains(error), "{text}");
         assert!(text.contains("likely_done") && text.contains("no_time_left"), "{text}");
     }
 
     #[test]
-    fn why_a_clerk_gave_no_answer_is_told_and_is_a_fault() {
+    fn a_clerk_that_gives_no_answer_is_printed_with_the_reason_and_is_a_fault() {
         let mut round = round();
         add(&mut round, "task/a.md", TaskCheckOutcome::ClerkFailed { reason: "connection refused".into() }, None);
         assert!(describe_round(&round).contains("task/a.md: no answer from the clerk: connection refused"));
@@ -300,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_under_the_brake_says_so_and_is_refused() {
+    fn a_round_of_a_stopped_vault_says_so_and_is_refused() {
         let round = TickRound { stopped: true, ..round() };
         assert!(describe_round(&round).contains("steward resume"));
         assert_eq!(round.exit_code(), CommandExit::Refused);

@@ -1,4 +1,4 @@
-//! Who may use a namespace, from tables.
+//! Tests which vault may use a namespace, from tables.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn conflict(listed: &[OwnedSchedule]) -> Option<ConflictReason> {
 }
 
 #[test]
-fn an_empty_namespace_and_one_of_our_own_can_be_used() {
+fn an_empty_namespace_and_our_own_can_be_used() {
     assert_eq!(conflict(&[]), None);
     assert_eq!(find_conflict(&[], None, |_| true), None);
     assert_eq!(conflict(&[schedule(Some(id(1)), None), schedule(Some(id(1)), Some(here().place))]), None);
@@ -51,7 +51,7 @@ fn schedules_that_name_no_vault_are_refused_unless_one_bears_our_id() {
     let two = [unmarked.clone(), unmarked.clone()];
     assert_eq!(conflict(&two), Some(ConflictReason::Unmarked { schedules: 2 }));
     assert_eq!(find_conflict(&two, None, |_| false), Some(ConflictReason::Unmarked { schedules: 2 }));
-    // A person wrote one anew in a namespace that is ours.
+    // A person has rewritten one schedule in our namespace.
     assert_eq!(conflict(&[unmarked, schedule(Some(id(1)), None)]), None);
 }
 
@@ -66,6 +66,6 @@ fn a_vault_that_moved_or_whose_machine_has_another_name_goes_on_and_a_copy_is_re
     assert_eq!(at(twin.clone()), Some(ConflictReason::Copy { place: twin }));
     for folder in ["/vault", "/elsewhere"] {
         let far = place("other", folder, "9-9.9");
-        assert_eq!(at(far.clone()), Some(ConflictReason::OtherHost { place: far }), "it cannot be told");
+        assert_eq!(at(far.clone()), Some(ConflictReason::OtherHost { place: far }), "it cannot be decided");
     }
 }

@@ -1,4 +1,4 @@
-//! The planner against tables and against any vault and any server.
+//! Tests the planner with tables, and with arbitrary vaults and servers.
 
 use super::super::apply;
 use super::*;
@@ -83,7 +83,7 @@ fn every_real_difference_is_updated_and_named() {
 }
 
 #[test]
-fn every_fact_of_ours_is_compared_and_adopted() {
+fn every_own_field_is_compared_and_copied() {
     let wanted = right("farm");
     let mut empty = spb::Schedule::default();
     assert_eq!(ScheduleFacts::from_schedule(&empty).list_differences(&ScheduleFacts::from_schedule(&wanted)).len(), 11);
@@ -100,7 +100,7 @@ fn every_fact_of_ours_is_compared_and_adopted() {
 }
 
 #[test]
-fn what_people_added_to_a_schedule_is_neither_compared_nor_touched() {
+fn settings_of_people_are_neither_compared_nor_changed() {
     let mut schedule = right("farm");
     schedule.spec.get_or_insert_default().jitter = std::time::Duration::from_secs(60).try_into().ok();
     schedule.policies.get_or_insert_default().pause_on_failure = true;
@@ -115,7 +115,7 @@ fn what_people_added_to_a_schedule_is_neither_compared_nor_touched() {
 }
 
 #[test]
-fn a_pause_made_by_a_person_is_kept_through_updates_and_standings() {
+fn a_pause_made_by_a_person_is_kept_through_updates_and_every_status() {
     for standing in [MatterScheduleStatus::Open, MatterScheduleStatus::Done] {
         let steps = verbs(&[matter("farm", standing)], &[paused("farm", "harvest")]);
         assert_eq!(steps, [ScheduleStepVerb::Keep { why: "paused by a person: harvest".into() }]);
@@ -187,7 +187,7 @@ fn an_empty_list_of_matters_does_nothing_and_warns_even_when_confirmed() {
 }
 
 #[test]
-fn deletions_above_the_budget_wait_and_the_rest_goes_on() {
+fn deletions_above_the_budget_wait_and_the_rest_is_applied() {
     let known: Vec<KnownSchedule> = ["a", "b", "c", "d"].iter().map(|slug| described(slug, &right(slug))).collect();
     let matters = [matter("new", MatterScheduleStatus::Open)];
     let held = plan_matter_schedules(&matters, &known, &ScheduleSettings::default());
@@ -209,7 +209,7 @@ fn deletions_above_the_budget_wait_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_schedule_of_another_workflow_type_is_left_alone_and_warned_of() {
+fn a_schedule_of_another_workflow_type_is_kept_with_a_warning() {
     for name in ["BackupWorkflow", ""] {
         let foreign = |slug: &str| KnownSchedule { workflow_type: name.into(), ..described(slug, &right(slug)) };
         let plan = plan_matter_schedules(
@@ -227,7 +227,7 @@ fn a_schedule_of_another_workflow_type_is_left_alone_and_warned_of() {
 }
 
 #[test]
-fn a_schedule_whose_id_no_matter_can_have_is_left_alone() {
+fn a_schedule_whose_id_no_matter_can_have_is_kept() {
     let odd = KnownSchedule { id: "al-steward-../etc".into(), ..described("farm", &right("farm")) };
     let plan =
         plan_matter_schedules(&[matter("farm", MatterScheduleStatus::Open)], &[odd], &ScheduleSettings::default());
@@ -236,7 +236,7 @@ fn a_schedule_whose_id_no_matter_can_have_is_left_alone() {
 }
 
 #[test]
-fn a_matter_that_is_there_twice_and_does_not_agree_keeps_its_schedule() {
+fn a_matter_that_is_listed_twice_with_different_values_keeps_its_schedule() {
     let matters = [matter("farm", MatterScheduleStatus::Archived), matter("farm", MatterScheduleStatus::Open)];
     let steps = verbs(&matters, &[described("farm", &right("farm"))]);
     assert!(matches!(steps[..], [ScheduleStepVerb::Keep { .. }]), "{steps:?}");
@@ -260,7 +260,7 @@ fn a_listing_is_enough_when_its_cadence_and_its_mark_are_right() {
 }
 
 #[test]
-fn a_schedule_that_could_not_be_looked_at_is_left_alone_and_warned_of() {
+fn a_schedule_that_could_not_be_read_is_kept_with_a_warning() {
     let unread = ScheduleContents::Unread("the server is away".into());
     for contents in [unread, ScheduleContents::Listed { cadence: "none".into() }] {
         let known = KnownSchedule { contents, ..described("farm", &right("farm")) };
@@ -295,7 +295,7 @@ fn settings_of(last: u8) -> ScheduleSettings {
 }
 
 #[test]
-fn what_names_another_vault_is_kept_whatever_the_matter_says_and_counts_for_no_budget() {
+fn a_schedule_of_another_vault_is_kept_whatever_the_matter_and_counts_for_no_budget() {
     let theirs = |slug: &str| facts::build_matter_schedule(&path(slug), 60, &settings_of(2));
     let known: Vec<KnownSchedule> =
         ["farm", "gone", "done", "old"].iter().map(|slug| listed(slug, &theirs(slug))).collect();
@@ -318,7 +318,7 @@ fn what_names_another_vault_is_kept_whatever_the_matter_says_and_counts_for_no_b
 }
 
 #[test]
-fn a_schedule_that_names_no_vault_is_given_the_id_of_ours_and_a_move_changes_none_of_a_matter() {
+fn a_schedule_without_a_vault_gets_our_id_and_a_move_changes_no_schedule_of_a_matter() {
     let matters = [matter("farm", MatterScheduleStatus::Open)];
     let unmarked = listed("farm", &right("farm"));
     assert_eq!(find_undescribed(&matters, &[unmarked], &settings_of(1)), ["al-steward-farm"]);
@@ -345,7 +345,7 @@ fn the_phase_of_a_matter_never_changes() {
     assert_eq!(spread.len(), 6, "every five minutes of the half hour have matters");
 }
 
-// Any vault against any server.
+// Arbitrary vaults and servers.
 
 const SLUGS: u8 = 14;
 
@@ -399,7 +399,7 @@ fn any_schedule(number: u8) -> impl Strategy<Value = spb::Schedule> {
     })
 }
 
-/// A server by slug; the second of a pair says that the schedule is described without need, too.
+/// The schedules of a server by slug. The flag says that a schedule is described even if that is not needed.
 type Server = BTreeMap<String, (spb::Schedule, bool)>;
 
 fn any_server() -> impl Strategy<Value = Server> {
@@ -412,18 +412,18 @@ fn any_server() -> impl Strategy<Value = Server> {
     })
 }
 
-/// What the registrar gets to see: a listing, and a description where one is needed or was asked for.
-fn look(server: &Server, matters: &[WantedMatter], settings: &ScheduleSettings) -> Vec<KnownSchedule> {
+/// What the registrar sees: a listing, and a description if one is needed or the flag is set.
+fn read_server(server: &Server, matters: &[WantedMatter], settings: &ScheduleSettings) -> Vec<KnownSchedule> {
     let list: Vec<KnownSchedule> = server.iter().map(|(slug, (schedule, _))| listed(slug, schedule)).collect();
-    let unclear = find_undescribed(matters, &list, settings);
-    let look = |(slug, (schedule, full)): (&String, &(spb::Schedule, bool))| {
-        let describe = *full || unclear.contains(&facts::schedule_id(slug));
+    let undescribed = find_undescribed(matters, &list, settings);
+    let read = |(slug, (schedule, full)): (&String, &(spb::Schedule, bool))| {
+        let describe = *full || undescribed.contains(&facts::schedule_id(slug));
         if describe { described(slug, schedule) } else { listed(slug, schedule) }
     };
-    server.iter().map(look).collect()
+    server.iter().map(read).collect()
 }
 
-/// Does to the model what the executor does to a server.
+/// Applies a plan to the model as [`apply`] applies it to a server.
 fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &ScheduleSettings) {
     for step in &plan.steps {
         let slug = step.matter.slug().to_owned();
@@ -453,7 +453,7 @@ proptest! {
         matters in vec(any_matter(), 0..20), server in any_server(), operator_confirmed: bool,
     ) {
         let settings = ScheduleSettings { operator_confirmed, ..ScheduleSettings::default() };
-        for step in plan_matter_schedules(&matters, &look(&server, &matters, &settings), &settings).steps {
+        for step in plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings).steps {
             if step.verb == ScheduleStepVerb::Delete {
                 let there = matters.iter().filter(|matter| matter.path == step.matter);
                 prop_assert!(there.into_iter().all(|matter| matter.standing == MatterScheduleStatus::Archived), "{step:?}");
@@ -462,13 +462,13 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_carried_out_leaves_nothing_to_do(
+    fn an_applied_plan_leaves_nothing_to_do(
         matters in vec(any_matter(), 0..20), mut server in any_server(), operator_confirmed: bool,
     ) {
         let settings = ScheduleSettings { operator_confirmed, ..ScheduleSettings::default() };
-        let first = plan_matter_schedules(&matters, &look(&server, &matters, &settings), &settings);
+        let first = plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings);
         carry_out(&mut server, &first, &settings);
-        let second = plan_matter_schedules(&matters, &look(&server, &matters, &settings), &settings);
+        let second = plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings);
         for step in &second.steps {
             prop_assert!(matches!(step.verb, ScheduleStepVerb::Unchanged | ScheduleStepVerb::Keep { .. }), "{step:?} after {first:?}");
         }
@@ -479,7 +479,7 @@ proptest! {
         matters in vec(any_matter(), 0..20), server in any_server(), deletion_percent in 0..=100_u8, deletion_floor in 0..6_usize,
     ) {
         let settings = ScheduleSettings { deletion_percent, deletion_floor, ..ScheduleSettings::default() };
-        let known = look(&server, &matters, &settings);
+        let known = read_server(&server, &matters, &settings);
         let plan = plan_matter_schedules(&matters, &known, &settings);
         let deletions = plan.steps.iter().filter(|step| step.verb == ScheduleStepVerb::Delete).count();
         prop_assert!(deletions <= (known.len() * usize::from(deletion_percent) / 100).max(deletion_floor));
@@ -490,7 +490,7 @@ proptest! {
     fn a_pause_made_by_a_person_stays_with_its_note(matters in vec(any_matter(), 0..20), mut server in any_server()) {
         let before = server.clone();
         let settings = ScheduleSettings::default();
-        let plan = plan_matter_schedules(&matters, &look(&server, &matters, &settings), &settings);
+        let plan = plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings);
         carry_out(&mut server, &plan, &settings);
         for (slug, (was, _)) in before {
             let state = was.state.unwrap();

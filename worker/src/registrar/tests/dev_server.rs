@@ -1,6 +1,6 @@
 //! A real Temporal dev server for the tests of one process, and a fake one for a broken listing.
 //!
-//! The server is the child of a shell that waits on a pipe from us: however this process ends, the
+//! The server is the child of a shell that waits on a pipe from this process. When this process ends in any way, the
 //! pipe closes, and the shell stops the server and removes its files.
 
 use prost::Message;
@@ -15,7 +15,7 @@ use temporalio_client::tonic::Status;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Url};
 use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesResponse;
 
-/// One namespace for each test; they are known to the server before it starts.
+/// One namespace for each test; the server knows them from its start.
 const NAMESPACES: &[&str] = &[
     "life",
     "overtaken",
@@ -42,7 +42,7 @@ const KEEP: &str =
 
 struct DevServer {
     address: String,
-    // Holds the pipe.
+    // Keeps the pipe open.
     _shell: Child,
 }
 
@@ -68,7 +68,7 @@ fn cli() -> PathBuf {
     cli
 }
 
-/// A client of the dev server, once that answers.
+/// A client of the dev server, as soon as the server answers.
 pub(super) async fn client(namespace: &str) -> Client {
     assert!(NAMESPACES.contains(&namespace), "add {namespace} to the namespaces of the dev server");
     let target = Url::parse(&format!("http://{}", SERVER.address)).unwrap();
@@ -81,7 +81,7 @@ pub(super) async fn client(namespace: &str) -> Client {
     .await
 }
 
-/// Runs the Temporal CLI as a person would, and gives what it printed.
+/// Runs the Temporal CLI as a person would, and returns its output.
 pub(super) fn run_cli(namespace: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(cli());
     command.args(arguments).args(["--address", &SERVER.address, "--namespace", namespace]);
@@ -90,21 +90,21 @@ pub(super) fn run_cli(namespace: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Asks until there is an answer; a test that waits longer than two minutes has failed, however busy the machine.
-pub(super) async fn eventually<T>(ask: impl AsyncFn() -> Option<T>) -> T {
-    let answered = async {
-        let mut pace = tokio::time::interval(Duration::from_millis(20));
+/// Polls until there is a result. A test that waits longer than two minutes has failed, however busy the machine is.
+pub(super) async fn eventually<T>(poll: impl AsyncFn() -> Option<T>) -> T {
+    let polling = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(20));
         loop {
-            pace.tick().await;
-            if let Some(answer) = ask().await {
-                return answer;
+            interval.tick().await;
+            if let Some(result) = poll().await {
+                return result;
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(120), answered).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(120), polling).await.unwrap()
 }
 
-/// A client whose server answers listings by page, counted from 0, and refuses where there is no answer.
+/// A client whose server answers listings by page, counted from 0, and refuses a page without an answer.
 pub(super) async fn fake_listing(
     answer: impl Fn(usize) -> Option<ListSchedulesResponse> + Send + Sync + 'static,
 ) -> Client {

@@ -1,4 +1,4 @@
-//! Two vaults at one namespace, against a real server.
+//! Tests two vaults in one namespace against a real server.
 
 use super::*;
 use steward_vault::files::identity::{VaultIdentity, VaultPlace};
@@ -17,7 +17,7 @@ impl ScheduleRegistrar {
 }
 
 #[tokio::test]
-async fn of_two_vaults_that_begin_at_one_moment_one_gets_the_namespace() {
+async fn of_two_vaults_that_start_at_the_same_moment_one_gets_the_namespace() {
     let (one, other) = (vault("claims", 1).await, vault("claims", 2).await);
     let (first, second) = tokio::join!(one.claim_namespace(), other.claim_namespace());
     let (winner, refused) = if first.is_ok() { (one, second) } else { (other, first) };
@@ -25,7 +25,7 @@ async fn of_two_vaults_that_begin_at_one_moment_one_gets_the_namespace() {
     let RegistrarError::Conflict(conflict) = &error else { panic!("{error}") };
     let owner = winner.settings.owner.clone().unwrap();
     let expected = ConflictReason::AnotherVault { vault: owner.id, place: Some(owner.place) };
-    assert_eq!(conflict.reason, expected, "the folder of the other is told");
+    assert_eq!(conflict.reason, expected, "the folder of the other vault is named");
     winner.claim_namespace().await.unwrap();
 }
 
@@ -45,7 +45,7 @@ async fn schedules_of_another_vault_are_neither_changed_nor_deleted_nor_triggere
     assert!(plan.conflict.is_some(), "{plan:?}");
     let outcome = changed.whole_round(&matters).await;
     assert_eq!((outcome.updated, outcome.paused, outcome.deleted, outcome.routines_changed), (0, 0, 0, 0));
-    // What an old listing may have said is not believed.
+    // Steps from an old listing are refused too.
     for verb in
         [ScheduleStepVerb::Delete, ScheduleStepVerb::Pause, ScheduleStepVerb::Update { differences: Vec::new() }]
     {
@@ -66,7 +66,7 @@ async fn schedules_of_another_vault_are_neither_changed_nor_deleted_nor_triggere
 }
 
 #[tokio::test]
-async fn what_was_adopted_is_ours_and_keeps_what_people_set() {
+async fn adopted_schedules_are_ours_and_keep_what_people_set() {
     let (ours, theirs) = (vault("adopted", 1).await, vault("adopted", 2).await);
     theirs.whole_round(&open(&["farm", "garden"])).await;
     run_cli("adopted", &["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"]);

@@ -1,4 +1,4 @@
-//! What a note allows when a change lands, by itself or by the router, whatever it said before.
+//! The note policy at the time of a change counts, for stewards and for the router, whatever it was before.
 
 use super::*;
 
@@ -6,13 +6,13 @@ fn note(bench: &Bench, block: &str) {
     bench.put("matter/m.md", &format!("---\ntype: matter\nname: M\nstate: open\nsteward:\n{block}---\n"));
 }
 
-/// Hours of UTC's day that begin and end so many hours from now.
+/// Quiet hours in UTC that begin and end the given number of hours from now.
 fn hours(from: i64, to: i64) -> String {
     let at = |hours| (Utc::now() + TimeDelta::hours(hours)).format("%H:%M").to_string();
     format!("  quiet_hours: \"{}-{}\"\n", at(from), at(to))
 }
 
-/// The landing of what was judged before the note said this, and the gates that are closed.
+/// The disposition of a change that was judged before the note had this block, and the closed gates.
 async fn landed(block: &str) -> (Disposition, Vec<(GateName, String)>) {
     let bench = Bench::new(Mode::Live).await;
     let seen = bench.see("run/1").await;

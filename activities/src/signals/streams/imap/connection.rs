@@ -1,10 +1,10 @@
-//! A connection to an IMAP server: encrypted, bounded in time, and its errors without the password.
+//! Connects to an IMAP server: encrypted, limited in time, and with errors that must not hold the password.
 //!
-//! The system's certificates are trusted, and those of `ca_file`. Nothing is retried here: a round that
-//! fails is tried again by whoever runs the stream.
+//! The system's certificates are trusted, and those of `ca_file`. Nothing is retried here: the loop of the stream
+//! repeats a round that fails.
 
 use super::super::StreamError;
-use super::ANSWER;
+use super::ANSWER_TIMEOUT;
 use super::session::ImapSession;
 use crate::steward::clerks::remote::Secret;
 use rustls::pki_types::pem::PemObject;
@@ -20,15 +20,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// From the name to the greeting: 30 s.
+/// Longest wait for each step of connecting, up to the login: 30 s.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// Encrypted or not.
+/// A transport, encrypted or not.
 pub(super) trait ImapTransport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug> ImapTransport for T {}
 
-/// Where the mails are, and who may read them.
+/// An IMAP server and its login.
 pub(super) struct ImapServer {
     pub(super) host: String,
     pub(super) port: u16,
@@ -40,13 +40,13 @@ pub(super) struct ImapServer {
 
 impl ImapServer {
     pub(super) async fn connect(&self) -> Result<ImapSession, StreamError> {
-        let wire =
+        let transport =
             timeout(CONNECT, self.open_transport()).await.map_err(|_| self.server_error("no answer in time"))??;
-        let mut client = async_imap::Client::new(wire);
+        let mut client = async_imap::Client::new(transport);
         let greeting =
             timeout(CONNECT, client.read_response()).await.map_err(|_| self.server_error("no greeting in time"))?;
         if greeting.map_err(|e| self.server_error(e))?.is_none() {
-            return Err(self.server_error("it hung up at once"));
+            return Err(self.server_error("the server closed the connection at once"));
         }
         let login = timeout(CONNECT, client.login(&self.user, self.password.expose())).await;
         let login = login.map_err(|_| self.server_error("no answer to the login in time"))?;
@@ -55,12 +55,12 @@ impl ImapServer {
         Ok(ImapSession::new(login))
     }
 
-    /// Waits for an answer, but not forever.
+    /// Waits for an answer, at most `ANSWER_TIMEOUT`.
     pub(super) async fn await_answer<T>(
         &self,
-        asked: impl Future<Output = Result<T, String>>,
+        request: impl Future<Output = Result<T, String>>,
     ) -> Result<T, StreamError> {
-        timeout(ANSWER, asked)
+        timeout(ANSWER_TIMEOUT, request)
             .await
             .map_err(|_| self.server_error("no answer in time"))?
             .map_err(|e| self.server_error(e))
@@ -89,14 +89,14 @@ impl ImapServer {
         Ok(config.map_err(|e| self.server_error(e))?.with_root_certificates(roots).with_no_client_auth())
     }
 
-    /// What the server said, without the password should it have repeated it.
+    /// Builds an error from the server's message. The password is removed in case the server repeated it.
     fn server_error(&self, message: impl fmt::Display) -> StreamError {
         let text: String = self.password.redact_from(&message.to_string()).chars().take(300).collect();
         StreamError::Server { server: format!("{}:{}", self.host, self.port), message: text }
     }
 }
 
-/// Whether a host is this machine, whatever the network's names say.
+/// Reports whether a host is this machine, without asking the network.
 pub(super) fn is_local_host(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -1,10 +1,10 @@
-//! What is asked of an IMAP server, and what counts as its answer: only what ends with its OK.
+//! The commands to an IMAP server. Only an answer that ends with OK counts.
 //!
-//! The client library takes NO, BAD and a connection that closes for the end of an answer like any other,
-//! so after the login its own commands are not used. That mails came while something else was asked is
-//! remembered until the next search. Nothing is stored here.
+//! The client library treats NO, BAD and a closed connection like any end of an answer. So its own commands must not be
+//! used after the login. New mail that the server announces during another command is remembered until the next search.
+//! Nothing is stored here.
 
-use super::ANSWER;
+use super::ANSWER_TIMEOUT;
 use super::IDLE;
 use super::connection::ImapTransport;
 use async_imap::imap_proto::{
@@ -13,30 +13,30 @@ use async_imap::imap_proto::{
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::timeout;
 
-/// A session that was logged in.
+/// A session after the login.
 #[derive(Debug)]
 pub(super) struct ImapSession {
     inner: async_imap::Session<Box<dyn ImapTransport>>,
-    /// How many mails the folder has, as far as the server told.
+    /// How many mails the folder has, as far as the server reported.
     exist: u32,
-    /// The server told of mails since the last search.
+    /// The server announced mails since the last search.
     has_news: bool,
 }
 
-/// A folder as it was opened.
+/// The state of a folder when it was opened.
 pub(super) struct ExaminedFolder {
     pub(super) validity: u32,
     pub(super) next: Option<u32>,
 }
 
-/// What was asked of some mails; those that are gone have nothing.
+/// The requested values of some mails. A mail that is gone has none.
 pub(super) struct FetchedValues<T> {
     pub(super) given: BTreeMap<u32, T>,
-    /// They are there, and the server does not give them.
+    /// The mails that exist but that the server does not return.
     pub(super) withheld: BTreeSet<u32>,
 }
 
-/// An answer, or why it is none.
+/// An answer, or why there is none.
 type ImapResult<T> = Result<T, String>;
 
 impl ImapSession {
@@ -57,17 +57,17 @@ impl ImapSession {
             }
         })
         .await?;
-        let validity = validity.ok_or("it gave no UIDVALIDITY: its numbers of mails do not last")?;
+        let validity = validity.ok_or("it gave no UIDVALIDITY, so its mail numbers are not stable")?;
         Ok(ExaminedFolder { validity, next })
     }
 
-    /// The mails that a search finds. What is told from now on is news.
+    /// Searches mails. Mails that the server announces from now on count as news.
     pub(super) async fn search_mails(&mut self, query: &str) -> ImapResult<BTreeSet<u32>> {
         self.has_news = false;
         self.find_uids(query).await
     }
 
-    /// The sizes of mails.
+    /// Fetches the sizes of mails.
     pub(super) async fn fetch_sizes(&mut self, uids: &[u32]) -> ImapResult<FetchedValues<u32>> {
         let size = |value: &AttributeValue<'_>| match value {
             AttributeValue::Rfc822Size(size) => Some(*size),
@@ -76,7 +76,7 @@ impl ImapSession {
         self.fetch_values(uids, "RFC822.SIZE", size).await
     }
 
-    /// The first bytes of mails.
+    /// Fetches the first `most` bytes of mails.
     pub(super) async fn fetch_bodies(&mut self, uids: &[u32], most: u64) -> ImapResult<FetchedValues<Vec<u8>>> {
         let body = |value: &AttributeValue<'_>| match value {
             AttributeValue::BodySection { section: None, data, .. } | AttributeValue::Rfc822(data) => {
@@ -87,31 +87,31 @@ impl ImapSession {
         self.fetch_values(uids, &format!("BODY.PEEK[]<0.{most}>"), body).await
     }
 
-    /// Whether the server can tell of mails by itself.
+    /// Reports whether the server supports IDLE.
     pub(super) async fn can_idle(&mut self) -> ImapResult<bool> {
-        let mut can = false;
+        let mut can_idle = false;
         self.run_command("CAPABILITY", |response| {
             let Response::Capabilities(all) = response else { return };
-            can |= all.iter().any(|one| matches!(one, Capability::Atom(name) if name.eq_ignore_ascii_case("IDLE")));
+            let is_idle = |c: &Capability<'_>| matches!(c, Capability::Atom(name) if name.eq_ignore_ascii_case("IDLE"));
+            can_idle |= all.iter().any(is_idle);
         })
         .await?;
-        Ok(can)
+        Ok(can_idle)
     }
 
-    /// Whether the server told of mails since the last search.
+    /// Reports whether the server announced mails since the last search.
     pub(super) fn has_news(&self) -> bool {
         self.has_news
     }
 
-    /// Waits until the server tells of mails, or for as long as it may be waited for. `false` when it will not
-    /// tell, whatever it can.
+    /// Waits until the server announces mails, at most for one IDLE; `false` if the server refuses IDLE.
     pub(super) async fn idle(&mut self) -> ImapResult<bool> {
         let tag = self.send_command("IDLE").await?;
         let begun = async {
             loop {
                 let begun = self.read_next_response(|response| match response {
                     Response::Continue(_) => Some(true),
-                    Response::Done { tag: of, .. } if *of == tag => Some(false),
+                    Response::Done { tag: done, .. } if *done == tag => Some(false),
                     _ => None,
                 });
                 if let Some(begun) = begun.await? {
@@ -119,28 +119,29 @@ impl ImapSession {
                 }
             }
         };
-        if !timeout(ANSWER, begun).await.map_err(|_| "no answer in time")?? {
+        if !timeout(ANSWER_TIMEOUT, begun).await.map_err(|_| "no answer in time")?? {
             return Ok(false);
         }
-        let told = async {
+        let news = async {
             while !self.has_news {
-                let is_over = self
-                    .read_next_response(|response| matches!(response, Response::Done { tag: of, .. } if *of == tag));
+                let is_over = self.read_next_response(
+                    |response| matches!(response, Response::Done { tag: done, .. } if *done == tag),
+                );
                 if is_over.await? {
                     return Ok::<bool, String>(true);
                 }
             }
             Ok(false)
         };
-        // No news in all that time is no failure, nor is a server that ends it by itself.
-        if timeout(IDLE, told).await.unwrap_or(Ok(false))? {
+        // Neither a time without news nor a server that ends IDLE by itself is a failure.
+        if timeout(IDLE, news).await.unwrap_or(Ok(false))? {
             return Ok(true);
         }
         let done = async {
             self.inner.run_command_untagged("DONE").await.map_err(|e| e.to_string())?;
             self.read_until_done(&tag, |_| ()).await
         };
-        timeout(ANSWER, done).await.map_err(|_| "no answer in time")??;
+        timeout(ANSWER_TIMEOUT, done).await.map_err(|_| "no answer in time")??;
         Ok(true)
     }
 
@@ -151,27 +152,29 @@ impl ImapSession {
     async fn find_uids(&mut self, query: &str) -> ImapResult<BTreeSet<u32>> {
         let mut uids = BTreeSet::new();
         self.run_command(&format!("UID SEARCH {query}"), |response| {
-            if let Response::MailboxData(MailboxDatum::Search(some)) = response {
-                uids.extend(some);
+            if let Response::MailboxData(MailboxDatum::Search(found)) = response {
+                uids.extend(found);
             }
         })
         .await?;
         Ok(uids)
     }
 
-    /// One thing of each of these mails. One that is not answered counts as gone only if a search says so too.
-    /// What fails for several is asked for one by one, so that one ill mail keeps back no other.
+    /// Fetches one value of each of these mails.
+    ///
+    /// A mail without an answer counts as gone only if a search agrees. A request that fails for several mails is
+    /// repeated for each of them, so that one invalid mail does not block the others.
     async fn fetch_values<T>(
         &mut self,
         uids: &[u32],
-        what: &str,
+        item: &str,
         read: impl Fn(&AttributeValue<'_>) -> Option<T>,
     ) -> ImapResult<FetchedValues<T>> {
         let mut all = FetchedValues { given: BTreeMap::new(), withheld: BTreeSet::new() };
-        let failed = match self.fetch_batch(uids, what, &read).await {
-            Ok(some) if some.withheld.is_empty() => return Ok(some),
-            Ok(some) => {
-                all = some;
+        let failed = match self.fetch_batch(uids, item, &read).await {
+            Ok(fetched) if fetched.withheld.is_empty() => return Ok(fetched),
+            Ok(fetched) => {
+                all = fetched;
                 None
             }
             Err(why) => Some(why),
@@ -181,13 +184,13 @@ impl ImapSession {
             None => std::mem::take(&mut all.withheld).into_iter().collect(),
         };
         for uid in left {
-            match self.fetch_batch(&[uid], what, &read).await {
-                Ok(one) => {
-                    all.given.extend(one.given);
-                    all.withheld.extend(one.withheld);
+            match self.fetch_batch(&[uid], item, &read).await {
+                Ok(fetched) => {
+                    all.given.extend(fetched.given);
+                    all.withheld.extend(fetched.withheld);
                 }
                 Err(why) => {
-                    // Whether it is the mail's fault, or the connection is gone.
+                    // NOOP shows whether the mail is at fault or the connection is lost.
                     self.run_command("NOOP", |_| ()).await.map_err(|_| why)?;
                     all.withheld.insert(uid);
                 }
@@ -202,29 +205,30 @@ impl ImapSession {
     async fn fetch_batch<T>(
         &mut self,
         uids: &[u32],
-        what: &str,
+        item: &str,
         read: impl Fn(&AttributeValue<'_>) -> Option<T>,
     ) -> ImapResult<FetchedValues<T>> {
-        let asked: BTreeSet<u32> = uids.iter().copied().collect();
+        let requested: BTreeSet<u32> = uids.iter().copied().collect();
         let mut given = BTreeMap::new();
-        self.run_command(&format!("UID FETCH {} (UID {what})", join_uids(uids)), |response| {
+        self.run_command(&format!("UID FETCH {} (UID {item})", join_uids(uids)), |response| {
             let Response::Fetch(_, values) = response else { return };
             let uid = values.iter().find_map(|value| match value {
                 AttributeValue::Uid(uid) => Some(*uid),
                 _ => None,
             });
-            if let (Some(uid), Some(value)) = (uid.filter(|uid| asked.contains(uid)), values.iter().find_map(&read)) {
+            if let (Some(uid), Some(value)) = (uid.filter(|uid| requested.contains(uid)), values.iter().find_map(&read))
+            {
                 given.insert(uid, value);
             }
         })
         .await?;
-        let missing: Vec<u32> = asked.into_iter().filter(|uid| !given.contains_key(uid)).collect();
-        let there = if missing.is_empty() {
+        let missing: Vec<u32> = requested.into_iter().filter(|uid| !given.contains_key(uid)).collect();
+        let existing = if missing.is_empty() {
             BTreeSet::new()
         } else {
             self.find_uids(&format!("UID {}", join_uids(&missing))).await?
         };
-        let withheld = missing.into_iter().filter(|uid| there.contains(uid)).collect();
+        let withheld = missing.into_iter().filter(|uid| existing.contains(uid)).collect();
         Ok(FetchedValues { given, withheld })
     }
 
@@ -240,7 +244,7 @@ impl ImapSession {
     async fn read_until_done(&mut self, tag: &RequestId, mut each: impl FnMut(&Response<'_>)) -> ImapResult<()> {
         loop {
             let done = self.read_next_response(|response| match response {
-                Response::Done { tag: of, status, outcome } if of == tag => Some(check_status(status, outcome)),
+                Response::Done { tag: done, status, outcome } if done == tag => Some(check_status(status, outcome)),
                 other => {
                     each(other);
                     None
@@ -254,7 +258,7 @@ impl ImapSession {
 
     async fn read_next_response<T>(&mut self, read: impl FnOnce(&Response<'_>) -> T) -> ImapResult<T> {
         let response = self.inner.read_response().await.map_err(|e| e.to_string())?;
-        let response = response.ok_or("it hung up in the midst of an answer")?;
+        let response = response.ok_or("it closed the connection during an answer")?;
         match response.parsed() {
             Response::MailboxData(MailboxDatum::Exists(number)) => {
                 self.has_news |= *number != self.exist;
@@ -270,7 +274,7 @@ impl ImapSession {
 fn check_status(status: &Status, outcome: &Outcome<'_>) -> ImapResult<()> {
     match status {
         Status::Ok => Ok(()),
-        other => Err(format!("it said {other:?}: {}", outcome.information.as_deref().unwrap_or("no reason"))),
+        other => Err(format!("it answered {other:?}: {}", outcome.information.as_deref().unwrap_or("no reason"))),
     }
 }
 

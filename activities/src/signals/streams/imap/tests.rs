@@ -186,7 +186,7 @@ async fn a_mail_that_is_never_given_is_given_up_and_counted() {
     let bench = Bench::new().await;
     let config = of(&bench, &server);
     let mut all = IntakeTally::default();
-    for _ in 0..=MOST_TIMES + 1 {
+    for _ in 0..=MAX_REQUESTS + 1 {
         let round = bench.round(&config).await.unwrap().0;
         (all.stored, all.refused) = (all.stored + round.stored, all.refused + round.refused);
     }

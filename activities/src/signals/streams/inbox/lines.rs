@@ -1,7 +1,7 @@
-//! A file of one JSON object a line, read some lines at a time.
+//! Reads a file with one JSON object a line, some lines at a time.
 //!
-//! A line that is no such object is told by its number, and the others go on. A line without end is
-//! passed over, not held. The objects become what an adapter found; the file itself is moved by others.
+//! An invalid line is reported by its number, and the others go on. A line that is too long is skipped and must not be
+//! held in memory. The objects become messages. The caller moves the file itself.
 
 use super::super::BATCH;
 use super::super::BATCH_BYTES;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use std::io::{self, BufRead};
 use steward_domain::time;
 
-/// Bad lines that are told one by one; the rest are counted.
-const MAX_TOLD: usize = 50;
+/// Most bad lines that are reported one by one: 50. The rest are counted.
+const MAX_REPORTED: usize = 50;
 
-/// One line. Keys that are not ours are let be: exports have many.
+/// One line. Unknown keys are ignored, because exports have many.
 #[derive(Deserialize)]
 struct InboxLine {
     id: Option<Value>,
@@ -33,20 +33,20 @@ pub(super) struct LineReader<R> {
     number: u64,
 }
 
-/// Some lines.
+/// The messages and the bad lines of some lines.
 #[derive(Default)]
 pub(super) struct LineChunk {
     pub(super) found: Vec<FoundMessage>,
-    /// What could not be read, by the number of its line.
+    /// Why a line could not be read, by its number.
     pub(super) bad: Vec<(u64, String)>,
-    /// There are no more.
+    /// There are no more lines.
     pub(super) last: bool,
 }
 
-/// What was wrong with a file's lines.
+/// The complaints about the lines of a file.
 #[derive(Default)]
 pub(super) struct LineComplaints {
-    told: Vec<(u64, String)>,
+    reported: Vec<(u64, String)>,
     more: u64,
 }
 
@@ -55,7 +55,7 @@ impl<R: BufRead> LineReader<R> {
         Self { reader, max_bytes, number: 0 }
     }
 
-    /// The next lines, as many as fit into memory.
+    /// Reads the next lines, at most as many as a batch holds.
     pub(super) fn read_chunk(&mut self) -> io::Result<LineChunk> {
         let (mut chunk, mut size) = (LineChunk::default(), 0);
         while chunk.found.len() + chunk.bad.len() < BATCH && size < BATCH_BYTES {
@@ -77,7 +77,7 @@ impl<R: BufRead> LineReader<R> {
         Ok(chunk)
     }
 
-    /// The next line, or why it is not held.
+    /// Reads the next line, or the reason why it is skipped.
     fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, String>>> {
         let (mut line, mut length) = (Vec::new(), 0_u64);
         loop {
@@ -99,28 +99,28 @@ impl<R: BufRead> LineReader<R> {
             }
         }
         self.number += 1;
-        let too_long = || format!("{length} bytes, more than the {} that a message may have", self.max_bytes);
+        let too_long = || format!("{length} bytes, but a message may have at most {}", self.max_bytes);
         Ok(Some(if length > self.max_bytes { Err(too_long()) } else { Ok(line) }))
     }
 }
 
 impl LineComplaints {
     pub(super) fn add(&mut self, bad: Vec<(u64, String)>) {
-        for one in bad {
-            if self.told.len() < MAX_TOLD {
-                self.told.push(one);
+        for complaint in bad {
+            if self.reported.len() < MAX_REPORTED {
+                self.reported.push(complaint);
             } else {
                 self.more += 1;
             }
         }
     }
 
-    /// All of it, for the note beside the file; `None` when every line was good.
+    /// Renders the report for the file beside the source; `None` if every line was good.
     pub(super) fn into_report(self, file: &str) -> Option<String> {
-        if self.told.is_empty() {
+        if self.reported.is_empty() {
             return None;
         }
-        let mut lines: Vec<String> = self.told.iter().map(|(n, why)| format!("{file}, line {n}: {why}")).collect();
+        let mut lines: Vec<String> = self.reported.iter().map(|(n, why)| format!("{file}, line {n}: {why}")).collect();
         if self.more > 0 {
             lines.push(format!("and {} more", self.more));
         }
@@ -130,9 +130,11 @@ impl LineComplaints {
 
 fn parse_line(line: &[u8]) -> Result<FoundMessage, String> {
     let read: InboxLine =
-        serde_json::from_slice(line).map_err(|e| format!("no such object as {{\"text\": …}}: {e}"))?;
-    let at =
-        read.at.as_deref().map(|at| time::parse(at).ok_or_else(|| format!("`at` is `{}`, no time", shorten_value(at))));
+        serde_json::from_slice(line).map_err(|e| format!("expected an object such as {{\"text\": …}}: {e}"))?;
+    let at = read
+        .at
+        .as_deref()
+        .map(|at| time::parse(at).ok_or_else(|| format!("`at` is no valid time: `{}`", shorten_value(at))));
     let id = match &read.id {
         Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
         Some(Value::Number(id)) => id.to_string(),

@@ -1,7 +1,7 @@
-//! A Markdown file as one thing found: its frontmatter, where it has some, its title and its text.
+//! Reads a Markdown file as one message: its frontmatter, its title and its text.
 //!
-//! Frontmatter that cannot be read is an error and not text: people would wonder why `from:` stands in
-//! the words. The file's name serves where no title is.
+//! Frontmatter is optional. Invalid frontmatter is an error and must not become text, because people would wonder why
+//! `from:` is part of it. Without a title, the file's name is the subject.
 
 use super::super::FoundMessage;
 use super::super::hash_id;
@@ -21,7 +21,7 @@ pub(super) fn parse_note(bytes: &[u8], file_name: &str) -> Result<FoundMessage, 
 }
 
 fn build_found(fields: &RecordFields, body: &str, file_name: &str, bytes: &[u8]) -> Result<FoundMessage, String> {
-    let word = |names: &[&str]| {
+    let field = |names: &[&str]| {
         let text = |name: &&str| match fields.get(*name) {
             Some(Value::String(text)) if !text.trim().is_empty() => Some(text.trim().to_owned()),
             Some(Value::Number(number)) => Some(number.to_string()),
@@ -29,17 +29,19 @@ fn build_found(fields: &RecordFields, body: &str, file_name: &str, bytes: &[u8])
         };
         names.iter().find_map(text)
     };
-    let from = word(&["from", "author"]);
-    let at = word(&["at", "date", "created"]);
-    let at = at.map(|at| time::parse(&at).ok_or_else(|| format!("`{}` is no time", at.escape_debug()))).transpose()?;
+    let from = field(&["from", "author"]);
+    let at = field(&["at", "date", "created"]);
+    let at = at
+        .map(|at| time::parse(&at).ok_or_else(|| format!("`{}` is not a valid time", at.escape_debug())))
+        .transpose()?;
     let heading = || body.lines().find_map(|line| line.strip_prefix("# ")).map(|title| title.trim().to_owned());
     let stem = || file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem).to_owned();
     Ok(FoundMessage {
-        source_id: word(&["id"]).unwrap_or_else(|| hash_id(bytes)),
+        source_id: field(&["id"]).unwrap_or_else(|| hash_id(bytes)),
         pattern: source_pattern("note", from.as_deref()),
         origin_at: at,
         author: from,
-        subject: Some(word(&["title", "subject", "name"]).or_else(heading).unwrap_or_else(stem)),
+        subject: Some(field(&["title", "subject", "name"]).or_else(heading).unwrap_or_else(stem)),
         text: body.to_owned(),
     })
 }

@@ -1,40 +1,40 @@
-//! What the mail server that we trust says of a mail's sender (RFC 8601, `Authentication-Results`).
+//! Reads what the trusted mail server reports about a mail's sender (RFC 8601, `Authentication-Results`).
 //!
-//! Anyone can write such a header, so only the topmost one that carries the trusted server's name counts:
-//! a server puts its own on top and takes out others in its name (RFC 8601). Comments say nothing, and a
-//! quoted text is one word whatever stands in it. The answer names nobody; it says whether the domain in
-//! `From` may be believed.
+//! Anyone can write such a header. So only the topmost one with the trusted server's name counts: a server puts its own
+//! header on top and removes others in its name (RFC 8601). Comments must not count, and a quoted text is one word. The
+//! result is only whether the domain in `From` may be believed.
 
-/// Whether the trusted server vouches for mail of this domain: `dmarc=pass`, or without any DMARC result
-/// `dkim=pass` of the very domain.
+/// Reports whether the trusted server vouches for mail of this domain.
+///
+/// That means `dmarc=pass`, or without any DMARC result `dkim=pass` of the same domain.
 pub(super) fn is_domain_vouched(headers: &[String], trusted: &str, domain: &str) -> bool {
-    // One that cannot be understood may be the server's own: what stands below it is not believed.
+    // A header that cannot be parsed may be the server's own, so the headers below it are not believed.
     let mut ours = headers
         .iter()
         .map(|header| split_header(header))
         .skip_while(|parts| parts.as_ref().is_some_and(|parts| !is_from_server(parts, trusted)));
     let Some(Some(results)) = ours.next() else { return false };
-    let of = |method: &str| -> Vec<(bool, &Vec<String>)> {
+    let results_of = |method: &str| -> Vec<(bool, &Vec<String>)> {
         results.iter().skip(1).filter_map(|words| parse_result(words, method).map(|pass| (pass, words))).collect()
     };
-    let dmarc = of("dmarc");
+    let dmarc = results_of("dmarc");
     if !dmarc.is_empty() {
-        // A second, other result would be somebody else's.
+        // A second result with another value would not be the server's.
         return dmarc.iter().all(|(pass, words)| {
             *pass && find_property(words, "header.from").is_none_or(|from| from.eq_ignore_ascii_case(domain))
         });
     }
-    of("dkim").iter().any(|(pass, words)| {
+    results_of("dkim").iter().any(|(pass, words)| {
         *pass && find_property(words, "header.d").is_some_and(|signer| signer.eq_ignore_ascii_case(domain))
     })
 }
 
-/// The name of whoever wrote a header comes first, perhaps with a version behind it.
+/// Reports whether the trusted server wrote a header. The server's name comes first, perhaps followed by a version.
 fn is_from_server(parts: &[Vec<String>], trusted: &str) -> bool {
     parts.first().and_then(|words| words.first()).is_some_and(|id| id.eq_ignore_ascii_case(trusted))
 }
 
-/// Whether this is the result of a method, and a pass; `dmarc=pass`, `dmarc/1=pass`.
+/// Reports whether the result of a method is a pass (`dmarc=pass`, `dmarc/1=pass`); `None` for another method.
 fn parse_result(words: &[String], method: &str) -> Option<bool> {
     let (name, value) = words.first()?.split_once('=')?;
     let name = name.split('/').next().unwrap_or_default();

@@ -5,8 +5,8 @@ fn mail(headers: &str, body: &str) -> FoundMessage {
     parse_mail(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap().unwrap()
 }
 
-/// The time this thread had a processor, so that a busy machine does not count; where the system does not tell, the time
-/// on the wall.
+/// The processor time of this thread, so that a busy machine does not count; or the wall time if the system does not
+/// report it.
 fn spent(since: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = told.and_then(|text| text.split(' ').next()?.parse().ok());
@@ -111,7 +111,7 @@ fn mails_that_are_ill_are_read_or_refused_within_seconds() {
     }
 }
 
-/// What is packed stays packed: nothing here unpacks, so there is nothing that could swell.
+/// Compressed attachments stay compressed, so a mail cannot grow when it is read.
 #[test]
 fn an_attachment_is_not_opened() {
     let zip = "UEsDBBQAAAAIAAAAIQAAAAAAAAAAAAAAAAABAAAAYQ=="; // the head of an archive that says it holds a file
@@ -145,12 +145,12 @@ fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     for above in ["", fail, &format!("{fail}{pass}"), "Authentication-Results: evil.example; dmarc=pass\r\n"] {
         assert_eq!(named(above, FROM), other, "{above}");
     }
-    // The server's own header with a byte that is no text is still the topmost.
+    // The server's own header is still the topmost one if it holds an invalid byte.
     let bytes =
         [b"Authentication-Results: mx.example.org; spf=fail (\xff); dmarc=fail\r\n", pass.as_bytes(), FROM.as_bytes()];
     let found = parse_mail(&[&bytes.concat()[..], b"\r\n\r\nx"].concat(), Some("mx.example.org")).unwrap().unwrap();
     assert_eq!(found.pattern, other);
-    // Whom it vouches for must be whom we name.
+    // The server must vouch for the very sender that the event names.
     let two = format!("{FROM}\r\nFrom: eve@vendor.example");
     assert!(named(pass, &two).ends_with(":unverified"));
     let list = FROM.replace("<Billing@Vendor.example>", "<billing@vendor.example>, eve@vendor.example");

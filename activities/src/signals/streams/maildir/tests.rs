@@ -56,7 +56,7 @@ async fn a_mail_that_the_machine_does_not_give_us_is_left_and_named_and_the_othe
     put(&bench, "new/good", 1);
     let path = bench.at("../mails");
     let settings = MaildirSettings { path, since_days: 7, trusted_authserv: None };
-    // No system opens such a name; what it says then stands for a disk or a table of files that fails.
+    // No system opens such a name. The error stands for a failing disk or a full file table.
     let mails =
         ["new\0name", "good"].map(|name| MailFile { key: name.into(), folder: "new", name: name.into(), size: 1 });
     let (batch, failed) = read_batch(&settings, &mails, 1_000);
@@ -93,7 +93,7 @@ async fn what_came_while_nobody_looked_is_taken_in_and_what_was_too_old_at_first
     age(&bench, "cur/old", 50);
     put(&bench, "cur/first", 2);
     age(&bench, "cur/first", 41);
-    // The first look was 40 days ago, and the last one soon after it.
+    // The first read was 40 days ago, and the last one soon after it.
     let path = bench.at("../mails").display().to_string();
     let first = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() - 47 * 86_400;
     let cursor = Some(format!("{first} {path}"));

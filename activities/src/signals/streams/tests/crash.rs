@@ -1,7 +1,7 @@
-//! The power goes out at every point of the intake; the next start makes good for it.
+//! Kills the process at every point of the intake; the next start recovers.
 //!
-//! A child process takes a drop folder in and kills itself at the point; this process then plays the
-//! restart and looks at what there is.
+//! A child process ingests a drop folder and kills itself at the point. This process then plays the restart and checks
+//! the files.
 
 use super::*;
 use std::os::unix::process::ExitStatusExt;
@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use steward_vault::files::crash::INTAKE;
 
 const FOLDER: &str = "STEWARD_TEST_INTAKE";
-const CHILD: &str = "streams::tests::crash::a_child_takes_everything_in_and_dies_where_it_is_told";
+const CHILD: &str = "signals::streams::tests::crash::a_child_takes_everything_in_and_dies_where_it_is_told";
 const SIGKILL: i32 = 9;
-/// What is dropped: more lines than fit into one batch, and two mails.
+/// The number of dropped lines, more than fit into one batch. Two mails come with them.
 const LINES: usize = 450;
 
 async fn take_in(folder: &Path) {
@@ -52,7 +52,7 @@ async fn whatever_point_the_power_goes_out_at_each_thing_is_stored_once() {
             .stderr(Stdio::null())
             .status()
             .unwrap();
-        // What is put away is put away once for the mails and once for the lines.
+        // Files are moved once for the mails and once for the lines.
         let is_met = times < 3 || point != "after-putting-away";
         assert_eq!(died.signal(), is_met.then_some(SIGKILL), "{point}:{times}");
         take_in(dir.path()).await;

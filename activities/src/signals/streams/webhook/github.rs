@@ -1,6 +1,6 @@
-//! GitHub's webhooks: what happened to an issue, a pull request, a review, a release or a branch.
+//! GitHub's webhooks: events of an issue, a pull request, a review, a release or a branch.
 //!
-//! Which kind of event it is stands in a header that is not signed, so it is told from the body.
+//! The header with the kind of event is not signed and must not be used, so the body decides the kind.
 
 use super::super::FoundMessage;
 use super::super::hash_id;
@@ -10,9 +10,9 @@ use super::find_text;
 use serde_json::Value;
 use steward_domain::time;
 
-/// Commits of one push whose messages are kept.
+/// Most commits of one push whose messages are kept: 20.
 const MAX_COMMITS: usize = 20;
-/// What an event can be about, the most particular first, and its name for people.
+/// The subjects of events, the most specific first, each with its name for people.
 const SUBJECTS: [(&str, &str); 6] = [
     ("pull_request", "pull request"),
     ("issue", "issue"),
@@ -25,7 +25,7 @@ const SUBJECTS: [(&str, &str); 6] = [
 pub(super) fn read_call(json: &Value, body: &[u8]) -> WebhookCall {
     let repository = find_text(json, &["repository", "full_name"]).unwrap_or("unknown repository");
     let action = find_text(json, &["action"]).unwrap_or("changed");
-    let said = ["comment", "review"].iter().find_map(|name| find_text(json, &[name, "body"]));
+    let comment = ["comment", "review"].iter().find_map(|name| find_text(json, &[name, "body"]));
     let about = SUBJECTS.iter().find(|(key, _)| json.get(*key).is_some_and(Value::is_object));
     let (subject, text, at_time) = match about {
         Some((key, name)) => {
@@ -36,7 +36,7 @@ pub(super) fn read_call(json: &Value, body: &[u8]) -> WebhookCall {
             let text = [
                 format!("{name}{number} \"{title}\" was {action}"),
                 describe_outcome(json, key),
-                said.or_else(|| find_text(json, &[key, "body"])).unwrap_or_default().to_owned(),
+                comment.or_else(|| find_text(json, &[key, "body"])).unwrap_or_default().to_owned(),
             ];
             let when = ["comment", "review", key].iter().find_map(|k| find_text(json, &[k, "updated_at"]));
             (format!("{repository}: {name}{number} {title}"), text.join("\n\n"), when)
@@ -57,7 +57,7 @@ pub(super) fn read_call(json: &Value, body: &[u8]) -> WebhookCall {
     }))
 }
 
-/// Where it stands now.
+/// Describes the current state of a subject.
 fn describe_outcome(json: &Value, key: &str) -> String {
     let merged = json.get(key).and_then(|v| v.get("merged")).and_then(Value::as_bool).unwrap_or(false);
     if merged {

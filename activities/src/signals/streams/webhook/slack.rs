@@ -1,7 +1,7 @@
-//! Slack's Events API: messages as events, its question whether we are there, nothing else.
+//! Slack's Events API: reads messages as events, and answers the check of the address. It reads nothing else.
 //!
-//! A call carries the moment it was made, and that is signed: one that is old is not listened to. What
-//! the text of a message asks for is never done here; it goes to the extractor as words.
+//! A call carries the signed time at which it was made, and an old call is refused. A request in the text of a message
+//! must not be followed here: the text only goes to the extractor.
 
 use super::super::FoundMessage;
 use super::super::source_pattern;
@@ -11,12 +11,12 @@ use super::find_text;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-/// How old a call may be, as Slack advises: 5 min.
+/// How old a call may be, in seconds: 300, as Slack advises.
 const WINDOW_SECONDS: u64 = 300;
 
-/// Whether the call's own stamp is near enough to our clock.
-pub(super) fn is_fresh(stamp: &str, now: DateTime<Utc>) -> bool {
-    stamp.parse::<i64>().is_ok_and(|at| now.timestamp().abs_diff(at) <= WINDOW_SECONDS)
+/// Reports whether the call's timestamp is near enough to our clock.
+pub(super) fn is_fresh(timestamp: &str, now: DateTime<Utc>) -> bool {
+    timestamp.parse::<i64>().is_ok_and(|at| now.timestamp().abs_diff(at) <= WINDOW_SECONDS)
 }
 
 pub(super) fn read_call(json: &Value) -> Result<WebhookCall, WebhookRefusal> {
@@ -34,16 +34,16 @@ pub(super) fn read_call(json: &Value) -> Result<WebhookCall, WebhookRefusal> {
     }
 }
 
-/// A message that somebody wrote; edits come as messages of their own.
+/// Reads a message. Slack sends an edit as a message of its own.
 fn read_message(json: &Value, id: &str) -> WebhookCall {
     let inner = |name| find_text(json, &["event", name]).or_else(|| find_text(json, &["event", "message", name]));
     let Some(text) = inner("text").filter(|text| !text.trim().is_empty()) else { return WebhookCall::Nothing };
     let (team, user) = (find_text(json, &["team_id"]).unwrap_or("unknown"), inner("user").or_else(|| inner("bot_id")));
-    let who = format!("{team}/{}", user.unwrap_or("unknown"));
+    let author = format!("{team}/{}", user.unwrap_or("unknown"));
     let seconds = json.get("event_time").and_then(Value::as_i64);
     WebhookCall::Event(Box::new(FoundMessage {
         source_id: id.to_owned(),
-        pattern: source_pattern("slack", Some(&who)),
+        pattern: source_pattern("slack", Some(&author)),
         origin_at: seconds.and_then(|at| DateTime::from_timestamp(at, 0)),
         author: user.map(str::to_owned),
         subject: inner("channel").map(|channel| format!("Slack channel {channel}")),

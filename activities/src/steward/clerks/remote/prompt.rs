@@ -1,9 +1,8 @@
-//! What is asked: fixed rules, and the question as data. How it is written into a request, the wire says.
+//! Builds the prompt about a task: fixed rules, and the question as data. The wire writes it into a request.
 //!
-//! All rules are in the system text, which is the same for every question. Whatever people or
-//! the outside wrote stands inside strings of one JSON object in the user message, and the
-//! characters that chat templates build their markers from (`<|im_end|>`, `[INST]`) are escaped
-//! there: a server that reads markers inside of content finds none.
+//! All rules are in the system text, which is the same for every question. Untrusted text must stand only inside
+//! strings of one JSON object in the user message. The characters of chat templates' markers (`<|im_end|>`, `[INST]`)
+//! are escaped there, so a server that reads markers inside content finds none.
 
 pub(super) mod extract;
 
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use std::io;
 use steward_domain::steward::clerk::{ClerkQuestion, answer_schema};
 
-/// Longest name of a task or matter that is sent, in characters.
+/// Longest name of a task or matter that is sent, in characters: 200. A longer one is cut.
 const MAX_NAME_CHARS: usize = 200;
 
 const RULES: &str = "\
@@ -67,27 +66,27 @@ struct PromptSignal<'a> {
     note: &'a str,
 }
 
-/// What a request carries, whatever its wire.
+/// The contents of a request, for any wire.
 pub(super) struct ClerkPrompt {
-    /// The name of the answer's form.
+    /// The name of the answer's schema.
     pub(super) name: &'static str,
     pub(super) rules: String,
-    /// One JSON object with everything that is not ours.
+    /// One JSON object with all untrusted text.
     pub(super) data: String,
-    /// Of the answer.
+    /// The JSON schema of the answer.
     pub(super) schema: Value,
-    /// How many times the tokens of a verdict the answer may have.
+    /// How many times as many tokens as a verdict the answer may have.
     pub(super) verdicts: u32,
 }
 
 impl ClerkPrompt {
-    /// Rules and data as the messages of a chat.
+    /// The rules and the data as the messages of a chat.
     pub(super) fn chat_messages(&self) -> Value {
         json!([{"role": "system", "content": self.rules}, {"role": "user", "content": self.data}])
     }
 }
 
-/// What is asked about a task or matter.
+/// Builds the prompt about a task.
 pub(super) fn build_verdict_prompt(question: &ClerkQuestion) -> ClerkPrompt {
     ClerkPrompt {
         name: "verdict",
@@ -102,6 +101,7 @@ fn select_rules(rules: &str, stricter: &str, complaint: Option<&str>) -> String 
     if complaint.is_some() { format!("{rules}{stricter}") } else { rules.to_owned() }
 }
 
+/// Builds the data of the prompt. No date but `due` is part of it, so that a new day alone makes no new question.
 fn build_prompt_data(question: &ClerkQuestion) -> VerdictPromptData<'_> {
     let subject = &question.subject;
     VerdictPromptData {
@@ -127,14 +127,14 @@ fn clip_name(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-fn render_data(asked: &impl Serialize) -> String {
+fn render_data(data: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, MarkerEscaper);
-    // Texts and a list of texts, written to memory: there is nothing that could fail.
-    asked.serialize(&mut serializer).map_or_else(|_| String::new(), |()| String::from_utf8(bytes).unwrap_or_default())
+    // Only texts and lists of texts are written to memory, which cannot fail.
+    data.serialize(&mut serializer).map_or_else(|_| String::new(), |()| String::from_utf8(bytes).unwrap_or_default())
 }
 
-/// Writes JSON whose strings hold no character that could be part of a chat template's marker.
+/// Writes JSON without characters in strings that could be part of a chat template's marker.
 struct MarkerEscaper;
 
 impl serde_json::ser::Formatter for MarkerEscaper {

@@ -1,19 +1,19 @@
 //! A key that cannot be printed by accident.
 //!
-//! It comes from the configuration, goes into one request header and nowhere else: `Debug` hides it,
-//! nothing serialises it, and an answer that repeats it is shown without it.
+//! It comes from the configuration and must go nowhere but into one request header. `Debug` hides it, nothing
+//! serialises it, and an answer that repeats it is shown without it.
 
 use std::fmt;
 
-/// Shorter keys are placeholders such as `none`, and taking them out would only garble texts.
+/// The shortest key that is redacted, in bytes: 8. Shorter keys are placeholders such as `none`.
 const MIN_REDACTED_BYTES: usize = 8;
 
-/// A text that only its user reads; `Debug` shows that it is there and nothing else.
+/// A secret text. `Debug` shows only that it exists.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a key as it was configured; `None` when nothing but blanks is left of it.
+    /// Takes a key as it was configured; `None` if it is blank.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -24,7 +24,7 @@ impl Secret {
         &self.0
     }
 
-    /// The text without the key, in case a server sends it back to us.
+    /// Replaces the key in a text, in case a server sends it back.
     pub(crate) fn redact_from(&self, text: &str) -> String {
         if self.0.len() < MIN_REDACTED_BYTES { text.to_owned() } else { text.replace(&self.0, "[key]") }
     }

@@ -27,7 +27,7 @@ fn sent(wire: &'static ClerkWire, question: &ClerkQuestion) -> Value {
     body(wire, &prompt::build_verdict_prompt(question))
 }
 
-/// The instructions and the data of a request; there is nothing else that a model reads.
+/// The instructions and the data of a request. A model reads nothing else.
 fn parts(wire: &ClerkWire, body: &Value) -> (String, String) {
     let mut messages: Vec<&Value> = body["messages"].as_array().unwrap().iter().collect();
     let system = if wire.name == "anthropic" { &body["system"] } else { &messages.remove(0)["content"] };

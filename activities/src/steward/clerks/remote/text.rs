@@ -1,20 +1,20 @@
-//! Makes texts of strangers fit to be shown: bounded, without control characters, without our key.
+//! Makes untrusted texts safe to show: bounded, without control characters, without the key.
 //!
-//! Reasons of refusals and complaints about answers are [`shown`]; what is kept in full loses only the
-//! key. Nothing is decided here; the texts go on to the log, the audit record and a person's terminal.
+//! Reasons of refusals and complaints about answers go through [`sanitize_text`]. Texts that are kept in full lose only
+//! the key. Nothing is decided here. The texts end in the log, in audit records and on terminals.
 
 use super::Secret;
 
-/// Longest text of a provider or model that a reason or complaint repeats, in characters.
+/// Longest quote from a provider or model in a reason or complaint, in characters: 300.
 const MAX_SHOWN_CHARS: usize = 300;
 
-/// What a provider or model said, as a reason or complaint may repeat it.
-pub(super) fn sanitize_text(said: &str, key: Option<&Secret>) -> String {
-    // The key goes first: cut in half, it would not be recognised.
-    let said = redact_key(said, key);
+/// Prepares a text of a provider or model for a reason or complaint.
+pub(super) fn sanitize_text(text: &str, key: Option<&Secret>) -> String {
+    // The key is redacted before the cut: half of a key would not be recognised.
+    let text = redact_key(text, key);
     let mut shown = String::new();
     let mut left = MAX_SHOWN_CHARS;
-    for c in said.chars() {
+    for c in text.chars() {
         let Some(rest) = left.checked_sub(1) else {
             shown.push('…');
             break;
@@ -25,11 +25,11 @@ pub(super) fn sanitize_text(said: &str, key: Option<&Secret>) -> String {
     shown
 }
 
-pub(super) fn redact_key(said: &str, key: Option<&Secret>) -> String {
-    key.map_or_else(|| said.to_owned(), |key| key.redact_from(said))
+pub(super) fn redact_key(text: &str, key: Option<&Secret>) -> String {
+    key.map_or_else(|| text.to_owned(), |key| key.redact_from(text))
 }
 
-/// Whether a character moves the cursor, turns the direction of writing or shows nothing.
+/// Reports whether a character moves the cursor, changes the direction of writing or shows nothing.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

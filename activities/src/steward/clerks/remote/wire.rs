@@ -1,8 +1,8 @@
-//! The wires: how the request and the response of each vendor's published API are written.
+//! The wires: how to write requests and read responses of each vendor's published API.
 //!
-//! A wire is one file with one table. It says where a question goes, how the
-//! question stands in a request, and where the answer stands in a response. It sends nothing and judges no
-//! answer; what it reads is untrusted and goes on to `answer`.
+//! A wire is one file with one table. The table defines where a question is sent, how a request is built, and where a
+//! response holds the answer. A wire must not send anything or judge an answer. The text that it reads is untrusted and
+//! goes on to `answer`.
 
 mod anthropic;
 mod ollama;
@@ -18,59 +18,59 @@ use serde_json::Value;
 use std::borrow::Cow;
 use steward_domain::steward::clerk::TokenUsage;
 
-/// More tokens than this in one call is no count; keeps sums and databases in range.
+/// Most tokens that are counted for one call. A larger count is invalid; the limit keeps sums in range.
 const MAX_COUNTED_TOKENS: u64 = 1_000_000_000;
-/// What is wrong with an answer that reached its limit of tokens.
+/// The complaint about an answer that reached its token limit.
 const CUT_OFF: &str = "the answer was cut off at its limit of tokens: keep `reasoning` short";
-/// What is wrong with an answer that is not there.
+/// The complaint about a missing answer.
 const NO_CONTENT: &str = "the answer has no content";
 
-/// How one vendor's API is spoken.
+/// How to use one vendor's API.
 #[derive(Debug)]
 pub struct ClerkWire {
-    /// Its name among the providers.
+    /// The name of the provider.
     pub name: &'static str,
-    /// Where the vendor's own server is, if people need not say.
+    /// The address of the vendor's own server, used by default.
     pub base_url: Option<&'static str>,
-    /// Most tokens a verdict may have; an answer about an event may have twice as many.
+    /// Most tokens of a verdict. An answer about an event may have twice as many.
     pub(super) max_tokens: u32,
-    /// Where questions go, below the base URL.
+    /// The path of the API below the base URL.
     pub(super) path: &'static str,
-    /// Headers that every request has.
+    /// The headers of every request.
     pub(super) headers: &'static [(&'static str, &'static str)],
-    /// The header that carries a key, and what stands before the key there.
+    /// The header of the key, and the prefix of its value.
     pub(super) key: (&'static str, &'static str),
     pub(super) body: fn(&ClerkPrompt, &ModelTarget<'_>) -> Value,
-    /// Finds the answer in a response; else the field without which it is no response of this vendor.
+    /// Finds the answer in a response; or returns the missing field that every response of this vendor has.
     pub(super) read: fn(&Value) -> Result<ModelCompletion, &'static str>,
-    /// Writes an answer in the form that the question asks for, where the wire needs another.
+    /// Converts an answer to the form that the question asks for, if this wire uses another one.
     pub(super) as_asked: fn(&str) -> Cow<'_, str>,
     pub(super) words: WireWording,
 }
 
-/// Who is asked, and for how much.
+/// The model that is asked, and the size of its answer.
 pub(super) struct ModelTarget<'a> {
     pub(super) model: &'a str,
     pub(super) host: &'a str,
     pub(super) max_tokens: u32,
 }
 
-/// What reasons say of a vendor's servers.
+/// The words about a vendor's servers in reasons.
 #[derive(Debug)]
 pub(super) struct WireWording {
-    /// What such a server offers.
+    /// The service of such a server.
     pub(super) offers: &'static str,
-    /// What one response of it is.
+    /// The name of one response.
     pub(super) response: &'static str,
     /// How the base URL should look.
     pub(super) base_url: &'static str,
-    /// What a model must take.
+    /// The kind of request that a model must accept.
     pub(super) form: &'static str,
-    /// What to do where a model is not known, before the model's name.
+    /// The hint for an unknown model.
     pub(super) unknown_model: &'static str,
 }
 
-/// What a response holds.
+/// The content of a response.
 pub(super) struct ModelCompletion {
     /// The answer, or the complaint about it.
     pub(super) content: Result<String, String>,
@@ -79,25 +79,25 @@ pub(super) struct ModelCompletion {
 
 impl ClerkWire {
     pub(super) fn key_header(&self, key: &str) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
-        let (name, before) = self.key;
-        let mut value = HeaderValue::from_str(&format!("{before}{key}"))?;
+        let (name, prefix) = self.key;
+        let mut value = HeaderValue::from_str(&format!("{prefix}{key}"))?;
         value.set_sensitive(true);
         Ok((HeaderName::from_static(name), value))
     }
 }
 
-/// An answer as it stands.
+/// Returns an answer unchanged.
 fn keep_unchanged(answer: &str) -> Cow<'_, str> {
     Cow::Borrowed(answer)
 }
 
-/// A text that is there.
-fn require_text(said: Option<&str>) -> Result<String, String> {
-    said.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| NO_CONTENT.to_owned())
+/// Returns the text if it is not blank.
+fn require_text(text: Option<&str>) -> Result<String, String> {
+    text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| NO_CONTENT.to_owned())
 }
 
-/// The sum of some counts of tokens; what is no count is none.
-fn sum_tokens(of: &Value, names: &[&str]) -> u64 {
-    let count = |name: &&str| of[*name].as_u64().unwrap_or(0).min(MAX_COUNTED_TOKENS);
+/// Adds up the token counts of these fields. An invalid count is 0.
+fn sum_tokens(usage: &Value, names: &[&str]) -> u64 {
+    let count = |name: &&str| usage[*name].as_u64().unwrap_or(0).min(MAX_COUNTED_TOKENS);
     names.iter().map(count).sum::<u64>().min(MAX_COUNTED_TOKENS)
 }

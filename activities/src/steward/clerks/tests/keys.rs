@@ -1,4 +1,4 @@
-//! The name of evidence: the same for the same evidence, another one for any other.
+//! The cache key of evidence: the same for the same evidence, another one for any other.
 
 use super::question;
 use super::signal;
@@ -81,7 +81,7 @@ fn questions() -> impl Strategy<Value = ClerkQuestion> {
     )
 }
 
-/// The question with one thing changed, for everything that it holds. A new field is missed by the compiler.
+/// The question with one field changed, for each of its fields. The compiler reports a new field.
 fn changed(question: &ClerkQuestion) -> Vec<(&'static str, ClerkQuestion)> {
     let ClerkQuestion { subject, evidence, complaint: _, asked_at: _ } = question;
     let QuestionSubject { task: _, task_name, matter: _, matter_name, state, surface_class, due } = subject;

@@ -1,9 +1,8 @@
-//! One member enters or leaves a set: a list of links such as `related_to`.
+//! Adds a member to a set, or removes one: a list of links such as `related_to`.
 //!
-//! People write the same link in more than one way, so members are compared by what they name. A
-//! missing or empty field is the empty set; what is no list is refused. Taking a change back puts the
-//! very lines back where they still stand as we left them; otherwise it moves our member alone, and
-//! whatever a human did to the others stays. Bytes and recipes go the same way as those of [`super::edit`].
+//! People write the same link in more than one way, so members are compared by the record that they name. A missing or
+//! empty field is the empty set. A value that is not a list is refused. An undo restores exactly the old lines if they
+//! are still as we left them. Otherwise it must move only our own member, so that a human's edits of the others stay.
 
 use serde_json::Value;
 
@@ -17,9 +16,9 @@ use super::read_recorded_value;
 use super::set_field;
 use super::undo_fields;
 
-/// The list of a field; a missing or empty field is an empty one.
+/// The list of a field. A missing or empty field is an empty list.
 ///
-/// `None` for a value that is no list.
+/// `None` for a value that is not a list.
 #[must_use]
 pub fn list_members(value: Option<&Value>) -> Option<&[Value]> {
     match value {
@@ -29,20 +28,20 @@ pub fn list_members(value: Option<&Value>) -> Option<&[Value]> {
     }
 }
 
-/// Whether a list has a member that names the same.
+/// Whether a list has a member that names the same record.
 #[must_use]
 pub fn has_member(items: &[Value], member: &str) -> bool {
     items.iter().any(|item| member_name(item).is_some_and(|name| name == strip_link_markup(member)))
 }
 
-/// Lets one member into the list of a field, or takes it out; the other items keep their lines.
+/// Adds one member to the list of a field, or removes it. The other items keep their lines.
 ///
-/// A member that is there already, or not there, changes nothing.
+/// It changes nothing if the member is already present, or already absent.
 ///
 /// # Errors
 ///
-/// [`FrontmatterError::NotEditable`] where the field is no list or names the member twice; otherwise
-/// the same as [`super::edit()`].
+/// [`FrontmatterError::NotEditable`] if the field is not a list or names the member twice. Otherwise
+/// the same as [`super::edit_fields`].
 pub fn edit_member(bytes: &[u8], field: &str, member: &str, present: bool) -> Result<EditedDocument, FrontmatterError> {
     let doc = super::super::read_document(bytes)?;
     let mut items = read_members(&doc, field)?;
@@ -52,21 +51,21 @@ pub fn edit_member(bytes: &[u8], field: &str, member: &str, present: bool) -> Re
         ([only], false) => drop(items.remove(*only)),
         ([], false) | ([_, ..], true) => return Ok(EditedDocument { bytes: doc.into_bytes(), undo: Vec::new() }),
         ([_, _, ..], false) => {
-            return Err(not_editable_error(&doc, field, "it names the member more than once; take one of them out"));
+            return Err(not_editable_error(&doc, field, "it names the member more than once; remove one of them"));
         }
     }
     let (next, inverse) = set_field(&doc, field, Some(&Value::Array(items)), &[])?;
     Ok(EditedDocument { bytes: next.into_bytes(), undo: vec![inverse] })
 }
 
-/// Takes back what [`edit_member`] did.
+/// Undoes the change of [`edit_member`].
 ///
 /// # Errors
 ///
-/// [`FrontmatterError::Conflict`] where the field is no list any more; [`FrontmatterError::BadUndo`]
-/// where the recorded lines tell of no such change; otherwise the same as [`super::undo`].
+/// [`FrontmatterError::Conflict`] if the field is no longer a list. [`FrontmatterError::BadUndo`]
+/// if the recorded lines hold no such change. Otherwise the same as [`super::undo_fields`].
 pub fn undo_member(bytes: &[u8], change: &FieldUndo) -> Result<Vec<u8>, FrontmatterError> {
-    let moved = read_member_change(change)?;
+    let member_change = read_member_change(change)?;
     match undo_fields(bytes, std::slice::from_ref(change)) {
         Err(FrontmatterError::Conflict { .. }) => {}
         done => return done,
@@ -74,27 +73,27 @@ pub fn undo_member(bytes: &[u8], change: &FieldUndo) -> Result<Vec<u8>, Frontmat
     let doc = super::super::read_document(bytes)?;
     let conflict = || FrontmatterError::Conflict { field: change.field.clone() };
     let mut items = list_members(doc.fields().get(&change.field)).ok_or_else(conflict)?.to_vec();
-    match moved {
-        MemberChange::In(member) => {
+    match member_change {
+        MemberChange::Added(member) => {
             items.retain(|item| !is_same_member(item, &member));
             write_remaining_members(doc, &change.field, &items)
         }
-        MemberChange::Out { member, before } => {
+        MemberChange::Removed { member, before } => {
             if items.iter().any(|item| is_same_member(item, &member)) {
                 return Ok(doc.into_bytes());
             }
             items.insert(find_insert_index(&items, &before, &member), member.clone());
             let lines = read_item_lines(&change.lines_before, &change.field);
-            let words: Vec<(Value, String)> = lines.into_iter().filter(|(item, _)| *item == member).collect();
-            set_field(&doc, &change.field, Some(&Value::Array(items)), &words).map(|(next, _)| next.into_bytes())
+            let recorded: Vec<(Value, String)> = lines.into_iter().filter(|(item, _)| *item == member).collect();
+            set_field(&doc, &change.field, Some(&Value::Array(items)), &recorded).map(|(next, _)| next.into_bytes())
         }
     }
 }
 
-/// What a recorded change did to its list.
+/// The effect of a recorded change on its list.
 pub(super) enum MemberChange {
-    In(Value),
-    Out { member: Value, before: Vec<Value> },
+    Added(Value),
+    Removed { member: Value, before: Vec<Value> },
 }
 
 pub(super) fn read_member_change(change: &FieldUndo) -> Result<MemberChange, FrontmatterError> {
@@ -110,13 +109,13 @@ pub(super) fn read_member_change(change: &FieldUndo) -> Result<MemberChange, Fro
     }
     let member = more[at].clone();
     Ok(if before.len() > after.len() {
-        MemberChange::Out { member, before: before.to_vec() }
+        MemberChange::Removed { member, before: before.to_vec() }
     } else {
-        MemberChange::In(member)
+        MemberChange::Added(member)
     })
 }
 
-/// Writes the list without our member. A field that we brought goes with its last member.
+/// Writes the list without our member. A field that we added is removed with its last member.
 fn write_remaining_members(doc: Document, field: &str, items: &[Value]) -> Result<Vec<u8>, FrontmatterError> {
     let (left, inverse) = set_field(&doc, field, Some(&Value::Array(items.to_vec())), &[])?;
     let ours = items.is_empty() && left.yaml_text().lines().any(|line| line == format!("{field}: []"));
@@ -127,7 +126,7 @@ fn write_remaining_members(doc: Document, field: &str, items: &[Value]) -> Resul
     Ok(left.into_bytes())
 }
 
-/// Where a member goes back to: behind the one it followed, or before the one that followed it.
+/// The index at which a member is restored: after its former predecessor, or before its former successor.
 fn find_insert_index(items: &[Value], before: &[Value], member: &Value) -> usize {
     let at = before.iter().position(|item| item == member).unwrap_or(before.len());
     let found = |wanted: &Value| items.iter().position(|item| item == wanted);
@@ -135,7 +134,7 @@ fn find_insert_index(items: &[Value], before: &[Value], member: &Value) -> usize
     above.or_else(|| before[at..].iter().find_map(found)).unwrap_or(items.len())
 }
 
-/// The items of a recorded block list, each with its own lines; none where it was written otherwise.
+/// The items of a recorded block list, each with its own lines. Empty if it was written in another style.
 fn read_item_lines(lines: &str, field: &str) -> Vec<(Value, String)> {
     let read = || -> Result<Vec<(Value, String)>, FrontmatterError> {
         let tree = parse::parse_tree(lines)?;
@@ -149,7 +148,7 @@ fn read_item_lines(lines: &str, field: &str) -> Vec<(Value, String)> {
 
 fn read_members(doc: &Document, field: &str) -> Result<Vec<Value>, FrontmatterError> {
     let items = list_members(doc.fields().get(field)).map(<[Value]>::to_vec);
-    items.ok_or_else(|| not_editable_error(doc, field, "it is no list; write one `- item` a line"))
+    items.ok_or_else(|| not_editable_error(doc, field, "it is not a list; write one `- item` per line"))
 }
 
 fn not_editable_error(doc: &Document, field: &str, why: &'static str) -> FrontmatterError {
@@ -167,7 +166,7 @@ pub(super) fn is_same_member(a: &Value, b: &Value) -> bool {
     member_name(a).is_some() && member_name(a) == member_name(b)
 }
 
-/// What an item of a list names; `[[Acme]]` without quotes is a list in a list to YAML.
+/// The name in an item of a list. To YAML, `[[Acme]]` without quotes is a list in a list.
 #[must_use]
 pub fn member_name(item: &Value) -> Option<&str> {
     match item {
@@ -180,7 +179,7 @@ pub fn member_name(item: &Value) -> Option<&str> {
     }
 }
 
-/// The name without brackets, title and ending.
+/// The name without brackets, title and extension.
 pub(crate) fn strip_link_markup(text: &str) -> &str {
     let inner = text.trim();
     let inner = inner.strip_prefix("[[").and_then(|t| t.strip_suffix("]]")).unwrap_or(inner);

@@ -13,7 +13,7 @@ fn unanswered(agreed: u64, open: u64, unanswered: u64) -> ActedTally {
     ActedTally { tally: CaseTally { agreed, wrong: 0, open, unanswered }, newest: NewestCases::default() }
 }
 
-/// The same, of which the newest so many of 20 were wrong.
+/// The same, with `wrong` of the 20 newest wrong.
 fn lately(acted: ActedTally, wrong: u64) -> ActedTally {
     let mut newest = NewestCases::default();
     for seq in 0..20 {
@@ -23,12 +23,12 @@ fn lately(acted: ActedTally, wrong: u64) -> ActedTally {
     ActedTally { newest, ..acted }
 }
 
-/// All of it within high confidence.
+/// All of it with high confidence.
 fn high(acted: ActedTally) -> TallyCell {
     TallyCell { all: acted.tally, through: [acted.clone(), acted] }
 }
 
-/// Within `live` alone.
+/// In `live` alone.
 fn low(acted: ActedTally) -> TallyCell {
     TallyCell { all: acted.tally, through: [ActedTally::default(), acted] }
 }
@@ -37,7 +37,7 @@ fn bar() -> EvidenceBar {
     EvidenceBar::from_budget(0.05)
 }
 
-fn of(sources: &[(&str, [TallyCell; 4])]) -> TallyTable {
+fn table(sources: &[(&str, [TallyCell; 4])]) -> TallyTable {
     let mut tallies = TallyTable::new(&DecisionPolicy::default(), now());
     for (name, classes) in sources {
         let source = SourceTally { name: (*name).to_owned(), classes: classes.clone() };
@@ -81,10 +81,10 @@ fn newest_cases_that_contradict_take_the_support_away() {
     assert!(bar().is_cleared_by(&lately(good.clone(), 3)) && !bar().is_cleared_by(&lately(good.clone(), 4)));
     let cell = high(lately(good.clone(), 12));
     assert_eq!(bar().highest_supported_mode(&cell), None);
-    let said = bar().describe_support("state_change from gmail", &cell);
-    assert!(said.ends_with("but it has got worse lately: 12 of the 20 newest were wrong"), "{said}");
+    let text = bar().describe_support("state_change from gmail", &cell);
+    assert!(text.ends_with("but it has got worse lately: 12 of the 20 newest were wrong"), "{text}");
     let none = TallyCell::default();
-    assert_eq!(choose_settings(&of(&[("gmail", [cell, none.clone(), none.clone(), none])]), &bar()), None);
+    assert_eq!(choose_settings(&table(&[("gmail", [cell, none.clone(), none.clone(), none])]), &bar()), None);
     let careful = TallyCell { all: good.tally, through: [lately(good.clone(), 0), lately(good, 12)] };
     assert_eq!(bar().highest_supported_mode(&careful), Some(Mode::LiveHighConfidenceOnly));
 }
@@ -115,7 +115,7 @@ fn the_highest_mode_that_holds_is_named_in_words() {
          reach 95.0 %"
     );
     let none = TallyCell { all: tally(5, 0, 4).tally, ..TallyCell::default() };
-    assert_eq!(says(none), "state_change from gmail is not supported: none of its 9 proposals would be acted upon");
+    assert_eq!(says(none), "state_change from gmail is not supported: none of its 9 proposals would be applied");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_may_act_is_chosen_so_that_all_of_it_is_supported() {
     let none = TallyCell::default;
     let good = || high(tally(300, 3, 5));
     let (few, bad) = (|| high(tally(9, 0, 0)), || high(tally(90, 20, 0)));
-    let choice = |sources: &[(&str, [TallyCell; 4])]| choose_settings(&of(sources), &bar());
+    let choice = |sources: &[(&str, [TallyCell; 4])]| choose_settings(&table(sources), &bar());
     assert_eq!(choice(&[("a", [few(), none(), none(), none()]), ("b", [bad(), bad(), none(), none()])]), None);
 
     let chosen = choice(&[
@@ -148,7 +148,7 @@ fn what_may_act_is_chosen_so_that_all_of_it_is_supported() {
     let careful = choice(&[("gmail", [weaker, none(), none(), none()])]).unwrap();
     assert_eq!(
         (careful.mode, careful.why.as_str()),
-        (Mode::LiveHighConfidenceOnly, "live is supported for nothing that may act together")
+        (Mode::LiveHighConfidenceOnly, "live is supported for no combination of classes and sources")
     );
 
     let (sure, some) = (high(tally(80, 0, 0)), few());

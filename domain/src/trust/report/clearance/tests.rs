@@ -12,7 +12,7 @@ fn rules(mode: Mode) -> ReplayRules {
     }
 }
 
-/// Changes of the state, from sources that a human named.
+/// Changes of the state, from named sources.
 fn narrow(mode: Mode) -> ReplayRules {
     let mut rules = ReplayRules { default_ceiling: Ceiling::Confirm, ..rules(mode) };
     rules.policy.context_edit_ceiling = Ceiling::Confirm;
@@ -21,7 +21,7 @@ fn narrow(mode: Mode) -> ReplayRules {
     rules
 }
 
-/// Of a source that a human lets act.
+/// A case of a source with the ceiling `act`.
 fn case(seq: u64, source: &str, lesson: ProposalFeedback) -> TrustCase {
     let cited = vec![CitedSource { key: source.into(), ceiling: Some(Ceiling::Act) }];
     let voices = vec![CaseSupporter { key: source.into(), name: source.into() }];
@@ -46,9 +46,9 @@ fn lacking(rules: ReplayRules, before: ReplayRules, cases: &[TrustCase]) -> Vec<
 fn bolder_settings_need_cases_and_more_careful_ones_do_not() {
     let (shadow, live) = (narrow(Mode::Shadow), narrow(Mode::Live));
     let none = lacking(live.clone(), shadow.clone(), &[]);
-    assert_eq!(none.len(), 2, "together, and the class: {none:?}");
-    assert_eq!(none[0], "all that would be live: 0 decided cases, at least 73 are needed");
-    assert_eq!(lacking(live.clone(), shadow.clone(), &right(72, "gmail")).len(), 2, "together, and the class");
+    assert_eq!(none.len(), 2, "all cases, and the class: {none:?}");
+    assert_eq!(none[0], "all cases that would be live: 0 decided cases, at least 73 are needed");
+    assert_eq!(lacking(live.clone(), shadow.clone(), &right(72, "gmail")).len(), 2, "all cases, and the class");
     assert!(lacking(live.clone(), shadow.clone(), &right(73, "gmail")).is_empty());
     assert!(lacking(shadow, live.clone(), &[]).is_empty() && lacking(live.clone(), live, &[]).is_empty());
 }
@@ -69,24 +69,22 @@ fn what_is_opened_must_stand_by_itself() {
 
     let weak = (0..10).map(|seq| TrustCase { confidence: 0.7, ..case(seq, "gmail", ProposalFeedback::Dismissed) });
     cases.extend(weak);
-    let told = lacking(rules(Mode::Live), careful, &cases);
-    assert!(
-        told.iter().any(|why| why.starts_with("state_change is known to be worse than that: 0 agreed, 10 wrong")),
-        "{told:?}"
-    );
+    let shortfalls = lacking(rules(Mode::Live), careful, &cases);
+    let expected = "state_change is known to be below the bar: 0 agreed, 10 wrong";
+    assert!(shortfalls.iter().any(|why| why.starts_with(expected)), "{shortfalls:?}");
 }
 
 #[test]
 fn a_bad_source_does_not_hide_behind_good_ones() {
     let mut cases = right(1_400, "gmail");
     cases.extend((0..5).map(|seq| case(seq, "noise", ProposalFeedback::Dismissed)));
-    let told = lacking(narrow(Mode::Live), narrow(Mode::Shadow), &cases);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("state_change from noise is known to be worse"), "{told:?}");
+    let shortfalls = lacking(narrow(Mode::Live), narrow(Mode::Shadow), &cases);
+    assert_eq!(shortfalls.len(), 1, "{shortfalls:?}");
+    assert!(shortfalls[0].starts_with("state_change from noise is known to be below the bar"), "{shortfalls:?}");
     let mut held = narrow(Mode::Live);
     held.sources = [("noise".to_owned(), Ceiling::Confirm)].into();
-    let told = lacking(held, narrow(Mode::Shadow), &cases);
-    assert_eq!(told, ["noise: `ceiling: confirm` must stand in its instinct before"]);
+    let shortfalls = lacking(held, narrow(Mode::Shadow), &cases);
+    assert_eq!(shortfalls, ["noise: set `ceiling: confirm` in its instinct first"]);
 }
 
 #[test]
@@ -121,10 +119,10 @@ fn a_mode_that_opens_is_no_reason_for_what_never_had_a_case() {
     was.policy.context_edit_ceiling = Ceiling::Act;
     assert_eq!(lacking(wide, was, &cases), ["context_edit: 0 decided cases, at least 73 are needed"]);
     let anybody = |mode| ReplayRules { default_ceiling: Ceiling::Act, ..narrow(mode) };
-    let told = lacking(anybody(Mode::Live), anybody(Mode::Shadow), &cases);
-    assert!(told.len() == 1 && told[0].contains("nobody named"), "{told:?}");
-    let told = lacking(anybody(Mode::Live), narrow(Mode::Live), &cases);
-    assert!(told[0].contains("nobody named"), "to open them is bolder as well: {told:?}");
+    let shortfalls = lacking(anybody(Mode::Live), anybody(Mode::Shadow), &cases);
+    assert!(shortfalls.len() == 1 && shortfalls[0].contains("unnamed sources"), "{shortfalls:?}");
+    let shortfalls = lacking(anybody(Mode::Live), narrow(Mode::Live), &cases);
+    assert!(shortfalls[0].contains("unnamed sources"), "to open them is bolder as well: {shortfalls:?}");
 }
 
 #[test]
@@ -139,11 +137,14 @@ fn a_threshold_goes_no_lower_than_what_was_ever_decided() {
         .map(|case| TrustCase { confidence: 0.7 + case.seq as f64 / 1_500.0, ..case })
         .collect();
     assert!(lacking(at(0.7), at(0.9), &cases).is_empty());
-    let told = lacking(at(0.0), at(0.9), &cases);
-    assert!(told.iter().any(|why| why.contains("no decided case that would be live lies below 0.70")), "{told:?}");
-    let told = lacking(at(0.65), at(0.7), &cases);
-    assert!(told.iter().any(|why| why.starts_with("a threshold of 0.65")), "{told:?}");
+    let shortfalls = lacking(at(0.0), at(0.9), &cases);
+    assert!(
+        shortfalls.iter().any(|why| why.contains("no decided case that would be live lies below 0.70")),
+        "{shortfalls:?}"
+    );
+    let shortfalls = lacking(at(0.65), at(0.7), &cases);
+    assert!(shortfalls.iter().any(|why| why.starts_with("a threshold of 0.65")), "{shortfalls:?}");
     let high = right(400, "gmail");
-    let told = lacking(at(0.85), at(0.9), &high);
-    assert!(told.iter().any(|why| why.contains("threshold")), "nothing newly live is no reason: {told:?}");
+    let shortfalls = lacking(at(0.85), at(0.9), &high);
+    assert!(shortfalls.iter().any(|why| why.contains("threshold")), "nothing newly live is no reason: {shortfalls:?}");
 }

@@ -15,16 +15,16 @@ fn known(seq: u64, is_wrong: bool) -> TrustCase {
     case(seq, "gmail", if is_wrong { ProposalFeedback::Dismissed } else { ProposalFeedback::Confirmed })
 }
 
-/// Of how many looks, one after every case, it is said without reason that a source has got worse.
-fn false_alarms(wrong: f64, looks: u64) -> f64 {
+/// The share of false alarms if there is a check after every case.
+fn false_alarms(wrong: f64, checks: u64) -> f64 {
     let mut roll = rolls(7);
     let mut newest = NewestCases::default();
     let mut alarms = 0;
-    for seq in 0..looks {
+    for seq in 0..checks {
         newest.add_case(&known(seq, roll() < wrong), now());
         alarms += u64::from(newest.count_wrong().is_surely_below(0.95));
     }
-    alarms as f64 / looks as f64
+    alarms as f64 / checks as f64
 }
 
 #[test]
@@ -56,32 +56,32 @@ fn a_source_that_goes_bad_is_found_within_a_week() {
     assert_eq!((median(0.6), median(0.3)), (6, 12));
 }
 
-/// Ten proposals a day of which 2 % are wrong: in shadow what is wrong is dismissed at once and what is right is done
-/// by hand up to 5 days later; live, what is right is known after 7.
+/// Ten proposals a day, of which 2 % are wrong. In shadow, wrong ones are dismissed at once and right ones are done by
+/// hand up to 5 days later. Live, right ones are known after 7 days.
 #[test]
 fn answers_that_come_later_than_others_raise_no_alarm() {
     let mut roll = rolls(13);
-    for (landing, wait) in [(Disposition::Shadow, 5.0), (Disposition::Live, 7.0)] {
-        let fates: Vec<(bool, f64)> = (0..3_000)
-            .map(|_| (roll() < 0.02, wait * if landing == Disposition::Live { 1.0 } else { roll() }))
+    for (disposition, wait) in [(Disposition::Shadow, 5.0), (Disposition::Live, 7.0)] {
+        let outcomes: Vec<(bool, f64)> = (0..3_000)
+            .map(|_| (roll() < 0.02, wait * if disposition == Disposition::Live { 1.0 } else { roll() }))
             .collect();
         let alarms = (10..300_u64).filter(|day| {
             let mut newest = NewestCases::default();
             for (seq, (is_wrong, wait)) in
-                fates.iter().enumerate().take(10 * *day as usize).skip((10 * *day as usize).saturating_sub(150))
+                outcomes.iter().enumerate().take(10 * *day as usize).skip((10 * *day as usize).saturating_sub(150))
             {
                 let age = *day as f64 - seq as f64 / 10.0;
-                let lesson = match (is_wrong, age >= *wait) {
+                let feedback = match (is_wrong, age >= *wait) {
                     (true, _) => ProposalFeedback::Dismissed,
                     (false, true) => ProposalFeedback::DoneAnyway,
                     (false, false) => ProposalFeedback::Open,
                 };
-                newest.add_case(&TrustCase { landing, ..case(seq as u64, "gmail", lesson) }, now());
+                newest.add_case(&TrustCase { landing: disposition, ..case(seq as u64, "gmail", feedback) }, now());
             }
             newest.count_wrong().is_surely_below(0.95)
         });
         let alarms = alarms.count();
-        assert!(alarms <= 3, "{landing:?}: on {alarms} of 290 days");
+        assert!(alarms <= 3, "{disposition:?}: on {alarms} of 290 days");
     }
 }
 
@@ -97,19 +97,19 @@ fn only_what_is_known_counts_and_live_changes_that_nobody_took_back() {
     assert_eq!(lately(&[TrustCase { landing: Disposition::Live, ..open.clone() }]), NewestTally { of: 1, wrong: 0 });
     assert_eq!(lately(&[TrustCase { since: now() - TimeDelta::days(14), ..open }]), NewestTally { of: 1, wrong: 1 });
     let few: Vec<TrustCase> = (0..19).map(|seq| known(seq, true)).collect();
-    assert!(!lately(&few).is_surely_below(0.95), "fewer than are looked at say nothing");
+    assert!(!lately(&few).is_surely_below(0.95), "fewer than the kept number say nothing");
 }
 
 #[test]
 fn the_newest_are_the_newest_in_whatever_order_they_come() {
     let all: Vec<TrustCase> = (0..50).map(|seq| known(seq, seq >= 30 && seq % 4 == 0)).collect();
-    let of = |cases: &mut dyn Iterator<Item = &TrustCase>| {
+    let newest_of = |cases: &mut dyn Iterator<Item = &TrustCase>| {
         let mut newest = NewestCases::default();
         cases.for_each(|case| newest.add_case(case, now()));
         newest
     };
-    let forth = of(&mut all.iter());
+    let forth = newest_of(&mut all.iter());
     assert_eq!(forth.count_wrong(), NewestTally { of: 20, wrong: 5 });
-    assert_eq!(of(&mut all.iter().rev()), forth);
-    assert_eq!(of(&mut all[..25].iter()).merge(&of(&mut all[25..].iter())), forth);
+    assert_eq!(newest_of(&mut all.iter().rev()), forth);
+    assert_eq!(newest_of(&mut all[..25].iter()).merge(&newest_of(&mut all[25..].iter())), forth);
 }

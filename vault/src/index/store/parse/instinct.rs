@@ -1,6 +1,6 @@
-//! An instinct as a row: whose it is, how often they were right, and what a human set.
+//! An instinct as a row: the source's key, how often it was right, and the settings of a person.
 //!
-//! An instinct that cannot be read stands for the strictest ceiling; it is never left out of the table.
+//! An instinct that cannot be read becomes a row with the strictest ceiling. It must never be left out of the table.
 
 use super::ParsedRecord;
 use serde::Serialize;
@@ -14,11 +14,11 @@ pub(crate) struct InstinctData {
     source: String,
     observations: u32,
     ceiling: Option<u8>,
-    /// Where the average of its confidence starts.
+    /// The start value of the source's average confidence.
     start: Option<f64>,
 }
 
-/// What stands for an instinct that cannot be read, under whatever name.
+/// The row of an instinct that cannot be read, for a file of any name.
 pub(crate) fn unreadable_instinct(path: &str) -> ParsedRecord {
     let name = path.rsplit('/').next().unwrap_or_default();
     let stem = name.strip_suffix(".md").unwrap_or(name);
@@ -28,7 +28,7 @@ pub(crate) fn unreadable_instinct(path: &str) -> ParsedRecord {
 pub(super) fn instinct_row(path: &str, name: &str, instinct: Instinct) -> ParsedRecord {
     ParsedRecord::Instinct(InstinctData {
         path: path.to_owned(),
-        // A name that is no source's own stands for itself, as it did when a human chose it.
+        // A file without `source` counts for its own name, because a person chose that name.
         source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),
         observations: instinct.observations,
         start: instinct.start,

@@ -39,14 +39,11 @@ async fn a_429_with_a_date_stops_until_that_date() {
 
 #[tokio::test]
 async fn a_429_that_says_nothing_or_too_much_is_a_minute() {
-    for (said, expected) in [(None, 60), (Some(-3.0), 60), (Some(1e12), 60), (Some(7e5), 60)] {
+    for (retry_after_seconds, expected) in [(None, 60), (Some(-3.0), 60), (Some(1e12), 60), (Some(7e5), 60)] {
         let home = Home::new();
         let ledger = home.ledger(wide());
         granted(ledger.reserve(&infra("a"), at(0)).await);
-        ledger
-            .settle(&settled("a", SettlementOutcome::RateLimited { retry_after_seconds: said }), at(0))
-            .await
-            .unwrap();
+        ledger.settle(&settled("a", SettlementOutcome::RateLimited { retry_after_seconds }), at(0)).await.unwrap();
         assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (GuardCap::BackOff, Some(expected)));
     }
 }
@@ -183,7 +180,7 @@ async fn a_call_that_was_never_sent_gives_its_slot_back_and_only_then() {
     assert_eq!(cap_of(ledger.reserve(&call("b"), at(1)).await).0, GuardCap::Task);
     ledger.settle(&settled("a", SettlementOutcome::NotSent), at(1)).await.unwrap();
     granted(ledger.reserve(&call("b"), at(1)).await);
-    // What was sent counts, whatever is said of it afterwards.
+    // A call that was sent counts, whatever is reported afterwards.
     ledger.settle(&settled("b", SettlementOutcome::Failed), at(2)).await.unwrap();
     ledger.settle(&settled("b", SettlementOutcome::NotSent), at(3)).await.unwrap();
     ledger.settle(&settled("never reserved", SettlementOutcome::NotSent), at(3)).await.unwrap();

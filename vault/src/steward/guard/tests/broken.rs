@@ -21,7 +21,7 @@ async fn filled(home: &Home) {
     for n in 0..200 {
         granted(ledger.reserve(&about(format!("{n}"), &format!("task/{n}.md"), "matter/m.md"), at(0)).await);
     }
-    ledger.turn.into_inner().opened.unwrap().store.close().await;
+    ledger.session.into_inner().opened.unwrap().store.close().await;
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_full_disk_refuses_and_counts_nothing_until_there_is_space() {
     let ledger = home.ledger(wide());
     granted(ledger.reserve(&infra("first"), at(0)).await);
     {
-        let mut turn = ledger.turn.lock().await;
-        let db = turn.opened.as_mut().unwrap().store.connection();
+        let mut session = ledger.session.lock().await;
+        let db = session.opened.as_mut().unwrap().store.connection();
         let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *db).await.unwrap();
         let limit = format!("PRAGMA max_page_count = {pages}");
         sqlx::raw_sql(sqlx::AssertSqlSafe(limit)).execute(db).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_full_disk_refuses_and_counts_nothing_until_there_is_space() {
         }
     };
     unreadable(outcome, &["ledger.db", "disk is full", "free some space"]);
-    // The file is opened anew after the failure, here without the limit: there is space again.
+    // After the failure the file is opened anew, without the limit. So there is space again.
     assert_eq!(ledger.status(at(2)).await.ledger.unwrap().day.used, reserved);
     granted(ledger.reserve(&infra(format!("{reserved}")), at(2)).await);
 }
@@ -159,7 +159,7 @@ async fn a_transaction_that_hangs_in_another_process_refuses() {
 }
 
 const READ_ONLY: &str = "STEWARD_TEST_READ_ONLY_HOME";
-/// The user nobody: root may write whatever the permissions say.
+/// The user nobody, because permissions do not bind root.
 const NOBODY: u32 = 65_534;
 
 /// Runs in a process of its own, as a user whom permissions bind.
@@ -174,7 +174,7 @@ async fn as_a_user_who_may_not_write() {
 
 #[tokio::test]
 async fn a_read_only_file_or_folder_refuses() {
-    // A copy, because nobody may not look into every build folder.
+    // A copy, because the user nobody may not read every build folder.
     let programs = TempDir::new().unwrap();
     fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = programs.path().join("guard-tests");
@@ -193,10 +193,10 @@ async fn a_read_only_file_or_folder_refuses() {
         }
         fs::set_permissions(home.database(), fs::Permissions::from_mode(file_mode)).unwrap();
         fs::set_permissions(root.join("state"), fs::Permissions::from_mode(folder_mode)).unwrap();
-        child.args(["guard::tests::broken::as_a_user_who_may_not_write", "--exact"]).env(READ_ONLY, root);
+        child.args(["steward::guard::tests::broken::as_a_user_who_may_not_write", "--exact"]).env(READ_ONLY, root);
         let output = child.current_dir(root).output().unwrap();
         fs::set_permissions(root.join("state"), fs::Permissions::from_mode(0o755)).unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{file_mode:o} {folder_mode:o}: {said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && stdout.contains("1 passed"), "{file_mode:o} {folder_mode:o}: {stdout}");
     }
 }

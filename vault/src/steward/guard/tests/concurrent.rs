@@ -1,4 +1,4 @@
-//! Many callers at once over several handles, with a clock that does what it likes.
+//! Many callers at once over several handles, with a clock that jumps in both directions.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const CAPS: CallCaps = CallCaps {
     sender_percent: 100,
 };
 
-/// Every reservation ever recorded, in the order of the transactions, past all pruning.
+/// Begins a log of every reservation, in the order of the transactions. Pruning does not shorten it.
 pub(super) async fn keep_log(home: &Home) {
     let log = "CREATE TABLE log (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, task TEXT, matter TEXT, call TEXT);
         CREATE TRIGGER keep AFTER INSERT ON call BEGIN
@@ -32,8 +32,10 @@ pub(super) async fn read_log(home: &Home) -> Vec<Logged> {
     sqlx::query_as("SELECT at, task, matter FROM log ORDER BY seq").fetch_all(&mut home.peek().await).await.unwrap()
 }
 
-/// Slides each window over every event. The log goes back in time only where a day of doubt
-/// ended; there the stamps of before were false, and counting begins anew.
+/// Slides each window over every event, and checks its cap.
+///
+/// The log goes back in time only where a day of doubt about the clock ended. The earlier times were then false, and
+/// counting begins anew.
 pub(super) fn slide(log: &[Logged], caps: &CallCaps) -> Result<(), String> {
     for epoch in log.chunk_by(|a, b| a.0 <= b.0) {
         for (i, (end, task, matter)) in epoch.iter().enumerate() {
@@ -70,7 +72,7 @@ struct Caller {
     off_us: i64,
     task: Option<u8>,
     matter: Option<u8>,
-    says: Option<SettlementOutcome>,
+    settlement: Option<SettlementOutcome>,
 }
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
@@ -84,14 +86,14 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
         1 => Just(-400_000i64),
         1 => Just(40_000_000i64),
     ];
-    let says = prop_oneof![
+    let settlement = prop_oneof![
         6 => Just(None),
         6 => Just(Some(answered())),
         2 => Just(Some(SettlementOutcome::Failed)),
         1 => (0.0..300.0).prop_map(|seconds| Some(limited(seconds))),
     ];
-    let caller = (-2_000_000i64..2_000_000, prop::option::of(0u8..5), prop::option::of(0u8..3), says)
-        .prop_map(|(off_us, task, matter, says)| Caller { off_us, task, matter, says });
+    let caller = (-2_000_000i64..2_000_000, prop::option::of(0u8..5), prop::option::of(0u8..3), settlement)
+        .prop_map(|(off_us, task, matter, settlement)| Caller { off_us, task, matter, settlement });
     let round = (step, prop::collection::vec(caller, 1..24)).prop_map(|(step, callers)| Round { step, callers });
     prop::collection::vec(round, 1..14)
 }
@@ -100,11 +102,11 @@ async fn call(
     ledger: Arc<Ledger>,
     request: ReserveRequest,
     now: DateTime<Utc>,
-    says: Option<SettlementOutcome>,
+    settlement: Option<SettlementOutcome>,
 ) -> ReserveOutcome {
     let outcome = ledger.reserve(&request, now).await;
-    if let (ReserveOutcome::Reserved(_), Some(says)) = (&outcome, says) {
-        ledger.settle(&Settlement { call_id: request.call_id, outcome: says }, now).await.unwrap();
+    if let (ReserveOutcome::Reserved(_), Some(settled)) = (&outcome, settlement) {
+        ledger.settle(&Settlement { call_id: request.call_id, outcome: settled }, now).await.unwrap();
     }
     outcome
 }
@@ -117,7 +119,7 @@ async fn run(rounds: Vec<Round>) -> Result<(), String> {
     let mut now = at(0);
     for (r, round) in rounds.into_iter().enumerate() {
         now += TimeDelta::seconds(round.step);
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         let mut calls = Vec::new();
         for (n, caller) in round.callers.into_iter().enumerate() {
             let request = ReserveRequest {
@@ -127,12 +129,12 @@ async fn run(rounds: Vec<Round>) -> Result<(), String> {
                 ..ReserveRequest::default()
             };
             let its_now = now + TimeDelta::microseconds(caller.off_us);
-            asked.push((request.clone(), its_now));
-            calls.push(tokio::spawn(call(Arc::clone(&handles[n % 4]), request, its_now, caller.says)));
+            requests.push((request.clone(), its_now));
+            calls.push(tokio::spawn(call(Arc::clone(&handles[n % 4]), request, its_now, caller.settlement)));
         }
         let outcomes: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
         let log = read_log(&home).await;
-        for ((request, its_now), outcome) in asked.iter().zip(&outcomes) {
+        for ((request, its_now), outcome) in requests.iter().zip(&outcomes) {
             if let ReserveOutcome::Refused(refusal) = outcome {
                 justified(refusal, request, *its_now, &log)?;
             }
@@ -141,7 +143,7 @@ async fn run(rounds: Vec<Round>) -> Result<(), String> {
     slide(&read_log(&home).await, &CAPS)
 }
 
-/// A refusal names the event whose leaving makes room; from it on, the window holds its cap.
+/// Checks a refusal: it names the call whose end makes room, and from that call on the window is full.
 fn justified(
     refusal: &GuardRefusal,
     request: &ReserveRequest,
@@ -169,7 +171,7 @@ fn justified(
         }
     };
     let edge = (clears - width).timestamp_micros();
-    // Callers of one round run together: later ones may have been recorded after the refusal.
+    // Callers of one round run at once, so later calls may have been recorded after the refusal.
     let held = log.iter().filter(|e| e.0 >= edge && counts(e)).count();
     if !log.iter().any(|e| e.0 == edge && counts(e)) || held < cap as usize {
         return wrong("its window was not full");
@@ -231,7 +233,7 @@ async fn callers_that_gave_up_waiting_leave_nothing_half_done() {
     for n in 0..40u32 {
         let request = infra(format!("{n}"));
         let reserve = ledger.reserve(&request, at(0));
-        // Polled a few times, then dropped wherever it is.
+        // It is polled a few times, then dropped at whatever step it is.
         let mut reserve = Box::pin(reserve);
         for _ in 0..n {
             if futures_util::poll!(reserve.as_mut()).is_ready() {

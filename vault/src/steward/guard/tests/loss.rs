@@ -11,7 +11,7 @@ async fn used(home: &Home) {
 
 /// Closes the file, as the end of the process would.
 async fn close(ledger: Ledger) {
-    if let Some(opened) = ledger.turn.into_inner().opened {
+    if let Some(opened) = ledger.session.into_inner().opened {
         opened.store.close().await;
     }
 }
@@ -160,7 +160,7 @@ async fn another_ledger_an_empty_file_or_a_foreign_database_in_its_place_is_a_lo
         let ledger = home.ledger(wide());
         assert_eq!(cap_of(ledger.reserve(&infra("a"), at(1)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
         granted(ledger.reserve(&infra("a"), at(1 + DAY_S)).await);
-        assert_eq!(home.put_aside(), 1, "{impostor:?} is kept for a look");
+        assert_eq!(home.put_aside(), 1, "{impostor:?} is kept for inspection");
     }
 }
 
@@ -173,7 +173,7 @@ async fn a_file_that_comes_back_after_its_loss_was_noticed_stays_lost() {
     fs::rename(home.database(), &away).unwrap();
     assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(1)).await).0, GuardCap::LedgerLost);
     fs::rename(&away, home.database()).unwrap();
-    // The process that had it open all the time sees the marker and stops as well.
+    // The process that had it open the whole time reads the marker and stops as well.
     assert_eq!(cap_of(holder.reserve(&infra("b"), at(2)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
     assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(2)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
 }

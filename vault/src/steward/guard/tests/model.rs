@@ -1,4 +1,4 @@
-//! One caller after the other against a model that counts by looking at everything.
+//! One caller after the other, compared with a model that counts every event.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => -200_000_000_000i64..-10_000_000,
         1 => 300_000_000_000i64..3_000_000_000_000,
     ];
-    let said = prop_oneof![
+    let outcome = prop_oneof![
         6 => Just(answered()),
         2 => Just(SettlementOutcome::Failed),
         2 => Just(SettlementOutcome::NotSent),
@@ -37,7 +37,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => clock.prop_map(|us| Step::Clock(TimeDelta::microseconds(us))),
         12 => (prop::option::of(0u8..3), prop::option::of(0u8..2)).prop_map(|(task, matter)| Step::Reserve { task, matter }),
-        3 => (0usize..4, said).prop_map(|(n, said)| Step::Settle(n, said)),
+        3 => (0usize..4, outcome).prop_map(|(n, outcome)| Step::Settle(n, outcome)),
         1 => Just(Step::Again),
         1 => Just(Step::Restart),
     ];
@@ -65,7 +65,7 @@ struct Event {
 /// Name, width, cap, and which events count.
 type Window<'r> = (GuardCap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>);
 
-/// The same rules, told plainly: every count walks over every event.
+/// The same rules in their simplest form: every count visits every event.
 #[derive(Default)]
 struct Model {
     events: Vec<Event>,
@@ -101,7 +101,7 @@ impl Model {
         u32::try_from(self.events.iter().filter(inside).count()).unwrap()
     }
 
-    /// The instant the clock stands at, or when it will be believed.
+    /// The instant that the clock shows, or the time when it will be trusted.
     fn clock(&mut self, now: DateTime<Utc>) -> Result<DateTime<Utc>, DateTime<Utc>> {
         let newest = self.newest.unwrap_or(now);
         if now >= newest - CLOCK_TOLERANCE {
@@ -123,14 +123,14 @@ impl Model {
         Ok(now)
     }
 
-    /// Whether the outcome is the only right one; `Err` says what is wrong with it.
+    /// Checks that the outcome is the only right one; `Err` holds the difference.
     fn judge(&mut self, request: &ReserveRequest, now: DateTime<Utc>, outcome: &ReserveOutcome) -> Result<(), String> {
         let expected = self.expect(request, now);
         match (expected, outcome) {
             (Ok((at, probe)), ReserveOutcome::Reserved(made))
                 if made.reserved_at() == at && made.is_probe() == probe =>
             {
-                // What left every window is forgotten, so that it cannot come back with the clock.
+                // Events that left every window are removed, so that they cannot come back with the clock.
                 self.events.retain(|event| event.at > at - DAY);
                 self.events.push(Event { at, request: request.clone(), settled: false });
                 self.newest = Some(at);
@@ -139,8 +139,8 @@ impl Model {
                 }
                 Ok(())
             }
-            (Err((cap, clears)), ReserveOutcome::Refused(said))
-                if said.cap == cap && said.clears_at == Some(clears) =>
+            (Err((cap, clears)), ReserveOutcome::Refused(refusal))
+                if refusal.cap == cap && refusal.clears_at == Some(clears) =>
             {
                 Ok(())
             }
@@ -164,7 +164,7 @@ impl Model {
         }
         for (cap, width, limit, counts) in Self::windows(request) {
             if self.count(at, width, &counts) >= limit {
-                // It clears with the first event that leaves enough room when it leaves.
+                // The cap clears when the first event leaves after which there is enough room.
                 let mut leaves: Vec<_> = self.events.iter().filter(|e| counts(e)).map(|e| e.at + width).collect();
                 leaves.sort_unstable();
                 let clears = leaves.into_iter().find(|end| *end > at && self.count_from(*end, width, &counts) < limit);

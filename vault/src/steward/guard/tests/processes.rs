@@ -19,7 +19,7 @@ const CAPS: CallCaps = CallCaps {
     sender_percent: 100,
 };
 
-/// Runs in a process of its own: reserves until nothing is left, and says each call it may make.
+/// Runs in a process of its own: reserves until nothing is left, and prints each call that it may make.
 #[tokio::test]
 async fn as_another_process() {
     let (Ok(folder), Ok(name)) = (std::env::var(HOME), std::env::var(NAME)) else { return };
@@ -43,11 +43,11 @@ async fn as_another_process() {
 
 fn start(home: &Home, name: &str) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["guard::tests::processes::as_another_process", "--exact", "--nocapture"]);
+    child.args(["steward::guard::tests::processes::as_another_process", "--exact", "--nocapture"]);
     child.env(HOME, home.folder.path()).env(NAME, name).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+fn read_lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap)
 }
 
@@ -57,7 +57,7 @@ async fn processes_that_start_at_once_share_one_ledger_and_its_caps() {
     let mut children: Vec<_> = ["a", "b", "c", "d"].map(|name| start(&home, name)).into();
     let mut calls = Vec::new();
     for child in &mut children {
-        let lines: Vec<_> = said(child).collect();
+        let lines: Vec<_> = read_lines(child).collect();
         assert!(lines.iter().any(|line| line == "refused Task"), "{lines:?}");
         calls.extend(lines.into_iter().filter_map(|line| line.strip_prefix("call ").map(str::to_owned)));
         assert!(child.wait().unwrap().success());
@@ -78,13 +78,13 @@ async fn a_process_killed_at_any_moment_takes_no_reservation_with_it() {
     let mut calls = Vec::new();
     for (name, patience) in [("a", 1), ("b", 6), ("c", 9), ("d", 13)] {
         let mut child = start(&home, name);
-        let mut lines = said(&mut child);
+        let mut lines = read_lines(&mut child);
         for line in lines.by_ref().filter(|line| line.starts_with("call ")).take(patience) {
             calls.push(line["call ".len()..].to_owned());
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it still managed to say before it died.
+        // The lines that it still printed before it died.
         calls.extend(lines.filter_map(|line| line.strip_prefix("call ").map(str::to_owned)));
     }
     let ledger = home.ledger(CAPS);
@@ -92,6 +92,6 @@ async fn a_process_killed_at_any_moment_takes_no_reservation_with_it() {
         granted(ledger.reserve(&infra(call), at(0)).await);
     }
     let log = read_log(&home).await;
-    assert!(log.len() >= calls.len(), "what was said is on the disk");
+    assert!(log.len() >= calls.len(), "every printed call is on the disk");
     slide(&log, &CAPS).unwrap();
 }

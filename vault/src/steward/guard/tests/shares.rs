@@ -1,4 +1,4 @@
-//! Whatever strangers send, the calls of others find room: shares against a model that counts everything.
+//! Whatever unknown sources send, the calls of others find room: shares, compared with a model that counts every call.
 
 use proptest::prelude::*;
 use steward_domain::signals::signal::source_key;
@@ -7,7 +7,9 @@ use steward_domain::steward::guard::{CallSource, ExhaustedShares};
 use super::concurrent::{keep_log, read_log, slide};
 use super::*;
 
-/// Shares of them: reading 15, 30 and 60, half of an hour's and a day's for strangers; a stream 24 and 48, a sender 6 and 12 of an hour and a day.
+/// The shares of these caps:
+/// - extraction: 15 calls a minute, 30 an hour and 60 a day; unknown senders get half of the last two;
+/// - a stream: 24 an hour and 48 a day; a sender: 6 an hour and 12 a day.
 const CAPS: CallCaps = CallCaps {
     per_minute: 30,
     per_hour: 60,
@@ -42,7 +44,7 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
     let refusal = refused(ledger.reserve(&reads("a6", "mail", "loud"), at(6)).await);
     assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Sender, Some(at(3600))));
     assert!(refusal.reason.contains("mail-loud-b-example") && refusal.reason.contains("6 calls"), "{refusal:?}");
-    // A name for each mail: half of the stream's share is for senders that are known.
+    // Each mail has a new sender: half of the stream's share is reserved for known senders.
     for n in 6..12 {
         granted(ledger.reserve(&reads(format!("b{n}"), "mail", &format!("forged{n}")), at(n)).await);
     }
@@ -61,7 +63,7 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
     }
     assert_eq!(cap_of(ledger.reserve(&reads("d", "mail", "kind"), at(300)).await).0, GuardCap::Stream);
     assert_eq!(ledger.find_exhausted_shares(at(300)).await.unwrap().streams, one("mail"));
-    // Another stream has what is left of the half that reading may take.
+    // Another stream gets the rest of extraction's share.
     for n in 24..30 {
         granted(ledger.reserve(&reads(format!("e{n}"), "chat", "kith"), at(300 + n)).await);
     }
@@ -80,7 +82,8 @@ async fn strangers_have_half_of_all_reading_however_many_streams_there_are() {
     }
     let refusal = refused(ledger.reserve(&reads("b", "stream3", "new"), at(200)).await);
     assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Stream, Some(at(3600))));
-    assert!(refusal.reason.starts_with("senders nobody knows, in all streams, had 15 calls"), "{refusal:?}");
+    let reason = "the share of unknown senders in all streams is used up: 15 calls";
+    assert!(refusal.reason.starts_with(reason), "{refusal:?}");
     assert!(ledger.find_exhausted_shares(at(200)).await.unwrap().all_strangers);
     for n in 0..15 {
         let call = reads(format!("c{n}"), &format!("stream{}", n % 3), &format!("k{n}"));
@@ -98,9 +101,9 @@ async fn who_floods_a_task_uses_up_its_own_judgements_and_nobody_elses() {
     }
     let refusal = refused(ledger.reserve(&judges("a3", "rent", &["loud"]), at(3)).await);
     assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Source, Some(at(DAY_S))));
-    // Beside another's fresh signal its own are seen as well.
+    // Beside a fresh signal of another source, its own signals are judged as well.
     granted(ledger.reserve(&judges("b", "rent", &["loud", "genuine"]), at(4)).await);
-    // A new name for each message does not help: nobody knows any of them.
+    // A new name for each message does not help: all of them are unknown.
     assert_eq!(cap_of(ledger.reserve(&judges("c", "rent", &["x", "y", "z"]), at(5)).await).0, GuardCap::Source);
     granted(ledger.reserve(&judges("d", "rent", &["x", "known"]), at(6)).await);
     granted(ledger.reserve(&judges("e", "rent", &[]), at(7)).await);
@@ -124,7 +127,7 @@ enum Step {
     Judge { task: u8, sources: Vec<u8> },
 }
 
-/// The first three are known.
+/// The first three names are known sources.
 const NAMES: [&str; 13] = ["k0", "k1", "k2", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
 
 fn steps(names: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
@@ -152,7 +155,7 @@ fn request(n: usize, step: &Step) -> Option<ReserveRequest> {
     }
 }
 
-/// Calls that went out, and when.
+/// The admitted calls and their times.
 #[derive(Default)]
 struct Model(Vec<(DateTime<Utc>, ReserveRequest)>);
 
@@ -162,7 +165,7 @@ impl Model {
         u32::try_from(inside.count()).unwrap()
     }
 
-    /// The same rules, told plainly.
+    /// The same rules in their simplest form.
     fn within_shares(&self, call: &ReserveRequest, now: DateTime<Utc>) -> bool {
         let less = |width, limit: u32, counts: &dyn Fn(&ReserveRequest) -> bool| self.count(now, width, counts) < limit;
         if let Some(stream) = &call.stream {
@@ -229,7 +232,7 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
     slide(&read_log(&home).await, &CAPS)
 }
 
-/// Strangers do what they like; then one that is known has something to say.
+/// Unknown sources send anything; then known sources must still get their calls.
 async fn flooded(steps: Vec<Step>) -> Result<(), String> {
     let home = Home::new();
     let ledger = home.ledger(CAPS);
@@ -242,7 +245,7 @@ async fn flooded(steps: Vec<Step>) -> Result<(), String> {
             ledger.reserve(&call, now).await;
         }
     }
-    // A minute passes by itself.
+    // The window of a minute clears by itself.
     now += MINUTE;
     for call in [reads("read", "s0", "k0"), judges("judge", "t0", &["k0"]), judges("both", "t1", &["k1", "s0"])] {
         if let ReserveOutcome::Refused(refusal) = ledger.reserve(&call, now).await {

@@ -20,14 +20,14 @@ fn files_with(needle: &str, folder: &Path, found: &mut Vec<String>) {
 fn the_ledger_alone_turns_a_grant_into_a_reservation() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = Vec::new();
-    // In two parts, so that this file does not name it.
+    // The name is in two parts, so that this file does not contain it.
     files_with(concat!("into_", "reservation"), workspace, &mut found);
-    let strangers: Vec<_> = found
+    let others: Vec<_> = found
         .iter()
         .filter(|file| {
             !file.contains("/domain/src/steward/guard") && !file.ends_with("/vault/src/steward/guard/book.rs")
         })
         .collect();
-    assert!(strangers.is_empty(), "only the ledger may make a reservation: {strangers:?}");
+    assert!(others.is_empty(), "only the ledger may make a reservation: {others:?}");
     assert_eq!(found.iter().filter(|file| file.ends_with("book.rs")).count(), 1);
 }

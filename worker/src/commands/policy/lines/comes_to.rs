@@ -1,8 +1,8 @@
-//! How far a class of change may go at a matter by all lines together, and which of them decides.
+//! The outcome of all lines for one class of change: how far it may go at a matter, and which line limits it.
 //!
-//! It follows the gates in their order: whether the matter is looked at and the mode, what was decided with (classes,
-//! fields, ceilings, sources), what undos have lowered, what is counted when a change lands, and when that may be. It
-//! tells the farthest that any change of the class may come, so a change may still stop earlier, at its confidence say.
+//! It follows the order of the gates: the state of the matter, the mode, the limits on the decision (classes, fields,
+//! ceilings, sources), demotions, the budgets, and the quiet hours. The outcome is the most permissive one that any
+//! change of the class can reach. A single change may still be held earlier, for example by its confidence.
 
 use super::super::format_time;
 use super::MatterPolicyContext;
@@ -16,17 +16,20 @@ use steward_domain::record::entity::RecordState;
 use steward_domain::signals::signal::source_key;
 use steward_domain::trust::mark::TrustSubject;
 
-/// What is said, and the line or setting that says so.
+/// An outcome, and the line or setting that causes it.
 type ValueWithOrigin = (String, String);
 
-/// What the lines come to for a class.
+/// The outcome of a class that is never applied: its decisions have the disposition `shadow`.
+const SHADOW_ONLY: &str = "is recorded as shadow only";
+
+/// Builds the line with the outcome for a class.
 pub(super) fn build_outcome_line(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
     class: MutationClass,
 ) -> PolicyLine {
     let (value, from) = describe_class_reach(settings, note, class);
-    build_line(format!("so: {}", class.as_str()), value, from)
+    build_line(format!("outcome: {}", class.as_str()), value, from)
 }
 
 fn describe_class_reach(
@@ -37,14 +40,14 @@ fn describe_class_reach(
     match note.state {
         RecordState::Open => {}
         RecordState::Done | RecordState::Archived => {
-            return ("is not looked at".to_owned(), note.locate_key(&["state"]));
+            return ("is not checked".to_owned(), note.locate_key(&["state"]));
         }
     }
     if settings.effective_mode() == Mode::Shadow {
-        return ("is only said".to_owned(), settings.build_mode_line().from);
+        return (SHADOW_ONLY.to_owned(), settings.build_mode_line().from);
     }
-    let (held, source) = (find_lowest_ceiling(settings, note, class), find_furthest_source(settings, note));
-    let (lowest, from) = if source.0 < held.0 { source } else { held };
+    let (ceiling, source) = (find_lowest_ceiling(settings, note, class), find_furthest_source(settings, note));
+    let (lowest, from) = if source.0 < ceiling.0 { source } else { ceiling };
     let (reach, (mut value, mut from)) = match lowest {
         Ceiling::Ask => return ("is left to you".to_owned(), from),
         Ceiling::Confirm => (lowest, ("waits for your confirmation".to_owned(), from)),
@@ -66,7 +69,7 @@ fn describe_class_reach(
     }
 }
 
-/// The lowest that the class and the note allow whoever speaks for a change.
+/// The lowest ceiling that the class and the note set, whichever source supports a change.
 fn find_lowest_ceiling(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
@@ -78,50 +81,51 @@ fn find_lowest_ceiling(
         fields.is_some_and(|allowed| !list_class_fields(class).iter().any(|f| allowed.iter().any(|a| a == f)));
     let closed = |is_closed: bool, key: &str| is_closed.then(|| (Ceiling::Ask, note.locate_key(&[BLOCK, key])));
     let here = [closed(no_class, "classes"), closed(no_field, "fields"), note.top_ceiling(), note.block_ceiling()];
-    // Of several that are as low the first is told.
+    // Of several equally low ceilings, the first one is named.
     let everywhere = settings.class_ceiling(class);
-    here.into_iter().flatten().fold(everywhere, |lowest, one| if one.0 < lowest.0 { one } else { lowest })
+    here.into_iter().flatten().fold(everywhere, |lowest, next| if next.0 < lowest.0 { next } else { lowest })
 }
 
-/// How far the source may go that may go farthest, and which line says so.
+/// The ceiling of the source that may go furthest, and the line that sets it.
 fn find_furthest_source(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> (Ceiling, String) {
     let mut furthest = find_unnamed_source_ceiling(settings, note);
-    for (_, one) in list_named_sources(settings, note) {
-        if one.0 > furthest.0 {
-            furthest = one;
+    for (_, reach) in list_named_sources(settings, note) {
+        if reach.0 > furthest.0 {
+            furthest = reach;
         }
     }
     furthest
 }
 
-/// The sources that an instinct or the note names, by key, with how far each may go and which line says so.
+/// The sources that an instinct or the note names, by key, with the ceiling of each and the line that sets it.
 fn list_named_sources(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
 ) -> Vec<(String, (Ceiling, String))> {
     let default = || (settings.config.default_ceiling, settings.describe_origin("default_ceiling", true));
     let own = |key: &str| {
-        let all = settings.sources.iter().filter(|(one, _)| one.source == key);
-        all.min_by_key(|(one, _)| one.ceiling).map(|(one, from)| (one.ceiling, from.clone()))
+        let all = settings.sources.iter().filter(|(source, _)| source.source == key);
+        all.min_by_key(|(source, _)| source.ceiling).map(|(source, from)| (source.ceiling, from.clone()))
     };
-    let named = settings.sources.iter().map(|(one, _)| one.source.clone());
+    let named = settings.sources.iter().map(|(source, _)| source.source.clone());
     let listed = trusted_sources(note).into_iter().flatten().map(|name| source_key(name));
-    let within = |key: String| {
-        let reach = cap_by_trust(note, &key, own(&key).unwrap_or_else(default));
+    let add_reach = |key: String| {
+        let (ceiling, from) = own(&key).unwrap_or_else(default);
+        let reach = cap_by_trust(note, &key, ceiling, from);
         (key, reach)
     };
-    named.chain(listed).map(within).collect()
+    named.chain(listed).map(add_reach).collect()
 }
 
-/// How far a source may go that neither an instinct nor the note names.
+/// The ceiling of a source that neither an instinct nor the note names.
 fn find_unnamed_source_ceiling(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> (Ceiling, String) {
-    cap_by_trust(note, "", (settings.config.default_ceiling, settings.describe_origin("default_ceiling", true)))
+    cap_by_trust(note, "", settings.config.default_ceiling, settings.describe_origin("default_ceiling", true))
 }
 
-/// The same, lowered where the note does not trust the source.
-fn cap_by_trust(note: &MatterPolicyContext<'_>, key: &str, (ceiling, from): (Ceiling, String)) -> (Ceiling, String) {
-    let is_stranger = trusted_sources(note).is_some_and(|names| !names.iter().any(|name| source_key(name) == key));
-    if is_stranger && ceiling > Ceiling::Confirm {
+/// Lowers the ceiling of a source to `confirm` if the note lists trusted sources and this one is not among them.
+fn cap_by_trust(note: &MatterPolicyContext<'_>, key: &str, ceiling: Ceiling, from: String) -> (Ceiling, String) {
+    let is_untrusted = trusted_sources(note).is_some_and(|names| !names.iter().any(|name| source_key(name) == key));
+    if is_untrusted && ceiling > Ceiling::Confirm {
         return (Ceiling::Confirm, note.locate_key(&[BLOCK, "trusted_sources"]));
     }
     (ceiling, from)
@@ -131,29 +135,33 @@ fn trusted_sources<'a>(note: &MatterPolicyContext<'a>) -> Option<&'a [String]> {
     note.policy?.trusted_sources.as_deref()
 }
 
-/// What undos and the counts of the day have left of a class that nothing else holds back, and how far that is.
+/// How far a class may go under demotions and budgets if no ceiling limits it.
 fn find_live_reach(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
     class: MutationClass,
 ) -> (Ceiling, ValueWithOrigin) {
-    let lowered = find_demotion(settings, note, class);
-    let raise = |whose: &TrustSubject| format!("undone too often: `steward trust raise {whose}`");
-    if let Some((Mode::Shadow, whose)) = &lowered {
-        return (Ceiling::Ask, ("is only said".to_owned(), raise(whose)));
+    let demotion = find_demotion(settings, note, class);
+    let explain = |subject: &TrustSubject| format!("undone too often: `steward trust raise {subject}`");
+    if let Some((Mode::Shadow, subject)) = &demotion {
+        return (Ceiling::Ask, (SHADOW_ONLY.to_owned(), explain(subject)));
     }
     if let Some(from) = find_exhausted_budget(settings, note) {
         return (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from));
     }
-    let said = match lowered {
-        Some((cap, whose)) if cap < settings.effective_mode() => ("may be made where it is sure", raise(&whose)),
+    let (value, from) = match demotion {
+        Some((cap, subject)) if cap < settings.effective_mode() => {
+            ("may be made at high confidence", explain(&subject))
+        }
         Some(_) | None => ("may be made", settings.build_mode_line().from),
     };
-    (Ceiling::Act, (said.0.to_owned(), said.1))
+    (Ceiling::Act, (value.to_owned(), from))
 }
 
-/// How far undos have left the class, or every source that may act for it, and whose mark says so. Where sources that
-/// nobody named may act, one of them may be as yet unlowered.
+/// The demotion of the class, or of every source that may act for it, with the demoted subject.
+///
+/// If sources that nobody named may act, one of them may not be demoted, so demotions of sources do not limit the
+/// class.
 fn find_demotion(
     settings: &PolicyContext<'_>,
     note: &MatterPolicyContext<'_>,
@@ -161,18 +169,18 @@ fn find_demotion(
 ) -> Option<(Mode, TrustSubject)> {
     let cap = |subject: &TrustSubject| settings.caps.get(subject).and_then(|cap| cap.mode);
     let class = TrustSubject::Class(class);
-    let of_class = cap(&class).map(|mode| (mode, class));
+    let class_cap = cap(&class).map(|mode| (mode, class));
     let others_act = find_unnamed_source_ceiling(settings, note).0 == Ceiling::Act;
     let acting = list_named_sources(settings, note).into_iter().filter(|(_, (ceiling, _))| *ceiling == Ceiling::Act);
-    let of_sources = acting
+    let source_cap = acting
         .map(|(key, _)| TrustSubject::Source(key))
         .map(|source| (cap(&source).unwrap_or(Mode::Live), source))
         .max_by_key(|(mode, _)| *mode)
         .filter(|_| !others_act);
-    of_class.into_iter().chain(of_sources).min_by_key(|(mode, _)| *mode)
+    class_cap.into_iter().chain(source_cap).min_by_key(|(mode, _)| *mode)
 }
 
-/// Why every change waits when it lands: no source has a budget, or the matter's is spent.
+/// The origin of a budget that makes every change wait: sources have a budget of 0, or the matter's budget is used up.
 fn find_exhausted_budget(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> Option<String> {
     if settings.config.live_per_source_day == 0 {
         return Some(settings.describe_origin("live_per_source_day", true));

@@ -2,8 +2,7 @@
 //!
 //! Names of sources came from outside; every line goes through [`write_section`], which shows them safely.
 
-use super::BacktestRunReport;
-use super::ManualCeiling;
+use super::{BacktestRunReport, ManualCeiling, OverriddenSetting};
 use crate::commands::trust::describe_broken_chain;
 use crate::commands::trust::text::{format_interval, format_percent, wrap_text, write_section};
 use crate::config::rules::list_policy_entries;
@@ -13,15 +12,19 @@ use steward_domain::trust::backtest::{BacktestDifference, BacktestOutcome};
 use steward_domain::trust::report::advice::format_precision;
 use steward_domain::trust::report::risk::RiskCurve;
 
-/// Reasons against writing that a person is shown.
+/// Reasons against the settings that a person is shown.
 const SHOWN: usize = 12;
+const REFUSED: &str = "Refused, so there is nothing to paste";
+const PASTE: &str = "To paste into steward.toml, above its first [table] and in place of the same keys";
+const OVERRIDDEN: &str = "The environment overrides that file: change it there";
 
 pub(super) fn describe_backtest(told: &BacktestRunReport) -> String {
     let backtest = &told.backtest;
     let Some(records) = backtest.records else {
         let mut out = String::from("no change has been proposed yet: there is nothing to replay");
-        write_section(&mut out, "Not written", &describe_missing_evidence(told));
-        write_section(&mut out, "Written", &describe_written_file(told));
+        write_section(&mut out, REFUSED, &describe_missing_evidence(told));
+        write_section(&mut out, PASTE, &describe_toml(told));
+        write_section(&mut out, OVERRIDDEN, &describe_overridden_settings(told));
         return out.trim_end().into();
     };
     let mut out = describe_broken_chain(&told.chain)
@@ -49,14 +52,14 @@ pub(super) fn describe_backtest(told: &BacktestRunReport) -> String {
         write_section(&mut out, "No longer live", &describe_difference(&backtest.no_longer_live));
     }
     write_section(&mut out, "Risk and coverage by least confidence", &describe_curve(&backtest.risk_coverage));
-    let title = if told.refused { "Not written" } else { "Not reason enough to write it" };
-    write_section(&mut out, title, &describe_missing_evidence(told));
+    write_section(&mut out, REFUSED, &describe_missing_evidence(told));
     write_section(
         &mut out,
         "To set by hand, because a source's ceiling is yours alone",
         &describe_manual_ceilings(told),
     );
-    write_section(&mut out, "Written", &describe_written_file(told));
+    write_section(&mut out, PASTE, &describe_toml(told));
+    write_section(&mut out, OVERRIDDEN, &describe_overridden_settings(told));
     out.truncate(out.trim_end().len());
     out
 }
@@ -134,18 +137,17 @@ fn describe_missing_evidence(told: &BacktestRunReport) -> Vec<String> {
 
 fn describe_manual_ceilings(told: &BacktestRunReport) -> Vec<String> {
     let line = |one: &ManualCeiling| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.as_str()), one.file);
-    if told.refused { Vec::new() } else { told.by_hand.iter().map(line).collect() }
+    if told.lacking.is_empty() { told.by_hand.iter().map(line).collect() } else { Vec::new() }
 }
 
-fn describe_written_file(told: &BacktestRunReport) -> Vec<String> {
-    let Some(file) = &told.written else { return Vec::new() };
-    let mut lines =
-        vec![wrap_text(&format!("{} has the settings; a worker takes them up when it starts", file.display()))];
-    lines.extend(told.overruled.iter().map(|one| {
-        wrap_text(&format!(
-            "{} is set to `{}` in the environment, which counts more than `{}` in the file: change it there",
-            one.name, one.environment, one.file
-        ))
-    }));
+fn describe_toml(told: &BacktestRunReport) -> Vec<String> {
+    let Some(toml) = &told.toml else { return Vec::new() };
+    let mut lines: Vec<String> = toml.lines().map(str::to_owned).collect();
+    lines.push("# a worker reads this file when it starts".into());
     lines
+}
+
+fn describe_overridden_settings(told: &BacktestRunReport) -> Vec<String> {
+    let line = |one: &OverriddenSetting| format!("{} is set to `{}`, not `{}`", one.name, one.environment, one.file);
+    told.overruled.iter().map(|one| wrap_text(&line(one))).collect()
 }

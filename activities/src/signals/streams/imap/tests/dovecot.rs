@@ -11,7 +11,7 @@ use steward_tests::wait::PATIENCE;
 
 const BINARY: &str = "/usr/sbin/dovecot";
 const PASSWORD: &str = "correct-horse";
-/// Whose the mails are when the tests run as root, whom Dovecot serves no mail.
+/// The owner of the mails when the tests run as root, because Dovecot serves no mail to root.
 const NOBODY: u32 = 65_534;
 
 /// Runs until it is dropped.
@@ -23,7 +23,7 @@ pub(super) struct Dovecot {
 }
 
 impl Dovecot {
-    /// Starts a server with one empty folder; `None`, said aloud, where there is no Dovecot.
+    /// Starts a server with one empty folder; `None`, with a message, if Dovecot is not installed.
     pub(super) fn start() -> Option<Self> {
         if !Path::new(BINARY).exists() {
             let _ = writeln!(std::io::stderr(), "skipped: there is no dovecot; `make tools` installs it");
@@ -70,11 +70,11 @@ impl Dovecot {
         talk.say(&format!("a APPEND INBOX {{{}+}}\r\n{mail}", mail.len()), "a OK");
     }
 
-    /// Lets the server forget its numbers, as after a restored backup.
+    /// Makes the server renumber its mails, as after a restored backup.
     pub(super) fn number_anew(&self) {
         for entry in fs::read_dir(self.dir.path().join("mail")).unwrap().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // The file that is left says which number must not be given twice.
+            // The remaining file holds the number that must not be given twice.
             if name.starts_with("dovecot") && !name.starts_with("dovecot-uidvalidity") {
                 fs::remove_file(entry.path()).unwrap();
             }
@@ -111,7 +111,7 @@ impl Drop for Dovecot {
     }
 }
 
-/// A few words of IMAP, without the client that is under test.
+/// A minimal IMAP client, other than the one under test.
 struct Talk {
     stream: BufReader<TcpStream>,
 }

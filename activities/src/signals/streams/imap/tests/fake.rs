@@ -1,37 +1,37 @@
-//! An IMAP server of a few lines that fails where it is told.
+//! A small IMAP server that fails at a chosen step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How an answer ends that is none.
+/// How an answer fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
     No,
     Bad,
-    /// The connection closes before a word.
+    /// The connection closes before any answer.
     HangUp,
-    /// The connection closes after the first half of what was asked for.
+    /// The connection closes after half of the answer.
     Midway,
-    /// The connection closes after all of it, before the tagged end.
+    /// The connection closes after the whole answer, before its tagged end.
     AtTheEnd,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) mails: BTreeMap<u32, String>,
-    /// At which step what goes wrong: `EXAMINE`, `UID SEARCH`, `RFC822.SIZE` or `BODY.PEEK`.
+    /// The fault at a step: `EXAMINE`, `UID SEARCH`, `RFC822.SIZE` or `BODY.PEEK`.
     pub(super) fault: Option<(&'static str, Fault)>,
-    /// A mail that is listed, and of which this is never given.
+    /// A mail that is listed, and the value of it that is never returned.
     pub(super) kept_back: Option<(u32, &'static str)>,
-    /// A mail that is listed and gone when it is asked for.
+    /// A mail that is listed and gone when it is fetched.
     pub(super) gone: Option<u32>,
-    /// The step in whose answer a further mail is told of, once.
+    /// The step whose answer announces a further mail, once.
     pub(super) arrives_at: Option<(&'static str, String)>,
-    /// It ends a wait at once.
+    /// The server ends IDLE at once.
     pub(super) ends_idle: bool,
-    /// All mails are older than what is searched for, and no number is said to be next.
+    /// All mails are older than the searched time, and the server gives no next number.
     pub(super) is_old: bool,
 }
 
@@ -74,7 +74,7 @@ async fn serve(wire: TcpStream, state: Arc<Mutex<State>>) {
 }
 
 impl State {
-    /// What is said to a command, and whether the connection closes then.
+    /// The answer to a command, and whether the connection closes afterwards.
     fn answer(&mut self, tag: &str, command: &str) -> (String, bool) {
         let mut lines = self.lines(command);
         if let Some((_, mail)) = self.arrives_at.take_if(|(step, _)| command.contains(*step)) {

@@ -1,7 +1,7 @@
-//! What is asked about a raw event: fixed rules, and the event as data.
+//! Builds the prompt about a stream event: fixed rules, and the event as data.
 //!
-//! The rules are the same for every event and hold none of its words. The event stands inside strings of
-//! one JSON object in the user message, escaped as everything that strangers write.
+//! The rules are the same for every event and must hold no text of it. The event stands inside strings of one JSON
+//! object in the user message, escaped like all untrusted text.
 
 use super::ClerkPrompt;
 use super::clip_name;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use steward_domain::record::path::RecordKind;
 use steward_domain::signals::extract::{ExtractQuestion, TargetOffer, answer_schema};
 
-/// An answer of five signals is longer than a verdict: twice its tokens.
+/// An answer may have twice the tokens of a verdict, because five signals are longer.
 const TIMES_A_VERDICT: u32 = 2;
 
 const RULES: &str = "\
@@ -71,7 +71,7 @@ struct PromptOffer<'a> {
     matter: Option<String>,
 }
 
-/// What is asked about an event.
+/// Builds the prompt about an event.
 pub(in super::super) fn build_extract_prompt(question: &ExtractQuestion) -> ClerkPrompt {
     ClerkPrompt {
         name: "signals",

@@ -1,10 +1,11 @@
 //! The Messages API, as Anthropic publishes it.
 //!
-//! `POST <base>/v1/messages` with the JSON schema in `output_config.format`, which takes neither numeric
-//! ranges nor lengths: [`steward_domain::steward::clerk::Verdict::check`] holds those. A field that is named after data
-//! (a `source`, a `ref`) is asked for as a pair in a list, because names of fields are letters, digits and
-//! `_.-` there, and is written back as a field before anything reads it. No `temperature` is sent and no word
-//! of thinking, because newer models refuse the first and some older ones the second.
+//! `POST <base>/v1/messages` with the JSON schema in `output_config.format`. A forced tool would exclude thinking,
+//! which newer models do unasked. Whether `output_config.format` is as strict is not published. It accepts neither
+//! numeric ranges nor lengths: [`steward_domain::steward::clerk::Verdict::parse_answer`] checks those. Field names may
+//! hold only letters, digits and `_.-`. So a field that is named after data (a `source`, a `ref`) is asked for as a
+//! pair in a list, and becomes a field again before anything reads it. Neither `temperature` nor thinking is set,
+//! because newer models refuse the first and some older ones the second.
 
 use super::CUT_OFF;
 use super::ClerkWire;
@@ -18,11 +19,11 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use steward_domain::steward::clerk::TokenUsage;
 
-/// Anthropic's API, and servers that speak it.
+/// Anthropic's API, and other servers with the same API.
 pub const ANTHROPIC: ClerkWire = ClerkWire {
     name: "anthropic",
     base_url: Some("https://api.anthropic.com"),
-    // What a model thinks before it answers counts, too.
+    // The limit includes the tokens of thinking.
     max_tokens: 8_192,
     path: "/v1/messages",
     headers: &[("anthropic-version", "2023-06-01")],
@@ -41,7 +42,7 @@ pub const ANTHROPIC: ClerkWire = ClerkWire {
 
 /// The fields whose own fields are named after data.
 const NAMED_AFTER_DATA: [&str; 2] = ["source_contributions", "scores"];
-/// Words of a schema that this API refuses.
+/// Keywords of a schema that this API refuses.
 const REFUSED: [&str; 3] = ["minimum", "maximum", "maxItems"];
 
 const PAIRS: &str = "
@@ -49,42 +50,42 @@ const PAIRS: &str = "
 The schema of your answer writes `source_contributions` and `scores` as lists of objects, one for each field that is \
 asked for: `name` is the field's name (a `source` or a `ref`), `value` its number.";
 
-fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
+fn body(prompt: &ClerkPrompt, target: &ModelTarget<'_>) -> Value {
     json!({
-        "model": to.model,
-        "max_tokens": to.max_tokens,
-        "system": format!("{}{PAIRS}", asking.rules),
-        "messages": [{"role": "user", "content": asking.data}],
-        "output_config": {"format": {"type": "json_schema", "schema": convert_schema(&asking.schema)}},
+        "model": target.model,
+        "max_tokens": target.max_tokens,
+        "system": format!("{}{PAIRS}", prompt.rules),
+        "messages": [{"role": "user", "content": prompt.data}],
+        "output_config": {"format": {"type": "json_schema", "schema": convert_schema(&prompt.schema)}},
     })
 }
 
-/// The schema in the words that this API takes.
+/// Converts a schema to the keywords that this API accepts.
 fn convert_schema(schema: &Value) -> Value {
-    let Some(words) = schema.as_object() else { return schema.clone() };
-    let kept = words.iter().filter(|(word, _)| !REFUSED.contains(&word.as_str()));
-    let taken = kept.map(|(word, inner)| {
-        let inner = match (word.as_str(), inner) {
-            ("properties", Value::Object(fields)) => fields.iter().map(convert_property).collect(),
+    let Some(keywords) = schema.as_object() else { return schema.clone() };
+    let accepted = keywords.iter().filter(|(keyword, _)| !REFUSED.contains(&keyword.as_str()));
+    let converted = accepted.map(|(keyword, inner)| {
+        let inner = match (keyword.as_str(), inner) {
+            ("properties", Value::Object(fields)) => {
+                fields.iter().map(|(name, schema)| (name.clone(), convert_property(name, schema))).collect()
+            }
             ("anyOf", Value::Array(forms)) => forms.iter().map(convert_schema).collect(),
             ("items", form) => convert_schema(form),
             (_, other) => other.clone(),
         };
-        (word.clone(), inner)
+        (keyword.clone(), inner)
     });
-    Value::Object(taken.collect())
+    Value::Object(converted.collect())
 }
 
-fn convert_property((name, schema): (&String, &Value)) -> (String, Value) {
-    let schema =
-        if NAMED_AFTER_DATA.contains(&name.as_str()) { build_pair_schema(schema) } else { convert_schema(schema) };
-    (name.clone(), schema)
+fn convert_property(name: &str, schema: &Value) -> Value {
+    if NAMED_AFTER_DATA.contains(&name) { build_pair_schema(schema) } else { convert_schema(schema) }
 }
 
 fn build_pair_schema(schema: &Value) -> Value {
     let names = &schema["required"];
-    let none = names.as_array().is_none_or(Vec::is_empty);
-    let name = if none { json!({"type": "string"}) } else { json!({"type": "string", "enum": names}) };
+    let is_empty = names.as_array().is_none_or(Vec::is_empty);
+    let name = if is_empty { json!({"type": "string"}) } else { json!({"type": "string", "enum": names}) };
     json!({
         "type": "array",
         "items": {
@@ -96,7 +97,7 @@ fn build_pair_schema(schema: &Value) -> Value {
     })
 }
 
-/// The answer with its pairs as fields; as it is where it has another form, which the check then names.
+/// Turns the pairs of an answer into fields. An answer of another form stays as it is, and the check refuses it.
 fn restore_fields(answer: &str) -> Cow<'_, str> {
     let Ok(mut value) = serde_json::from_str::<Value>(answer) else { return Cow::Borrowed(answer) };
     unpair_value(&mut value);
@@ -105,11 +106,11 @@ fn restore_fields(answer: &str) -> Cow<'_, str> {
 
 fn unpair_value(value: &mut Value) {
     match value {
-        Value::Array(all) => all.iter_mut().for_each(unpair_value),
+        Value::Array(items) => items.iter_mut().for_each(unpair_value),
         Value::Object(fields) => {
             for (name, inner) in fields {
-                match inner.as_array().and_then(|all| collect_pairs(all)) {
-                    Some(written) if NAMED_AFTER_DATA.contains(&name.as_str()) => *inner = Value::Object(written),
+                match inner.as_array().and_then(|items| collect_pairs(items)) {
+                    Some(pairs) if NAMED_AFTER_DATA.contains(&name.as_str()) => *inner = Value::Object(pairs),
                     Some(_) | None => unpair_value(inner),
                 }
             }
@@ -118,7 +119,7 @@ fn unpair_value(value: &mut Value) {
     }
 }
 
-/// `None` unless all are pairs, and no two of one name.
+/// Collects pairs as fields; `None` if an item is no pair, or if a name occurs twice.
 fn collect_pairs(pairs: &[Value]) -> Option<Map<String, Value>> {
     let mut fields = Map::new();
     for pair in pairs {

@@ -1,8 +1,8 @@
 //! The native chat API, as Ollama publishes it.
 //!
-//! `POST <base>/api/chat` with the JSON schema as `format`. A prompt beyond the server's context is cut
-//! there without a word unless one asks for more: so each request asks for a context that holds it, and for
-//! an error instead of a cut. Contexts come in steps, because another size loads the model anew.
+//! `POST <base>/api/chat` with the JSON schema as `format`. By default the server silently cuts a prompt that is larger
+//! than its context. So each request asks for a context that holds the prompt, and for an error instead of a cut.
+//! Context sizes come in steps, because another size makes the server load the model again.
 
 use super::CUT_OFF;
 use super::ClerkWire;
@@ -16,7 +16,7 @@ use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::steward::clerk::TokenUsage;
 
-/// A server of Ollama's; one of one's own wants no key.
+/// Ollama's API. A local server requires no key.
 pub const OLLAMA: ClerkWire = ClerkWire {
     name: "ollama",
     base_url: Some("http://127.0.0.1:11434"),
@@ -36,29 +36,31 @@ pub const OLLAMA: ClerkWire = ClerkWire {
     },
 };
 
-/// A context is a multiple of so many tokens.
+/// The size of a context is a multiple of this many tokens.
 const CONTEXT_STEP: usize = 8_192;
 /// Tokens that a chat's template may add.
 const TEMPLATE_TOKENS: usize = 256;
 
-fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
+fn body(prompt: &ClerkPrompt, target: &ModelTarget<'_>) -> Value {
+    let context_tokens = count_context_tokens(prompt, target.max_tokens);
     json!({
-        "model": to.model,
-        "messages": asking.chat_messages(),
+        "model": target.model,
+        "messages": prompt.chat_messages(),
         "stream": false,
         "think": false,
         "truncate": false,
         "shift": false,
-        "format": asking.schema,
-        "options": {"temperature": 0, "num_predict": to.max_tokens, "num_ctx": count_context_tokens(asking, to.max_tokens)},
+        "format": prompt.schema,
+        "options": {"temperature": 0, "num_predict": target.max_tokens, "num_ctx": context_tokens},
     })
 }
 
-/// Tokens of prompt and answer; a token of common languages stands for two bytes or more.
-fn count_context_tokens(asking: &ClerkPrompt, max_tokens: u32) -> usize {
-    let prompt = (asking.rules.len() + asking.data.len()).div_ceil(2);
-    let answer = usize::try_from(max_tokens).unwrap_or(usize::MAX);
-    prompt.saturating_add(answer).saturating_add(TEMPLATE_TOKENS).div_ceil(CONTEXT_STEP).saturating_mul(CONTEXT_STEP)
+/// Counts the tokens of prompt and answer. A token of common languages has two bytes or more.
+fn count_context_tokens(prompt: &ClerkPrompt, max_tokens: u32) -> usize {
+    let prompt_tokens = (prompt.rules.len() + prompt.data.len()).div_ceil(2);
+    let answer_tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
+    let tokens = prompt_tokens.saturating_add(answer_tokens).saturating_add(TEMPLATE_TOKENS);
+    tokens.div_ceil(CONTEXT_STEP).saturating_mul(CONTEXT_STEP)
 }
 
 fn read(response: &Value) -> Result<ModelCompletion, &'static str> {

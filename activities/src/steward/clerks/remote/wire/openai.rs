@@ -1,9 +1,9 @@
-//! Chat completions, as OpenAI publishes them and many servers speak them.
+//! The chat completions API, as OpenAI publishes it and many servers offer it.
 //!
-//! `POST <base>/chat/completions` with a `response_format` of a strict JSON schema; the answer is
-//! `choices[0].message.content`. OpenAI's own models of today refuse `max_tokens` and any `temperature` but
-//! their own, where others know nothing else; so to its own server goes `max_completion_tokens`, with room for
-//! the thinking that is counted there, too.
+//! `POST <base>/chat/completions` with a `response_format` of a strict JSON schema. The answer is
+//! `choices[0].message.content`. OpenAI's current models refuse `max_tokens` and any `temperature` but their default,
+//! while other servers know only these. So OpenAI's own server gets `max_completion_tokens`, with room for thinking,
+//! which counts there too.
 
 use super::CUT_OFF;
 use super::ClerkWire;
@@ -17,12 +17,12 @@ use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::steward::clerk::TokenUsage;
 
-/// OpenAI's own server.
-const ITS_OWN: &str = "api.openai.com";
-/// So many times the tokens of an answer may be spent where thinking is counted, too.
-const THINKING: u32 = 4;
+/// The host of OpenAI's own server.
+const OPENAI_HOST: &str = "api.openai.com";
+/// The factor on the tokens of an answer where thinking counts too: 4.
+const THINKING_FACTOR: u32 = 4;
 
-/// Any server that speaks the OpenAI chat completions API.
+/// Any server with the OpenAI chat completions API.
 pub const OPENAI: ClerkWire = ClerkWire {
     name: "openai",
     base_url: None,
@@ -42,20 +42,20 @@ pub const OPENAI: ClerkWire = ClerkWire {
     },
 };
 
-fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
+fn body(prompt: &ClerkPrompt, target: &ModelTarget<'_>) -> Value {
     let mut body = json!({
-        "model": to.model,
-        "messages": asking.chat_messages(),
+        "model": target.model,
+        "messages": prompt.chat_messages(),
         "stream": false,
         "response_format": {
             "type": "json_schema",
-            "json_schema": {"name": asking.name, "strict": true, "schema": asking.schema},
+            "json_schema": {"name": prompt.name, "strict": true, "schema": prompt.schema},
         },
     });
-    if to.host == ITS_OWN {
-        body["max_completion_tokens"] = json!(to.max_tokens.saturating_mul(THINKING));
+    if target.host == OPENAI_HOST {
+        body["max_completion_tokens"] = json!(target.max_tokens.saturating_mul(THINKING_FACTOR));
     } else {
-        body["max_tokens"] = json!(to.max_tokens);
+        body["max_tokens"] = json!(target.max_tokens);
         body["temperature"] = json!(0);
     }
     body

@@ -8,8 +8,13 @@ use steward_domain::time;
 use steward_domain::trust::demotion::{ModeCap, ModeCaps};
 use steward_vault::index::SourceCeiling;
 
-/// 3 live changes of the day are spent, and it is noon.
-fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: ModeCaps) -> (String, String) {
+/// The outcome for `state_change`, with its origin. 3 live changes of the day are used, and it is noon.
+fn explain_state_change(
+    variables: &[(&str, &str)],
+    sources: &[(&str, Ceiling)],
+    block: &str,
+    caps: ModeCaps,
+) -> (String, String) {
     let variables = [&[("STEWARD_LIVE_MODE", "live")], variables].concat();
     let config = StewardConfig::from_variables(&variables);
     let named = |(source, ceiling): &(&str, Ceiling)| {
@@ -25,18 +30,18 @@ fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, ca
         now: time::parse("2026-11-22T12:00:00Z").unwrap(),
     };
     let document = frontmatter::read_document(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
-    let understood = Matter::read(document.fields()).unwrap();
+    let entity = Matter::read(document.fields()).unwrap();
     let (policy, _) = read::read_matter_policy(&document);
     let note = MatterPolicyContext {
         matter: &RecordPath::parse("matter/m.md").unwrap(),
         document: &document,
-        state: understood.state,
-        top: understood.ceiling,
+        state: entity.state,
+        top: entity.ceiling,
         policy: policy.as_ref(),
         spent: 3,
     };
     let line = build_outcome_line(&settings, &note, MutationClass::StateChange);
-    assert_eq!(line.what, "so: state_change");
+    assert_eq!(line.what, "outcome: state_change");
     (line.value, line.from)
 }
 
@@ -44,14 +49,15 @@ const MAY: &str = "may be made";
 const WAITS: &str = "waits for your confirmation";
 const LEFT: &str = "is left to you";
 const LIVE: &str = "STEWARD_LIVE_MODE";
+const SHADOW: &str = "is recorded as shadow only";
 
 #[test]
-fn the_note_and_its_day_are_in_what_is_concluded() {
+fn the_note_and_its_budget_are_in_the_outcome() {
     for (block, value, from) in [
         ("", MAY, LIVE),
         ("state: open\n", MAY, LIVE),
-        ("state: done\n", "is not looked at", "matter/m.md:3 (state)"),
-        ("state: archived\nsteward_ceiling: ask\n", "is not looked at", "matter/m.md:3 (state)"),
+        ("state: done\n", "is not checked", "matter/m.md:3 (state)"),
+        ("state: archived\nsteward_ceiling: ask\n", "is not checked", "matter/m.md:3 (state)"),
         ("steward:\n  daily_budget: 0\n", WAITS, "matter/m.md:4 (steward.daily_budget)"),
         ("steward:\n  daily_budget: 3\n", WAITS, "matter/m.md:4 (steward.daily_budget)"),
         ("steward:\n  daily_budget: 4\n", MAY, LIVE),
@@ -76,13 +82,13 @@ fn the_note_and_its_day_are_in_what_is_concluded() {
         ),
         ("steward:\n  quiet_hours: \"13:00-13:30\"\n", MAY, LIVE),
     ] {
-        let found = said(&[], &[], block, ModeCaps::new());
+        let found = explain_state_change(&[], &[], block, ModeCaps::new());
         assert_eq!((found.0.as_str(), found.1.as_str()), (value, from), "{block}");
     }
 }
 
 #[test]
-fn the_sources_and_their_settings_are_in_what_is_concluded() {
+fn the_sources_and_their_settings_are_in_the_outcome() {
     let default = |ceiling| [("STEWARD_DEFAULT_CEILING", ceiling)];
     let named = "from sources with a ceiling of their own only";
     let (key, both) = ("STEWARD_DEFAULT_CEILING", "STEWARD_DEFAULT_CEILING; STEWARD_LIVE_MODE");
@@ -114,47 +120,48 @@ fn the_sources_and_their_settings_are_in_what_is_concluded() {
         ([("STEWARD_LIVE_PER_SOURCE_DAY", "0")], &[], "", WAITS.to_owned(), "STEWARD_LIVE_PER_SOURCE_DAY"),
         ([("STEWARD_LIVE_PER_SOURCE_DAY", "1")], &[], "", MAY.to_owned(), LIVE),
     ] {
-        let found = said(&variables, sources, block, ModeCaps::new());
+        let found = explain_state_change(&variables, sources, block, ModeCaps::new());
         assert_eq!((found.0.as_str(), found.1.as_str()), (value.as_str(), from), "{variables:?} {sources:?} {block}");
     }
 }
 
 #[test]
-fn a_class_that_undos_lowered_is_told_before_the_counts_of_the_day() {
+fn a_demoted_class_is_named_before_the_budgets() {
     let cap = |mode| {
         let since = time::parse("2026-11-21T12:00:00Z").unwrap();
         ModeCaps::from([(TrustSubject::Class(MutationClass::StateChange), ModeCap { mode: Some(mode), since, seq: 1 })])
     };
     let none = "steward:\n  daily_budget: 0\n";
     for (mode, block, value) in [
-        (Mode::Shadow, none, "is only said"),
-        (Mode::Shadow, "steward:\n  trusted_sources: [mail]\n", "is only said"),
+        (Mode::Shadow, none, SHADOW),
+        (Mode::Shadow, "steward:\n  trusted_sources: [mail]\n", SHADOW),
         (Mode::LiveHighConfidenceOnly, none, WAITS),
-        (Mode::LiveHighConfidenceOnly, "", "may be made where it is sure"),
+        (Mode::LiveHighConfidenceOnly, "", "may be made at high confidence"),
         (Mode::Live, "", MAY),
     ] {
-        assert_eq!(said(&[], &[], block, cap(mode)).0, value, "{mode:?} {block}");
+        assert_eq!(explain_state_change(&[], &[], block, cap(mode)).0, value, "{mode:?} {block}");
     }
 }
 
 #[test]
-fn where_every_source_that_may_act_was_lowered_that_is_concluded() {
+fn a_demotion_of_every_source_that_may_act_is_in_the_outcome() {
     let since = time::parse("2026-11-21T12:00:00Z").unwrap();
     let cap = |source: &str, mode| (TrustSubject::Source(source.into()), ModeCap { mode: Some(mode), since, seq: 1 });
     let both = [("chat", Ceiling::Act), ("mail", Ceiling::Act)];
     let (sure, only) = (Mode::LiveHighConfidenceOnly, "from sources with a ceiling of their own only");
     for (default, caps, value, raise) in [
         ("confirm", vec![cap("mail", Mode::Shadow)], format!("{MAY}, {only}"), None),
-        ("confirm", vec![cap("mail", Mode::Shadow), cap("chat", Mode::Shadow)], "is only said".into(), Some("mail")),
+        ("confirm", vec![cap("mail", Mode::Shadow), cap("chat", Mode::Shadow)], SHADOW.into(), Some("mail")),
         (
             "confirm",
             vec![cap("mail", Mode::Shadow), cap("chat", sure)],
-            format!("may be made where it is sure, {only}"),
+            format!("may be made at high confidence, {only}"),
             Some("chat"),
         ),
         ("act", vec![cap("mail", Mode::Shadow), cap("chat", Mode::Shadow)], MAY.into(), None),
     ] {
-        let (found, from) = said(&[("STEWARD_DEFAULT_CEILING", default)], &both, "", caps.into_iter().collect());
+        let (found, from) =
+            explain_state_change(&[("STEWARD_DEFAULT_CEILING", default)], &both, "", caps.into_iter().collect());
         assert_eq!(found, value, "{default}");
         assert_eq!(raise.is_some(), from.contains("steward trust raise"), "{from}");
         assert!(raise.is_none_or(|source| from.contains(&format!("`steward trust raise {source}`"))), "{from}");

@@ -28,7 +28,7 @@ fn event() -> ExtractQuestion {
     }
 }
 
-/// Only what the vendor's list of supported words has, and names of fields as it takes them.
+/// Checks that a schema holds only supported keywords, and field names that the API accepts.
 fn is_taken(schema: &Value) {
     let known = ["type", "additionalProperties", "required", "properties", "enum", "items", "anyOf"];
     for (word, inner) in schema.as_object().unwrap() {

@@ -1,0 +1,54 @@
+//! The gate `trust`: how far undos let the sources and the class of a change go.
+//!
+//! [`crate::trust::demotion`] says who is demoted. Of several sources that support a change the one that may go
+//! furthest counts: one that was undone too often does not hold what others support as well.
+
+use crate::action::audit::AuditDraft;
+use crate::action::plan::Disposition;
+use crate::gates::mode::{DecisionPolicy, Mode};
+use crate::gates::result::{GateName, GateResult, LandingGate};
+use crate::trust::demotion::{ChangeSupporter, ModeCaps};
+use crate::trust::mark::TrustSubject;
+
+/// A subject, how far it may go, and its name in the record where the subject is one source.
+struct SubjectCap<'a> {
+    mode: Mode,
+    subject: TrustSubject,
+    name: Option<&'a str>,
+}
+
+/// The gate, where a demotion binds more than the mode does; `None` where trust holds nothing.
+pub(crate) fn trust_gate(
+    draft: &AuditDraft,
+    supporters: &[ChangeSupporter],
+    caps: &ModeCaps,
+    policy: &DecisionPolicy,
+) -> Option<LandingGate> {
+    let furthest = supporters.iter().map(|source| find_source_cap(source, caps)).max_by_key(|cap| cap.mode);
+    let class = draft.class.map(TrustSubject::Class).and_then(|subject| {
+        let mode = caps.get(&subject)?.mode?;
+        Some(SubjectCap { mode, subject, name: None })
+    });
+    let lowest = furthest.into_iter().chain(class).min_by_key(|cap| cap.mode);
+    let SubjectCap { mode, subject, name } = lowest.filter(|cap| cap.mode < policy.mode)?;
+    let found = format!("{} for {}, which was lowered", mode.as_str(), subject.describe(name));
+    if mode == Mode::Shadow {
+        let needed = format!("`steward trust raise {subject}`");
+        let result = GateResult::new(GateName::Trust, false, found, needed);
+        return Some(LandingGate { result, allows: Disposition::Shadow });
+    }
+    let needed = policy.high_confidence_threshold;
+    let open = draft.confidence >= needed;
+    Some(LandingGate::waiting(GateResult::new(GateName::Trust, open, found, format!("confidence >= {needed}"))))
+}
+
+/// How far a source may go, and whose mark says so: its own, or that of all unknown sources.
+fn find_source_cap<'a>(source: &'a ChangeSupporter, caps: &ModeCaps) -> SubjectCap<'a> {
+    let cap = |subject: TrustSubject, name| {
+        let mode = caps.get(&subject).and_then(|cap| cap.mode).unwrap_or(Mode::Live);
+        SubjectCap { mode, subject, name }
+    };
+    let own = cap(TrustSubject::Source(source.key.clone()), Some(source.name.as_str()));
+    let unknown = cap(TrustSubject::Strangers, None);
+    if source.is_stranger && unknown.mode < own.mode { unknown } else { own }
+}
