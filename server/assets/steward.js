@@ -1,4 +1,4 @@
-// Keys, news, charts and search as one types. Every page works without this file.
+// Keyboard shortcuts, news, charts, and search while typing. Every page works without this file.
 (() => {
   "use strict";
   const cards = () => [...document.querySelectorAll(".card")];
@@ -22,7 +22,7 @@
     if (one.matches("input")) one.focus();
     else one.click();
   });
-  // One click is one answer, however often it is made.
+  // A form is sent only once, however often its button is clicked.
   document.addEventListener("submit", (event) => {
     if (event.defaultPrevented || event.target.method !== "post") return;
     if (event.target.dataset.sent) event.preventDefault();

@@ -1,9 +1,9 @@
-//! Who asks, and what they may do.
+//! Authentication, authorisation and limits of requests.
 //!
-//! A request goes through, in this order: the host it was sent to ([`host`], against rebinding of names), the
-//! pace of its address ([`pace`]), its token or session ([`token`], [`session`]), and for a session that changes
-//! something the page it came from ([`origin`]). Secrets are kept as hashes only, in `access/` of the state folder,
-//! one file each, so that every process of the vault knows them and taking one away is removing a file.
+//! A request passes these checks in this order: its host name ([`host`], against DNS rebinding), its token or session
+//! ([`token`], [`session`]), its rate limit (`rate_limit`), its scope, and for a session that changes something the
+//! page it came from (`origin`). Secrets are kept only as hashes in `access/` of the state folder, one file each. So
+//! every process of the vault knows them, and removing a file revokes one.
 
 pub(crate) mod admission;
 pub(crate) mod connection_limit;
@@ -21,23 +21,23 @@ use std::fmt;
 
 pub use store::{AccessError, SecretStore};
 
-/// Longest name of a token or of who logs in, in characters.
+/// Longest name of a token or a person, in characters.
 const MAX_NAME_CHARS: usize = 60;
 
-/// What somebody may do; each includes those before it.
+/// What a caller may do; each scope includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessScope {
-    /// See everything.
+    /// Read everything.
     Read,
-    /// Undo, confirm, dismiss, and stop: what makes things safer needs no more.
+    /// Undo, confirm, dismiss and stop. A stop makes things safer, so it needs no more.
     Act,
     /// Also resume, and pause a stream.
     Operate,
 }
 
 impl AccessScope {
-    /// The word on the command line.
+    /// The spelling on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,16 +54,16 @@ impl fmt::Display for AccessScope {
     }
 }
 
-/// How somebody showed who they are.
+/// How a caller proved who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerProof {
     /// A token in the `Authorization` header, which no browser sends by itself.
     Token,
-    /// A cookie, with what the forms of its pages must hold.
+    /// A cookie. The forms of its pages must carry `form_key`.
     Session { form_key: String },
 }
 
-/// Somebody who may ask.
+/// A caller whose identity is proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthenticatedCaller {
     /// As audit records name them.
@@ -72,29 +72,29 @@ pub struct AuthenticatedCaller {
     pub proof: CallerProof,
 }
 
-/// A name that may stand in an audit record: what shows as it reads, and cannot be taken for a token's `token:name#id`.
+/// Parses a name for use in audit records. It must be visible as written and unlike a token's `token:name#id`.
 ///
 /// # Errors
-/// [`AccessError::Name`] says what is wrong with it.
+/// [`AccessError::Name`] with the reason.
 pub fn parse_caller_name(text: &str) -> Result<String, AccessError> {
     let text = text.trim();
-    // Marks that no one sees: they turn the letters around them, or make two names look like one.
-    let unseen = |c| matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let wrong = match text.chars().count() {
+    // Invisible characters can reverse the text around them, or make two names look alike.
+    let is_invisible = |c| matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let reason = match text.chars().count() {
         0 => Some("it is empty"),
         count if count > MAX_NAME_CHARS => Some("it is longer than 60 characters"),
-        _ if text.chars().any(|c| c.is_control() || unseen(c)) => Some("it holds a character that does not show"),
-        _ if text.contains('#') => Some("`#` stands before the id of a token"),
+        _ if text.chars().any(|c| c.is_control() || is_invisible(c)) => Some("it contains an invisible character"),
+        _ if text.contains('#') => Some("`#` is reserved for the ids of tokens"),
         _ => None,
     };
     let shown = || text.escape_debug().take(MAX_NAME_CHARS).collect();
-    wrong.map_or_else(|| Ok(text.to_owned()), |reason| Err(AccessError::Name { name: shown(), reason }))
+    reason.map_or_else(|| Ok(text.to_owned()), |reason| Err(AccessError::Name { name: shown(), reason }))
 }
 
-/// 32 random bytes as 43 characters that fit into an address.
+/// Generates a secret: 32 random bytes as 43 characters that are safe in a URL.
 ///
 /// # Errors
-/// [`AccessError::Random`] when the system has none to give.
+/// [`AccessError::Random`] when the system provides no random bytes.
 pub(crate) fn generate_secret() -> Result<String, AccessError> {
     use base64::Engine;
     let mut bytes = [0_u8; 32];
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_shows_as_it_reads_and_is_no_tokens() {
+    fn a_name_is_visible_as_written_and_unlike_a_token() {
         assert_eq!(parse_caller_name(" Jörg at the desk ").unwrap(), "Jörg at the desk");
         let long = "x".repeat(MAX_NAME_CHARS + 1);
         for other in ["", " ", "a\nb", "\u{1b}[2J", "ann\u{202e}nna", "token:x#3f9a1c22", long.as_str()] {

@@ -1,7 +1,8 @@
-//! The JSON face, `/api/v1/steward/…`, and its description.
+//! The JSON API, `/api/v1/steward/…`, and its OpenAPI description.
 //!
-//! One endpoint a file; each documents every answer it gives, and `tests` hold the description against what is really
-//! answered. Errors are [`problem::Problem`]s. Words of a refusal are those that the command line prints.
+//! Each group of endpoints has its own file and documents every response, and tests compare the description with the
+//! real responses. Errors are [`problem::ProblemDetails`]. The text of a refusal is the one that the command line
+//! prints.
 
 pub(crate) mod actions;
 pub(crate) mod answers;
@@ -25,8 +26,8 @@ use utoipa_axum::routes;
 #[openapi(
     info(
         title = "Steward",
-        description = "What the stewards of a vault did and would do, and a human's answers to it. \
-            Send a token of `steward token create` as `Authorization: Bearer …`.",
+        description = "What the stewards of a vault changed and would change, and a human's resolutions of it. \
+            Send a token from `steward token create` as `Authorization: Bearer …`.",
         license(name = "MIT OR Apache-2.0")
     ),
     modifiers(&BearerTokenScheme),
@@ -40,13 +41,13 @@ impl utoipa::Modify for BearerTokenScheme {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("`read` sees, `act` also answers and stops, `operate` also resumes"))
+            .description(Some("`read` reads, `act` also resolves and stops, `operate` also resumes"))
             .build();
         openapi.components.get_or_insert_default().add_security_scheme("token", SecurityScheme::Http(scheme));
     }
 }
 
-/// The endpoints with what guards them, and their description.
+/// Builds the routes of all endpoints, each with the scope it needs, and their description.
 pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
     let (read, read_api) = OpenApiRouter::<SharedAppState>::with_openapi(OpenApiDescription::openapi())
         .routes(routes!(actions::recent_actions))
@@ -57,17 +58,17 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .routes(routes!(answers::confirm))
         .routes(routes!(answers::dismiss))
         .split_for_parts();
-    let (lives, lives_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::healthz)).split_for_parts();
+    let (live, live_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::healthz)).split_for_parts();
     let (ready, ready_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::readyz)).split_for_parts();
-    let description = read_api.merge_from(act_api).merge_from(lives_api).merge_from(ready_api);
+    let description = read_api.merge_from(act_api).merge_from(live_api).merge_from(ready_api);
     let text: Arc<str> = description.to_json().unwrap_or_default().into();
     let described = Router::new().route("/api/v1/openapi.json", get(serve_openapi_description)).layer(Extension(text));
-    // That it lives costs a word, and whoever asks too often must not be told that it does not.
-    let open = lives.merge(admission::limit_open_routes(ready.merge(described), app));
+    // `/healthz` has no rate limit: a monitor that asks too often must not conclude that the process is dead.
+    let open = live.merge(admission::limit_open_routes(ready.merge(described), app));
     require_scope(read, app, AccessScope::Read).merge(require_scope(act, app, AccessScope::Act)).merge(open)
 }
 
-/// The description itself; it holds no secret, and tools ask for it without one.
+/// Serves the description. It contains no secret, and tools fetch it without a token.
 async fn serve_openapi_description(Extension(text): Extension<Arc<str>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text.to_string())
 }

@@ -1,9 +1,8 @@
-//! The gRPC face: the services of `steward.v1`, with health and reflection, beside the pages on one port.
+//! The gRPC interface: the services of `steward.v1`, with health and reflection, on the same port as the pages.
 //!
-//! One service a file, with the values it is made of; what becomes a message is in [`values`], [`words`] and [`record`], what a
-//! request names in [`asked`].
-//! Facts are those that every face shows. Tokens alone are taken, no session; what is refused is told in the trailers
-//! ([`refusal`]), also before a service is reached.
+//! Each service has its own file. `values`, `enums` and `record` encode values as messages; `request` and `page` decode
+//! requests. The values are the [`crate::views`] that every interface shows. Only tokens are accepted, no sessions. A
+//! refusal has its details in the trailers (`refusal`), even before a request reaches a service.
 
 mod actions;
 mod enums;
@@ -55,15 +54,16 @@ use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tower_service::Service;
 
-/// How the paths of the contract begin.
-const OURS: &str = "/steward.v1.";
-/// How the paths of health and reflection begin.
-const COMMON: &str = "/grpc.";
+/// The prefix of the contract's paths.
+const CONTRACT_PREFIX: &str = "/steward.v1.";
+/// The prefix of the paths of health and reflection.
+const COMMON_PREFIX: &str = "/grpc.";
 const HEALTH: &str = "/grpc.health.v1.Health/";
-/// Longest message that is read, in bytes: less than a body may have, so that a longer one is refused by name.
+/// Longest message that is read, in bytes. It is less than the limit of a body, so that gRPC itself refuses a longer
+/// one.
 const LONGEST: usize = 60 * 1024;
 
-/// What every service is made of.
+/// The implementation of every service, with the shared state.
 #[derive(Clone)]
 struct GrpcService(SharedAppState);
 
@@ -75,12 +75,12 @@ impl Deref for GrpcService {
     }
 }
 
-/// The routes of all services.
+/// Builds the routes of all services.
 ///
 /// # Errors
 /// When the descriptors of the contract cannot be read.
 pub(crate) fn build_router(app: &SharedAppState) -> Result<Router<SharedAppState>, tonic_reflection::server::Error> {
-    let face = || GrpcService(Arc::clone(app));
+    let implementation = || GrpcService(Arc::clone(app));
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(steward_proto::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -90,7 +90,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Result<Router<SharedAppState
     let mut router = Router::new();
     macro_rules! serve {
         ($($server:ident),+) => {$(
-            let service = $server::new(face()).max_decoding_message_size(LONGEST);
+            let service = $server::new(implementation()).max_decoding_message_size(LONGEST);
             names.push(service_name(&service));
             router = add_service(router, service);
         )+};
@@ -120,23 +120,24 @@ where
     router.route_service(&format!("/{}/{{*rpc}}", S::NAME), service)
 }
 
-/// Whether a request to this path is one of these.
+/// Whether this is a path of a gRPC service.
 pub(crate) fn is_grpc_path(path: &str) -> bool {
-    path.starts_with(OURS) || path.starts_with(COMMON)
+    path.starts_with(CONTRACT_PREFIX) || path.starts_with(COMMON_PREFIX)
 }
 
 async fn authorize_rpc(State(app): State<SharedAppState>, mut request: Request<Body>, next: Next) -> Response {
     let path = request.uri().path();
     if path.starts_with(HEALTH) {
         return match RequestOrigin::from_extensions(request.extensions())
-            .and_then(|met| met.check_open_rate(&app.access))
+            .and_then(|origin| origin.check_open_rate(&app.access))
         {
             Ok(()) => next.run(request).await,
             Err(problem) => refusal::build_response(&problem),
         };
     }
     let scope = scope::required_scope(path.rsplit('/').next().unwrap_or_default());
-    // A page of somebody else's can make a browser send a cookie, but no token.
+    // gRPC accepts only tokens. No browser sends a token by itself, so no origin has to be checked. A foreign page can
+    // make a browser send a cookie, so the cookie is removed.
     request.headers_mut().remove(header::COOKIE);
     match app.access.admit_request(scope, &request) {
         Ok(caller) => {
@@ -147,32 +148,32 @@ async fn authorize_rpc(State(app): State<SharedAppState>, mut request: Request<B
     }
 }
 
-/// Who asks.
+/// The caller of a request.
 fn require_caller<T>(request: &tonic::Request<T>) -> Result<AuthenticatedCaller, Status> {
     let caller = request.extensions().get::<AuthenticatedCaller>().cloned();
-    caller.ok_or_else(|| build_status(Code::Internal, 500, "it cannot be told who asks"))
+    caller.ok_or_else(|| build_status(Code::Internal, 500, "the caller cannot be identified"))
 }
 
-/// How the request reached us.
+/// How a request reached this server.
 fn require_origin<T>(request: &tonic::Request<T>) -> Result<RequestOrigin, Status> {
     RequestOrigin::from_extensions(request.extensions())
         .cloned()
         .map_err(|problem| refusal::status_from_problem(&problem))
 }
 
-/// A path of a record of this kind.
+/// Parses the path of a record of this kind.
 fn parse_record_path(kind: RecordKind, field: &str, text: &str) -> Result<RecordPath, Status> {
     let path = RecordPath::parse(text).ok().filter(|path| path.kind() == kind);
     let folder = kind.folder();
     path.ok_or_else(|| invalid_argument(&format!("`{field}` is not a path like {folder}/name.md")))
 }
 
-/// A request that cannot be meant so.
+/// The refusal of an invalid request.
 fn invalid_argument(message: &str) -> Status {
     build_status(Code::InvalidArgument, 400, message)
 }
 
-/// What is not there, whoever asks.
+/// The refusal of a request for something that does not exist.
 fn not_found(message: &str) -> Status {
     build_status(Code::NotFound, 404, message)
 }

@@ -1,7 +1,7 @@
-//! The HTTP server: its address, the router, and what every request goes through.
+//! The HTTP server: its address, its router, and the layers that every request passes.
 //!
-//! [`app`] puts the router together, [`listen`] serves it until it is told to end. Authentication is in
-//! [`crate::access`].
+//! [`app`] builds the router. [`listen`] serves it until the process ends. [`holder`] records which process holds the
+//! vault and where it listens. Authentication is in [`crate::access`].
 
 pub mod app;
 pub mod holder;

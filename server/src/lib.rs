@@ -1,9 +1,9 @@
 //! Interfaces: the control API, gRPC and the dashboard.
 //!
-//! Every interface shows the same [`views`], read from the vault's read side: the values that the gates used. A change
-//! is requested from Temporal ([`temporal::resolve`]) and carried out by the process that holds the vault; only a stop
-//! is set here, as the command does. Activities are never called. [`access`] authenticates and authorises a request
-//! before anything else looks at it.
+//! Every interface shows the same [`views`]. They are read from the vault's read side and hold the values that the
+//! gates used. A change is requested from Temporal ([`temporal::resolve`]), and the process that holds the vault
+//! carries it out. Only a stop is written here, as the command does. Activities are never called. [`access`]
+//! authenticates and authorises a request before any handler sees it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;

@@ -1,7 +1,8 @@
-//! The dashboard: HTML that needs no script, one file a page.
+//! The dashboard: HTML pages that work without script, one file per page.
 //!
-//! A page gathers facts, gives them words, and fills a template; templates escape every value. What changes anything is a
-//! form with the key of its session. After an answer the page that was left comes again, and says what was done.
+//! A page reads values, formats them and fills a template. Templates escape every value. Only a form that carries the
+//! key of its session can change something. After a form is sent, the browser returns to the page it came from, which
+//! shows the result.
 
 mod action;
 mod assets;
@@ -41,9 +42,9 @@ use std::sync::Arc;
 use steward_vault::gates::stop;
 use steward_vault::index::{ActionFilter, IndexError};
 
-/// Every page with what guards it.
+/// Builds the routes of all pages, each with the scope it needs.
 pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
-    let see = Router::new()
+    let read_routes = Router::new()
         .route("/", get(today::show_today))
         .route("/actions/{id}", get(action::show_action))
         .route("/actions/{id}/undo", get(undo::show_undo))
@@ -55,30 +56,30 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/together", get(batch::show_batch))
         .route("/together/undo", get(undo_batch::show_batch_undo))
         .route("/live", get(live::stream_live_updates));
-    let answer = Router::new()
+    let act_routes = Router::new()
         .route("/actions/{id}/answer", post(click::resolve_action))
         .route("/stop", post(click::stop_fleet))
         .route("/together", post(batch::resolve_batch));
-    let operate = Router::new().route("/resume", post(click::resume_fleet));
-    let door = Router::new()
+    let operate_routes = Router::new().route("/resume", post(click::resume_fleet));
+    let login_routes = Router::new()
         .route("/login", get(login::show_login).post(login::log_in))
         .route("/logout", post(login::log_out));
-    let assets = Router::new().route("/assets/{name}", get(assets::serve_asset));
-    let headed =
+    let asset_routes = Router::new().route("/assets/{name}", get(assets::serve_asset));
+    let framed =
         |router: Router<SharedAppState>| router.route_layer(from_fn_with_state(Arc::clone(app), frame_refusals));
-    require_scope(headed(see), app, AccessScope::Read)
-        .merge(require_scope(headed(answer), app, AccessScope::Act))
-        .merge(require_scope(headed(operate), app, AccessScope::Operate))
-        .merge(door)
-        .merge(limit_open_routes(assets, app))
+    require_scope(framed(read_routes), app, AccessScope::Read)
+        .merge(require_scope(framed(act_routes), app, AccessScope::Act))
+        .merge(require_scope(framed(operate_routes), app, AccessScope::Operate))
+        .merge(login_routes)
+        .merge(limit_open_routes(asset_routes, app))
 }
 
-/// What every page shows around its own.
+/// The header and footer of every page.
 pub(crate) struct PageFrame {
     assets: &'static AssetUrls,
-    /// Which of the pages in the head this is.
-    at: &'static str,
-    /// Where it is, to come back to.
+    /// The navigation entry to highlight; empty for a page that is not in the navigation.
+    tab: &'static str,
+    /// Path and query of this page, so that a form can return to it.
     path: String,
     caller: String,
     form_key: String,
@@ -90,7 +91,7 @@ pub(crate) struct PageFrame {
     vault: String,
     /// The Temporal UI at this namespace's schedules.
     temporal: Option<String>,
-    /// How far the index had come.
+    /// The sequence number of the newest record that this page can show.
     seen: u64,
 }
 
@@ -98,20 +99,20 @@ impl PageFrame {
     async fn load(
         app: &SharedAppState,
         caller: &AuthenticatedCaller,
-        at: &'static str,
+        tab: &'static str,
         uri: &Uri,
     ) -> Result<Self, PageError> {
         let form_key = match &caller.proof {
             CallerProof::Session { form_key } => form_key.clone(),
             CallerProof::Token => String::new(),
         };
-        // The beat is half a second late, and what the page itself shows is nothing new.
+        // The change notifier may be half a second late. Records that this page shows must not be announced as new.
         let newest = app.index.actions_page(&ActionFilter::default(), None, 1).await?;
         let newest = newest.rows.first().map_or(0, |row| row.seq);
         let settings = app.read_settings();
         Ok(Self {
             assets: assets::asset_urls(),
-            at,
+            tab,
             path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
             caller: caller.name.clone(),
             form_key,
@@ -127,7 +128,7 @@ impl PageFrame {
     }
 }
 
-/// Who stopped everything, when, and why.
+/// Who stopped the fleet, when and why.
 struct StopNotice {
     by: String,
     at: String,
@@ -145,13 +146,13 @@ impl PageFrame {
         live::build_live_url(self)
     }
 
-    /// The same, but what is done next leads to this page.
+    /// The same frame, but its forms return to `path`.
     fn with_path(self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self }
     }
 }
 
-/// A page that could not be made, or a click that was refused.
+/// A page that could not be built, or a form that was refused.
 pub(crate) struct PageError(ProblemDetails);
 
 impl From<ProblemDetails> for PageError {
@@ -178,7 +179,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// What could not be done, to be told with everything that stands around a page.
+/// A refusal that `frame_refusals` shows inside the page frame.
 #[derive(Clone)]
 struct RefusalNotice {
     title: &'static str,
@@ -190,52 +191,52 @@ struct RefusalNotice {
 #[template(path = "told.html")]
 struct RefusalPage {
     page: PageFrame,
-    told: RefusalNotice,
+    notice: RefusalNotice,
 }
 
-/// Gives a refusal the head of every page, where who asked is known: whom something is refused may want to stop it all.
+/// Puts a refusal into the page frame if the caller is known. A person who was refused may want to stop the fleet.
 async fn frame_refusals(State(app): State<SharedAppState>, request: Request, next: Next) -> Response {
     let (caller, uri) = (request.extensions().get::<AuthenticatedCaller>().cloned(), request.uri().clone());
     let mut response = next.run(request).await;
-    let (Some(told), Some(caller)) = (response.extensions_mut().remove::<RefusalNotice>(), caller) else {
+    let (Some(notice), Some(caller)) = (response.extensions_mut().remove::<RefusalNotice>(), caller) else {
         return response;
     };
-    // What keeps a page from being made is told without it.
+    // If the frame itself cannot be loaded, the bare refusal is sent.
     let Ok(page) = PageFrame::load(&app, &caller, "", &uri).await else { return response };
-    let mut whole = render_page(&RefusalPage { page: page.with_path("/"), told });
-    *whole.status_mut() = response.status();
+    let mut framed = render_page(&RefusalPage { page: page.with_path("/"), notice });
+    *framed.status_mut() = response.status();
     if let Some(after) = response.headers_mut().remove(header::RETRY_AFTER) {
-        whole.headers_mut().insert(header::RETRY_AFTER, after);
+        framed.headers_mut().insert(header::RETRY_AFTER, after);
     }
-    whole
+    framed
 }
 
-/// A page with nothing but a few words.
+/// A page without the frame: a title and one paragraph.
 #[derive(Template)]
 #[template(path = "bare.html")]
 struct BarePage<'a> {
     assets: &'static AssetUrls,
     title: &'a str,
     text: &'a str,
-    /// What logs in when it is sent.
+    /// The login link's key; the page's button sends it.
     link: Option<&'a str>,
     back: Option<&'a str>,
 }
 
-/// What could not be done, as a page with its status.
+/// Renders a refusal as a page with its status.
 pub(crate) fn render_refusal(problem: &ProblemDetails, back: Option<String>) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let unknown = status == StatusCode::UNAUTHORIZED;
-    let starts = status == StatusCode::SERVICE_UNAVAILABLE && problem.retry_after.is_some();
-    let (title, text) = if unknown {
-        ("Log in", "Open the address that `steward up` printed, or let `steward login` print another.")
-    } else if starts {
-        ("A moment, please", problem.detail.as_str())
+    let is_unknown = status == StatusCode::UNAUTHORIZED;
+    let is_starting = status == StatusCode::SERVICE_UNAVAILABLE && problem.retry_after.is_some();
+    let (title, text) = if is_unknown {
+        ("Log in", "Open the link that `steward up` printed, or run `steward login` for a new one.")
+    } else if is_starting {
+        ("Please wait", problem.detail.as_str())
     } else {
         (status_title(status), problem.detail.as_str())
     };
-    // Whoever comes from a page of others brings no cookie; from this one they do.
-    let back = back.as_deref().or(Some(if unknown || starts { "" } else { "/" }));
+    // A browser that follows a link from another site sends no cookie. From this page it does, so "Try again" works.
+    let back = back.as_deref().or(Some(if is_unknown || is_starting { "" } else { "/" }));
     let mut response = render_page(&BarePage { assets: assets::asset_urls(), title, text, link: None, back });
     let back = back.filter(|back| !back.is_empty()).unwrap_or("/").to_owned();
     response.extensions_mut().insert(RefusalNotice { title, text: text.to_owned(), back });
@@ -248,14 +249,14 @@ pub(crate) fn render_refusal(problem: &ProblemDetails, back: Option<String>) -> 
 
 fn status_title(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::NOT_FOUND => "There is nothing here",
-        StatusCode::PAYLOAD_TOO_LARGE => "Too much",
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::PAYLOAD_TOO_LARGE => "Too large",
         StatusCode::CONFLICT => "Not done",
         StatusCode::GONE => "Too late",
-        StatusCode::BAD_GATEWAY => "Done in part",
+        StatusCode::BAD_GATEWAY => "Partly done",
         StatusCode::GATEWAY_TIMEOUT => "No answer yet",
-        StatusCode::TOO_MANY_REQUESTS => "A moment, please",
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => "That did not work",
+        StatusCode::TOO_MANY_REQUESTS => "Please wait",
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => "Something went wrong",
         _ => "Refused",
     }
 }
@@ -266,19 +267,19 @@ fn render_page(page: &impl Template) -> Response {
             ([(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))], html).into_response()
         }
         Err(e) => {
-            tracing::error!(error = %e, "failed to draw a page");
+            tracing::error!(error = %e, "failed to render a page");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
 
-/// An address with what it asks for; what is empty is left out.
-fn build_url(path: &str, asked: &[(&str, &str)]) -> String {
-    let asked: Vec<_> = asked.iter().filter(|(_, value)| !value.is_empty()).collect();
-    format!("{path}?{}", serde_urlencoded::to_string(asked).unwrap_or_default())
+/// Builds a URL with a query. Empty parameters are left out.
+fn build_url(path: &str, query: &[(&str, &str)]) -> String {
+    let query: Vec<_> = query.iter().filter(|(_, value)| !value.is_empty()).collect();
+    format!("{path}?{}", serde_urlencoded::to_string(query).unwrap_or_default())
 }
 
-/// How long ago, as a person says it.
+/// Formats how long ago a moment was, in one unit that suits the span.
 fn format_age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (now - at).num_seconds();
     let span = |seconds: i64| match seconds {
@@ -290,12 +291,12 @@ fn format_age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
 }
 
-/// A moment as a person writes it, in UTC, to the minute.
+/// Formats a moment for a person, in UTC, to the minute.
 fn format_moment(at: DateTime<Utc>) -> String {
     at.format("%-d %b %Y, %H:%M UTC").to_string()
 }
 
-/// A moment of a file; what a person wrote into it stands as it is.
+/// Formats a moment from a file. Text that is not a valid moment, such as a person's own words, is shown unchanged.
 fn format_written_moment(at: &str) -> String {
     steward_domain::time::parse(at).map_or_else(|| at.to_owned(), format_moment)
 }
@@ -304,13 +305,15 @@ fn format_written_moment(at: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What pages call the words of others by, and paths, which others may have named.
-    const OF_OTHERS: [&str; 34] = [
+    /// Names of template values that hold foreign text, or paths that somebody else may have named.
+    const FOREIGN_VALUES: [&str; 36] = [
         "about",
         "after",
         "before",
         "by",
         "caller",
+        "confidence",
+        "detail",
         "done",
         "error",
         "field",
@@ -322,8 +325,6 @@ mod tests {
         "name",
         "needed",
         "now",
-        "on",
-        "ours",
         "outcome",
         "path",
         "problem",
@@ -333,16 +334,18 @@ mod tests {
         "reasoning",
         "record",
         "refused",
-        "said",
-        "says",
+        "refuses",
+        "resolver",
         "signal",
         "snippet",
         "source",
-        "what",
+        "subject",
+        "text",
         "words",
+        "written",
     ];
 
-    /// The expressions that a template shows between its tags and outside `<bdi>`.
+    /// The expressions that a template shows as text outside `<bdi>`.
     fn shown_bare(template: &str) -> Vec<String> {
         let mut bare = Vec::new();
         for (at, _) in template.match_indices("{{ ") {
@@ -358,31 +361,28 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_turn_no_words_around_them() {
+    fn foreign_text_is_always_isolated_by_bdi() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
-        let mut faults = Vec::new();
+        let mut unprotected = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let bare = shown_bare(&std::fs::read_to_string(&path).unwrap());
-            let is_of_others = |shown: &String| {
-                // The limits of the rate guard are called by names of ours.
-                shown != "window.name" && OF_OTHERS.contains(&shown.rsplit('.').next().unwrap_or_default())
+            let is_foreign = |shown: &String| {
+                // The names of the rate guard's windows are Steward's own.
+                shown != "window.name" && FOREIGN_VALUES.contains(&shown.rsplit('.').next().unwrap_or_default())
             };
-            faults.extend(bare.into_iter().filter(is_of_others).map(|shown| format!("{}: {shown}", path.display())));
+            unprotected.extend(bare.into_iter().filter(is_foreign).map(|shown| format!("{}: {shown}", path.display())));
         }
-        assert_eq!(faults, Vec::<String>::new(), "to be shown within <bdi>");
+        assert_eq!(unprotected, Vec::<String>::new(), "to be shown within <bdi>");
         assert_eq!(shown_bare("<p title=\"{{ name }}\"><bdi>{{ name }}</bdi> {{ quote }}</p>"), ["quote"]);
     }
 
     #[test]
-    fn times_are_told_in_the_unit_that_a_person_would_take() {
+    fn ages_are_shown_in_the_unit_that_a_person_would_use() {
         let now = Utc::now();
-        let told = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
-        assert_eq!(
-            [told(5), told(600), told(7_200), told(172_800)],
-            ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]
-        );
-        assert_eq!(told(-600), "in 10 min");
+        let age = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
+        assert_eq!([age(5), age(600), age(7_200), age(172_800)], ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]);
+        assert_eq!(age(-600), "in 10 min");
         let at = steward_domain::time::parse("2026-11-03T09:05:59.123Z").unwrap();
         assert_eq!(format_moment(at), "3 Nov 2026, 09:05 UTC");
     }

@@ -1,7 +1,7 @@
-//! What the server asks of Temporal.
+//! The server's requests to Temporal.
 //!
-//! [`resolve`] starts the workflow of a person's resolution. The other modules ask for the state of schedules and workers;
-//! they change nothing.
+//! [`resolve`] starts the workflow of a person's resolution. The other modules read the state of schedules and workers
+//! and change nothing.
 
 pub(crate) mod client;
 pub(crate) mod health;

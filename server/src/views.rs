@@ -1,7 +1,7 @@
-//! What every face shows, read from the vault's read side.
+//! The values that every interface shows, read from the vault's read side.
 //!
-//! A face turns these values into words of its own and adds none: what a page says, a script and the command line
-//! say too. Text that came from outside is marked so, and is never anything but text.
+//! The dashboard, the API, gRPC and the commands format these values but add none of their own, so all of them show the
+//! same. Foreign text is marked "Untrusted" and is never used as anything but text.
 
 pub mod action;
 pub mod drill;
@@ -19,30 +19,30 @@ pub mod withheld;
 use steward_vault::files::root::VaultRootError;
 use steward_vault::index::IndexError;
 
-/// A run in the Temporal UI, below the address of its namespace.
+/// The URL of a workflow run in the Temporal UI; `ui` is the URL of its namespace.
 pub(crate) fn build_run_url(ui: &str, workflow: &str, run: &str) -> String {
     format!("{ui}/workflows/{}/{}/history", encode_path_segment(workflow), encode_path_segment(run))
 }
 
-/// A matter's schedule in the Temporal UI, below the address of its namespace.
+/// The URL of a schedule in the Temporal UI; `ui` is the URL of its namespace.
 pub(crate) fn build_schedule_url(ui: &str, schedule: &str) -> String {
     format!("{ui}/schedules/{}", encode_path_segment(schedule))
 }
 
-/// As one part of an address, whatever it holds.
+/// Encodes any text as one segment of a URL's path.
 fn encode_path_segment(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-/// Why something cannot be told.
+/// Why an action cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
     #[error("no action has the id {id}")]
     Unknown { id: String },
-    #[error("{count} actions begin with {id}: give more digits")]
+    #[error("the ids of {count} actions begin with {id}: give more digits")]
     Ambiguous { id: String, count: usize },
-    #[error("an action is named by 4 to 16 hex digits of its id, not by `{id}`")]
+    #[error("`{id}` is not an action id: give its first 4 to 16 hex digits")]
     Malformed { id: String },
     #[error(transparent)]
     Index(IndexError),

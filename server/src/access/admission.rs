@@ -1,8 +1,8 @@
-//! Which requests are let through: by the host they name, how often their caller asks, what the caller may do, and the
-//! page they come from.
+//! Authenticates and authorises every request.
 //!
-//! A check whose input is missing refuses: a route that was put together without a layer answers 500 and lets nobody
-//! through.
+//! The checks run in this order: Host header (421), authentication (401), rate limit (429), scope (403), origin of a
+//! browser session's write (403). A check whose input is missing refuses: a route without the layer it needs answers
+//! 500.
 
 use super::host::AllowedHosts;
 use super::proxy::TrustedProxies;
@@ -27,11 +27,12 @@ pub(crate) struct AccessChecks {
     hosts: AllowedHosts,
     proxies: TrustedProxies,
     encrypted: bool,
-    pace: RequestRateLimiter,
+    rates: RequestRateLimiter,
 }
 
 impl AccessChecks {
-    /// With the key of the vault's sessions, which is made the first time; `encrypted` where everything arrives so.
+    /// Opens the vault's sessions and creates their key if it is missing. `encrypted` says that every connection to
+    /// this server uses TLS.
     pub(crate) fn new(
         store: SecretStore,
         hosts: AllowedHosts,
@@ -39,14 +40,15 @@ impl AccessChecks {
         encrypted: bool,
     ) -> Result<Self, AccessError> {
         let sessions = BrowserSessions::open(&store)?;
-        Ok(Self { store, sessions, hosts, proxies, encrypted, pace: RequestRateLimiter::default() })
+        Ok(Self { store, sessions, hosts, proxies, encrypted, rates: RequestRateLimiter::default() })
     }
 
-    /// Who asks; a token counts before a cookie, and one that is wrong is not made up for by the other.
+    /// Finds the caller by a token or a session cookie; `None` if neither is valid. A request with a token is judged by
+    /// the token alone: a valid cookie does not make up for a wrong token.
     pub(crate) fn identify_caller(&self, headers: &HeaderMap) -> Result<Option<AuthenticatedCaller>, AccessError> {
-        if let Some(said) = headers.get(header::AUTHORIZATION) {
-            let said = said.to_str().unwrap_or_default();
-            let (scheme, text) = said.split_once(' ').unwrap_or((said, ""));
+        if let Some(value) = headers.get(header::AUTHORIZATION) {
+            let value = value.to_str().unwrap_or_default();
+            let (scheme, text) = value.split_once(' ').unwrap_or((value, ""));
             if !scheme.eq_ignore_ascii_case("bearer") {
                 return Ok(None);
             }
@@ -55,107 +57,110 @@ impl AccessChecks {
         self.sessions.identify_caller(read_cookies(headers), Utc::now())
     }
 
-    /// Who asks, if they may do that much.
+    /// Identifies the caller and checks rate limit, scope and origin.
     pub(crate) fn admit_request(
         &self,
         scope: AccessScope,
         request: &Request,
     ) -> Result<AuthenticatedCaller, ProblemDetails> {
-        let met = RequestOrigin::from_extensions(request.extensions())?;
+        let origin = RequestOrigin::from_extensions(request.extensions())?;
         let caller = self.identify_caller(request.headers()).map_err(|e| {
-            tracing::error!("failed to tell who asks: {e}");
-            ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be told who asks; the log says more")
+            tracing::error!("failed to identify a caller: {e}");
+            ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "the caller cannot be identified; the log says why")
         })?;
         let Some(caller) = caller else {
-            met.check_unknown_rate(self)?;
+            origin.check_unknown_rate(self)?;
             let detail = "send a token as `Authorization: Bearer …` (`steward token create`), or log in";
             return Err(ProblemDetails::new(StatusCode::UNAUTHORIZED, detail));
         };
-        self.pace.check_caller(&caller.name).map_err(too_many_requests)?;
+        self.rates.check_caller(&caller.name).map_err(too_many_requests)?;
         if caller.scope < scope {
-            let detail = format!("this needs the scope `{scope}`, and you have `{}`", caller.scope);
+            let detail = format!("this needs the scope `{scope}`; you have `{}`", caller.scope);
             return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
         }
         if !request.method().is_safe() && caller.proof != CallerProof::Token {
-            met.check_same_origin()?;
+            origin.check_same_origin()?;
         }
         Ok(caller)
     }
 }
 
-/// How a request reached us.
+/// How a request reached this server.
 #[derive(Clone)]
 pub(crate) struct RequestOrigin {
-    /// It came from a page of ours.
+    /// A page of this dashboard sent it.
     ours: bool,
-    /// Its way was encrypted.
+    /// The caller's connection was encrypted.
     pub(crate) secure: bool,
-    /// The address that asks.
+    /// The caller's address.
     pub(crate) from: IpAddr,
 }
 
 impl RequestOrigin {
-    /// What [`check_host`] has noted of a request; a request that did not come through it is refused.
+    /// Reads the origin that [`check_host`] attached to a request.
+    ///
+    /// # Errors
+    /// 500 if the request did not pass [`check_host`].
     pub(crate) fn from_extensions(extensions: &Extensions) -> Result<&Self, ProblemDetails> {
-        extensions.get::<Self>().ok_or_else(|| missing_layer_problem("how it reached this server"))
+        extensions.get::<Self>().ok_or_else(|| missing_layer_problem("origin"))
     }
 
-    /// Holds that this address does not ask too often; for what unknown callers may ask.
+    /// Checks the rate limit of this address for requests of unknown callers.
     pub(crate) fn check_unknown_rate(&self, checks: &AccessChecks) -> Result<(), ProblemDetails> {
-        checks.pace.check_unknown_address(self.from).map_err(too_many_requests)
+        checks.rates.check_unknown_address(self.from).map_err(too_many_requests)
     }
 
-    /// As [`RequestOrigin::check_unknown_rate`], for what anybody may have.
+    /// Checks the rate limit of this address for routes that need no login.
     pub(crate) fn check_open_rate(&self, checks: &AccessChecks) -> Result<(), ProblemDetails> {
-        checks.pace.check_open_address(self.from).map_err(too_many_requests)
+        checks.rates.check_open_address(self.from).map_err(too_many_requests)
     }
 
-    /// Holds that a page of ours asks.
+    /// Checks that a page of this dashboard sent the request.
     pub(crate) fn check_same_origin(&self) -> Result<(), ProblemDetails> {
-        let detail = "this came from another page than ours, and was not done";
+        let detail = "refused: the request came from a page of another site";
         if self.ours { Ok(()) } else { Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail)) }
     }
 }
 
-/// Of a request that a check cannot judge.
-fn missing_layer_problem(what: &str) -> ProblemDetails {
-    tracing::error!("a request was refused, because it is not known {what}: a layer of the server is missing");
-    let detail = format!("this cannot be checked, so it was not done: it is not known {what}");
+/// The refusal of a request that a check cannot judge.
+fn missing_layer_problem(missing: &str) -> ProblemDetails {
+    tracing::error!("refused a request: its {missing} is unknown, because a layer of the server is missing");
+    let detail = format!("refused: the request's {missing} is unknown, so it cannot be checked");
     ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
 }
 
 fn too_many_requests(seconds: u32) -> ProblemDetails {
     ProblemDetails {
         retry_after: Some(seconds),
-        ..ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests: ask again in {seconds} s"))
+        ..ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests: try again in {seconds} s"))
     }
 }
 
-/// Refuses what is sent to a name that is not ours, and notes how the rest reached us.
+/// Refuses requests to an unknown host name, and attaches a [`RequestOrigin`] to all others.
 pub(crate) async fn check_host(State(checks): State<Arc<AccessChecks>>, mut request: Request, next: Next) -> Response {
-    // Who watches a machine asks it by any of its addresses, and learns nothing.
-    let by_any_name = matches!(request.uri().path(), "/healthz" | "/readyz");
+    // A monitor may use any address of the machine. These two routes tell it nothing about the vault.
+    let allows_any_host = matches!(request.uri().path(), "/healthz" | "/readyz");
     let host = checks.hosts.match_host(request.uri(), request.headers());
-    if host.is_none() && !by_any_name {
-        let detail = "not a name that is answered to: add it to STEWARD_HOSTS";
+    if host.is_none() && !allows_any_host {
+        let detail = "unknown host name: add it to STEWARD_HOSTS";
         let problem = ProblemDetails::new(StatusCode::MISDIRECTED_REQUEST, detail);
         return respond_with_problem(request.method(), request.uri(), problem);
     }
     let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<SocketAddr>>() else {
-        return respond_with_problem(request.method(), request.uri(), missing_layer_problem("which address sent it"));
+        return respond_with_problem(request.method(), request.uri(), missing_layer_problem("address"));
     };
-    let came = checks.proxies.find_client(peer.ip(), checks.encrypted, request.headers());
-    let ours = host.is_some_and(|host| origin::is_same_origin(request.headers(), host, came.secure));
-    request.extensions_mut().insert(RequestOrigin { ours, secure: came.secure, from: came.from });
+    let client = checks.proxies.find_client(peer.ip(), checks.encrypted, request.headers());
+    let ours = host.is_some_and(|host| origin::is_same_origin(request.headers(), host, client.secure));
+    request.extensions_mut().insert(RequestOrigin { ours, secure: client.secure, from: client.from });
     let mut response = next.run(request).await;
-    if came.secure {
+    if client.secure {
         let a_year = HeaderValue::from_static("max-age=31536000");
         response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, a_year);
     }
     response
 }
 
-/// Lets nobody through to these routes who may not do that much.
+/// Requires a caller with at least this scope for these routes.
 pub(crate) fn require_scope<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     app: &SharedAppState,
@@ -178,7 +183,7 @@ pub(crate) async fn authorize_request(
     }
 }
 
-/// Lets anybody ask these routes, and no address too often.
+/// Opens these routes to everybody, with a rate limit for each address.
 pub(crate) fn limit_open_routes<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     app: &SharedAppState,
@@ -187,7 +192,7 @@ pub(crate) fn limit_open_routes<S: Clone + Send + Sync + 'static>(
 }
 
 async fn limit_open_request(State(checks): State<Arc<AccessChecks>>, request: Request, next: Next) -> Response {
-    match RequestOrigin::from_extensions(request.extensions()).and_then(|met| met.check_open_rate(&checks)) {
+    match RequestOrigin::from_extensions(request.extensions()).and_then(|origin| origin.check_open_rate(&checks)) {
         Ok(()) => next.run(request).await,
         Err(refusal) => respond_with_problem(request.method(), request.uri(), refusal),
     }
@@ -201,12 +206,12 @@ mod tests {
     use axum::routing::any;
     use tower_service::Service;
 
-    struct Bench {
+    struct TestAccess {
         _dir: tempfile::TempDir,
         checks: Arc<AccessChecks>,
     }
 
-    impl Bench {
+    impl TestAccess {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let hosts = AllowedHosts::from_address("127.0.0.1:8420".parse().unwrap(), &[]);
@@ -215,7 +220,7 @@ mod tests {
             Self { _dir: dir, checks: Arc::new(checks) }
         }
 
-        /// A request with the cookie of a session that may do everything.
+        /// A request with the cookie of a session whose scope is `operate`.
         fn request(&self, method: Method) -> Request {
             let (name, value) = self.checks.sessions.begin_session("ann", AccessScope::Operate, Utc::now()).unwrap();
             let request = axum::http::Request::builder().method(method).uri("/").header("host", "127.0.0.1:8420");
@@ -237,31 +242,32 @@ mod tests {
         router.call(request).await.unwrap().status().as_u16()
     }
 
-    fn met(mut request: Request, ours: bool) -> Request {
+    fn with_origin(mut request: Request, ours: bool) -> Request {
         request.extensions_mut().insert(RequestOrigin { ours, secure: false, from: "127.0.0.1".parse().unwrap() });
         request
     }
 
     #[tokio::test]
-    async fn a_check_that_does_not_know_how_a_request_reached_us_lets_nothing_through() {
-        let bench = Bench::new();
+    async fn a_request_without_a_known_origin_is_refused() {
+        let access = TestAccess::new();
         for method in [Method::GET, Method::POST] {
-            assert_eq!(ask(bench.allowed(), bench.request(method.clone())).await, 500, "{method}: the origin");
-            assert_eq!(ask(bench.open(), bench.request(method.clone())).await, 500, "{method}: the rate limit");
-            assert_eq!(ask(bench.open(), met(bench.request(method.clone()), false)).await, 200, "{method}");
+            assert_eq!(ask(access.allowed(), access.request(method.clone())).await, 500, "{method}: the origin");
+            assert_eq!(ask(access.open(), access.request(method.clone())).await, 500, "{method}: the rate limit");
+            assert_eq!(ask(access.open(), with_origin(access.request(method.clone()), false)).await, 200, "{method}");
         }
-        let nobody = axum::http::Request::builder().uri("/").body(Body::empty()).unwrap();
-        assert_eq!(ask(bench.allowed(), nobody).await, 500, "nor does a caller whom nobody knows");
-        assert_eq!(ask(bench.allowed(), met(bench.request(Method::POST), false)).await, 403, "another page asks");
-        assert_eq!(ask(bench.allowed(), met(bench.request(Method::POST), true)).await, 200, "our own asks");
+        let unknown = axum::http::Request::builder().uri("/").body(Body::empty()).unwrap();
+        assert_eq!(ask(access.allowed(), unknown).await, 500, "an unknown caller is refused as well");
+        let post = || access.request(Method::POST);
+        assert_eq!(ask(access.allowed(), with_origin(post(), false)).await, 403, "from a foreign page");
+        assert_eq!(ask(access.allowed(), with_origin(post(), true)).await, 200, "from our own page");
     }
 
     #[tokio::test]
-    async fn a_request_of_which_no_address_is_known_is_refused() {
-        let bench = Bench::new();
-        let behind = || bench.open().layer(from_fn_with_state(Arc::clone(&bench.checks), check_host));
-        assert_eq!(ask(behind(), bench.request(Method::GET)).await, 500);
-        let mut known = bench.request(Method::GET);
+    async fn a_request_without_a_known_address_is_refused() {
+        let access = TestAccess::new();
+        let behind = || access.open().layer(from_fn_with_state(Arc::clone(&access.checks), check_host));
+        assert_eq!(ask(behind(), access.request(Method::GET)).await, 500);
+        let mut known = access.request(Method::GET);
         known.extensions_mut().insert(ConnectInfo::<SocketAddr>("127.0.0.1:5".parse().unwrap()));
         assert_eq!(ask(behind(), known).await, 200);
     }

@@ -1,21 +1,22 @@
-//! Which names this server answers to.
+//! The host names that this server answers to.
 //!
-//! A page of somebody else's may have a name that points at this machine, and its script then asks us as its own
-//! host. Such a request has their name in `Host`, so it is refused before anything else is looked at.
+//! Another site can let its own name point at this machine (DNS rebinding). Its scripts then reach this server as if it
+//! were their own host. Such a request carries the foreign name in `Host`, so it is refused before any other check.
 
 use axum::http::{HeaderMap, Uri, header};
 use std::net::{IpAddr, SocketAddr};
 
-/// The names that are answered to.
+/// The host names that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHosts {
-    /// In lower case, with a port where it is not left out.
+    /// In lower case, with a port unless the scheme implies it.
     names: Vec<String>,
 }
 
 impl AllowedHosts {
-    /// This machine's own names at the port that is listened on, the address itself where it is a real one, and what
-    /// the operator adds (`STEWARD_HOSTS`): `name:port`, or `name` for that port and for none.
+    /// Collects this machine's own names with the server's port, the listening address unless it is unspecified, and
+    /// the names of `STEWARD_HOSTS`. Those are `name:port`, or `name`, which counts with the server's port and without
+    /// one.
     #[must_use]
     pub fn from_address(listening: SocketAddr, added: &[String]) -> Self {
         let port = listening.port();
@@ -38,22 +39,22 @@ impl AllowedHosts {
         Self { names }
     }
 
-    /// The name that a request was sent to, if it is one of these.
+    /// Returns the host name of a request if it is accepted. A request that names no host, or different ones, is not.
     #[must_use]
     pub fn match_host<'r>(&self, uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
-        let mut said = headers.get_all(header::HOST).iter();
-        let host = match (uri.authority(), said.next()) {
+        let mut values = headers.get_all(header::HOST).iter();
+        let host = match (uri.authority(), values.next()) {
             (Some(authority), None) => authority.as_str(),
             (_, Some(host)) => host.to_str().ok()?,
             (None, None) => return None,
         };
         let agrees = uri.authority().is_none_or(|authority| authority.as_str().eq_ignore_ascii_case(host));
-        let one = said.next().is_none();
-        (one && agrees && self.names.contains(&host.to_ascii_lowercase())).then_some(host)
+        let is_only = values.next().is_none();
+        (is_only && agrees && self.names.contains(&host.to_ascii_lowercase())).then_some(host)
     }
 }
 
-/// Whether others than this machine can reach what listens there.
+/// Whether other machines can reach a server that listens on this address.
 #[must_use]
 pub fn is_reachable_remotely(listening: SocketAddr) -> bool {
     match listening.ip() {
@@ -66,14 +67,14 @@ pub fn is_reachable_remotely(listening: SocketAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn named(hosts: &AllowedHosts, host: &str) -> bool {
+    fn accepts(hosts: &AllowedHosts, host: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         hosts.match_host(&Uri::from_static("/"), &headers).is_some()
     }
 
     #[test]
-    fn only_our_own_names_are_answered_to() {
+    fn only_our_own_names_are_accepted() {
         let hosts = AllowedHosts::from_address("127.0.0.1:8420".parse().unwrap(), &["Steward.example".into()]);
         for host in [
             "127.0.0.1:8420",
@@ -83,16 +84,16 @@ mod tests {
             "steward.example",
             "steward.example:8420",
         ] {
-            assert!(named(&hosts, host), "{host}");
+            assert!(accepts(&hosts, host), "{host}");
         }
         for host in ["evil.example", "evil.example:8420", "localhost", "localhost:8421", "steward.example:8421", ""] {
-            assert!(!named(&hosts, host), "{host}");
+            assert!(!accepts(&hosts, host), "{host}");
         }
         assert!(hosts.match_host(&Uri::from_static("/"), &HeaderMap::new()).is_none());
     }
 
     #[test]
-    fn a_request_that_names_two_hosts_is_none_of_ours() {
+    fn a_request_that_names_two_hosts_is_refused() {
         let hosts = AllowedHosts::from_address("127.0.0.1:8420".parse().unwrap(), &[]);
         let mut headers = HeaderMap::new();
         headers.append(header::HOST, "localhost:8420".parse().unwrap());
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_of_this_machine_alone_is_not_open() {
+    fn loopback_addresses_are_not_reachable_remotely() {
         assert!(
             !is_reachable_remotely("127.0.0.1:1".parse().unwrap())
                 && !is_reachable_remotely("[::1]:1".parse().unwrap())

@@ -1,7 +1,7 @@
 //! Links that log a person in once: `/login?link=…`, printed at start and by `steward login`.
 //!
-//! A link is kept as a hash with the name and scope of whom it lets in. Looking whether it holds changes nothing; using it
-//! up has one winner. What becomes of it is a session ([`super::session`]).
+//! A link is stored as a hash, with the name and the scope of the person. Checking a link changes nothing. If several
+//! requests use a link at once, one of them wins and gets a session ([`super::session`]).
 
 use super::AccessError;
 use super::AccessScope;
@@ -11,10 +11,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 const KIND: &str = "links";
-/// How long a link may lie in a terminal before it is used: 1 h.
+/// How long a link is valid: 1 h, the time it may stay unused in a terminal.
 pub const LINK_HOLDS: TimeDelta = TimeDelta::hours(1);
 
-/// Whom a link lets in.
+/// Who logs in with a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginLink {
     pub(crate) name: String,
@@ -22,10 +22,11 @@ pub(crate) struct LoginLink {
     ends_at: DateTime<Utc>,
 }
 
-/// Makes a link for somebody, as [`super::name`] lets them be called or this machine calls them; returns what follows `?link=`.
+/// Creates a link and returns the text that follows `?link=`. The name must come from [`super::parse_caller_name`] or
+/// be that of this machine's user.
 ///
 /// # Errors
-/// [`AccessError`] when nothing can be written.
+/// [`AccessError`] when the link cannot be stored.
 pub fn create_link(
     store: &SecretStore,
     name: &str,
@@ -34,7 +35,7 @@ pub fn create_link(
 ) -> Result<String, AccessError> {
     for (path, old) in store.read_all::<LoginLink>(KIND)? {
         if old.ends_at <= now {
-            // Another process may have been faster.
+            // Another process may have removed it first.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -43,7 +44,7 @@ pub fn create_link(
     Ok(text)
 }
 
-/// Uses a link up; `None` when it is unknown, used or too old.
+/// Uses a link up; `None` when it is unknown, used or expired.
 pub(crate) fn consume_link(
     store: &SecretStore,
     text: &str,
@@ -52,7 +53,7 @@ pub(crate) fn consume_link(
     Ok(store.take::<LoginLink>(KIND, text)?.filter(|link| now < link.ends_at))
 }
 
-/// Whether a link would let somebody in; it stays as it is.
+/// Whether a link can still be used. The link is not changed.
 pub(crate) fn is_link_valid(store: &SecretStore, text: &str, now: DateTime<Utc>) -> Result<bool, AccessError> {
     Ok(store.get::<LoginLink>(KIND, text)?.is_some_and(|link| now < link.ends_at))
 }
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_lets_one_in_within_its_hour() {
+    fn a_link_logs_one_person_in_within_its_hour() {
         let dir = tempfile::tempdir().unwrap();
         let (store, now) = (SecretStore::new(dir.path()), Utc::now());
         let text = create_link(&store, "ann", AccessScope::Operate, now).unwrap();

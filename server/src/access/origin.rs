@@ -1,12 +1,12 @@
-//! Whether a browser's request comes from a page of ours.
+//! Checks whether a browser's request comes from a page of this dashboard (CSRF).
 //!
-//! A cookie goes along whoever had the browser ask. `SameSite=Strict` keeps it from other sites; what is said by
-//! `Origin` (or, where it is missing, by `Sec-Fetch-Site`) is held against the host as well, and every form carries a
-//! key of its session.
+//! A browser may attach a cookie to a request that another site made it send. `SameSite=Strict` prevents that for other
+//! sites. In addition, `Origin` must match the host, or `Sec-Fetch-Site` if `Origin` is missing. Every form also
+//! carries a key of its session.
 
 use axum::http::{HeaderMap, header};
 
-/// Whether the page that asks is one of the host that is asked, and of its scheme.
+/// Whether the page that sent the request has the same scheme, host and port as the request itself.
 pub(crate) fn is_same_origin(headers: &HeaderMap, host: &str, secure: bool) -> bool {
     let word = |name| headers.get(name).and_then(|value| value.to_str().ok());
     match headers.get(header::ORIGIN) {
@@ -22,12 +22,12 @@ pub(crate) fn is_same_origin(headers: &HeaderMap, host: &str, secure: bool) -> b
 mod tests {
     use super::*;
 
-    fn asked(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    fn header_map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect::<HeaderMap>()
     }
 
     fn ours(pairs: &[(&'static str, &'static str)], secure: bool) -> bool {
-        is_same_origin(&asked(pairs), "localhost:8420", secure)
+        is_same_origin(&header_map(pairs), "localhost:8420", secure)
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! How often somebody may ask.
+//! Rate limits of requests.
 //!
-//! For who is known by name, for who is not by address. What is remembered of either is forgotten once it no longer
-//! limits anybody, so that many addresses are no way to fill the memory.
+//! A known caller is limited by name, an unknown one by address. An entry is removed as soon as it no longer limits
+//! anybody, so that requests from many addresses cannot fill the memory.
 
 use governor::clock::Clock;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -9,66 +9,79 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Requests a second of one caller, and how many at once before that counts.
-const CALLER: (u32, u32) = (50, 300);
-/// Requests a second of one address from which nobody is known yet, and how many at once.
-const STRANGER: (u32, u32) = (2, 60);
-/// Requests a second of one address for what anybody may have, and how many at once: a page and all that it is made of,
-/// for every person of a house, and whoever watches the process.
-const OPEN: (u32, u32) = (20, 200);
-/// After how many requests what no longer limits anybody is forgotten.
+/// One rate limit.
+#[derive(Clone, Copy)]
+struct RateLimit {
+    /// Requests per second in the long run.
+    per_second: u32,
+    /// Requests at once before the rate counts.
+    burst: u32,
+}
+
+/// The limit of one known caller.
+const CALLER: RateLimit = RateLimit { per_second: 50, burst: 300 };
+/// The limit of one address for requests of unknown callers.
+const UNKNOWN: RateLimit = RateLimit { per_second: 2, burst: 60 };
+/// The limit of one address on routes that need no login. It suffices for a page with all its assets for every person
+/// behind one address, and for a monitor.
+const OPEN: RateLimit = RateLimit { per_second: 20, burst: 200 };
+/// The number of requests after which entries that no longer limit anybody are removed.
 const SWEEP: u32 = 1_024;
 
-/// The paces.
+/// The rate limits of known callers, unknown addresses and open routes.
 pub(crate) struct RequestRateLimiter {
     callers: DefaultKeyedRateLimiter<String>,
-    strangers: DefaultKeyedRateLimiter<IpAddr>,
+    unknown: DefaultKeyedRateLimiter<IpAddr>,
     open: DefaultKeyedRateLimiter<IpAddr>,
-    asked: AtomicU32,
+    requests: AtomicU32,
 }
 
 impl Default for RequestRateLimiter {
     fn default() -> Self {
         Self {
             callers: RateLimiter::keyed(build_quota(CALLER)),
-            strangers: RateLimiter::keyed(build_quota(STRANGER)),
+            unknown: RateLimiter::keyed(build_quota(UNKNOWN)),
             open: RateLimiter::keyed(build_quota(OPEN)),
-            asked: AtomicU32::new(0),
+            requests: AtomicU32::new(0),
         }
     }
 }
 
 impl RequestRateLimiter {
-    /// Seconds after which somebody may ask again, where that is not now.
+    /// Counts a request of a known caller.
+    ///
+    /// # Errors
+    /// The seconds to wait, if the caller is over the limit.
     pub(crate) fn check_caller(&self, name: &str) -> Result<(), u32> {
         self.forget_idle_keys();
         self.callers.check_key(&name.to_owned()).map_err(|until| compute_retry_seconds(self.callers.clock(), &until))
     }
 
-    /// As [`RequestRateLimiter::check_caller`], for an address from which nobody is known.
+    /// As [`RequestRateLimiter::check_caller`], for a request of an unknown caller.
     pub(crate) fn check_unknown_address(&self, address: IpAddr) -> Result<(), u32> {
         self.forget_idle_keys();
-        self.strangers
+        self.unknown
             .check_key(&group_address(address))
-            .map_err(|until| compute_retry_seconds(self.strangers.clock(), &until))
+            .map_err(|until| compute_retry_seconds(self.unknown.clock(), &until))
     }
 
-    /// As [`RequestRateLimiter::check_caller`], for an address that asks for what anybody may have.
+    /// As [`RequestRateLimiter::check_caller`], for a request to a route that needs no login.
     pub(crate) fn check_open_address(&self, address: IpAddr) -> Result<(), u32> {
         self.forget_idle_keys();
         self.open.check_key(&group_address(address)).map_err(|until| compute_retry_seconds(self.open.clock(), &until))
     }
 
     fn forget_idle_keys(&self) {
-        if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP) {
+        if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP) {
             self.callers.retain_recent();
-            self.strangers.retain_recent();
+            self.unknown.retain_recent();
             self.open.retain_recent();
         }
     }
 }
 
-/// Who an address counts as: a machine has as many IPv6 addresses as it likes below one prefix.
+/// The address that a limit counts. An IPv6 address counts as its /64 network, because one machine can use every
+/// address of it.
 pub(crate) fn group_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) & !u128::from(u64::MAX)).into()),
@@ -76,9 +89,9 @@ pub(crate) fn group_address(address: IpAddr) -> IpAddr {
     }
 }
 
-fn build_quota((a_second, at_once): (u32, u32)) -> Quota {
-    let whole = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-    Quota::per_second(whole(a_second)).allow_burst(whole(at_once))
+fn build_quota(limit: RateLimit) -> Quota {
+    let non_zero = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+    Quota::per_second(non_zero(limit.per_second)).allow_burst(non_zero(limit.burst))
 }
 
 fn compute_retry_seconds<C: Clock>(clock: &C, until: &governor::NotUntil<C::Instant>) -> u32 {
@@ -90,26 +103,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_its_burst_and_another_one_is_not_held_up_by_it() {
-        let pace = RequestRateLimiter::default();
+    fn an_address_has_its_burst_and_does_not_hold_up_another_one() {
+        let rates = RequestRateLimiter::default();
         let (one, two): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-        let refused = (0..2 * STRANGER.1).filter(|_| pace.check_unknown_address(one).is_err()).count();
-        assert!(refused >= STRANGER.1 as usize - 10, "{refused}");
-        assert_eq!(pace.check_unknown_address(one), Err(1));
-        assert_eq!(pace.check_unknown_address(two), Ok(()));
-        assert_eq!(pace.check_caller("ann"), Ok(()));
-        assert_eq!(pace.check_open_address(one), Ok(()), "what anybody may have has a pace of its own");
-        let refused = (0..2 * OPEN.1).filter(|_| pace.check_open_address(one).is_err()).count();
-        assert!(refused >= OPEN.1 as usize - 50, "{refused}");
-        assert_eq!(pace.check_open_address(two), Ok(()));
+        let refused = (0..2 * UNKNOWN.burst).filter(|_| rates.check_unknown_address(one).is_err()).count();
+        assert!(refused >= UNKNOWN.burst as usize - 10, "{refused}");
+        assert_eq!(rates.check_unknown_address(one), Err(1));
+        assert_eq!(rates.check_unknown_address(two), Ok(()));
+        assert_eq!(rates.check_caller("ann"), Ok(()));
+        assert_eq!(rates.check_open_address(one), Ok(()), "open routes have a limit of their own");
+        let refused = (0..2 * OPEN.burst).filter(|_| rates.check_open_address(one).is_err()).count();
+        assert!(refused >= OPEN.burst as usize - 50, "{refused}");
+        assert_eq!(rates.check_open_address(two), Ok(()));
     }
 
     #[test]
-    fn addresses_below_one_prefix_are_one_stranger() {
-        let pace = RequestRateLimiter::default();
+    fn addresses_of_one_ipv6_network_share_one_limit() {
+        let rates = RequestRateLimiter::default();
         let address = |n: u128| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into());
         let refused =
-            (0..2 * u128::from(STRANGER.1)).filter(|n| pace.check_unknown_address(address(*n)).is_err()).count();
-        assert!(refused >= STRANGER.1 as usize - 10, "{refused}");
+            (0..2 * u128::from(UNKNOWN.burst)).filter(|n| rates.check_unknown_address(address(*n)).is_err()).count();
+        assert!(refused >= UNKNOWN.burst as usize - 10, "{refused}");
     }
 }

@@ -1,9 +1,10 @@
-//! Sessions of browsers: a cookie that is signed, not stored.
+//! Browser sessions: signed cookies that are not stored.
 //!
-//! It names who logged in, what they may do and when that ends; whoever removes the key ends all of them, in every
-//! process at once, because it is read at each use. Logging out ends one of them: until the session would have ended by
-//! itself, a file in the state folder says so to every process. From it follow a key for the forms of its pages, which no other site
-//! can know, and the name of the cookie, since browsers send those of one vault to another on the same machine.
+//! A cookie names the person, the scope and the end of the session. Every use reads the signing key, so removing it
+//! ends all sessions in every process at once. Logging out ends one session: a file in the state folder says so to
+//! every process until the session would have ended by itself. A key for the forms, which no other site can know, is
+//! derived from each session. The cookie's name is derived from the signing key, because a browser sends the cookies of
+//! one vault to another vault on the same machine.
 
 use super::AccessError;
 use super::AccessScope;
@@ -20,20 +21,20 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// How long a session lasts: 7 days, as long as an undo does.
+/// How long a session lasts: 7 days, like the undo window.
 pub const SESSION_LASTS: TimeDelta = TimeDelta::days(7);
 
 const KEY: &str = "sessions";
-/// The files of sessions that were logged out, each named after the hash of the session's nonce.
+/// The kind of the files for ended sessions; each is named after the hash of the session's nonce.
 const ENDED: &str = "ended-sessions";
 
-/// Signs and reads sessions.
+/// Starts, verifies and ends sessions.
 #[derive(Clone)]
 pub struct BrowserSessions {
     store: SecretStore,
 }
 
-/// The key of the vault's sessions, as it is now.
+/// The current signing key of the vault's sessions.
 struct SessionKey(String);
 
 #[derive(Serialize, Deserialize)]
@@ -41,28 +42,29 @@ struct SessionClaims {
     name: String,
     scope: AccessScope,
     ends_at: DateTime<Utc>,
-    /// Tells two sessions of one person apart.
+    /// Distinguishes two sessions of one person.
     nonce: String,
 }
 
-/// A session that was logged out.
+/// A session that ended by a logout.
 #[derive(Serialize, Deserialize)]
 struct EndedSession {
-    /// From then on the cookie alone says that it has ended.
+    /// When the session would have ended by itself. From then on the cookie itself is expired and this file is not
+    /// needed.
     ends_at: DateTime<Utc>,
 }
 
 impl BrowserSessions {
-    /// With the key of the vault, which is made the first time.
+    /// Opens the sessions of a vault and creates their key if it is missing.
     ///
     /// # Errors
-    /// [`AccessError`] when it can be neither read nor made.
+    /// [`AccessError`] when the key can be neither read nor created.
     pub fn open(store: &SecretStore) -> Result<Self, AccessError> {
         store.ensure_key(KEY)?;
         Ok(Self { store: store.clone() })
     }
 
-    /// A cookie for somebody: its name and value.
+    /// Starts a session and returns the name and the value of its cookie.
     pub(crate) fn begin_session(
         &self,
         name: &str,
@@ -73,12 +75,12 @@ impl BrowserSessions {
         Ok((key.derive_cookie_name(), key.sign_session(name, scope, now)?))
     }
 
-    /// The name of the cookie that ends a session.
+    /// The name of the session cookie.
     pub(crate) fn read_cookie_name(&self) -> Result<String, AccessError> {
         Ok(SessionKey(self.store.ensure_key(KEY)?).derive_cookie_name())
     }
 
-    /// Who has one of these cookies; nobody where it is not ours, has ended, or the key was taken away.
+    /// Finds the caller of a session cookie; `None` if no cookie belongs to an open session of this vault.
     pub(crate) fn identify_caller<'c>(
         &self,
         cookies: impl Iterator<Item = (&'c str, &'c str)>,
@@ -87,31 +89,31 @@ impl BrowserSessions {
         Ok(self.find_open_sessions(cookies, now)?.into_iter().next().map(|(_, caller)| caller))
     }
 
-    /// Ends the sessions of these cookies, in every process; whose they were, where one was open.
+    /// Ends the sessions of these cookies in every process. Returns the caller if a session was open.
     ///
     /// # Errors
-    /// [`AccessError`] when the end could not be written down: then they go on.
+    /// [`AccessError`] when the end could not be stored. Then the sessions go on.
     pub(crate) fn end_sessions<'c>(
         &self,
         cookies: impl Iterator<Item = (&'c str, &'c str)>,
         now: DateTime<Utc>,
     ) -> Result<Option<AuthenticatedCaller>, AccessError> {
-        let mut left = None;
+        let mut ended = None;
         for (session, caller) in self.find_open_sessions(cookies, now)? {
             let written = self.store.put(ENDED, &session.nonce, &EndedSession { ends_at: session.ends_at });
-            // Another process may have been faster.
+            // Another process may have ended it first.
             if written.is_err() && !self.store.has_secret(ENDED, &session.nonce)? {
                 written?;
             }
-            left = Some(caller);
+            ended = Some(caller);
         }
         if let Err(e) = self.remove_expired_ends(now) {
-            tracing::warn!("files of sessions that are over were left: {e}");
+            tracing::warn!("failed to remove files of expired sessions: {e}");
         }
-        Ok(left)
+        Ok(ended)
     }
 
-    /// The sessions among these cookies that are ours and go on.
+    /// Finds the open sessions of this vault among these cookies.
     fn find_open_sessions<'c>(
         &self,
         cookies: impl Iterator<Item = (&'c str, &'c str)>,
@@ -120,7 +122,7 @@ impl BrowserSessions {
         let Some(key) = self.store.read_key(KEY)?.map(SessionKey) else { return Ok(Vec::new()) };
         let name = key.derive_cookie_name();
         let mut open = Vec::new();
-        for (_, value) in cookies.filter(|(said, _)| *said == name) {
+        for (_, value) in cookies.filter(|(cookie, _)| *cookie == name) {
             if let Some(found) = key.read_session(value, now)
                 && !self.store.has_secret(ENDED, &found.0.nonce)?
             {
@@ -130,12 +132,12 @@ impl BrowserSessions {
         Ok(open)
     }
 
-    /// Removes what is kept of sessions that are over by themselves.
+    /// Removes the files of sessions that would have ended by now.
     fn remove_expired_ends(&self, now: DateTime<Utc>) -> Result<(), AccessError> {
         for (path, _) in
             self.store.read_all::<EndedSession>(ENDED)?.into_iter().filter(|(_, ended)| ended.ends_at <= now)
         {
-            // Another process may have been faster.
+            // Another process may have removed it first.
             let _ = std::fs::remove_file(path);
         }
         Ok(())
@@ -157,14 +159,14 @@ impl SessionKey {
         let session =
             SessionClaims { name: name.to_owned(), scope, ends_at: now + SESSION_LASTS, nonce: generate_secret()? };
         let text = BASE64.encode(serde_json::to_vec(&session).unwrap_or_default());
-        let mark = self.sign_text("session", &text);
-        Ok(format!("{text}.{mark}"))
+        let signature = self.sign_text("session", &text);
+        Ok(format!("{text}.{signature}"))
     }
 
-    /// The session of a cookie's value, and whose it is; `None` of one that is not ours or is over.
+    /// Reads a cookie's value; `None` if its signature is invalid or the session is over.
     fn read_session(&self, cookie: &str, now: DateTime<Utc>) -> Option<(SessionClaims, AuthenticatedCaller)> {
-        let (text, mark) = cookie.split_once('.')?;
-        if !is_equal_constant_time(mark, &self.sign_text("session", text)) {
+        let (text, signature) = cookie.split_once('.')?;
+        if !is_equal_constant_time(signature, &self.sign_text("session", text)) {
             return None;
         }
         let session: SessionClaims = serde_json::from_slice(&BASE64.decode(text).ok()?).ok()?;
@@ -187,7 +189,7 @@ impl SessionKey {
     }
 }
 
-/// Compares in the same time wherever they differ.
+/// Compares two texts in a time that does not depend on where they differ.
 pub(crate) fn is_equal_constant_time(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_logged_out_is_nobodys_in_every_process_and_the_others_stay() {
+    fn a_logged_out_session_is_invalid_in_every_process_and_the_others_stay() {
         let dir = tempfile::tempdir().unwrap();
         let [here, there] = [(), ()].map(|()| BrowserSessions::open(&SecretStore::new(dir.path())).unwrap());
         let now = Utc::now();
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_whose_end_cannot_be_written_goes_on_and_the_caller_hears_of_it() {
+    fn a_session_whose_end_cannot_be_stored_goes_on_and_the_caller_gets_the_error() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = BrowserSessions::open(&SecretStore::new(dir.path())).unwrap();
         let (name, value) = sessions.begin_session("ann", AccessScope::Act, Utc::now()).unwrap();
@@ -243,11 +245,11 @@ mod tests {
         assert!(sessions.identify_caller(cookie(), Utc::now()).unwrap().is_some());
         std::fs::remove_file(&folder).unwrap();
         std::fs::write(&folder, "no folder").unwrap();
-        assert!(sessions.identify_caller(cookie(), Utc::now()).is_err(), "nobody is let in by what cannot be read");
+        assert!(sessions.identify_caller(cookie(), Utc::now()).is_err(), "an unreadable state authenticates nobody");
     }
 
     #[test]
-    fn a_session_holds_until_it_ends_and_cannot_be_made_up() {
+    fn a_session_is_valid_until_it_ends_and_cannot_be_forged() {
         let sessions = SessionKey("key".into());
         let now = Utc::now();
         let cookie = sessions.sign_session("ann", AccessScope::Act, now).unwrap();
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sessions_have_two_keys_for_their_forms_and_neither_is_its_mark() {
+    fn two_sessions_have_two_form_keys_and_neither_is_in_the_cookie() {
         let sessions = SessionKey("key".into());
         let key = |cookie: &str| match sessions.caller(cookie, Utc::now()).unwrap().proof {
             CallerProof::Session { form_key } => form_key,
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_key_no_session_holds_and_an_emptied_one_signs_nothing() {
+    fn without_its_key_no_session_is_valid_and_an_empty_key_signs_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = BrowserSessions::open(&SecretStore::new(dir.path())).unwrap();
         let (name, value) = sessions.begin_session("ann", AccessScope::Act, Utc::now()).unwrap();

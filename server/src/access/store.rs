@@ -1,7 +1,7 @@
-//! The files of `access/`: one for each token and link, named after the hash of its secret, and the key of sessions.
+//! The files of `access/`: one for each token and link, named after the hash of its secret, and the keys.
 //!
-//! A secret is looked up by its hash, so nothing here can be used by who reads it, and nothing is compared
-//! byte by byte. A file is written whole or not at all; its removal has one winner.
+//! A secret is found by its hash. So nobody who reads these files learns a secret, and no secret is compared byte by
+//! byte. A file is written completely or not at all. If several processes remove a file at once, one of them succeeds.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,30 +12,30 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Shortest key, in characters: what is shorter somebody has cut, or a full disk.
+/// Shortest valid key, in characters. A shorter file was cut off by somebody or by a full disk.
 const LEAST_KEY: usize = 40;
 
-/// Why something cannot be said of tokens and links.
+/// Why the access files could not be used, or a name was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    #[error("{}: {source}: is the state folder there, and yours?", path.display())]
+    #[error("{}: {source}: check that the state folder exists and belongs to you", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: cannot be read ({reason}): remove it, and make a new one", path.display())]
+    #[error("{}: cannot be read ({reason}): remove it and create a new one", path.display())]
     Form { path: PathBuf, reason: String },
-    #[error("`{name}` cannot be a name: {reason}")]
+    #[error("`{name}` is not a valid name: {reason}")]
     Name { name: String, reason: &'static str },
-    #[error("the system has no random bytes to give: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     Random(String),
 }
 
-/// Where the hashes lie.
+/// The folder `access/`, with one file per secret.
 #[derive(Clone, Debug)]
 pub struct SecretStore {
     dir: PathBuf,
 }
 
 impl SecretStore {
-    /// In the state folder of a vault.
+    /// Names the store in a vault's state folder; creates nothing yet.
     #[must_use]
     pub fn new(state_dir: &Path) -> Self {
         Self { dir: state_dir.join("access") }
@@ -47,8 +47,8 @@ impl SecretStore {
 
     fn create_folder(&self, kind: &str) -> Result<PathBuf, AccessError> {
         let folder = self.dir.join(kind);
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|e| Self::io_error(&folder, e))?;
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        created.map_err(|e| Self::io_error(&folder, e))?;
         Ok(folder)
     }
 
@@ -56,7 +56,7 @@ impl SecretStore {
         self.dir.join(kind).join(hash_secret(secret))
     }
 
-    /// Keeps what is known of a secret, and not the secret.
+    /// Stores a value under the hash of a secret; the secret itself is not stored.
     pub(super) fn put<T: Serialize>(&self, kind: &str, secret: &str, value: &T) -> Result<(), AccessError> {
         let path = self.create_folder(kind)?.join(hash_secret(secret));
         let text =
@@ -64,18 +64,18 @@ impl SecretStore {
         write_new_file(&path, &text).map_err(|e| Self::io_error(&path, e))
     }
 
-    /// What is known of a secret; `None` of one that nobody gave out.
+    /// Reads the value of a secret; `None` for an unknown secret.
     pub(super) fn get<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
         read_file(&self.secret_path(kind, secret))
     }
 
-    /// Whether anything is kept of a secret, readable or not.
+    /// Whether a file exists for a secret, readable or not.
     pub(super) fn has_secret(&self, kind: &str, secret: &str) -> Result<bool, AccessError> {
         let path = self.secret_path(kind, secret);
         path.try_exists().map_err(|e| Self::io_error(&path, e))
     }
 
-    /// As [`SecretStore::get`], and never again: of several at once, one gets it.
+    /// Reads the value of a secret and removes it. If several callers take it at once, one of them gets it.
     pub(super) fn take<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
         let path = self.secret_path(kind, secret);
         let Some(found) = read_file(&path)? else { return Ok(None) };
@@ -86,24 +86,24 @@ impl SecretStore {
         }
     }
 
-    /// Everything of a kind, with the file each lies in, in no order; what a crash left beside them is none.
+    /// Reads all values of a kind, each with its file, in no order. Temporary files that a crash left are ignored.
     pub(super) fn read_all<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<(PathBuf, T)>, AccessError> {
         let folder = self.create_folder(kind)?;
         let mut found = Vec::new();
         for entry in fs::read_dir(&folder).map_err(|e| Self::io_error(&folder, e))? {
             let path = entry.map_err(|e| Self::io_error(&folder, e))?.path();
-            let is_whole = path.extension().is_none();
+            let is_complete = path.extension().is_none();
             match read_file(&path) {
-                Ok(Some(value)) if is_whole => found.push((path, value)),
-                Err(e) if is_whole => tracing::warn!("passed over: {e}"),
+                Ok(Some(value)) if is_complete => found.push((path, value)),
+                Err(e) if is_complete => tracing::warn!("ignored an access file: {e}"),
                 Ok(_) | Err(_) => {}
             }
         }
         Ok(found)
     }
 
-    /// A key that is made the first time it is asked for: whoever removes the file ends every session. What is shorter than
-    /// a key is none, as an empty file that a full disk left.
+    /// Reads a key and creates it if it is missing or too short, like an empty file that a full disk left. Removing the
+    /// file revokes everything that was signed with the key.
     pub(super) fn ensure_key(&self, name: &str) -> Result<String, AccessError> {
         let path = self.create_folder("keys")?.join(name);
         match fs::read_to_string(&path) {
@@ -119,7 +119,7 @@ impl SecretStore {
         fs::read_to_string(&path).map_err(|e| Self::io_error(&path, e))
     }
 
-    /// A key that was made; `None` before that, and once it was taken away.
+    /// Reads a key; `None` if it is missing or too short.
     pub(super) fn read_key(&self, name: &str) -> Result<Option<String>, AccessError> {
         let path = self.dir.join("keys").join(name);
         match fs::read_to_string(&path) {
@@ -144,19 +144,20 @@ fn read_file<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, AccessError>
     read.map(Some).map_err(|e| AccessError::Form { path: path.to_owned(), reason: e.to_string() })
 }
 
-/// Linked into place whole: two that write at once cannot leave half of each.
+/// Writes a temporary file and links it into place, so that two writers cannot mix their bytes. Fails if the file
+/// exists.
 fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    static ANOTHER: AtomicU32 = AtomicU32::new(0);
-    let number = ANOTHER.fetch_add(1, Ordering::Relaxed);
-    let beside = path.with_extension(format!("new-{}-{number}", std::process::id()));
+    static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+    let temporary = path.with_extension(format!("new-{}-{number}", std::process::id()));
     let written = (|| {
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::hard_link(&beside, path)
+        fs::hard_link(&temporary, path)
     })();
-    // Whatever came of it, what was beside it is no more than that.
-    let _ = fs::remove_file(&beside);
+    // The temporary file is of no use, whether the link succeeded or not.
+    let _ = fs::remove_file(&temporary);
     written
 }
 
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_found_by_itself_alone_and_stands_in_no_file() {
+    fn a_secret_is_found_only_by_itself_and_is_in_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
         store.put("tokens", "hush", &"known".to_owned()).unwrap();
@@ -179,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_for_all_who_ask_at_once_and_what_is_cut_is_none() {
+    fn concurrent_callers_get_one_key_and_a_cut_key_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
         let keys: Vec<String> = std::thread::scope(|scope| {
-            let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| store.ensure_key("k").unwrap())).collect();
-            asked.into_iter().map(|one| one.join().unwrap()).collect()
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| store.ensure_key("k").unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0] && key.len() >= LEAST_KEY), "{keys:?}");
         let file = dir.path().join("access/keys/k");
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_gone() {
+    fn a_value_can_be_taken_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
         store.put("links", "x", &1).unwrap();

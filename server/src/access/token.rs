@@ -1,7 +1,7 @@
-//! Tokens for scripts: `Authorization: Bearer steward_…`, shown once and kept as a hash.
+//! Tokens for scripts: `Authorization: Bearer steward_…`. A token is shown once and kept as a hash.
 //!
-//! Who may do what is told here and not decided: [`crate::http::app`] holds it against what is asked. A token that is revoked
-//! is nobody's with the very next request, in every process of the vault.
+//! This module only identifies a token's caller and scope; `admission` checks the scope. A revoked token is
+//! refused from the next request on, in every process of the vault.
 
 use super::AccessError;
 use super::AccessScope;
@@ -15,39 +15,39 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 
 const KIND: &str = "tokens";
-/// How every token begins, so that people and scanners for leaked secrets know one.
+/// How every token begins, so that people and secret scanners recognise one.
 const PREFIX: &str = "steward_";
 
-/// What is known of a token.
+/// What is stored about a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
-    /// What it is called by to revoke it, 8 hex digits; no secret.
+    /// The id by which it is revoked: 8 hex digits, not secret.
     pub id: String,
-    /// What it is for; not its own alone.
+    /// What it is for. Several tokens may have the same name.
     pub name: String,
     pub scope: AccessScope,
     pub created_at: DateTime<Utc>,
 }
 
 impl AccessToken {
-    /// As audit records name it, whatever others are called.
+    /// The name in audit records; unique, because it contains the id.
     #[must_use]
     pub fn caller_name(&self) -> String {
         format!("token:{}#{}", self.name, self.id)
     }
 }
 
-/// Makes a token; the text is not kept and cannot be shown again.
+/// Creates a token. Its text is not stored, so it cannot be shown again.
 ///
 /// # Errors
-/// [`AccessError`] when nothing can be written, or [`name`] refuses what it is called.
+/// [`AccessError`] when it cannot be stored, or [`parse_caller_name`] refuses the name.
 pub fn create_token(
     store: &SecretStore,
-    called: &str,
+    name: &str,
     scope: AccessScope,
     now: DateTime<Utc>,
 ) -> Result<(String, AccessToken), AccessError> {
-    let name = parse_caller_name(called)?;
+    let name = parse_caller_name(name)?;
     let text = format!("{PREFIX}{}", generate_secret()?);
     let id = {
         let mut bytes = [0_u8; 4];
@@ -59,7 +59,7 @@ pub fn create_token(
     Ok((text, token))
 }
 
-/// Every token, the oldest first.
+/// Lists all tokens, the oldest first.
 ///
 /// # Errors
 /// [`AccessError`] when they cannot be read.
@@ -69,7 +69,7 @@ pub fn list_tokens(store: &SecretStore) -> Result<Vec<AccessToken>, AccessError>
     Ok(tokens)
 }
 
-/// Takes a token away, for every process at once; `false` when there is none of that id.
+/// Revokes a token in every process at once; `false` when no token has this id.
 ///
 /// # Errors
 /// [`AccessError`] when it cannot be removed.
@@ -80,7 +80,7 @@ pub fn revoke_token(store: &SecretStore, id: &str) -> Result<bool, AccessError> 
     Ok(true)
 }
 
-/// Who sends this token.
+/// Identifies the caller of a token; `None` for an unknown one.
 pub(crate) fn identify_token(store: &SecretStore, text: &str) -> Result<Option<AuthenticatedCaller>, AccessError> {
     if !text.starts_with(PREFIX) {
         return Ok(None);
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_opens_what_its_scope_says_until_it_is_revoked() {
+    fn a_token_has_its_scope_until_it_is_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
         let (text, token) = create_token(&store, "button", AccessScope::Act, Utc::now()).unwrap();
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn two_tokens_of_one_name_are_two_in_the_records() {
+    fn two_tokens_of_one_name_have_two_names_in_the_records() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
-        let by = || {
+        let caller_name = || {
             let (text, _) = create_token(&store, "button", AccessScope::Act, Utc::now()).unwrap();
             identify_token(&store, &text).unwrap().unwrap().name
         };
-        assert_ne!(by(), by());
+        assert_ne!(caller_name(), caller_name());
         assert!(matches!(
             create_token(&store, "a\u{7}b", AccessScope::Read, Utc::now()),
             Err(AccessError::Name { .. })

@@ -1,7 +1,7 @@
 //! `GET recent-actions` and `GET actions/{id}`.
 //!
-//! Reads the index and the records, and changes nothing. What cannot be used of a question is refused by name, never
-//! passed over; what comes out are the facts that every face shows.
+//! They read the index and the records and change nothing. An invalid parameter is refused by name, never ignored. The
+//! values are those that every interface shows.
 
 use super::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
@@ -15,24 +15,24 @@ use serde::{Deserialize, Serialize};
 use steward_domain::record::path::RecordPath;
 use utoipa::{IntoParams, ToSchema};
 
-/// How far back is looked where nobody says so: 24 h.
-const SINCE: TimeDelta = TimeDelta::hours(24);
-/// Actions that are told where nobody says how many.
-const LIMIT: u32 = 100;
-/// Most actions that are told at once.
-const MOST: u32 = 500;
+/// How far back actions are listed by default: 24 h.
+const DEFAULT_AGE: TimeDelta = TimeDelta::hours(24);
+/// How many actions are listed by default.
+const DEFAULT_LIMIT: u32 = 100;
+/// Most actions of one response.
+const MAX_LIMIT: u32 = 500;
 
-/// Which actions.
+/// The parameters of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RecentActionsQuery {
-    /// From this moment on (RFC 3339, or a date); 24 hours back where it is left out.
+    /// From this moment on (RFC 3339, or a date); the default is 24 hours ago.
     #[param(example = "2026-11-22T08:00:00Z", max_length = 64)]
     since: Option<String>,
-    /// How many at most; 100 where it is left out.
+    /// How many at most; the default is 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
-    /// Only those about this record.
+    /// Only actions about this record.
     #[param(example = "task/pay-rent.md", max_length = 300)]
     target: Option<String>,
 }
@@ -41,40 +41,40 @@ pub(crate) struct RecentActionsQuery {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecentActions {
     pub(crate) actions: Vec<Action>,
-    /// There are more since then than were asked for.
+    /// Whether there are more actions since then than `limit`.
     pub(crate) truncated: bool,
     pub(crate) since: DateTime<Utc>,
     pub(crate) limit: u32,
 }
 
-/// What was decided and done lately, newest first.
+/// Lists recent actions, the newest first.
 #[utoipa::path(
     get, path = "/api/v1/steward/recent-actions", params(RecentActionsQuery), tag = "actions",
     responses(
         (status = 200, description = "The actions", body = RecentActions),
-        (status = 400, description = "A parameter cannot be used", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, description = "No token, or none that is known", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 421, description = "Not a host that is answered for", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid parameter", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or an unknown one", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 421, description = "Unknown host name", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 500, description = "The index cannot be read", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn recent_actions(
     State(app): State<SharedAppState>,
-    asked: Result<Query<RecentActionsQuery>, QueryRejection>,
+    query: Result<Query<RecentActionsQuery>, QueryRejection>,
 ) -> Result<Json<RecentActions>, ProblemDetails> {
-    let Query(asked) = asked.map_err(|e| bad_request(e.body_text()))?;
-    let since = match asked.since.as_deref() {
-        None => Utc::now() - SINCE,
+    let Query(query) = query.map_err(|e| bad_request(e.body_text()))?;
+    let since = match query.since.as_deref() {
+        None => Utc::now() - DEFAULT_AGE,
         Some(text) => steward_domain::time::parse(text).ok_or_else(|| {
             bad_request(format!("`since` is `{}`, expected a moment like 2026-11-22T08:00:00Z", text.escape_debug()))
         })?,
     };
-    let limit = match asked.limit.unwrap_or(LIMIT) {
-        limit @ 1..=MOST => limit,
-        other => return Err(bad_request(format!("`limit` is {other}, expected 1 to {MOST}"))),
+    let limit = match query.limit.unwrap_or(DEFAULT_LIMIT) {
+        limit @ 1..=MAX_LIMIT => limit,
+        other => return Err(bad_request(format!("`limit` is {other}, expected 1 to {MAX_LIMIT}"))),
     };
-    let target = asked.target.as_deref().map(RecordPath::parse).transpose();
+    let target = query.target.as_deref().map(RecordPath::parse).transpose();
     let target = target.map_err(|e| bad_request(format!("`target`: {e}")))?;
     let rows = app
         .index
@@ -87,16 +87,16 @@ pub(crate) async fn recent_actions(
     Ok(Json(RecentActions { actions, truncated, since, limit }))
 }
 
-/// One action with everything that its record says.
+/// Returns one action with everything in its audit record.
 #[utoipa::path(
     get, path = "/api/v1/steward/actions/{id}", tag = "actions",
     params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
     responses(
         (status = 200, description = "The action", body = ActionDetail),
-        (status = 400, description = "Not the beginning of an id, or of more than one action", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, description = "No token, or none that is known", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 400, description = "Not the beginning of an id, or the beginning of several ids", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or an unknown one", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 404, description = "No such action", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 421, description = "Not a host that is answered for", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 421, description = "Unknown host name", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 500, description = "The index cannot be read", body = ProblemDetails, content_type = "application/problem+json"),
     )

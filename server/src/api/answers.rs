@@ -1,7 +1,7 @@
-//! `POST undo|confirm|dismiss/{id}`: a human's answer, with the statuses of the rules.
+//! `POST undo|confirm|dismiss/{id}`: a human's resolution, with the statuses of the rules.
 //!
-//! The answer itself is asked of the process that holds the vault; here it only gets its JSON. Who answered is who sent
-//! the token, whatever the body says.
+//! The resolution is requested from the process that holds the vault; this module only encodes it as JSON. It is
+//! recorded under the caller's name, whatever the body says.
 
 use super::actions::bad_request;
 use super::problem::ProblemDetails;
@@ -17,31 +17,29 @@ use steward_domain::action::undo::ResolutionKind;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use utoipa::ToSchema;
 
-/// What may be said with an answer.
+/// The body of a resolution.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResolutionBody {
-    /// Why; kept in the audit record, its first 2,000 characters.
+    /// The reason. The audit record keeps its first 2,000 characters.
     #[serde(default)]
     reason: Option<String>,
 }
 
-/// An answer that was taken.
+/// A resolution that was accepted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ResolutionReceipt {
-    /// The action that the answer is.
+    /// The id of the resolution itself, which is an action too.
     action: String,
     /// Its audit record.
     record: String,
-    /// What it is about.
+    /// The record that it is about.
     target: String,
-    /// What was done in the tracker, in words of ours.
+    /// What was done in the tracker, in Steward's own words.
     tracker: Option<String>,
-    /// What an undo took a step back by being one too many, in words of ours.
+    /// The sources and classes that were demoted because of one undo too many, in Steward's own words.
     lowered: Vec<String>,
 }
-
-type ResolutionRequestParts = (Result<Path<String>, PathRejection>, Result<Bytes, BytesRejection>);
 
 macro_rules! endpoint {
     ($name:ident, $kind:ident, $path:literal, $summary:literal) => {
@@ -49,23 +47,23 @@ macro_rules! endpoint {
         #[utoipa::path(
             post, path = $path, tag = "answers",
             params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
-            request_body(content = Option<ResolutionBody>, description = "May be left out", content_type = "application/json"),
+            request_body(content = Option<ResolutionBody>, description = "Optional", content_type = "application/json"),
             responses(
                 (status = 200, description = "Done", body = ResolutionReceipt),
-                (status = 400, description = "Not an id, or an action to which this is no answer (a shadow record, say)", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 401, description = "No token, or none that is known", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 400, description = "Not an id, or an action that cannot be resolved so (for example a shadow record)", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 401, description = "No token, or an unknown one", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 403, description = "The token's scope is `read`", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 404, description = "No such action", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 409, description = "Already answered; or edited by a human since (`fields`); or the mode is shadow; or the fleet is stopped", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 409, description = "Already resolved; or edited by a human since (`fields`); or the mode is shadow; or the fleet is stopped", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 410, description = "Its 7 days are over", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 413, description = "The body is too large", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 421, description = "Not a host that is answered for", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 422, description = "A record cannot be used as it stands", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 421, description = "Unknown host name", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 422, description = "A record cannot be read or is invalid", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 500, description = "The answer failed", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 500, description = "The resolution failed", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 502, description = "Done in the vault (`record`), not in the tracker", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 503, description = "The Temporal server is away; nothing was asked", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 504, description = "No answer within a minute; it goes on as `workflow`", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 503, description = "The Temporal server gives no answer; nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 504, description = "No outcome within a minute; it goes on as `workflow`", body = ProblemDetails, content_type = "application/problem+json"),
             )
         )]
         pub(crate) async fn $name(
@@ -74,25 +72,26 @@ macro_rules! endpoint {
             id: Result<Path<String>, PathRejection>,
             body: Result<Bytes, BytesRejection>,
         ) -> Result<Json<ResolutionReceipt>, ProblemDetails> {
-            resolve_action(&app, ResolutionKind::$kind, caller, (id, body)).await
+            resolve_action(&app, ResolutionKind::$kind, caller, id, body).await
         }
     };
 }
 
-endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Takes a change back, within 7 days.");
-endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Lets a pending proposal happen.");
-endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down, or sets a question aside.");
+endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Undoes a change, within 7 days.");
+endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Applies a pending proposal.");
+endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Rejects a pending proposal, or ends a question.");
 
 async fn resolve_action(
     app: &SharedAppState,
     kind: ResolutionKind,
     caller: AuthenticatedCaller,
-    (id, body): ResolutionRequestParts,
+    id: Result<Path<String>, PathRejection>,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ResolutionReceipt>, ProblemDetails> {
     let Path(action) = id.map_err(|e| bad_request(e.body_text()))?;
     let body = body.map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
-    // Two beginnings of one id are one answer.
+    // The full id is used, so that two prefixes of one id are one resolution.
     let record = crate::views::action::find_record_path(&app.index, &action).await?;
     let row = app.index.action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
@@ -114,18 +113,18 @@ async fn resolve_action(
     }
 }
 
-/// An empty body says nothing, which is allowed.
+/// Parses the body; an empty one is allowed.
 fn parse_resolution_body(body: &[u8]) -> Result<ResolutionBody, ProblemDetails> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(ResolutionBody::default());
     }
-    // By way of a map, because a list would pass for the values of the fields.
-    let read = serde_json::from_slice::<Option<serde_json::Map<String, Value>>>(body);
-    let said = read.and_then(|map| map.map(|map| serde_json::from_value(map.into())).transpose());
-    Ok(said.map_err(|e| bad_request(format!("the body is not {{\"reason\": …}}: {e}")))?.unwrap_or_default())
+    // Read as a map first, because serde would also accept a list of the fields' values.
+    let map = serde_json::from_slice::<Option<serde_json::Map<String, Value>>>(body);
+    let parsed = map.and_then(|map| map.map(|map| serde_json::from_value(map.into())).transpose());
+    Ok(parsed.map_err(|e| bad_request(format!("the body is not {{\"reason\": …}}: {e}")))?.unwrap_or_default())
 }
 
-/// More than a reason needs; what is longer is refused with 413.
+/// Largest body, in bytes: more than a reason needs. A larger one is refused with 413.
 pub(crate) const MAX_BODY: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -134,7 +133,7 @@ mod tests {
     use axum::http::StatusCode;
 
     #[test]
-    fn a_body_may_be_left_out_and_says_nothing_else_than_a_reason() {
+    fn a_body_is_optional_and_contains_only_a_reason() {
         assert_eq!(parse_resolution_body(b"").unwrap().reason, None);
         assert_eq!(parse_resolution_body(b"null").unwrap().reason, None);
         assert_eq!(parse_resolution_body(b" {}").unwrap().reason, None);

@@ -1,7 +1,7 @@
-//! `GET /healthz` and `GET /readyz`, for whoever starts and watches the process.
+//! `GET /healthz` and `GET /readyz`, for monitors and supervisors.
 //!
-//! They are answered to anybody by any name, so they tell nothing about the vault: one word, or what is missing. The first
-//! says that the process lives, the second that what is shown is true and what is clicked is done.
+//! Anybody may call them under any host name, so they tell nothing about the vault: one word, or what is missing. The
+//! first says that the process lives. The second says that it shows current values and can carry out requests.
 
 use super::problem::ProblemDetails;
 use crate::http::app::{AppState, SharedAppState};
@@ -13,65 +13,64 @@ use std::time::Duration;
 use steward_vault::files::disk;
 use steward_vault::index::IndexFileStatus;
 
-/// How long the index and the server may take to answer: 3 s.
+/// How long the index, a disk or the Temporal server may take to answer: 3 s.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How many whole scans may be missed before the index is behind.
-const SCANS: i32 = 3;
-/// What a scan of a large vault may take besides: 2 min.
-const A_SCAN: TimeDelta = TimeDelta::minutes(2);
+/// How many scans may be missed before the index counts as behind.
+const MISSED_SCANS: i32 = 3;
+/// How long one scan of a large vault may take in addition: 2 min.
+const SCAN_DURATION: TimeDelta = TimeDelta::minutes(2);
 
-/// The process answers.
+/// Says that the process lives.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
     responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
 pub(crate) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// It can do its work: a worker holds the vault, the index is up to date, the Temporal server answers and has the schedules.
+/// Says that it can do its work: a worker holds the vault, the index is up to date, and the Temporal server answers and
+/// has the schedules.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "Ready", body = String, content_type = "text/plain"),
         (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Not yet; `detail` says what is missing", body = ProblemDetails, content_type = "application/problem+json")))]
 pub(crate) async fn readyz(State(app): State<SharedAppState>) -> Result<&'static str, ProblemDetails> {
-    let away = |what: String| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, what);
+    let not_ready = |detail: String| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, detail);
     let fault = find_readiness_fault(&app).await.map(str::to_owned).or_else(|| find_registration_fault(&app));
-    fault.map_or(Ok("ready"), |what| Err(away(what)))
+    fault.map_or(Ok("ready"), |detail| Err(not_ready(detail)))
 }
 
-/// What is wrong with the schedules at the server, in words that name none of them.
+/// Describes what is wrong with the schedules at the server, without naming one.
 fn find_registration_fault(app: &AppState) -> Option<String> {
-    // Whoever has not said that it serves is still registering them.
-    let VaultHolder::Runs(note) = VaultHolder::read(&app.root, app.index.state_dir()) else { return None };
+    // A holder without a record is still registering its schedules.
+    let VaultHolder::Runs(record) = VaultHolder::read(&app.root, app.index.state_dir()) else { return None };
     let status = app.registration.borrow();
     if status.error.is_some() {
         return Some("the schedules cannot be listed at the Temporal server: `steward doctor` says why".to_owned());
     }
-    status.registered.describe_fault(note.schedule_check_interval())
+    status.registered.describe_fault(record.schedule_check_interval())
 }
 
-/// What is missing, in words that name no file, matter or person.
+/// Describes what is missing, without naming a file, a matter or a person.
 async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
     match VaultHolder::read(&app.root, app.index.state_dir()) {
         VaultHolder::Runs(_) | VaultHolder::Silent(_) => {}
         VaultHolder::Died(_) => {
             return Some("the process that served the vault died: start `steward up` or a worker again");
         }
-        VaultHolder::Nobody => return Some("nobody serves the vault: start `steward up` or a worker"),
+        VaultHolder::Nobody => return Some("no process serves the vault: start `steward up` or a worker"),
     }
     if !app.root.path().is_dir() {
-        return Some("the vault's folder is not at its place: put it back, the process goes on by itself");
+        return Some("the vault's folder is missing: put it back, and the process goes on by itself");
     }
     if app.index.file_status() != IndexFileStatus::InPlace {
-        return Some("the index was set aside and this process reads the old one: start it again");
+        return Some("the index was replaced and this process reads the old one: restart the process");
     }
-    if let Some(what) = find_unwritable_folder(app).await {
-        return Some(what);
+    if let Some(fault) = find_unwritable_folder(app).await {
+        return Some(fault);
     }
     match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
         Ok(Ok(Some(synced))) if is_index_behind(synced, app.read_settings().scan_every, Utc::now()) => {
-            return Some(
-                "the index is behind: the vault was not read for several scans; the log of the worker says why",
-            );
+            return Some("the index is behind: several scans of the vault were missed; the worker's log says why");
         }
         Ok(Ok(Some(_))) => {}
         Ok(Ok(None)) => return Some("the vault has not been read yet"),
@@ -80,7 +79,7 @@ async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
     (!app.resolution_client().is_reachable(PATIENCE).await).then_some("the Temporal server does not answer")
 }
 
-/// Which folder cannot be written. A disk that does not answer counts as one that cannot.
+/// Describes which folder cannot be written. A disk that does not answer counts as not writable.
 async fn find_unwritable_folder(app: &AppState) -> Option<&'static str> {
     let (vault, state) = (app.root.path().to_owned(), app.index.state_dir().to_owned());
     let check = tokio::task::spawn_blocking(move || {
@@ -101,8 +100,8 @@ async fn find_unwritable_folder(app: &AppState) -> Option<&'static str> {
 }
 
 fn is_index_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Utc>) -> bool {
-    let several = TimeDelta::from_std(scan_every).unwrap_or(TimeDelta::MAX).checked_mul(SCANS);
-    now - synced > several.and_then(|several| several.checked_add(&A_SCAN)).unwrap_or(TimeDelta::MAX)
+    let several = TimeDelta::from_std(scan_every).unwrap_or(TimeDelta::MAX).checked_mul(MISSED_SCANS);
+    now - synced > several.and_then(|several| several.checked_add(&SCAN_DURATION)).unwrap_or(TimeDelta::MAX)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! An error as JSON: a problem detail (RFC 9457) with the words of the refusal.
+//! Errors as JSON problem details (RFC 9457), with the text of the refusal.
 //!
-//! Made of what the rules, the facts and Temporal say, each in one place, so that every face has the same status for the
-//! same reason. Pages show its words ([`crate::pages`]).
+//! Refusals of the rules, of the views and of Temporal are each converted in one place. So every interface has the same
+//! status for the same reason. Pages show the same text.
 
 use crate::temporal::resolve::ResolutionRequestError;
 use crate::views::FactsError;
@@ -12,33 +12,33 @@ use serde::Serialize;
 use steward_domain::action::undo::{ResolutionRefusal, ResolutionRefusalDetails};
 use utoipa::ToSchema;
 
-/// Why a request was not followed.
+/// Why a request was refused or failed.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct ProblemDetails {
     /// The status in words.
     pub(crate) title: &'static str,
-    /// The HTTP status, once more.
+    /// The HTTP status, repeated.
     #[schema(minimum = 400, maximum = 599)]
     pub(crate) status: u16,
-    /// What is wrong, for a person. May hold words of others.
+    /// What is wrong, for a person. May contain foreign text.
     pub(crate) detail: String,
-    /// Of an answer that was not taken the rule that says so: `unknown`, `already_answered`, `conflict`, `expired`, …
+    /// For a refused resolution, the rule: `unknown`, `already_answered`, `conflict`, `expired`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) refused: Option<Box<str>>,
-    /// Of a conflict the fields that a human edited since.
+    /// For a conflict, the fields that a human edited since.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub(crate) fields: Box<[String]>,
-    /// What was done in the vault all the same: the record of it.
+    /// The audit record of what was done in the vault all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) record: Option<Box<str>>,
-    /// The answer goes on by itself as this workflow.
+    /// The workflow as which the resolution goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) workflow: Option<Box<str>>,
-    /// Seconds after which it may be asked again, as the header says too.
+    /// Seconds to wait before trying again, as in the `Retry-After` header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retry_after: Option<u32>,
 }
@@ -49,14 +49,14 @@ impl ProblemDetails {
         Self { title, status: status.as_u16(), detail: detail.into(), ..Self::default() }
     }
 
-    /// Of an answer that was not taken.
+    /// Builds the problem of a refused resolution.
     pub(crate) fn from_refusal(refusal: &ResolutionRefusal, status: u16, message: String) -> Self {
-        let said = serde_json::to_value(refusal).unwrap_or_default();
-        let word = said.get("refused").and_then(|word| word.as_str()).map(Into::into);
+        let json = serde_json::to_value(refusal).unwrap_or_default();
+        let rule = json.get("refused").and_then(|rule| rule.as_str()).map(Into::into);
         let ResolutionRefusalDetails { fields, record, .. } = refusal.details();
         let (fields, record) = (fields.into(), (!record.is_empty()).then(|| record.into()));
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { refused: word, fields, record, ..Self::new(status, message) }
+        Self { refused: rule, fields, record, ..Self::new(status, message) }
     }
 }
 
@@ -67,7 +67,7 @@ impl From<FactsError> for ProblemDetails {
             FactsError::Unknown { .. } => Self::new(StatusCode::NOT_FOUND, detail),
             FactsError::Ambiguous { .. } | FactsError::Malformed { .. } => Self::new(StatusCode::BAD_REQUEST, detail),
             FactsError::Index(_) | FactsError::Record { .. } => {
-                tracing::error!("failed to tell: {}", detail.escape_debug());
+                tracing::error!("failed to answer a request: {}", detail.escape_debug());
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
             }
         }

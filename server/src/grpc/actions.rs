@@ -1,7 +1,7 @@
-//! `ActionsService`: what was decided and done, and a human's answers to it.
+//! `ActionsService`: lists actions, shows one, and resolves them: undo, confirm, dismiss, edit.
 //!
-//! Lists come from the index, one record from its file. An answer is asked of the process that holds the vault by way of
-//! Temporal and waited for; nothing is written here. What is refused is told by [`refusal`].
+//! Lists come from the index, one record from its file. A resolution is requested through Temporal from the process
+//! that holds the vault, and its outcome is awaited; nothing is written here. [`refusal`] encodes refusals.
 
 use super::GrpcService;
 use super::invalid_argument;
@@ -28,10 +28,10 @@ use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use tonic::{Request, Response, Status};
 
 const LIST: &str = "actions";
-/// Most actions that are answered together.
-const TOGETHER: usize = 100;
-/// Of what names no action so much is told back, in characters.
-const LONGEST_NAME: usize = 40;
+/// Most actions of one batch.
+const MAX_BATCH: usize = 100;
+/// Longest part of an unknown id that is returned, in characters.
+const LONGEST_ID: usize = 40;
 
 #[tonic::async_trait]
 impl ActionsService for GrpcService {
@@ -39,16 +39,18 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::ListActionsRequest>,
     ) -> Result<Response<v1::ListActionsResponse>, Status> {
-        let asked = request.into_inner();
-        let target = if asked.target.is_empty() { None } else { Some(RecordPath::parse(&asked.target)) };
+        let request = request.into_inner();
+        let target = if request.target.is_empty() { None } else { Some(RecordPath::parse(&request.target)) };
         let filter = ActionFilter {
-            since: asked.since.map(|since| decode_moment("since", since)).transpose()?,
+            since: request.since.map(|since| decode_moment("since", since)).transpose()?,
             target: target.transpose().map_err(|_| invalid_argument("`target` is not a path like task/name.md"))?,
-            only: if asked.waiting { ActionSubset::Waiting } else { ActionSubset::All },
+            only: if request.waiting { ActionSubset::Waiting } else { ActionSubset::All },
             ..ActionFilter::default()
         };
-        let (before, size) =
-            (page::parse_page_token::<PageCursor>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let (before, size) = (
+            page::parse_page_token::<PageCursor>(LIST, &request.page_token)?,
+            page::parse_page_size(request.page_size)?,
+        );
         let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
         let read = action::read_records(&self.root, page.rows).await?;
         let actions = read.iter().map(|(row, read)| record::encode_summary(row, read.as_ref().ok())).collect();
@@ -68,12 +70,12 @@ impl ActionsService for GrpcService {
         let record = read.map_err(|reason| refusal::status_from_refusal(&ResolutionRefusal::Record { reason }))?;
         let summary = record::encode_summary(&row, Some(&record));
         let root = self.root.clone();
-        let told = tokio::task::spawn_blocking(move || {
-            let standing = outbox::read_delivery_status(&root, &record);
-            standing.map(|standing| record::encode_action(summary, &record, standing.as_ref()))
+        let encoding = tokio::task::spawn_blocking(move || {
+            let delivery = outbox::read_delivery_status(&root, &record);
+            delivery.map(|delivery| record::encode_action(summary, &record, delivery.as_ref()))
         });
-        let told = told.await.map_err(|e| internal_error(&e.to_string()))?;
-        let action = told.map_err(|e| internal_error(&e.to_string()))?;
+        let encoded = encoding.await.map_err(|e| internal_error(&e.to_string()))?;
+        let action = encoded.map_err(|e| internal_error(&e.to_string()))?;
         Ok(Response::new(v1::GetActionResponse { action: Some(action) }))
     }
 
@@ -83,8 +85,8 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::PreviewUndoResponse>, Status> {
         let path = action::find_record_path(&self.index, &request.into_inner().id).await?;
         let root = self.root.clone();
-        let told = tokio::task::spawn_blocking(move || preview::preview_undo(&root, &path, Utc::now()));
-        let preview = match told.await.map_err(|e| internal_error(&e.to_string()))? {
+        let previewing = tokio::task::spawn_blocking(move || preview::preview_undo(&root, &path, Utc::now()));
+        let preview = match previewing.await.map_err(|e| internal_error(&e.to_string()))? {
             Ok(preview) => encode_undo_preview(preview),
             Err(ResolutionError::Refused(
                 refusal @ (ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Malformed { .. }),
@@ -105,8 +107,8 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
         let by = require_caller(&request)?.name;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
-        let asked = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
-        let answered = Some(self.resolve_action(&id, asked).await?);
+        let params = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
+        let answered = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::UndoActionResponse { answered }))
     }
 
@@ -116,8 +118,8 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::ConfirmActionResponse>, Status> {
         let by = require_caller(&request)?.name;
         let v1::ConfirmActionRequest { id, reason } = request.into_inner();
-        let asked = ResolutionParams { kind: ResolutionKind::Confirm, edited: None, by, reason };
-        let answered = Some(self.resolve_action(&id, asked).await?);
+        let params = ResolutionParams { kind: ResolutionKind::Confirm, edited: None, by, reason };
+        let answered = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::ConfirmActionResponse { answered }))
     }
 
@@ -127,8 +129,8 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::DismissActionResponse>, Status> {
         let by = require_caller(&request)?.name;
         let v1::DismissActionRequest { id, reason } = request.into_inner();
-        let asked = ResolutionParams { kind: ResolutionKind::Dismiss, edited: None, by, reason };
-        let answered = Some(self.resolve_action(&id, asked).await?);
+        let params = ResolutionParams { kind: ResolutionKind::Dismiss, edited: None, by, reason };
+        let answered = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::DismissActionResponse { answered }))
     }
 
@@ -139,8 +141,8 @@ impl ActionsService for GrpcService {
         let by = require_caller(&request)?.name;
         let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
         let edited = Some(request::require_mutation(change)?);
-        let asked = ResolutionParams { kind: ResolutionKind::Confirm, edited, by, reason };
-        let answered = Some(self.resolve_action(&id, asked).await?);
+        let params = ResolutionParams { kind: ResolutionKind::Confirm, edited, by, reason };
+        let answered = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
     }
 
@@ -149,40 +151,42 @@ impl ActionsService for GrpcService {
         request: Request<v1::AnswerTogetherRequest>,
     ) -> Result<Response<v1::AnswerTogetherResponse>, Status> {
         let by = require_caller(&request)?.name;
-        let asked = request.into_inner();
-        let kind = request::decode_resolution_kind(asked.kind)?;
-        let actions = self.read_action_ids(&asked.ids).await?;
-        let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
-        let ask = ResolveBatchInput::new(kind, actions, by, reason);
-        let all = self.resolution_client().request_batch_resolution(ask).await;
-        let all = all.map_err(|e| refusal::resolution_error(&e))?;
-        let of = |(id, one): (String, ResolveBatchItem)| {
-            let result = match encode_resolution(one.answered) {
+        let batch = request.into_inner();
+        let kind = request::decode_resolution_kind(batch.kind)?;
+        let actions = self.read_action_ids(&batch.ids).await?;
+        let reason = (!batch.reason.trim().is_empty()).then_some(batch.reason);
+        let input = ResolveBatchInput::new(kind, actions, by, reason);
+        let outcome = self.resolution_client().request_batch_resolution(input).await;
+        let outcome = outcome.map_err(|e| refusal::resolution_error(&e))?;
+        let encode_result = |(id, item): (String, ResolveBatchItem)| {
+            let result = match encode_resolution(item.answered) {
                 Ok(answered) => answer_result::Result::Answered(answered),
                 Err(refusal) => answer_result::Result::Refused(refusal::encode_refusal(&refusal)),
             };
             v1::AnswerResult { id, result: Some(result) }
         };
-        let results = asked.ids.into_iter().zip(all.answers).map(of).collect();
-        Ok(Response::new(v1::AnswerTogetherResponse { together_id: all.together.to_string(), results }))
+        let results = batch.ids.into_iter().zip(outcome.answers).map(encode_result).collect();
+        Ok(Response::new(v1::AnswerTogetherResponse { together_id: outcome.together.to_string(), results }))
     }
 }
 
 impl GrpcService {
-    /// The ids of actions that are named each once; what is not known goes along, to be refused by itself.
-    async fn read_action_ids(&self, named: &[String]) -> Result<Vec<String>, Status> {
-        if !(1..=TOGETHER).contains(&named.len()) {
-            return Err(invalid_argument(&format!("`ids` are {}, expected 1 to {TOGETHER}", named.len())));
+    /// Completes the ids of a batch; each action must be named once. An unknown id is kept, so that it is refused by
+    /// itself.
+    async fn read_action_ids(&self, requested: &[String]) -> Result<Vec<String>, Status> {
+        if !(1..=MAX_BATCH).contains(&requested.len()) {
+            let count = requested.len();
+            return Err(invalid_argument(&format!("`ids` has {count} entries, expected 1 to {MAX_BATCH}")));
         }
-        let mut ids = Vec::with_capacity(named.len());
-        for name in named {
-            let id = match action::find_action_row(&self.index, name).await {
+        let mut ids = Vec::with_capacity(requested.len());
+        for prefix in requested {
+            let id = match action::find_action_row(&self.index, prefix).await {
                 Ok(row) => row.id.to_string(),
                 Err(e @ FactsError::Index(_)) => return Err(e.into()),
-                Err(_) => name.chars().take(LONGEST_NAME).collect(),
+                Err(_) => prefix.chars().take(LONGEST_ID).collect(),
             };
             if ids.contains(&id) {
-                return Err(invalid_argument("`ids` name one action twice"));
+                return Err(invalid_argument("`ids` names one action twice"));
             }
             ids.push(id);
         }
@@ -194,17 +198,17 @@ impl GrpcService {
         id: &str,
         ResolutionParams { kind, edited, by, reason }: ResolutionParams,
     ) -> Result<v1::Answered, Status> {
-        // Two beginnings of one id are one answer.
+        // The full id is used, so that two prefixes of one id are one resolution.
         let action = action::find_action_row(&self.index, id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let ask = ResolveInput { kind, action, by, reason, edited, together: None };
-        let asked = self.resolution_client().request_resolution(ask).await;
-        encode_resolution(asked.map_err(|e| refusal::resolution_error(&e))?)
+        let input = ResolveInput { kind, action, by, reason, edited, together: None };
+        let outcome = self.resolution_client().request_resolution(input).await;
+        encode_resolution(outcome.map_err(|e| refusal::resolution_error(&e))?)
             .map_err(|refusal| refusal::status_from_refusal(&refusal))
     }
 }
 
-/// What somebody says to an action.
+/// A caller's resolution of an action.
 struct ResolutionParams {
     kind: ResolutionKind,
     edited: Option<Mutation>,
@@ -212,8 +216,8 @@ struct ResolutionParams {
     reason: String,
 }
 
-fn encode_resolution(answered: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> {
-    match answered {
+fn encode_resolution(outcome: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> {
+    match outcome {
         ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
             answer_id: action_id.to_string(),
             record: record.to_string(),
@@ -226,7 +230,7 @@ fn encode_resolution(answered: ResolveOutput) -> Result<v1::Answered, Resolution
 }
 
 fn encode_undo_preview(preview: UndoPreview) -> v1::PreviewUndoResponse {
-    let mut told = v1::PreviewUndoResponse {
+    let mut response = v1::PreviewUndoResponse {
         undo_first: preview.newer.iter().map(ToString::to_string).collect(),
         tracker: preview.tracker.as_ref().map(ToString::to_string).unwrap_or_default(),
         expires_at: preview.until.map(encode_moment),
@@ -235,12 +239,12 @@ fn encode_undo_preview(preview: UndoPreview) -> v1::PreviewUndoResponse {
     };
     for field in preview.fields {
         match field.fate {
-            FieldUndoOutcome::Restored => told.restored.push(v1::FieldRestore {
+            FieldUndoOutcome::Restored => response.restored.push(v1::FieldRestore {
                 now: field.now.as_ref().map(encode_value),
                 back: field.then.as_ref().map(encode_value),
                 field: field.field,
             }),
-            FieldUndoOutcome::EditedSince => told.kept.push(v1::FieldKept {
+            FieldUndoOutcome::EditedSince => response.kept.push(v1::FieldKept {
                 ours: field.made.as_ref().map(encode_value),
                 now: field.now.as_ref().map(encode_value),
                 field: field.field,
@@ -248,5 +252,5 @@ fn encode_undo_preview(preview: UndoPreview) -> v1::PreviewUndoResponse {
             FieldUndoOutcome::AsBefore | FieldUndoOutcome::Untouched => {}
         }
     }
-    told
+    response
 }

@@ -1,6 +1,6 @@
-//! The closed words of the domain as those of the contract, and back where a request may name one.
+//! Encodes the domain's enums as those of the contract, and decodes the ones that a request may contain.
 //!
-//! Every word is matched by name, so that a new one does not compile before the contract has it. A number that the
+//! Every variant is matched by name, so a new one does not compile before the contract has it. A number that the
 //! contract does not know is refused.
 
 use super::invalid_argument;
@@ -16,62 +16,62 @@ use steward_domain::steward::guard::GuardCap;
 use steward_proto::v1;
 use tonic::Status;
 
-/// One word each way, so that none is forgotten.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident: $from:ident => $to:ident { $($word:ident),+ $(,)? }) => {
+/// Encodes one enum. The match is complete, so no variant can be forgotten.
+macro_rules! encode_enum {
+    ($(#[$doc:meta])* $name:ident: $from:ident => $to:ident { $($variant:ident),+ $(,)? }) => {
         $(#[$doc])*
-        pub(super) fn $name(word: $from) -> i32 {
-            let said = match word {
-                $($from::$word => v1::$to::$word,)+
+        pub(super) fn $name(value: $from) -> i32 {
+            let encoded = match value {
+                $($from::$variant => v1::$to::$variant,)+
             };
-            said.into()
+            encoded.into()
         }
     };
 }
 
-words!(state: RecordState => State { Open, Done, Archived });
-words!(class: MutationClass => ChangeClass { StateChange, ContextEdit, ParentMatter, Related });
-words!(context: ContextField => ContextField { Summary, Description, Owner });
-words!(related: RelatedField => RelatedField { RelatedOrgs, RelatedProjects, RelatedTo });
-words!(mode: Mode => Mode { Shadow, LiveHighConfidenceOnly, Live });
-words!(ceiling: Ceiling => Ceiling { Ask, Confirm, Act });
-words!(landing: Disposition => Landing { Recorded, Shadow, Pending, Live });
-words!(judgement: Judgement => Judgement { StillActive, LikelyDone, NeedsInput, StaleArchiveCandidate });
-words!(surface: SurfaceClass => SurfaceClass { Low, Normal, High });
-words!(effect: SignalEffect => Effect { Mutation, Action, None });
-words!(signal: SignalStatus => SignalStatus { Unrouted, Applied, Skipped, Pending, ActionPending });
-words!(kind: ActionKind => ActionKind {
+encode_enum!(state: RecordState => State { Open, Done, Archived });
+encode_enum!(class: MutationClass => ChangeClass { StateChange, ContextEdit, ParentMatter, Related });
+encode_enum!(context: ContextField => ContextField { Summary, Description, Owner });
+encode_enum!(related: RelatedField => RelatedField { RelatedOrgs, RelatedProjects, RelatedTo });
+encode_enum!(mode: Mode => Mode { Shadow, LiveHighConfidenceOnly, Live });
+encode_enum!(ceiling: Ceiling => Ceiling { Ask, Confirm, Act });
+encode_enum!(landing: Disposition => Landing { Recorded, Shadow, Pending, Live });
+encode_enum!(judgement: Judgement => Judgement { StillActive, LikelyDone, NeedsInput, StaleArchiveCandidate });
+encode_enum!(surface: SurfaceClass => SurfaceClass { Low, Normal, High });
+encode_enum!(effect: SignalEffect => Effect { Mutation, Action, None });
+encode_enum!(signal: SignalStatus => SignalStatus { Unrouted, Applied, Skipped, Pending, ActionPending });
+encode_enum!(kind: ActionKind => ActionKind {
     Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
 });
-words!(gate: GateName => GateName {
+encode_enum!(gate: GateName => GateName {
     Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy, Brake,
 });
-words!(cap: GuardCap => Cap {
+encode_enum!(cap: GuardCap => Cap {
     BackOff, ProbePending, Task, Matter, Minute, Hour, Day, Extraction, Stream, Sender, Source, Clock, LedgerUnreadable,
     LedgerLost, Stopped,
 });
 
-/// The state that a list is asked for; `None` for any.
-pub(super) fn decode_state_filter(said: i32) -> Result<Option<RecordState>, Status> {
-    match v1::State::try_from(said) {
+/// Decodes the state that a list is filtered by; `None` for any.
+pub(super) fn decode_state_filter(number: i32) -> Result<Option<RecordState>, Status> {
+    match v1::State::try_from(number) {
         Ok(v1::State::Unspecified) => Ok(None),
         Ok(v1::State::Open) => Ok(Some(RecordState::Open)),
         Ok(v1::State::Done) => Ok(Some(RecordState::Done)),
         Ok(v1::State::Archived) => Ok(Some(RecordState::Archived)),
-        Err(_) => Err(invalid_argument("`state` is none that there is")),
+        Err(_) => Err(invalid_argument("`state` is not a known value")),
     }
 }
 
-/// Where the signals stand that a list is asked for; `None` for anywhere.
-pub(super) fn decode_signal_status_filter(said: i32) -> Result<Option<SignalStatus>, Status> {
-    match v1::SignalStatus::try_from(said) {
+/// Decodes the status that signals are filtered by; `None` for any.
+pub(super) fn decode_signal_status_filter(number: i32) -> Result<Option<SignalStatus>, Status> {
+    match v1::SignalStatus::try_from(number) {
         Ok(v1::SignalStatus::Unspecified) => Ok(None),
         Ok(v1::SignalStatus::Unrouted) => Ok(Some(SignalStatus::Unrouted)),
         Ok(v1::SignalStatus::Applied) => Ok(Some(SignalStatus::Applied)),
         Ok(v1::SignalStatus::Skipped) => Ok(Some(SignalStatus::Skipped)),
         Ok(v1::SignalStatus::Pending) => Ok(Some(SignalStatus::Pending)),
         Ok(v1::SignalStatus::ActionPending) => Ok(Some(SignalStatus::ActionPending)),
-        Err(_) => Err(invalid_argument("`status` is none that there is")),
+        Err(_) => Err(invalid_argument("`status` is not a known value")),
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_a_request_may_name_comes_back() {
+    fn a_value_of_a_request_is_decoded_as_it_was_encoded() {
         for one in [RecordState::Open, RecordState::Done, RecordState::Archived] {
             assert_eq!(decode_state_filter(state(one)).unwrap(), Some(one));
         }

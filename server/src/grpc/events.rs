@@ -1,8 +1,8 @@
-//! `EventsService`: what happens, as it happens.
+//! `EventsService`: streams what happens in the vault, as it happens.
 //!
-//! Nothing is queued for anybody: each caller has its own place in the chain and among the files, and what came since is
-//! read when they have room for it. Who is so slow that it would be more than a page is told that something was missed,
-//! and goes on from now.
+//! No events are queued. Each stream has its own cursors into the audit chain and the files, and reads newer entries
+//! when the caller is ready for them. A caller that falls more than one page behind is told that events were missed,
+//! and goes on from the current moment.
 
 use super::GrpcService;
 use super::invalid_argument;
@@ -25,7 +25,7 @@ use steward_vault::index::IndexError;
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status};
 
-/// Most records that are read at once; who is further behind has missed some.
+/// Most records that are read at once. A stream that is further behind misses events.
 const AT_ONCE: u32 = 500;
 
 #[tonic::async_trait]
@@ -36,33 +36,36 @@ impl EventsService for GrpcService {
         &self,
         request: Request<WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let seat =
+        let permit =
             self.acquire_live_permit(&require_caller(&request)?).map_err(|full| refusal::status_from_problem(&full))?;
         let headers = request.metadata().clone().into_headers();
         let areas = parse_areas(&request.into_inner().areas)?;
-        let place = self.read_event_cursor().await.map_err(refusal::index_error)?;
-        let watch = EventWatcher {
-            beat: self.beat.clone(),
+        let cursor = self.read_event_cursor().await.map_err(refusal::index_error)?;
+        let watcher = EventWatcher {
+            revision: self.beat.clone(),
             stop: self.stop.clone(),
-            face: self.clone(),
+            service: self.clone(),
             headers,
-            _seat: seat,
+            _permit: permit,
             areas,
-            place,
+            cursor,
             ready: VecDeque::new(),
             ended: false,
         };
-        Ok(Response::new(stream_events(watch).boxed()))
+        Ok(Response::new(stream_events(watcher).boxed()))
     }
 }
 
-/// The areas that are asked for; none for all.
-fn parse_areas(asked: &[i32]) -> Result<Vec<Area>, Status> {
-    let area = |said: &i32| Area::try_from(*said).ok().filter(|area| *area != Area::Unspecified);
-    asked.iter().map(|said| area(said).ok_or_else(|| invalid_argument("`areas` names one that there is not"))).collect()
+/// Decodes the requested areas; an empty list stands for all.
+fn parse_areas(requested: &[i32]) -> Result<Vec<Area>, Status> {
+    let area = |number: &i32| Area::try_from(*number).ok().filter(|area| *area != Area::Unspecified);
+    requested
+        .iter()
+        .map(|number| area(number).ok_or_else(|| invalid_argument("`areas` contains an unknown value")))
+        .collect()
 }
 
-/// How far somebody has been told.
+/// How far a stream has come.
 struct EventCursor {
     stopped: bool,
     seq: u64,
@@ -71,10 +74,10 @@ struct EventCursor {
 }
 
 impl GrpcService {
-    /// The place of this moment.
+    /// The cursor of the current moment.
     async fn read_event_cursor(&self) -> Result<EventCursor, IndexError> {
-        let pulse = self.index.open_watcher().await?.current_revision().await?;
-        let (seq, files) = (pulse.newest_action_seq, pulse.files_revision);
+        let revision = self.index.open_watcher().await?.current_revision().await?;
+        let (seq, files) = (revision.newest_action_seq, revision.files_revision);
         Ok(EventCursor { stopped: stop::is_stopped(&self.root), seq, files, paused: self.read_paused_streams().await? })
     }
 
@@ -84,28 +87,28 @@ impl GrpcService {
     }
 }
 
-/// One caller who listens.
+/// The event stream of one caller.
 struct EventWatcher {
-    face: GrpcService,
-    /// What they showed, which may be taken away from them.
+    service: GrpcService,
+    /// The headers of the request, to check again whether the caller may still read.
     headers: HeaderMap,
-    _seat: ConnectionPermit<String>,
+    _permit: ConnectionPermit<String>,
     areas: Vec<Area>,
-    beat: watch::Receiver<LiveRevision>,
+    revision: watch::Receiver<LiveRevision>,
     stop: watch::Receiver<bool>,
-    place: EventCursor,
+    cursor: EventCursor,
     ready: VecDeque<WatchEventsResponse>,
     ended: bool,
 }
 
-fn stream_events(watch: EventWatcher) -> impl Stream<Item = Result<WatchEventsResponse, Status>> {
-    stream::unfold(watch, |mut watch| async move {
-        if watch.ended {
+fn stream_events(watcher: EventWatcher) -> impl Stream<Item = Result<WatchEventsResponse, Status>> {
+    stream::unfold(watcher, |mut watcher| async move {
+        if watcher.ended {
             return None;
         }
-        let next = watch.next().await;
-        watch.ended = next.is_err();
-        Some((next, watch))
+        let next = watcher.next().await;
+        watcher.ended = next.is_err();
+        Some((next, watcher))
     })
 }
 
@@ -122,66 +125,66 @@ impl EventWatcher {
             }
             let mut stop = self.stop.clone();
             let down =
-                || build_status(Code::Unavailable, 503, "the server goes down: call again, and read the lists anew");
+                || build_status(Code::Unavailable, 503, "the server is stopping: call again and read the lists again");
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return Err(down()),
-                changed = self.beat.changed() => changed.map_err(|_| down())?,
+                changed = self.revision.changed() => changed.map_err(|_| down())?,
                 () = tokio::time::sleep(KNOWN_AGAIN) => {}
             }
         }
     }
 
     fn check_still_allowed(&self) -> Result<(), Status> {
-        match self.face.can_still_read(&self.headers) {
+        match self.service.can_still_read(&self.headers) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(build_status(Code::Unauthenticated, 401, "the token was withdrawn")),
+            Ok(false) => Err(build_status(Code::Unauthenticated, 401, "the token was revoked")),
             Err(e) => Err(refusal::internal_error(&e.to_string())),
         }
     }
 
-    /// Everything since the last time.
+    /// Collects all events since the last call.
     async fn collect_events(&mut self) -> Result<(), IndexError> {
-        let stopped = stop::is_stopped(&self.face.root);
-        if stopped != self.place.stopped {
+        let stopped = stop::is_stopped(&self.service.root);
+        if stopped != self.cursor.stopped {
             let kind = if stopped { EventKind::BrakePulled } else { EventKind::BrakeReleased };
-            self.push_event(Area::Modes, kind, (String::new(), String::new()));
-            self.place.stopped = stopped;
+            self.push_event(Area::Modes, kind, String::new(), String::new());
+            self.cursor.stopped = stopped;
         }
-        let filed = self.face.index.list_actions_since(self.place.seq, AT_ONCE).await?;
-        let written = self.face.index.list_records_written_since(self.place.files, AT_ONCE + 1).await?;
+        let filed = self.service.index.list_actions_since(self.cursor.seq, AT_ONCE).await?;
+        let written = self.service.index.list_records_written_since(self.cursor.files, AT_ONCE + 1).await?;
         if filed.more || written.len() > AT_ONCE as usize {
-            self.place = self.face.read_event_cursor().await?;
-            self.push_event(Area::Unspecified, EventKind::Missed, (String::new(), String::new()));
+            self.cursor = self.service.read_event_cursor().await?;
+            self.push_event(Area::Unspecified, EventKind::Missed, String::new(), String::new());
             return Ok(());
         }
         for row in filed.rows {
             let kind = if row.answers.is_some() { EventKind::AnswerFiled } else { EventKind::ActionFiled };
-            self.push_event(Area::Actions, kind, (row.target.to_string(), row.id.to_string()));
+            self.push_event(Area::Actions, kind, row.target.to_string(), row.id.to_string());
         }
-        self.place.seq = filed.seq;
+        self.cursor.seq = filed.seq;
         for (revision, path) in written {
-            self.place.files = revision;
+            self.cursor.files = revision;
             let (area, kind) = match path.kind() {
                 RecordKind::Matter => (Area::Matters, EventKind::MatterChanged),
                 RecordKind::Task => (Area::Tasks, EventKind::TaskChanged),
                 RecordKind::Signal => (Area::Signals, EventKind::SignalSeen),
-                // Told by their place in the chain, or of no area.
+                // Audit records were found by their position in the chain; the others belong to no area.
                 RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => continue,
             };
-            self.push_event(area, kind, (path.to_string(), String::new()));
+            self.push_event(area, kind, path.to_string(), String::new());
         }
-        let paused = self.face.read_paused_streams().await?;
+        let paused = self.service.read_paused_streams().await?;
         for (stream, now) in &paused {
-            if self.place.paused.get(stream).copied().unwrap_or(false) != *now {
+            if self.cursor.paused.get(stream).copied().unwrap_or(false) != *now {
                 let kind = if *now { EventKind::StreamPaused } else { EventKind::StreamResumed };
-                self.push_event(Area::Streams, kind, (stream.clone(), String::new()));
+                self.push_event(Area::Streams, kind, stream.clone(), String::new());
             }
         }
-        self.place.paused = paused;
+        self.cursor.paused = paused;
         Ok(())
     }
 
-    fn push_event(&mut self, area: Area, kind: EventKind, (subject, action_id): (String, String)) {
+    fn push_event(&mut self, area: Area, kind: EventKind, subject: String, action_id: String) {
         if area == Area::Unspecified || self.areas.is_empty() || self.areas.contains(&area) {
             let time = Some(encode_moment(Utc::now()));
             self.ready.push_back(WatchEventsResponse {

@@ -1,7 +1,7 @@
-//! `GuardService`: how much clerks have been asked, and what would be refused.
+//! `GuardService`: the state of the rate guard: the calls counted, and what the next call would be told.
 //!
-//! Read from the ledger that the gates use, and never written: nothing is reserved for who only looks. A ledger that
-//! cannot be read is an answer, not an error.
+//! It reads the ledger that the gates use, and writes and reserves nothing. An unreadable ledger is part of the
+//! response, not an error.
 
 use super::GrpcService;
 use super::values::encode_moment;
@@ -16,17 +16,16 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl GuardService for GrpcService {
     async fn get_guard(&self, _: Request<v1::GetGuardRequest>) -> Result<Response<v1::GetGuardResponse>, Status> {
-        let GuardStatus { refusal, ledger: read } =
-            self.read_guard_status().await.unwrap_or_else(build_unreadable_status);
+        let GuardStatus { refusal, ledger } = self.read_guard_status().await.unwrap_or_else(build_unreadable_status);
         Ok(Response::new(v1::GetGuardResponse {
             refusal: refusal.map(encode_guard_refusal),
-            ledger: read.map(encode_ledger),
+            ledger: ledger.map(encode_ledger),
         }))
     }
 }
 
 fn build_unreadable_status() -> GuardStatus {
-    let reason = "the count of calls could not be opened when this process began: its log says why".to_owned();
+    let reason = "the ledger could not be opened when this process started: its log says why".to_owned();
     let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
     GuardStatus { refusal: Some(refusal), ledger: None }
 }

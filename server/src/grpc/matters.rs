@@ -1,7 +1,7 @@
-//! `MattersService`: what the principal cares about.
+//! `MattersService`: lists matters, with their intervals and schedules.
 //!
-//! From the index alone. A matter whose file cannot be read is there too, without a state, because its schedule stays as
-//! it is. Names are a person's words.
+//! It reads only the index. A matter whose file cannot be read is listed too, without a state, because its schedule
+//! stays. Names are a person's text.
 
 use super::GrpcService;
 use super::not_found;
@@ -24,17 +24,17 @@ impl MattersService for GrpcService {
         &self,
         request: Request<v1::ListMattersRequest>,
     ) -> Result<Response<v1::ListMattersResponse>, Status> {
-        let asked = request.into_inner();
-        let filter = MatterFilter { state: enums::decode_state_filter(asked.state)?, ..MatterFilter::default() };
+        let request = request.into_inner();
+        let filter = MatterFilter { state: enums::decode_state_filter(request.state)?, ..MatterFilter::default() };
         let (after, size) =
-            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+            (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let page = self.index.matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
         let cadence = self.read_settings().cadence;
-        let of = |card: steward_vault::index::MatterCard| {
+        let encode_card = |card: steward_vault::index::MatterCard| {
             let interval = cadence.matter_interval_seconds(card.streak);
             encode_matter(&card.path, card.name, card.state, interval)
         };
-        let matters = page.rows.into_iter().map(of).collect();
+        let matters = page.rows.into_iter().map(encode_card).collect();
         Ok(Response::new(v1::ListMattersResponse {
             matters,
             next_page_token: page::encode_page_token(LIST, page.next),

@@ -1,6 +1,7 @@
-//! `ModesService`: how far the stewards may go, and the brake.
+//! `ModesService`: the mode, the ceilings and the demotions, and stop and resume.
 //!
-//! The brake is set here and not by way of Temporal, as by the command and the page: it must work when nothing else does.
+//! A stop is written here and not through Temporal, as the command and the page do. It must work when nothing else
+//! does.
 
 use super::GrpcService;
 use super::refusal;
@@ -47,29 +48,30 @@ impl ModesService for GrpcService {
         let reason = (!reason.trim().is_empty()).then_some(reason);
         let stop = FleetStop { at: time::format_millis(Utc::now()), by, reason };
         let root = self.root.clone();
-        let held = tokio::task::spawn_blocking(move || stop::stop_fleet(&root, &stop).map(|()| stop::read_stop(&root)));
-        let held = held.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
-        let held = held.map_err(|e| refusal::stop_error(&e))?;
-        Ok(Response::new(v1::PullBrakeResponse { brake: held.map(encode_stop) }))
+        let stopping =
+            tokio::task::spawn_blocking(move || stop::stop_fleet(&root, &stop).map(|()| stop::read_stop(&root)));
+        let stopped = stopping.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
+        let stopped = stopped.map_err(|e| refusal::stop_error(&e))?;
+        Ok(Response::new(v1::PullBrakeResponse { brake: stopped.map(encode_stop) }))
     }
 
     async fn release_brake(
         &self,
         request: Request<v1::ReleaseBrakeRequest>,
     ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
-        let by = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
-        tracing::warn!("released by {}", by.by.escape_debug());
+        let event = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
+        tracing::warn!("resumed by {}", event.by.escape_debug());
         let root = self.root.clone();
-        let was = tokio::task::spawn_blocking(move || stop::resume_fleet(&root, &by));
-        let was = was.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
-        let was_pulled = was.map_err(|e| refusal::stop_error(&e))?;
+        let resuming = tokio::task::spawn_blocking(move || stop::resume_fleet(&root, &event));
+        let resumed = resuming.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
+        let was_pulled = resumed.map_err(|e| refusal::stop_error(&e))?;
         Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))
     }
 }
 
 impl GrpcService {
     async fn list_demotions(&self) -> Result<Vec<v1::Lowered>, Status> {
-        let mut lowered = Vec::new();
+        let mut demotions = Vec::new();
         for (subject, cap) in self.index.read_mode_caps().await.map_err(refusal::index_error)? {
             let Some(mode) = cap.mode else { continue };
             let name = match &subject {
@@ -79,14 +81,14 @@ impl GrpcService {
                 }
                 TrustSubject::Class(_) | TrustSubject::Strangers => None,
             };
-            lowered.push(v1::Lowered {
+            demotions.push(v1::Lowered {
                 subject: subject.to_string(),
                 name: name.unwrap_or_default(),
                 mode: enums::mode(mode),
                 since: Some(encode_moment(cap.since)),
             });
         }
-        Ok(lowered)
+        Ok(demotions)
     }
 }
 

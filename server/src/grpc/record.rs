@@ -1,7 +1,7 @@
-//! Audit records as messages.
+//! Encodes audit records as messages.
 //!
-//! A row of the index says which; what only the record itself can tell is taken from its file. Nothing is decided here,
-//! and no text is made safer than it is: the contract says which fields are words of others.
+//! A row of the index names the record, and the record's file has the rest. Nothing is decided here, and foreign text
+//! is not changed; the contract says which fields are untrusted.
 
 use super::values::{encode_moment, encode_value};
 use crate::grpc::enums;
@@ -12,7 +12,7 @@ use steward_proto::v1::{self, change, tracker_standing};
 use steward_vault::index::ActionRow;
 use steward_vault::tracker::outbox::DeliveryStatus;
 
-/// A row of a list, with what its record says where it can be read.
+/// Encodes a row of a list, with the values of its record if that can be read.
 pub(super) fn encode_summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::ActionSummary {
     v1::ActionSummary {
         id: row.id.to_string(),
@@ -37,15 +37,15 @@ pub(super) fn encode_summary(row: &ActionRow, record: Option<&AuditRecord>) -> v
     }
 }
 
-/// What was proposed; records of before there were other classes say only to which state.
+/// Encodes the proposed change. Records from before there were other classes only have the proposed state.
 fn encode_proposal(record: &AuditRecord) -> Option<v1::Change> {
     let draft = &record.draft;
-    let old = draft.proposed_state.filter(|_| draft.kind == ActionKind::Action);
+    let state = draft.proposed_state.filter(|_| draft.kind == ActionKind::Action);
     let proposal = draft.proposal.as_ref().map(|proposal| encode_change(&proposal.mutation));
-    proposal.or_else(|| old.map(|to| encode_change(&Mutation::StateChange { to })))
+    proposal.or_else(|| state.map(|to| encode_change(&Mutation::StateChange { to })))
 }
 
-/// One change of one field.
+/// Encodes the change of one field.
 #[must_use]
 pub fn encode_change(mutation: &Mutation) -> v1::Change {
     let change = match mutation {
@@ -63,7 +63,7 @@ pub fn encode_change(mutation: &Mutation) -> v1::Change {
     v1::Change { change: Some(change) }
 }
 
-/// Everything that a record says.
+/// Encodes a complete record.
 pub(super) fn encode_action(
     summary: v1::ActionSummary,
     record: &AuditRecord,
@@ -128,24 +128,24 @@ fn encode_patch(patch: &FieldPatch) -> v1::FieldChange {
     v1::FieldChange { field: patch.field.clone(), prior, value }
 }
 
-fn encode_tracker_status(standing: &DeliveryStatus) -> v1::TrackerStanding {
-    let says = standing.came.as_ref().map_or(&standing.says, |(_, came)| came);
-    let owed = standing.came.is_none();
-    let progress = standing.progress.as_ref().filter(|_| owed);
-    let failing = owed && standing.failed.is_some();
+fn encode_tracker_status(delivery: &DeliveryStatus) -> v1::TrackerStanding {
+    let latest = delivery.came.as_ref().map_or(&delivery.says, |(_, outcome)| outcome);
+    let is_owed = delivery.came.is_none();
+    let progress = delivery.progress.as_ref().filter(|_| is_owed);
+    let is_failing = is_owed && delivery.failed.is_some();
     v1::TrackerStanding {
-        standing: if failing { tracker_standing::Standing::Failed } else { encode_tracker_standing(says) }.into(),
-        told: says.to_string(),
-        issue: find_issue_id(says).or_else(|| find_issue_id(&standing.says)).unwrap_or_default(),
-        came: standing.came.as_ref().map(|(record, _)| record.to_string()).unwrap_or_default(),
+        standing: if is_failing { tracker_standing::Standing::Failed } else { encode_tracker_standing(latest) }.into(),
+        told: latest.to_string(),
+        issue: find_issue_id(latest).or_else(|| find_issue_id(&delivery.says)).unwrap_or_default(),
+        came: delivery.came.as_ref().map(|(record, _)| record.to_string()).unwrap_or_default(),
         tries: progress.map_or(0, |progress| progress.tries),
         last_error: progress.and_then(|progress| progress.last_error.clone()).unwrap_or_default(),
         next_try: progress.and_then(|progress| progress.next_try).map(encode_moment),
     }
 }
 
-fn encode_tracker_standing(says: &PlaneAction) -> tracker_standing::Standing {
-    match says {
+fn encode_tracker_standing(action: &PlaneAction) -> tracker_standing::Standing {
+    match action {
         PlaneAction::Owed { .. } => tracker_standing::Standing::Owed,
         PlaneAction::RevertOwed { .. } => tracker_standing::Standing::RevertOwed,
         PlaneAction::Unusable { .. } => tracker_standing::Standing::Unusable,
@@ -156,8 +156,8 @@ fn encode_tracker_standing(says: &PlaneAction) -> tracker_standing::Standing {
     }
 }
 
-fn find_issue_id(says: &PlaneAction) -> Option<String> {
-    match says {
+fn find_issue_id(action: &PlaneAction) -> Option<String> {
+    match action {
         PlaneAction::Unusable { .. } => None,
         PlaneAction::Owed { issue, .. }
         | PlaneAction::RevertOwed { issue, .. }

@@ -1,7 +1,7 @@
-//! A refusal as gRPC tells it: a code, one sentence, and the trailers that the contract names.
+//! Encodes refusals for gRPC: a code, one sentence, and the trailers that the contract names.
 //!
-//! The table at the head of `refusals.proto` says which code goes with which status; every refusal of the rules is
-//! here with its own.
+//! The table at the head of `refusals.proto` assigns a code to each HTTP status. Every refusal of the rules is listed
+//! here with its code.
 
 use crate::api::problem::ProblemDetails;
 use crate::temporal::resolve::ResolutionRequestError;
@@ -15,21 +15,21 @@ use steward_vault::index::IndexError;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
-/// A refusal that is none of an answer.
+/// Builds a status that is not a refused resolution.
 pub(crate) fn build_status(code: Code, http: u16, message: impl Into<String>) -> Status {
     let mut status = Status::new(code, message);
     insert_trailer(&mut status, STATUS_TRAILER, &http.to_string());
     status
 }
 
-/// What is not text of ours never gets here; a value that no trailer may have is left out.
+/// Sets a trailer; a value that no trailer can carry is left out. Callers pass only Steward's own text.
 fn insert_trailer(status: &mut Status, key: &'static str, value: &str) {
     if let Ok(value) = value.parse() {
         status.metadata_mut().insert(key, value);
     }
 }
 
-/// Of an answer that was not taken.
+/// Builds the status of a refused resolution.
 pub(crate) fn status_from_refusal(refusal: &ResolutionRefusal) -> Status {
     let (code, reason) = classify_refusal(refusal);
     let mut status = build_status(code, refusal.http_status(), refusal.to_string());
@@ -43,13 +43,13 @@ pub(crate) fn status_from_refusal(refusal: &ResolutionRefusal) -> Status {
             insert_trailer(&mut status, key, value);
         }
     }
-    if let Ok(whole) = serde_json::to_vec(refusal) {
-        status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&whole));
+    if let Ok(json) = serde_json::to_vec(refusal) {
+        status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&json));
     }
     status
 }
 
-/// As part of an answer.
+/// Encodes a refusal as part of a response.
 pub(super) fn encode_refusal(refusal: &ResolutionRefusal) -> v1::Refusal {
     let ResolutionRefusalDetails { fields, newer, record } = refusal.details();
     v1::Refusal {
@@ -69,7 +69,7 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         ResolutionRefusal::Ambiguous { .. } => (Code::InvalidArgument, RefusalReason::Ambiguous),
         ResolutionRefusal::Malformed { .. } => (Code::InvalidArgument, RefusalReason::Malformed),
         ResolutionRefusal::NothingToUndo { .. } => (Code::FailedPrecondition, RefusalReason::NothingToUndo),
-        // No rpc raises anything; if one is asked of what does not wait for it, that is what it is told.
+        // No rpc restores trust, so this reason has no code of its own.
         ResolutionRefusal::NotPending { .. } | ResolutionRefusal::NothingToRaise { .. } => {
             (Code::FailedPrecondition, RefusalReason::NotPending)
         }
@@ -91,17 +91,17 @@ fn format_reason(reason: RefusalReason) -> String {
     reason.as_str_name().trim_start_matches("REFUSAL_REASON_").to_ascii_lowercase()
 }
 
-/// A refusal before a service was reached, as HTTP carries it.
+/// The HTTP response for a refusal before a service was reached.
 pub(crate) fn build_response(problem: &ProblemDetails) -> Response {
     status_from_problem(problem).into_http()
 }
 
-/// What every face refuses in the same words.
+/// Converts a refusal that all interfaces share.
 pub(crate) fn status_from_problem(problem: &ProblemDetails) -> Status {
     let code = match problem.status {
         401 => Code::Unauthenticated,
         403 | 421 => Code::PermissionDenied,
-        // Of a service or an rpc, as every gRPC server says it.
+        // An unknown service or rpc; every gRPC server uses this code.
         404 | 405 => Code::Unimplemented,
         429 => Code::ResourceExhausted,
         503 => Code::Unavailable,
@@ -121,13 +121,13 @@ impl From<FactsError> for Status {
     }
 }
 
-/// What went wrong here, with the mend.
+/// Logs an internal error and builds its status; the message includes the fix if there is one.
 pub(super) fn internal_error(message: &str) -> Status {
-    tracing::error!("failed to tell: {}", message.escape_debug());
+    tracing::error!("failed to answer a gRPC request: {}", message.escape_debug());
     build_status(Code::Internal, 500, message)
 }
 
-/// As [`FactsError`] would be.
+/// Converts an error of the index as [`FactsError`] is converted.
 pub(super) fn index_error(e: IndexError) -> Status {
     FactsError::from(e).into()
 }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use axum::http::StatusCode;
 
-    fn every() -> Vec<(ResolutionRefusal, Code, &'static str)> {
+    fn all_refusals() -> Vec<(ResolutionRefusal, Code, &'static str)> {
         let id = || "0123456789abcdef".to_owned();
         let (fields, landing) = (vec!["summary".to_owned(), "owner".to_owned()], "shadow".to_owned());
         vec![
@@ -192,14 +192,14 @@ mod tests {
     #[test]
     fn every_refusal_has_the_code_and_the_trailers_that_the_contract_says() {
         let table = include_str!("../../../proto/steward/v1/refusals.proto");
-        for (refusal, code, reason) in every() {
+        for (refusal, code, reason) in all_refusals() {
             let status = status_from_refusal(&refusal);
             assert_eq!((status.code(), status.message()), (code, refusal.to_string().as_str()));
             let trailer = |key| status.metadata().get(key).map(|value| value.to_str().unwrap().to_owned());
             assert_eq!(trailer(STATUS_TRAILER), Some(refusal.http_status().to_string()));
             assert_eq!(trailer(REASON_TRAILER).as_deref(), Some(reason));
-            let whole = status.metadata().get_bin(REFUSAL_TRAILER).unwrap().to_bytes().unwrap();
-            assert_eq!(serde_json::from_slice::<ResolutionRefusal>(&whole).unwrap(), refusal);
+            let json = status.metadata().get_bin(REFUSAL_TRAILER).unwrap().to_bytes().unwrap();
+            assert_eq!(serde_json::from_slice::<ResolutionRefusal>(&json).unwrap(), refusal);
             let name = format!("{code:?}").chars().fold(String::new(), |name, c| {
                 let gap = if c.is_uppercase() && !name.is_empty() { "_" } else { "" };
                 format!("{name}{gap}{}", c.to_ascii_uppercase())
@@ -210,18 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_with_a_refusal_is_told_in_trailers_and_in_messages_alike() {
-        for (refusal, ..) in every() {
-            let (status, said) = (status_from_refusal(&refusal), encode_refusal(&refusal));
+    fn trailers_and_messages_have_the_same_details_of_a_refusal() {
+        for (refusal, ..) in all_refusals() {
+            let (status, message) = (status_from_refusal(&refusal), encode_refusal(&refusal));
             let trailer = |key| status.metadata().get(key).map_or("", |value| value.to_str().unwrap()).to_owned();
-            assert_eq!((trailer(NEWER_TRAILER), trailer(RECORD_TRAILER)), (said.newer_id, said.record));
-            assert_eq!(trailer(FIELDS_TRAILER), said.fields.join(","));
-            assert_eq!(u32::from(refusal.http_status()), said.http_status);
+            assert_eq!((trailer(NEWER_TRAILER), trailer(RECORD_TRAILER)), (message.newer_id, message.record));
+            assert_eq!(trailer(FIELDS_TRAILER), message.fields.join(","));
+            assert_eq!(u32::from(refusal.http_status()), message.http_status);
         }
     }
 
     #[test]
-    fn a_refusal_before_a_service_is_a_whole_answer_of_http() {
+    fn a_refusal_before_a_service_is_a_complete_http_response() {
         for (status, code) in [(401, "16"), (403, "7"), (421, "7"), (404, "12"), (429, "8"), (500, "13")] {
             let problem = ProblemDetails::new(StatusCode::from_u16(status).unwrap(), "no");
             let response = build_response(&problem);

@@ -1,7 +1,7 @@
-//! What a request asks for: an answer, and the change that it names.
+//! Decodes resolutions and changes of requests.
 //!
-//! A change is held to the closed form of all changes before anybody is asked; whether it fits what was proposed is for
-//! the rules of a confirmation to say.
+//! A change must have the closed form of all changes before anything is requested. Whether it fits the proposal is
+//! decided by the rules of a confirmation.
 
 use super::invalid_argument;
 use steward_domain::action::mutation::{ContextField, Mutation, RelatedField};
@@ -11,32 +11,32 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_proto::v1::{self, change};
 use tonic::Status;
 
-/// What is to happen.
+/// Decodes the change of a request.
 ///
 /// # Errors
-/// Where it is not whole, or holds a value that may not be written.
+/// When it is incomplete or contains a value that must not be written.
 pub(super) fn require_mutation(change: Option<v1::Change>) -> Result<Mutation, Status> {
     change
         .and_then(decode_change)
-        .ok_or_else(|| invalid_argument("`change` is not whole, or holds a value that may not be written"))
+        .ok_or_else(|| invalid_argument("`change` is incomplete, or contains a value that must not be written"))
 }
 
-/// A change in the closed form of all changes; `None` where it is not whole, or holds a value that may not be written.
+/// Decodes a change; `None` if it is incomplete or contains a value that must not be written.
 #[must_use]
 pub fn decode_change(change: v1::Change) -> Option<Mutation> {
     change.change.and_then(decode_mutation).filter(Mutation::is_sound)
 }
 
-/// The answer that several actions are to get.
+/// Decodes the resolution of a batch.
 ///
 /// # Errors
-/// Where it is none.
-pub(super) fn decode_resolution_kind(said: i32) -> Result<ResolutionKind, Status> {
-    match v1::AnswerKind::try_from(said) {
+/// When the number is unknown or unspecified.
+pub(super) fn decode_resolution_kind(number: i32) -> Result<ResolutionKind, Status> {
+    match v1::AnswerKind::try_from(number) {
         Ok(v1::AnswerKind::Undo) => Ok(ResolutionKind::Undo),
         Ok(v1::AnswerKind::Confirm) => Ok(ResolutionKind::Confirm),
         Ok(v1::AnswerKind::Dismiss) => Ok(ResolutionKind::Dismiss),
-        Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(invalid_argument("`kind` is none that there is")),
+        Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(invalid_argument("`kind` is not a known value")),
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use tonic::Code;
 
     #[test]
-    fn every_change_comes_back_as_it_was_told() {
+    fn every_change_is_decoded_as_it_was_encoded() {
         let mut all: Vec<Mutation> = [RecordState::Open, RecordState::Done, RecordState::Archived]
             .map(|to| Mutation::StateChange { to })
             .to_vec();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_or_may_not_be_written_is_refused() {
+    fn an_incomplete_change_or_a_forbidden_value_is_refused() {
         let edit = |to: &str| change::Change::ContextEdit(v1::ContextEdit { field: 1, to: to.into() });
         for change in [
             change::Change::StateChange(v1::StateChange { to: 0 }),

@@ -1,7 +1,7 @@
-//! `SchedulesService`: the schedules at Temporal.
+//! `SchedulesService`: lists the schedules at Temporal.
 //!
-//! Every page lists anew and is cut by the id after which it begins, so that a schedule which came meanwhile is in its
-//! place. Nothing is changed: that is the registrar's.
+//! Every page is cut from a new listing, after the last id of the page before. So a schedule that was added meanwhile
+//! is in its place. Nothing is changed here; the registrar does that.
 
 use super::GrpcService;
 use super::page;
@@ -18,7 +18,7 @@ use steward_vault::files::identity::VaultIdentity;
 use tonic::{Code, Request, Response, Status};
 
 const LIST: &str = "schedules";
-/// How long the whole listing may take: 20 s.
+/// How long a complete listing may take: 20 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tonic::async_trait]
@@ -27,22 +27,23 @@ impl SchedulesService for GrpcService {
         &self,
         request: Request<v1::ListSchedulesRequest>,
     ) -> Result<Response<v1::ListSchedulesResponse>, Status> {
-        let asked = request.into_inner();
-        let matter = (!asked.matter.is_empty())
-            .then(|| parse_record_path(RecordKind::Matter, "matter", &asked.matter))
+        let request = request.into_inner();
+        let matter = (!request.matter.is_empty())
+            .then(|| parse_record_path(RecordKind::Matter, "matter", &request.matter))
             .transpose()?;
         let (after, size) =
-            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+            (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter.slug()));
         let prefix = prefix.as_deref().unwrap_or(EVERY_PREFIX);
         let listing = schedules::list_schedules(self.temporal.client(), prefix, Utc::now());
-        let away = |why: String| build_status(Code::Unavailable, 503, why);
+        let unavailable = |reason: String| build_status(Code::Unavailable, 503, reason);
         let listed = tokio::time::timeout(PATIENCE, listing).await;
-        let listed = listed.map_err(|_| away(format!("the listing takes longer than {} s", PATIENCE.as_secs())))?;
-        let mut rows = listed.map_err(|e| away(e.to_string()))?;
+        let listed =
+            listed.map_err(|_| unavailable(format!("the listing took longer than {} s", PATIENCE.as_secs())))?;
+        let mut rows = listed.map_err(|e| unavailable(e.to_string()))?;
         let ours = VaultIdentity::read(&self.root).ok().flatten().map(|identity| identity.id);
         rows.retain(|row| (matter.is_none() || row.id == prefix) && !row.is_of_other_vault(ours));
-        let (rows, next) = page::take_page(rows, (after.as_deref(), size), |row| &row.id);
+        let (rows, next) = page::take_page(rows, after.as_deref(), size, |row| &row.id);
         let schedules = rows.into_iter().map(encode_schedule).collect();
         Ok(Response::new(v1::ListSchedulesResponse { schedules, next_page_token: page::encode_page_token(LIST, next) }))
     }

@@ -1,20 +1,20 @@
-//! What each rpc needs.
+//! The scope that each rpc needs.
 //!
-//! The comments of the contract say the same, and a test holds one against the other. An rpc that nobody has listed here
-//! wants the most, so that a new one is never open by oversight.
+//! The comments of the contract name the same scopes, and a test compares the two. An rpc that is not listed here needs
+//! the highest scope, so that a new one is never open by mistake.
 
 use crate::access::AccessScope;
 
-/// How the names of those begin that only look.
-const LOOK: [&str; 4] = ["List", "Get", "Preview", "Watch"];
+/// The first words of the rpcs that only read.
+const READ_PREFIXES: [&str; 4] = ["List", "Get", "Preview", "Watch"];
 const ACT: [&str; 6] =
     ["UndoAction", "ConfirmAction", "DismissAction", "EditAndConfirmAction", "AnswerTogether", "PullBrake"];
-/// Of reflection, its only one.
+/// The only rpc of reflection.
 const REFLECTION: &str = "ServerReflectionInfo";
 
-/// What somebody needs to ask this; one that is not known wants the most.
+/// The scope that an rpc needs; the highest for an unknown one.
 pub(super) fn required_scope(rpc: &str) -> AccessScope {
-    if LOOK.iter().any(|word| rpc.starts_with(word)) || rpc == REFLECTION {
+    if READ_PREFIXES.iter().any(|prefix| rpc.starts_with(prefix)) || rpc == REFLECTION {
         AccessScope::Read
     } else if ACT.contains(&rpc) {
         AccessScope::Act
@@ -30,9 +30,9 @@ mod tests {
     use std::path::Path;
 
     /// Every rpc of the contract with the word after `Scope:` in its comment.
-    fn said() -> Vec<(String, String)> {
+    fn read_contract_scopes() -> Vec<(String, String)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/steward/v1");
-        let mut said = Vec::new();
+        let mut scopes = Vec::new();
         for file in fs::read_dir(folder).unwrap() {
             let (text, mut comment) = (fs::read_to_string(file.unwrap().path()).unwrap(), String::new());
             for line in text.lines().map(str::trim) {
@@ -42,25 +42,25 @@ mod tests {
                 }
                 if let Some(rpc) = line.strip_prefix("rpc ") {
                     let scope = comment.split("Scope: ").nth(1).unwrap().split('.').next().unwrap();
-                    said.push((rpc.split('(').next().unwrap().to_owned(), scope.to_owned()));
+                    scopes.push((rpc.split('(').next().unwrap().to_owned(), scope.to_owned()));
                 }
                 comment.clear();
             }
         }
-        said
+        scopes
     }
 
     #[test]
-    fn every_rpc_needs_what_its_comment_says() {
-        let said = said();
-        assert_eq!(said.len(), 24, "{said:?}");
-        for (rpc, scope) in said {
+    fn every_rpc_needs_the_scope_in_its_comment() {
+        let scopes = read_contract_scopes();
+        assert_eq!(scopes.len(), 24, "{scopes:?}");
+        for (rpc, scope) in scopes {
             assert_eq!(required_scope(&rpc).as_str(), scope, "{rpc}");
         }
     }
 
     #[test]
-    fn what_is_not_known_wants_the_most() {
+    fn an_unknown_rpc_needs_the_highest_scope() {
         assert_eq!(required_scope("EraseVault"), AccessScope::Operate);
         assert_eq!(required_scope(""), AccessScope::Operate);
     }

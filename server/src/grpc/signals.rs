@@ -1,7 +1,7 @@
-//! `SignalsService`: what was heard. Nearly all of it is a stranger's.
+//! `SignalsService`: lists signals and explains one. Nearly all of their content is untrusted.
 //!
-//! Lists come from the index, one signal from its file and that of its event, whose text is not given. It is passed on as
-//! it stands, in the fields that the contract calls untrusted.
+//! Lists come from the index. One signal comes from its file and its event's file, without the event's text. Foreign
+//! text is passed on unchanged, in the fields that the contract marks as untrusted.
 
 use super::GrpcService;
 use super::invalid_argument;
@@ -30,15 +30,17 @@ impl SignalsService for GrpcService {
         &self,
         request: Request<v1::ListSignalsRequest>,
     ) -> Result<Response<v1::ListSignalsResponse>, Status> {
-        let asked = request.into_inner();
+        let request = request.into_inner();
         let mut filter =
-            SignalFilter { status: enums::decode_signal_status_filter(asked.status)?, ..SignalFilter::default() };
-        if let Some(about) = parse_about(&asked.about)? {
-            let with_tasks = asked.with_tasks && about.kind() == RecordKind::Matter;
+            SignalFilter { status: enums::decode_signal_status_filter(request.status)?, ..SignalFilter::default() };
+        if let Some(about) = parse_about(&request.about)? {
+            let with_tasks = request.with_tasks && about.kind() == RecordKind::Matter;
             *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
         }
-        let (before, size) =
-            (page::parse_page_token::<PageCursor>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let (before, size) = (
+            page::parse_page_token::<PageCursor>(LIST, &request.page_token)?,
+            page::parse_page_size(request.page_size)?,
+        );
         let page = self.index.signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
         let signals = page.rows.into_iter().map(encode_signal_row).collect();
         Ok(Response::new(v1::ListSignalsResponse {
@@ -58,11 +60,11 @@ impl SignalsService for GrpcService {
         let history = SignalHistory::read(&self.index, &path).await.map_err(refusal::index_error)?;
         let root = self.root.clone();
         let read = tokio::task::spawn_blocking(move || {
-            signal::read_signal(&root, path.clone()).map(|it| signal::explain_signal(&root, it, &history))
+            signal::read_signal(&root, path.clone()).map(|file| signal::explain_signal(&root, file, &history))
         });
         let read = read.await.map_err(|e| internal_error(&e.to_string()))?;
-        let explained = read.map_err(|e| build_status(Code::DataLoss, 422, e.to_string()))?;
-        Ok(Response::new(encode_explanation(explained)))
+        let explanation = read.map_err(|e| build_status(Code::DataLoss, 422, e.to_string()))?;
+        Ok(Response::new(encode_explanation(explanation)))
     }
 }
 
@@ -99,18 +101,18 @@ fn encode_signal_summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummar
         target: signal.target.as_ref().map(ToString::to_string).unwrap_or_default(),
         target_confidence: signal.target_confidence,
         effect: enums::effect(signal.effect),
-        change_class: signal.proposal.as_ref().map(|it| enums::class(it.class())).unwrap_or_default(),
+        change_class: signal.proposal.as_ref().map(|proposal| enums::class(proposal.class())).unwrap_or_default(),
         effect_confidence: signal.effect_confidence,
         status: enums::signal(signal.status),
         reason: signal.reason.clone().unwrap_or_default(),
     }
 }
 
-fn encode_explanation(explained: SignalExplanation) -> v1::GetSignalResponse {
-    let SignalExplanation { filed: SignalFile { path, signal, .. }, event, why, what_would_change_it } = explained;
-    let candidate = |one: &steward_domain::signals::signal::TargetCandidate| v1::Candidate {
-        path: one.path.to_string(),
-        score: one.score,
+fn encode_explanation(explanation: SignalExplanation) -> v1::GetSignalResponse {
+    let SignalExplanation { filed: SignalFile { path, signal, .. }, event, why, what_would_change_it } = explanation;
+    let encode_candidate = |candidate: &steward_domain::signals::signal::TargetCandidate| v1::Candidate {
+        path: candidate.path.to_string(),
+        score: candidate.score,
     };
     let event = event.map(|event| v1::SourceEvent {
         path: event.path.to_string(),
@@ -122,7 +124,7 @@ fn encode_explanation(explained: SignalExplanation) -> v1::GetSignalResponse {
     let signal = v1::Signal {
         summary: Some(encode_signal_summary(&path, &signal)),
         origin_at: signal.origin_at.map(encode_moment),
-        candidates: signal.candidates.iter().map(candidate).collect(),
+        candidates: signal.candidates.iter().map(encode_candidate).collect(),
         proposal: signal.proposal.as_ref().map(record::encode_change),
         source_event: signal.source_event.map(String::from).unwrap_or_default(),
         raw_quote: signal.raw_quote,

@@ -1,7 +1,7 @@
-//! `StatusService`: how everything stands.
+//! `StatusService`: the status of the vault and its process.
 //!
-//! The same values as `steward status`, from the index, the holder's note and the outbox. What modes, guard and streams
-//! have to tell is with their services.
+//! The values are those of `steward status`, read from the index, the holder's record and the outbox. Modes, the rate
+//! guard and streams have services of their own.
 
 use super::GrpcService;
 use super::refusal;
@@ -15,7 +15,7 @@ use steward_proto::v1::status_service_server::StatusService;
 use steward_vault::index::{IndexError, StateCounts, VaultCounts};
 use tonic::{Request, Response, Status};
 
-/// Most problems that are told.
+/// Most problems that are listed.
 const PROBLEMS: u32 = 500;
 
 #[tonic::async_trait]
@@ -31,14 +31,16 @@ impl GrpcService {
         let holder = VaultHolder::read(&self.root, self.index.state_dir());
         let NightlyDrillStatus { last, late } = NightlyDrillStatus::read(&self.index, &holder, now).await?;
         let holder = match holder {
-            VaultHolder::Runs(note) => Some(note),
+            VaultHolder::Runs(record) => Some(record),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         };
         let problems = self.index.list_first_problems(PROBLEMS).await?.rows;
-        let problem = |it: steward_vault::index::VaultProblem| v1::Problem { path: it.path, message: it.message };
+        let encode_problem =
+            |problem: steward_vault::index::VaultProblem| v1::Problem { path: problem.path, message: problem.message };
         let settings = self.read_settings();
-        let looks = self.index.list_check_counts(now.date_naive()).await?;
-        let look = |it: steward_vault::index::CheckCount| v1::LookCount { reason: it.reason, count: it.count };
+        let checks = self.index.list_check_counts(now.date_naive()).await?;
+        let encode_check =
+            |check: steward_vault::index::CheckCount| v1::LookCount { reason: check.reason, count: check.count };
         Ok(v1::GetStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             vault: self.root.path().display().to_string(),
@@ -46,21 +48,21 @@ impl GrpcService {
             process: holder.map(encode_process),
             clerk: settings.clerk,
             counts: Some(encode_counts(&self.index.count_records().await?)),
-            looks_today: looks.into_iter().map(look).collect(),
+            looks_today: checks.into_iter().map(encode_check).collect(),
             tracker: Some(encode_tracker_debt(tracker::read_debt(&self.root, &self.index, settings.tracker).await?)),
-            problems: problems.into_iter().map(problem).collect(),
+            problems: problems.into_iter().map(encode_problem).collect(),
             warnings: settings.warnings,
         })
     }
 }
 
-fn encode_process(note: HolderRecord) -> v1::Process {
+fn encode_process(record: HolderRecord) -> v1::Process {
     v1::Process {
-        command: note.command,
-        pid: note.pid,
-        temporal: note.address,
-        temporal_ui: note.ui.unwrap_or_default(),
-        task_queue: note.task_queue,
+        command: record.command,
+        pid: record.pid,
+        temporal: record.address,
+        temporal_ui: record.ui.unwrap_or_default(),
+        task_queue: record.task_queue,
     }
 }
 

@@ -1,7 +1,7 @@
-//! `StreamsService`: where events come from, and whether they are taken in.
+//! `StreamsService`: lists streams, pauses and resumes them.
 //!
-//! A pause is a mark in the state database, which a worker sees within seconds, and the one thing besides the brake that
-//! is written here. No source is asked.
+//! A pause is a mark in the state database, which a worker sees within seconds. Besides a stop, it is the only thing
+//! that the server writes by itself. No source is contacted.
 
 use super::GrpcService;
 use super::not_found;
@@ -26,11 +26,11 @@ impl StreamsService for GrpcService {
         &self,
         request: Request<v1::ListStreamsRequest>,
     ) -> Result<Response<v1::ListStreamsResponse>, Status> {
-        let asked = request.into_inner();
+        let request = request.into_inner();
         let (after, size) =
-            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+            (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let rows = self.list_stream_rows().await?;
-        let (rows, next) = page::take_page(rows, (after.as_deref(), size), |row| &row.count.source);
+        let (rows, next) = page::take_page(rows, after.as_deref(), size, |row| &row.count.source);
         let streams = rows.into_iter().map(encode_stream).collect();
         Ok(Response::new(v1::ListStreamsResponse { streams, next_page_token: page::encode_page_token(LIST, next) }))
     }
@@ -39,8 +39,8 @@ impl StreamsService for GrpcService {
         &self,
         request: Request<v1::PauseStreamRequest>,
     ) -> Result<Response<v1::PauseStreamResponse>, Status> {
-        let asker = (require_caller(&request)?.name, require_origin(&request)?);
-        let stream = Some(self.set_stream_paused(&request.into_inner().name, true, asker).await?);
+        let (by, origin) = (require_caller(&request)?.name, require_origin(&request)?);
+        let stream = Some(self.set_stream_paused(&request.into_inner().name, true, &by, &origin).await?);
         Ok(Response::new(v1::PauseStreamResponse { stream }))
     }
 
@@ -48,8 +48,8 @@ impl StreamsService for GrpcService {
         &self,
         request: Request<v1::ResumeStreamRequest>,
     ) -> Result<Response<v1::ResumeStreamResponse>, Status> {
-        let asker = (require_caller(&request)?.name, require_origin(&request)?);
-        let stream = Some(self.set_stream_paused(&request.into_inner().name, false, asker).await?);
+        let (by, origin) = (require_caller(&request)?.name, require_origin(&request)?);
+        let stream = Some(self.set_stream_paused(&request.into_inner().name, false, &by, &origin).await?);
         Ok(Response::new(v1::ResumeStreamResponse { stream }))
     }
 }
@@ -63,21 +63,26 @@ impl GrpcService {
         &self,
         name: &str,
         paused: bool,
-        asker: (String, RequestOrigin),
+        by: &str,
+        origin: &RequestOrigin,
     ) -> Result<v1::Stream, Status> {
         let find = |rows: Vec<StreamRow>| rows.into_iter().find(|row| row.count.source == name);
-        let gone = || not_found("there is no stream of that name");
-        let row = find(self.list_stream_rows().await?).ok_or_else(gone)?;
+        let unknown = || not_found("there is no stream with this name");
+        let row = find(self.list_stream_rows().await?).ok_or_else(unknown)?;
         if row.count.paused == paused {
             return Ok(encode_stream(row));
         }
-        let (by, met) = asker;
-        tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
-        let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
-        let written = operator_log::record_operator_event(self, &by, &met, deed, name.to_owned()).await;
-        written.map_err(|e| refusal::internal_error(&e.to_string()))?;
+        tracing::warn!(
+            stream = %row.count.source.escape_debug(),
+            paused,
+            "stream paused or resumed by {}",
+            by.escape_debug()
+        );
+        let kind = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
+        let recorded = operator_log::record_operator_event(self, by, origin, kind, name.to_owned()).await;
+        recorded.map_err(|e| refusal::internal_error(&e.to_string()))?;
         self.index.update_stream_pause(name, paused).await.map_err(refusal::index_error)?;
-        find(self.list_stream_rows().await?).map(encode_stream).ok_or_else(gone)
+        find(self.list_stream_rows().await?).map(encode_stream).ok_or_else(unknown)
     }
 }
 

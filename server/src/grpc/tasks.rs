@@ -1,7 +1,7 @@
-//! `TasksService`: the pieces of work, and when each is looked at.
+//! `TasksService`: lists tasks, with the times of their checks.
 //!
-//! From the index alone; a task that cannot be read is not among them, but among the problems of the status. Names are a
-//! person's words.
+//! It reads only the index. A task that cannot be read is not listed here but among the problems of the status. Names
+//! are a person's text.
 
 use super::GrpcService;
 use super::not_found;
@@ -24,11 +24,12 @@ impl TasksService for GrpcService {
         &self,
         request: Request<v1::ListTasksRequest>,
     ) -> Result<Response<v1::ListTasksResponse>, Status> {
-        let asked = request.into_inner();
-        let matter = (!asked.matter.is_empty()).then(|| parse_record_path(RecordKind::Matter, "matter", &asked.matter));
-        let filter = TaskFilter { matter: matter.transpose()?, state: enums::decode_state_filter(asked.state)? };
+        let request = request.into_inner();
+        let matter =
+            (!request.matter.is_empty()).then(|| parse_record_path(RecordKind::Matter, "matter", &request.matter));
+        let filter = TaskFilter { matter: matter.transpose()?, state: enums::decode_state_filter(request.state)? };
         let (after, size) =
-            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+            (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let page = self.index.tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
         let tasks = page.rows.into_iter().map(encode_task).collect();
         Ok(Response::new(v1::ListTasksResponse { tasks, next_page_token: page::encode_page_token(LIST, page.next) }))

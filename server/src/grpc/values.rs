@@ -1,7 +1,7 @@
-//! Moments and values of a frontmatter as messages.
+//! Encodes moments and frontmatter values as messages.
 //!
-//! A value keeps its shape, and is data whatever it says. A moment that a request names is checked before it is used:
-//! not every pair of numbers is one.
+//! A value keeps its structure and is never interpreted. A moment in a request is checked, because not every pair of
+//! numbers is a valid moment.
 
 use super::invalid_argument;
 use chrono::{DateTime, Utc};
@@ -9,30 +9,33 @@ use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Timestamp, Value};
 use tonic::Status;
 
-/// A moment; before 1970 too.
+/// Encodes a moment, which may be before 1970.
 pub(super) fn encode_moment(at: DateTime<Utc>) -> Timestamp {
     Timestamp { seconds: at.timestamp(), nanos: at.timestamp_subsec_nanos().cast_signed() }
 }
 
-/// A moment that somebody names.
+/// Decodes the moment in a field of a request.
+///
+/// # Errors
+/// When it is not a valid moment.
 pub(super) fn decode_moment(field: &str, at: Timestamp) -> Result<DateTime<Utc>, Status> {
     let nanos = u32::try_from(at.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
     let at = nanos.and_then(|nanos| DateTime::from_timestamp(at.seconds, nanos));
-    at.ok_or_else(|| invalid_argument(&format!("`{field}` is no moment")))
+    at.ok_or_else(|| invalid_argument(&format!("`{field}` is not a valid moment")))
 }
 
-/// What a field of a record holds.
+/// Encodes the value of a record's field.
 pub(super) fn encode_value(json: &serde_json::Value) -> Value {
     use serde_json::Value as Json;
     let kind = match json {
         Json::Null => Kind::NullValue(0),
-        Json::Bool(it) => Kind::BoolValue(*it),
-        Json::Number(it) => Kind::NumberValue(it.as_f64().unwrap_or(f64::NAN)),
-        Json::String(it) => Kind::StringValue(it.clone()),
-        Json::Array(all) => Kind::ListValue(ListValue { values: all.iter().map(encode_value).collect() }),
-        Json::Object(all) => {
-            Kind::StructValue(Struct { fields: all.iter().map(|(key, it)| (key.clone(), encode_value(it))).collect() })
-        }
+        Json::Bool(value) => Kind::BoolValue(*value),
+        Json::Number(value) => Kind::NumberValue(value.as_f64().unwrap_or(f64::NAN)),
+        Json::String(value) => Kind::StringValue(value.clone()),
+        Json::Array(values) => Kind::ListValue(ListValue { values: values.iter().map(encode_value).collect() }),
+        Json::Object(values) => Kind::StructValue(Struct {
+            fields: values.iter().map(|(key, value)| (key.clone(), encode_value(value))).collect(),
+        }),
     };
     Value { kind: Some(kind) }
 }
@@ -43,7 +46,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_moment_comes_back_and_what_is_none_is_refused() {
+    fn a_moment_is_decoded_as_it_was_encoded_and_an_invalid_one_is_refused() {
         let at = DateTime::from_timestamp(-1, 250_000_000).unwrap();
         assert_eq!(decode_moment("since", encode_moment(at)).unwrap(), at);
         for (seconds, nanos) in [(i64::MAX, 0), (0, -1), (0, 1_000_000_000)] {
@@ -52,11 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn a_value_keeps_its_shape() {
+    fn a_value_keeps_its_structure() {
         let Some(Kind::StructValue(all)) = encode_value(&json!({"a": [1, "x", null, true]})).kind else { panic!() };
         let Some(Kind::ListValue(list)) = &all.fields["a"].kind else { panic!() };
         let kinds: Vec<Kind> = list.values.iter().filter_map(|it| it.kind.clone()).collect();
-        let said = [Kind::NumberValue(1.0), Kind::StringValue("x".into()), Kind::NullValue(0), Kind::BoolValue(true)];
-        assert_eq!(kinds, said);
+        let expected =
+            [Kind::NumberValue(1.0), Kind::StringValue("x".into()), Kind::NullValue(0), Kind::BoolValue(true)];
+        assert_eq!(kinds, expected);
     }
 }

@@ -1,8 +1,9 @@
-//! The server put together: what every request goes through, and where it ends.
+//! Builds the router of all interfaces, with the layers that every request passes.
 //!
-//! In this order: headers that every answer has, the host, who asks, their pace, their scope. What is refused is
-//! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. A stranger
-//! gets the same answer of every address, whether it is there or not; who is known gets one 404 of all that is not.
+//! The layers are, from the outside: security headers, panic handling, Host header, authentication, rate limit, scope.
+//! A refusal has the form of the interface: JSON below `/api/`, a gRPC status below a service, a page elsewhere. An
+//! unknown caller gets the same response for every address, so it does not reveal which ones exist. A known caller gets
+//! a 404.
 
 use crate::access::admission::{self, AccessChecks};
 use crate::access::connection_limit::{ConnectionLimiter, ConnectionPermit};
@@ -40,7 +41,7 @@ use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 use tokio::sync::watch;
 
-/// What the faces need of the process they run in.
+/// Everything that the interfaces need from the process in which they run.
 pub struct AppDependencies {
     pub root: VaultRoot,
     pub index: Arc<Index>,
@@ -50,145 +51,150 @@ pub struct AppDependencies {
     pub store: SecretStore,
     pub hosts: AllowedHosts,
     pub proxies: TrustedProxies,
-    /// What arrives here is encrypted.
+    /// Whether the server uses TLS.
     pub encrypted: bool,
     pub settings: DashboardSettings,
-    /// Raised when the process is to end.
+    /// Becomes `true` when the process must end.
     pub stop: watch::Receiver<bool>,
 }
 
-/// What is set for the vault, as far as it is shown.
+/// The settings of the vault that the interfaces show.
 #[derive(Clone, Debug)]
 pub struct DashboardSettings {
     pub policy: DecisionPolicy,
     pub cadence: Cadence,
-    /// The ceiling of sources on which no human has set one.
+    /// The ceiling of sources for which no human has set one.
     pub default_ceiling: Ceiling,
-    /// Of the rate guard.
+    /// The caps of the rate guard.
     pub caps: CallCaps,
-    /// The queue that workers serve.
+    /// The task queue of the workers.
     pub task_queue: String,
     /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
     pub temporal_ui: Option<String>,
-    /// Which clerk judges: `rules`, `openai`, `anthropic` or `ollama`.
+    /// The clerk: `rules`, `openai`, `anthropic` or `ollama`.
     pub clerk: String,
-    /// Where the tracker is; `None` where none is set.
+    /// The tracker's address; `None` if none is set.
     pub tracker: Option<String>,
     pub streams: Vec<ConfiguredStream>,
-    /// How often the whole vault is read.
+    /// How often the whole vault is scanned.
     pub scan_every: Duration,
-    /// What is wrong with the configuration. May quote it.
+    /// Problems of the configuration. They may quote it.
     pub warnings: Vec<String>,
 }
 
 impl DashboardSettings {
-    /// These, with what the holder of the vault says of its own in their place.
-    fn with_holder(mut self, note: HolderRecord, namespace: &str) -> Self {
-        if let Some(asks) = note.asks {
-            self.caps = asks.caps;
-            self.clerk = asks.clerk["kind"].as_str().map_or(self.clerk, str::to_owned);
-            self.tracker = asks.tracker;
+    /// Replaces the settings that the record of the vault's holder contains.
+    fn with_holder(mut self, record: HolderRecord, namespace: &str) -> Self {
+        if let Some(services) = record.asks {
+            self.caps = services.caps;
+            self.clerk = services.clerk["kind"].as_str().map_or(self.clerk, str::to_owned);
+            self.tracker = services.tracker;
         }
         Self {
-            policy: note.policy,
-            cadence: note.cadence.unwrap_or(self.cadence),
-            default_ceiling: note.default_ceiling.unwrap_or(self.default_ceiling),
-            task_queue: note.task_queue,
-            temporal_ui: note.ui.map(|ui| format!("{ui}/namespaces/{namespace}")).or(self.temporal_ui),
-            scan_every: note.scan_seconds.map_or(self.scan_every, Duration::from_secs),
+            policy: record.policy,
+            cadence: record.cadence.unwrap_or(self.cadence),
+            default_ceiling: record.default_ceiling.unwrap_or(self.default_ceiling),
+            task_queue: record.task_queue,
+            temporal_ui: record.ui.map(|ui| format!("{ui}/namespaces/{namespace}")).or(self.temporal_ui),
+            scan_every: record.scan_seconds.map_or(self.scan_every, Duration::from_secs),
             ..self
         }
     }
 }
 
-/// Most live streams of one caller: each open tab of the dashboard is one, each `WatchEvents` too.
-const LIVE_OF_EACH: usize = 32;
-/// Most live streams of all callers together.
-const LIVE_OF_ALL: usize = 256;
-/// When it is worth asking again for a place among them, in seconds.
-const FULL_FOR: u32 = 30;
-/// How often is looked whether who listens still may, besides whenever anything happens: 5 s.
+/// Most live streams of one caller. Each open tab of the dashboard is one, and so is each `WatchEvents`.
+const LIVE_PER_CALLER: usize = 32;
+/// Most live streams of all callers.
+const LIVE_IN_TOTAL: usize = 256;
+/// When to try again to open a live stream, in seconds.
+const LIVE_RETRY_AFTER: u32 = 30;
+/// How often a live stream checks whether its caller may still read: 5 s. It also checks at every event.
 pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 
-/// What every request can reach.
+/// The state that every request handler can reach.
 pub(crate) struct AppState {
     pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
     pub(crate) temporal: TemporalQueryClient,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) access: Arc<AccessChecks>,
-    /// Those that this process was started with.
+    /// The settings that this process started with.
     own_settings: DashboardSettings,
     pub(crate) beat: watch::Receiver<LiveRevision>,
-    /// What Temporal said last.
+    /// What is known of Temporal's health.
     pub(crate) outside: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
-    /// What the charts were drawn from last.
+    /// The last counts that the charts were drawn from.
     pub(crate) charts: pages::charts::ChartCountsCache,
 }
 
-/// As handlers take it.
+/// The form in which handlers take the state.
 pub(crate) type SharedAppState = Arc<AppState>;
 
 impl AppState {
-    /// The settings in force: of the process that holds the vault now, which another may have followed since this one
-    /// was started.
+    /// Reads the settings in force: those of the process that holds the vault now. It may have started after this one.
     pub(crate) fn read_settings(&self) -> DashboardSettings {
         let own = self.own_settings.clone();
         match VaultHolder::read(&self.root, self.index.state_dir()) {
-            VaultHolder::Runs(note) => own.with_holder(note, &self.temporal.client().options().namespace),
+            VaultHolder::Runs(record) => own.with_holder(record, &self.temporal.client().options().namespace),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => own,
         }
     }
 
-    /// Asks for answers of whoever holds the vault.
+    /// Creates a client that requests resolutions from the process that holds the vault now.
     pub(crate) fn resolution_client(&self) -> ResolutionClient {
         ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
     }
 
-    /// How the rate guard stands, by the caps in force; `None` where its ledger could not be opened.
+    /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.
     pub(crate) async fn read_guard_status(&self) -> Option<GuardStatus> {
         let ledger = self.ledger.as_ref()?;
         Some(ledger.status_with_caps(&self.read_settings().caps, Utc::now()).await)
     }
 
-    /// A place among those who listen, for as long as it is kept.
+    /// Takes a permit for one live stream; dropping it returns it.
+    ///
+    /// # Errors
+    /// 429 if the caller, or all callers, have too many live streams.
     pub(crate) fn acquire_live_permit(
         &self,
         caller: &AuthenticatedCaller,
     ) -> Result<ConnectionPermit<String>, ProblemDetails> {
         self.live.acquire(caller.name.clone(), false).ok_or_else(|| ProblemDetails {
-            retry_after: Some(FULL_FOR),
+            retry_after: Some(LIVE_RETRY_AFTER),
             ..ProblemDetails::new(
                 StatusCode::TOO_MANY_REQUESTS,
-                format!("too many listen live, {LIVE_OF_EACH} of one caller or {LIVE_OF_ALL} of all: close some"),
+                format!(
+                    "too many live streams ({LIVE_PER_CALLER} per caller, {LIVE_IN_TOTAL} in total): close some tabs"
+                ),
             )
         })
     }
 
-    /// Whether who showed this may still see what they see; it may be taken away, and a session ends.
+    /// Whether the caller of these headers may still read. A token may have been revoked, or a session may have ended.
     pub(crate) fn can_still_read(&self, headers: &HeaderMap) -> Result<bool, AccessError> {
         Ok(self.access.identify_caller(headers)?.is_some_and(|caller| caller.scope >= AccessScope::Read))
     }
 }
 
-/// Why nothing can be served.
+/// Why the router could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum RouterBuildError {
     #[error(transparent)]
     Access(#[from] AccessError),
-    #[error("the descriptors of the contract cannot be read: {0}")]
+    #[error("the descriptors of the gRPC contract cannot be read: {0}")]
     Contract(#[from] tonic_reflection::server::Error),
 }
 
-/// The router of everything that is served.
+/// Builds the router of everything that is served.
 ///
 /// # Errors
-/// [`RouterBuildError`] when the key of sessions can be neither read nor made.
-pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> {
-    let AppDependencies { root, index, client, ledger, store, hosts, proxies, encrypted, settings, stop } = parts;
+/// [`RouterBuildError`] when the key of sessions can be neither read nor created.
+pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuildError> {
+    let AppDependencies { root, index, client, ledger, store, hosts, proxies, encrypted, settings, stop } =
+        dependencies;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let beat = revision::spawn_change_notifier(root.clone(), Arc::clone(&index), stop.clone());
     let registration = registered::spawn_registration_watcher(
@@ -208,7 +214,7 @@ pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> 
         outside,
         registration,
         stop,
-        live: ConnectionLimiter::new(LIVE_OF_EACH, LIVE_OF_ALL),
+        live: ConnectionLimiter::new(LIVE_PER_CALLER, LIVE_IN_TOTAL),
         charts: Default::default(),
     });
     let router = api::build_router(&app)
@@ -219,7 +225,7 @@ pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> 
                 .layer(from_fn_with_state((Arc::clone(&access), AccessScope::Read), admission::authorize_request)),
         )
         .method_not_allowed_fallback(respond_method_not_allowed)
-        // Where a body is read, and so after it is known who sends it.
+        // The limit applies where a handler reads the body, so after the caller is authenticated.
         .layer(DefaultBodyLimit::max(api::answers::MAX_BODY))
         .layer(from_fn_with_state(access, admission::check_host))
         .layer(from_fn(catch_panics))
@@ -228,10 +234,14 @@ pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> 
     Ok(router)
 }
 
-/// When a process that starts is worth asking again, in seconds.
-const STARTS_FOR: u32 = 2;
+/// When to try again while the process starts, in seconds.
+const START_RETRY_AFTER: u32 = 2;
 
-/// Who answers before there is a [`router`]: the process lives, and everything else is for later.
+/// Builds the router that responds until [`build_router`] has built the real one: `/healthz` says that the process
+/// lives, everything else gets a 503.
+///
+/// The port responds before there is anything to show. So a command that meets a starting server takes its other way at
+/// once, and does not wait on a socket that nobody reads.
 pub(crate) fn build_starting_router() -> Router {
     Router::new()
         .route("/healthz", get(api::health::healthz))
@@ -241,22 +251,22 @@ pub(crate) fn build_starting_router() -> Router {
 }
 
 async fn respond_starting(method: Method, uri: Uri) -> Response {
-    let detail = "Steward is starting, and reads the vault first.";
+    let detail = "Steward is starting and reads the vault first.";
     let problem = ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-    respond_with_problem(&method, &uri, ProblemDetails { retry_after: Some(STARTS_FOR), ..problem })
+    respond_with_problem(&method, &uri, ProblemDetails { retry_after: Some(START_RETRY_AFTER), ..problem })
 }
 
-/// What panics is answered as well, in the face that was asked.
+/// Turns a panic of a handler into a 500 in the form of the interface.
 async fn catch_panics(request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!("the answer to {} panicked", uri.path().escape_debug());
-        let detail = "something went wrong here; the log says more";
+        tracing::error!("the handler of {} panicked", uri.path().escape_debug());
+        let detail = "internal error; the log says more";
         respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
     })
 }
 
-/// What may be done with an answer, whoever gets it.
+/// Adds the security headers to every response.
 async fn add_security_headers(mut response: Response) -> Response {
     const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
         connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -265,7 +275,7 @@ async fn add_security_headers(mut response: Response) -> Response {
         (header::CONTENT_SECURITY_POLICY, CSP),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        // Without any, a browser would call the origin of its own forms `null`.
+        // With `no-referrer`, a browser would send `null` as the origin of its own forms.
         (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -277,21 +287,25 @@ async fn add_security_headers(mut response: Response) -> Response {
     response
 }
 
-/// In the face that was asked.
+/// Renders a refusal in the form of the interface that the path belongs to.
 pub(crate) fn respond_with_problem(method: &Method, uri: &Uri, problem: ProblemDetails) -> Response {
     if grpc::is_grpc_path(uri.path()) {
         return grpc::refusal::build_response(&problem);
     }
-    let to_a_program = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
-    // An address to which something was sent may be none to open.
+    let is_api = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
+    // A page cannot link back to an address that only accepts a form.
     let back = (!method.is_safe()).then(|| "/".to_owned());
-    if to_a_program { problem.into_response() } else { pages::render_refusal(&problem, back) }
+    if is_api { problem.into_response() } else { pages::render_refusal(&problem, back) }
 }
 
 async fn respond_not_found(method: Method, uri: Uri) -> Response {
-    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here"))
+    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"))
 }
 
 async fn respond_method_not_allowed(method: Method, uri: Uri) -> Response {
-    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
+    respond_with_problem(
+        &method,
+        &uri,
+        ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not support the method"),
+    )
 }

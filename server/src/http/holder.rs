@@ -1,8 +1,8 @@
-//! The note of the process that holds a vault: where its server is and what it may do.
+//! The record of the process that holds a vault (`up.json`): where its server listens, and its settings.
 //!
-//! Whoever holds the writer's lock leaves it in the state folder, and takes it away in the end. A note
-//! counts only together with the lock: without it, the process that wrote it is gone and said nothing.
-//! The other commands find the server by it, and show the policy that decides.
+//! The holder of the writer's lock writes the record into the state folder and removes it when it ends. The record
+//! counts only while the lock is held. A record without a lock means that its process died. Other commands read it to
+//! find the server and to show the policy in force.
 
 use crate::http::serving::ServerEndpoint;
 use crate::views::schedules::registered::CHECK_SECONDS;
@@ -21,7 +21,7 @@ use steward_vault::files::root::VaultRoot;
 
 const FILE: &str = "up.json";
 
-/// The note cannot be left.
+/// The record of the holder cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write {}: {source}", path.display())]
 pub struct ProcessRecordError {
@@ -29,7 +29,7 @@ pub struct ProcessRecordError {
     pub(crate) source: io::Error,
 }
 
-/// What the holder of a vault says of itself.
+/// What the holder of a vault records about itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HolderRecord {
     /// `up` or `worker`.
@@ -37,83 +37,83 @@ pub struct HolderRecord {
     pub pid: u32,
     /// The Temporal server it uses.
     pub address: String,
-    /// The web page of that server, where it is known.
+    /// The URL of that server's web page, if it is known.
     pub ui: Option<String>,
-    /// Where its dashboard and control API are.
+    /// The address of its dashboard and API; `None` if it does not listen.
     #[serde(default)]
     pub listen: Option<std::net::SocketAddr>,
-    /// It is spoken to by TLS there.
+    /// Whether it uses TLS there.
     #[serde(default)]
     pub encrypted: bool,
-    /// The first name by which others reach it, perhaps with a port.
+    /// The first host name of `STEWARD_HOSTS`, perhaps with a port.
     #[serde(default)]
     pub host: Option<String>,
-    /// The server that it started; `None` when it uses one that was set.
+    /// The process id of the Temporal server that it started; `None` when it uses one that was set.
     pub server_pid: Option<u32>,
     pub task_queue: String,
-    /// The policy of the process that runs, which may differ from a command's environment.
+    /// The policy of the running process, which may differ from a command's environment.
     pub policy: DecisionPolicy,
-    /// How often it looks; older notes do not say.
+    /// How often it checks; `None` in older records.
     #[serde(default)]
     pub cadence: Option<Cadence>,
-    /// Its ceiling of sources on which no human has set one; older notes do not say.
+    /// Its ceiling of sources for which no human has set one; `None` in older records.
     #[serde(default)]
     pub default_ceiling: Option<Ceiling>,
-    /// How often it looks at every file.
+    /// How often it scans every file, in seconds.
     #[serde(default)]
     pub scan_seconds: Option<u64>,
-    /// How often it compares the schedules with those at the server.
+    /// How often it compares the schedules with those at the Temporal server, in seconds.
     #[serde(default)]
     pub schedule_check_seconds: Option<u64>,
-    /// Whom it asks and how often it may; older notes do not say.
+    /// The services that it uses and their limits; `None` in older records.
     #[serde(default)]
     pub asks: Option<HolderServiceSettings>,
 }
 
-/// Whom the holder of a vault asks and tells, without any secret.
+/// The services that the holder of a vault uses, without any secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HolderServiceSettings {
-    /// Of the rate guard.
+    /// The caps of the rate guard.
     pub caps: CallCaps,
-    /// As `steward status` shows it: its kind, and where it has one its address and model.
+    /// The clerk as `steward status` shows it: its kind, and its address and model if it has them.
     pub clerk: serde_json::Value,
-    /// The address of the tracker; `None` where none is set.
+    /// The tracker's address; `None` if none is set.
     pub tracker: Option<String>,
 }
 
 impl HolderRecord {
-    /// Where it listens, if it does.
+    /// The endpoint of its server; `None` if it does not listen.
     #[must_use]
     pub fn server_endpoint(&self) -> Option<ServerEndpoint> {
         let listen = self.listen?;
         Some(ServerEndpoint { listen, encrypted: self.encrypted, host: self.host.clone() })
     }
 
-    /// How often it compares the schedules with those at the server.
+    /// How often it compares the schedules with those at the Temporal server.
     #[must_use]
     pub fn schedule_check_interval(&self) -> Duration {
         Duration::from_secs(self.schedule_check_seconds.unwrap_or(CHECK_SECONDS))
     }
 
-    /// Leaves the note; only for the holder of the lock.
+    /// Writes the record. Only the holder of the lock may call this.
     ///
     /// # Errors
     /// [`ProcessRecordError`] when the state folder cannot be written.
     pub fn write(&self, state_dir: &Path) -> Result<(), ProcessRecordError> {
-        let (path, fresh) = (state_dir.join(FILE), state_dir.join(format!("{FILE}.new")));
+        let (path, temporary) = (state_dir.join(FILE), state_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        // Renamed into place, because others read it at any moment.
+        // Renamed into place, because other processes may read it at any moment.
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(private::FILE);
-        let opened = options.open(&fresh).and_then(|mut file| file.write_all(text.as_bytes()));
-        let written = opened.and_then(|()| std::fs::rename(&fresh, &path));
-        written.map_err(|source| ProcessRecordError { path, source })
+        let written = options.open(&temporary).and_then(|mut file| file.write_all(text.as_bytes()));
+        let renamed = written.and_then(|()| std::fs::rename(&temporary, &path));
+        renamed.map_err(|source| ProcessRecordError { path, source })
     }
 
-    /// Takes the note of this process away.
+    /// Removes the record of this process.
     pub fn remove(state_dir: &Path) {
-        if Self::read(state_dir).is_some_and(|note| note.pid == std::process::id()) {
-            // Left behind it would only name a process that no longer holds the lock.
+        if Self::read(state_dir).is_some_and(|record| record.pid == std::process::id()) {
+            // A record that stays behind does no harm: its process does not hold the lock.
             let _ = std::fs::remove_file(state_dir.join(FILE));
         }
     }
@@ -124,27 +124,27 @@ impl HolderRecord {
     }
 }
 
-/// Whether a vault is served, and by whom.
+/// Whether a process holds a vault, and which.
 #[derive(Clone, Debug)]
 pub enum VaultHolder {
-    /// Nobody holds it, and the last one who did ended in good order.
+    /// No process holds it, and the last holder ended normally.
     Nobody,
-    /// Nobody holds it, and the last one who did could not say that it ends.
+    /// No process holds it, and the last holder died without removing its record.
     Died(HolderRecord),
-    /// The process of this note holds it.
+    /// The process of this record holds it.
     Runs(HolderRecord),
-    /// Somebody holds it and left no note, yet or at all: `process <number>`.
+    /// A process holds it but has written no record, or not yet: `process <number>`.
     Silent(String),
 }
 
 impl VaultHolder {
-    /// Holds the note against the lock.
+    /// Reads the record and compares it with the lock.
     #[must_use]
     pub fn read(root: &VaultRoot, state_dir: &Path) -> Self {
         match (VaultWriter::find_lock_holder(root), HolderRecord::read(state_dir)) {
-            (Some(holder), Some(note)) if holder == format!("process {}", note.pid) => Self::Runs(note),
+            (Some(holder), Some(record)) if holder == format!("process {}", record.pid) => Self::Runs(record),
             (Some(holder), _) => Self::Silent(holder),
-            (None, Some(note)) => Self::Died(note),
+            (None, Some(record)) => Self::Died(record),
             (None, None) => Self::Nobody,
         }
     }
@@ -154,7 +154,7 @@ impl VaultHolder {
 mod tests {
     use super::*;
 
-    fn note(pid: u32) -> HolderRecord {
+    fn record(pid: u32) -> HolderRecord {
         HolderRecord {
             command: "up".into(),
             pid,
@@ -175,19 +175,19 @@ mod tests {
     }
 
     #[test]
-    fn a_note_counts_only_with_the_lock_of_the_process_that_wrote_it() {
+    fn a_record_counts_only_with_the_lock_of_the_process_that_wrote_it() {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         assert!(matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Nobody));
-        note(std::process::id()).write(dir.path()).unwrap();
+        record(std::process::id()).write(dir.path()).unwrap();
         assert!(matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Died(_)));
-        let keeper = VaultWriter::lock(root.clone()).unwrap();
+        let writer = VaultWriter::lock(root.clone()).unwrap();
         assert!(matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Runs(_)));
-        note(1).write(dir.path()).unwrap();
+        record(1).write(dir.path()).unwrap();
         let VaultHolder::Silent(holder) = VaultHolder::read(&root, dir.path()) else { panic!() };
         assert_eq!(holder, format!("process {}", std::process::id()));
         HolderRecord::remove(dir.path());
-        drop(keeper);
+        drop(writer);
         // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
         let left = (0..100_000).find_map(|_| match VaultHolder::read(&root, dir.path()) {
             VaultHolder::Runs(_) | VaultHolder::Silent(_) => {
@@ -196,6 +196,6 @@ mod tests {
             }
             left => Some(left),
         });
-        assert!(matches!(left, Some(VaultHolder::Died(_))), "another process's note was removed");
+        assert!(matches!(left, Some(VaultHolder::Died(_))), "the record of another process must not be removed");
     }
 }

@@ -1,8 +1,8 @@
-//! The address that is listened on, and serving there until told to end.
+//! Listens on an address and serves connections until the process ends.
 //!
-//! Who may come in and what they get is [`crate::http::app`]'s. Connections that stay open, as those of pages do, do not keep
-//! the process from ending. Whoever connects and asks nothing is let go in 10 s, and no address has more than its seats, so
-//! that a few callers who are silent or slow, by TLS or without, hold up nobody else.
+//! [`crate::http::app`] decides what each request gets. Connections that stay open, such as those of pages, do not keep
+//! the process from ending. A connection without a request is closed after 10 s, and each address has a connection
+//! limit. So a few silent or slow callers, with TLS or without, do not hold up the others.
 
 #[cfg(test)]
 mod tests;
@@ -37,46 +37,49 @@ use tower_service::Service;
 
 pub use tls::{CertificateError, CertificateFiles};
 
-/// Where is listened where nobody says so: this machine alone.
+/// The default address, which only this machine can reach.
 pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8420);
 /// How many ports after the default one are tried.
 const NEXT_PORTS: u16 = 20;
-/// How long those who are being answered get to hear the rest when the process ends: 2 s.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long open responses may take when the process ends: 2 s.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// How often it is told at most that callers are let go: once a minute.
-const TOLD_AGAIN: Duration = Duration::from_secs(60);
+/// The log reports refused connections at most once in this time: 60 s.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What callers may take of us.
+/// Limits on connections.
 #[derive(Clone, Copy)]
 struct ConnectionLimits {
-    /// How long a caller may take to agree on a key, and then to ask the first thing.
+    /// How long a TLS handshake may take, and then the first request.
     patience: Duration,
-    /// How long a connection that has been used may lie still with nothing to answer, and how long what is sent with a
-    /// request may pause.
+    /// How long a used connection may be idle with no response open, and how long a request's body may pause.
     idle: Duration,
-    /// Most connections of one address that is no trusted proxy; of IPv6 of one network.
-    of_each: usize,
-    /// Most connections of all.
-    of_all: usize,
+    /// Most connections of one address that is not a trusted proxy; for IPv6, of one /64 network.
+    per_address: usize,
+    /// Most connections of all addresses.
+    in_total: usize,
 }
 
 /// 512 is half of the files that a process may usually have open.
-const LIMITS: ConnectionLimits =
-    ConnectionLimits { patience: Duration::from_secs(10), idle: Duration::from_secs(30), of_each: 128, of_all: 512 };
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    patience: Duration::from_secs(10),
+    idle: Duration::from_secs(30),
+    per_address: 128,
+    in_total: 512,
+};
 
-/// An address that is taken, by us.
+/// An address on which this process listens.
 pub struct BoundListener {
     listener: TcpListener,
     pub address: SocketAddr,
 }
 
 impl BoundListener {
-    /// Takes an address. Of the default one the next free port is as good, since two vaults of one machine are no
-    /// fault; one that was set is that or none.
+    /// Binds an address. Without a set address, the default one or the next free port after it is used, because a
+    /// machine may have several vaults. A set address is used exactly.
     ///
     /// # Errors
-    /// Where it is taken or not this machine's.
+    /// When the address is in use or does not belong to this machine.
     pub async fn bind(set: Option<SocketAddr>) -> io::Result<Self> {
         let first = set.unwrap_or(DEFAULT);
         let last = if set.is_some() { first.port() } else { first.port() + NEXT_PORTS };
@@ -94,58 +97,63 @@ impl BoundListener {
         Ok(Self { listener, address })
     }
 
-    /// Serves until the flag is raised. Until [`RunningServer::replace_router`] says how, everybody is told to come again.
+    /// Serves until `stop` becomes `true`. Until [`RunningServer::replace_router`] sets a router, every request gets a
+    /// 503.
     ///
     /// # Errors
-    /// [`CertificateError`] at once when the certificate cannot be used; a socket that fails is told in the log.
-    pub fn serve(self, way: TransportSettings, stop: watch::Receiver<bool>) -> Result<RunningServer, CertificateError> {
-        self.serve_with_limits(LIMITS, way, stop)
+    /// [`CertificateError`] when the certificate cannot be used. A failure of the socket later goes to the log.
+    pub fn serve(
+        self,
+        transport: TransportSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Result<RunningServer, CertificateError> {
+        self.serve_with_limits(LIMITS, transport, stop)
     }
 
     fn serve_with_limits(
         self,
         limits: ConnectionLimits,
-        way: TransportSettings,
+        transport: TransportSettings,
         stop: watch::Receiver<bool>,
     ) -> Result<RunningServer, CertificateError> {
-        let secure = way.certificate.map(ReloadingTlsAcceptor::new).transpose()?;
-        let (shows, router) = watch::channel(app::build_starting_router());
-        let door = ConnectionHandler { router, limits, stop };
-        let task = tokio::spawn(accept_connections(self.listener, (secure, way.proxies), door));
-        Ok(RunningServer { address: self.address, shows, task })
+        let tls = transport.certificate.map(ReloadingTlsAcceptor::new).transpose()?;
+        let (router_sender, router) = watch::channel(app::build_starting_router());
+        let handler = ConnectionHandler { router, limits, stop };
+        let task = tokio::spawn(accept_connections(self.listener, tls, transport.proxies, handler));
+        Ok(RunningServer { address: self.address, router_sender, task })
     }
 }
 
-/// How callers come.
+/// How connections are encrypted, and which of them come from proxies.
 #[derive(Default)]
 pub struct TransportSettings {
-    /// Everything is encrypted with it.
+    /// The server's certificate; `None` means no TLS.
     pub certificate: Option<CertificateFiles>,
-    /// Many callers come from these addresses, so each of them is none.
+    /// Addresses that carry the requests of many callers, so the limit per address does not apply to them.
     pub proxies: TrustedProxies,
 }
 
-/// An address that is listened on.
+/// A server that runs.
 pub struct RunningServer {
     pub address: SocketAddr,
-    shows: watch::Sender<Router>,
+    router_sender: watch::Sender<Router>,
     task: JoinHandle<()>,
 }
 
 impl RunningServer {
-    /// From now on this answers; requests under way end with the one that they began with.
+    /// Replaces the router for new requests. Open requests end with the router that they began with.
     pub fn replace_router(&self, router: Router) {
-        drop(self.shows.send_replace(router));
+        drop(self.router_sender.send_replace(router));
     }
 
-    /// Waits for the end, which follows the flag.
+    /// Waits until the server has ended, after `stop` became `true`.
     pub async fn wait_until_ended(self) {
-        // Whoever panicked has said why.
+        // A panic of the task is in the log already.
         let _ = self.task.await;
     }
 }
 
-/// Who answers now.
+/// Serves the requests of all connections with the current router.
 #[derive(Clone)]
 struct ConnectionHandler {
     router: watch::Receiver<Router>,
@@ -162,71 +170,75 @@ impl ConnectionHandler {
     }
 }
 
+/// Accepts connections until `stop` becomes `true`. `axum::serve` limits neither the handshake, nor the first request,
+/// nor a silent connection, nor the connections of one address. So connections are accepted here.
 async fn accept_connections(
     mut listener: TcpListener,
-    (mut secure, proxies): (Option<ReloadingTlsAcceptor>, TrustedProxies),
-    door: ConnectionHandler,
+    mut tls: Option<ReloadingTlsAcceptor>,
+    proxies: TrustedProxies,
+    handler: ConnectionHandler,
 ) {
-    let (seats, mut stop) = (ConnectionLimiter::new(door.limits.of_each, door.limits.of_all), door.stop.clone());
-    let mut told = None;
-    let mut callers = JoinSet::new();
+    let limits = handler.limits;
+    let (limiter, mut stop) = (ConnectionLimiter::new(limits.per_address, limits.in_total), handler.stop.clone());
+    let mut logged_at = None;
+    let mut connections = JoinSet::new();
     loop {
         let (stream, peer) = tokio::select! {
             accepted = Listener::accept(&mut listener) => accepted,
-            // An error means that the sender is gone, which is an end as well.
+            // An error means that the sender is gone. That ends the server as well.
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        while callers.try_join_next().is_some() {}
-        let Some(seat) = seats.acquire(rate_limit::group_address(peer.ip()), proxies.contains_address(peer.ip()))
+        while connections.try_join_next().is_some() {}
+        let Some(permit) = limiter.acquire(rate_limit::group_address(peer.ip()), proxies.contains_address(peer.ip()))
         else {
-            if told.is_none_or(|told: Instant| told.elapsed() > TOLD_AGAIN) {
-                tracing::warn!(from = %peer.ip(), "a caller was let go: all connections of their address, or of all, are taken");
-                told = Some(Instant::now());
+            if logged_at.is_none_or(|at: Instant| at.elapsed() > LOG_INTERVAL) {
+                tracing::warn!(from = %peer.ip(), "closed a connection: its address, or the server, has too many open");
+                logged_at = Some(Instant::now());
             }
             continue;
         };
-        let (acceptor, door) = (secure.as_mut().map(ReloadingTlsAcceptor::refresh_acceptor), door.clone());
-        callers.spawn(async move {
-            let _seat = seat;
-            // What is sent is sent whole, and waits for nothing.
+        let (acceptor, handler) = (tls.as_mut().map(ReloadingTlsAcceptor::refresh_acceptor), handler.clone());
+        connections.spawn(async move {
+            let _permit = permit;
+            // Responses are written in one piece, so waiting for more data would only delay them.
             let _ = stream.set_nodelay(true);
             match acceptor {
-                None => serve_connection(stream, peer, door).await,
+                None => serve_connection(stream, peer, handler).await,
                 Some(acceptor) => {
                     if let Ok(Some(stream)) =
-                        tokio::time::timeout(door.limits.patience, tls::accept_tls(stream, acceptor)).await
+                        tokio::time::timeout(handler.limits.patience, tls::accept_tls(stream, acceptor)).await
                     {
-                        serve_connection(stream, peer, door).await;
+                        serve_connection(stream, peer, handler).await;
                     }
                 }
             }
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(LAST_WORDS, async { while callers.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(SHUTDOWN_GRACE, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-/// Answers what one caller asks, until they go, ask nothing in time, or the flag is raised.
-async fn serve_connection<S>(stream: S, peer: SocketAddr, door: ConnectionHandler)
+/// Serves one connection until the caller closes it, it is idle for too long, or `stop` becomes `true`.
+async fn serve_connection<S>(stream: S, peer: SocketAddr, handler: ConnectionHandler)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (asked, mut stop) = (Arc::new(Notify::new()), door.stop.clone());
-    let ConnectionLimits { patience, idle, .. } = door.limits;
-    // Each request holds one of it, until its answer has been read or given up.
-    let held = Arc::new(());
+    let (request_seen, mut stop) = (Arc::new(Notify::new()), handler.stop.clone());
+    let ConnectionLimits { patience, idle, .. } = handler.limits;
+    // Each request holds a clone until its response has been read or given up. So the count shows open responses.
+    let open_responses = Arc::new(());
     let service = service_fn({
-        let (asked, held) = (Arc::clone(&asked), Arc::downgrade(&held));
+        let (request_seen, open_responses) = (Arc::clone(&request_seen), Arc::downgrade(&open_responses));
         move |request| {
-            asked.notify_one();
-            let (answered, one) = (door.clone().handle_request(peer, request), held.upgrade());
+            request_seen.notify_one();
+            let (response, open) = (handler.clone().handle_request(peer, request), open_responses.upgrade());
             async move {
-                let response = answered.await?;
-                let keeps = move |frame| {
-                    let _of_this_request = &one;
+                let response = response.await?;
+                let keep_open = move |frame| {
+                    let _open_until_read = &open;
                     frame
                 };
-                Ok::<_, Infallible>(response.map(|body| Body::new(body.map_frame(keeps))))
+                Ok::<_, Infallible>(response.map(|body| Body::new(body.map_frame(keep_open))))
             }
         }
     });
@@ -236,16 +248,16 @@ where
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        // How it ended is the caller's affair.
+        // An error here is the caller's, so it is not reported.
         _ = connection.as_mut() => return,
-        first = tokio::time::timeout(patience, asked.notified()) => if first.is_err() { return },
+        first = tokio::time::timeout(patience, request_seen.notified()) => if first.is_err() { return },
     }
     loop {
         tokio::select! {
             _ = connection.as_mut() => return,
             _ = stop.wait_for(|stop| *stop) => break,
-            more = tokio::time::timeout(idle, asked.notified()) => {
-                if more.is_err() && Arc::strong_count(&held) == 1 { break }
+            next = tokio::time::timeout(idle, request_seen.notified()) => {
+                if next.is_err() && Arc::strong_count(&open_responses) == 1 { break }
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Writing down who did what to the house itself: into `.steward/operator.jsonl`, before it is done.
+//! Records operator events in `.steward/operator.jsonl`, before they are carried out.
 //!
-//! Answers to actions are in the audit chain and turns of the brake in its log. What gives anybody more, or takes
-//! anything in or keeps it out, is refused where it cannot be written down; who goes is not kept from going.
+//! Resolutions of actions are in the audit chain, and stops are in a log of their own. A request that gives somebody
+//! access, or pauses or resumes a stream, is refused if it cannot be recorded. A logout is carried out all the same.
 
 use crate::access::admission::RequestOrigin;
 use crate::http::app::AppState;
@@ -10,21 +10,21 @@ use std::io;
 use steward_domain::time::format_millis;
 use steward_vault::files::operator_log::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
 
-/// Writes it down; `on` says what it was done to.
+/// Records one event; `on` names its target.
 ///
 /// # Errors
-/// [`OperatorLogError`] when that failed, and it must not be done.
+/// [`OperatorLogError`] when it could not be recorded. Then the request must be refused.
 pub(crate) async fn record_operator_event(
     app: &AppState,
     by: &str,
-    met: &RequestOrigin,
+    origin: &RequestOrigin,
     act: OperatorEventKind,
     on: String,
 ) -> Result<(), OperatorLogError> {
-    let act = OperatorEvent { at: format_millis(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
+    let event = OperatorEvent { at: format_millis(Utc::now()), by: by.to_owned(), act, on, from: Some(origin.from) };
     let root = app.root.clone();
-    let written = tokio::task::spawn_blocking(move || operator_log::append_event(&root, &act)).await;
+    let written = tokio::task::spawn_blocking(move || operator_log::append_event(&root, &event)).await;
     written
         .unwrap_or_else(|e| Err(io::Error::other(e).into()))
-        .inspect_err(|e| tracing::error!("failed to write down what was done: {e}"))
+        .inspect_err(|e| tracing::error!("failed to record an operator event: {e}"))
 }

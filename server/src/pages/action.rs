@@ -1,6 +1,7 @@
-//! Why: one action with everything that decided it.
+//! The page "Why": one action with everything that decided it.
 //!
-//! Reads only; all of it stands in the audit record as it was decided, and nothing is weighed again.
+//! It reads only. All values come from the audit record, as they were when the action was decided. No gate is evaluated
+//! again.
 
 use super::PageError;
 use super::PageFrame;
@@ -27,7 +28,7 @@ pub(super) type ActionIdPath = Result<Path<String>, PathRejection>;
 
 #[derive(Deserialize)]
 pub(crate) struct ActionPageQuery {
-    /// The answer that was just given.
+    /// The id of the record that the last form wrote; empty if none was sent.
     #[serde(default)]
     done: String,
 }
@@ -40,11 +41,11 @@ struct ActionPage {
     card: ActionCard,
     detail: ActionDetail,
     would_change: Vec<String>,
-    /// Sources and how much each was weighed.
+    /// Each source with its weight, 0.00 to 1.00.
     weighed: Vec<(String, String)>,
-    /// Fields before.
+    /// Each changed field with its value before.
     prior: Vec<(String, String)>,
-    /// The run in the Temporal UI.
+    /// The URL of the workflow run in the Temporal UI.
     run: Option<String>,
     followed: Vec<ActionCard>,
     edit: Option<ProposalEditForm>,
@@ -55,7 +56,7 @@ pub(crate) async fn show_action(
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
     id: ActionIdPath,
-    Query(asked): Query<ActionPageQuery>,
+    Query(query): Query<ActionPageQuery>,
 ) -> Result<Response, PageError> {
     let detail = action::read_detail(&app.root, &app.index, &require_action_id(id)?).await?;
     let card = read_card(&app, &detail).await?;
@@ -65,8 +66,8 @@ pub(crate) async fn show_action(
     };
     let ui = app.read_settings().temporal_ui;
     let run = detail.workflow.as_ref().zip(ui.as_ref());
-    let why = ActionPage {
-        done: today::describe_result(&app, &asked.done).await?,
+    let action_page = ActionPage {
+        done: today::describe_result(&app, &query.done).await?,
         would_change: why::explain_closed_gates(&detail.action),
         weighed: detail
             .source_contributions
@@ -85,24 +86,24 @@ pub(crate) async fn show_action(
         card,
         detail,
     };
-    Ok(render_page(&why))
+    Ok(render_page(&action_page))
 }
 
 pub(super) fn require_action_id(id: ActionIdPath) -> Result<String, PageError> {
-    let nothing = |_| PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here"));
-    id.map(|Path(id)| id).map_err(nothing)
+    let not_found = |_| PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"));
+    id.map(|Path(id)| id).map_err(not_found)
 }
 
 pub(super) async fn read_card(app: &SharedAppState, detail: &ActionDetail) -> Result<ActionCard, PageError> {
     let action = quote::complete_quotes(&app.root, vec![detail.action.clone()]).await?;
     let cards = card::build_cards(&app.index, action, Utc::now()).await?;
-    let gone = || ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here");
-    cards.into_iter().next().ok_or_else(|| gone().into())
+    let not_found = || ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist");
+    cards.into_iter().next().ok_or_else(|| not_found().into())
 }
 
 pub(super) fn format_field_value(value: Option<&Value>) -> String {
     match value {
-        None | Some(Value::Null) => "not there".into(),
+        None | Some(Value::Null) => "not set".into(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     }

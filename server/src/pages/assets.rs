@@ -1,6 +1,7 @@
-//! The style, the scripts and the icon: inside the binary, under names that change with their content.
+//! The style sheet, the scripts and the icon. They are part of the binary.
 //!
-//! So a browser may keep them for good. They hold nothing of a vault, and are given to anybody who asks by a name of ours.
+//! Their URLs change with their content, so a browser may cache them for ever. They hold nothing of a vault and need no
+//! login. Only the names listed here are served.
 
 use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -8,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-/// Where each is.
+/// The URL of each asset.
 pub(crate) struct AssetUrls {
     pub(crate) style: String,
     pub(crate) script: String,

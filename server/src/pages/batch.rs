@@ -1,7 +1,7 @@
-//! Several that wait, of one source and one class: seen together, then answered together.
+//! Several pending proposals of one source and one class: shown on one page, then resolved with one click.
 //!
-//! What is answered is what was seen: the form names each of them, so one that came meanwhile is not among them. Each is
-//! taken or refused by itself, and told.
+//! The form names each proposal that was shown, so a proposal that arrives meanwhile is not resolved. Each one is
+//! accepted or refused by itself, and the result page lists every outcome.
 
 use super::PageError;
 use super::PageFrame;
@@ -26,23 +26,23 @@ use steward_vault::index::{ActionCluster, ActionRow};
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::activities::ResolveOutput;
 
-/// How many are answered at once: what a person can look over.
+/// Most proposals on one page, and in one form: as many as a person can review.
 pub(super) const CARDS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 pub(crate) struct BatchQuery {
-    /// The name by which trust goes.
+    /// The key of the source, as in its instinct record.
     pub(super) source: String,
     class: String,
-    /// Instead of both, what was answered with one click.
+    /// The id of an earlier batch, instead of a source and a class.
     pub(super) together: String,
 }
 
 impl BatchQuery {
-    pub(super) fn is_for_cluster(&self, one: &ActionCluster) -> bool {
-        one.source == self.source && one.class.map_or("", MutationClass::as_str) == self.class
+    pub(super) fn is_for_cluster(&self, cluster: &ActionCluster) -> bool {
+        cluster.source == self.source && cluster.class.map_or("", MutationClass::as_str) == self.class
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn format_class(class: Option<MutationClass>) -> String {
 #[template(path = "together.html")]
 struct BatchPage {
     page: PageFrame,
-    what: String,
+    about: String,
     count: u64,
     confirmable: usize,
     cards: Vec<ActionCard>,
@@ -64,13 +64,14 @@ pub(crate) async fn show_batch(
     State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<BatchQuery>,
+    Query(query): Query<BatchQuery>,
 ) -> Result<Response, PageError> {
-    let found = app.index.list_pending_clusters(1).await?.into_iter().find(|one| asked.is_for_cluster(one));
+    let clusters = app.index.list_pending_clusters(1).await?;
+    let found = clusters.into_iter().find(|cluster| query.is_for_cluster(cluster));
     let page = PageFrame::load(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {
-        let what = format!("{} ({})", asked.source, asked.class.replace('_', " "));
-        return Ok(render_page(&BatchPage { page, what, count: 0, confirmable: 0, cards: Vec::new() }));
+        let about = format!("{} ({})", query.source, query.class.replace('_', " "));
+        return Ok(render_page(&BatchPage { page, about, count: 0, confirmable: 0, cards: Vec::new() }));
     };
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.ids.iter().take(CARDS) {
@@ -79,24 +80,25 @@ pub(crate) async fn show_batch(
     let cards = read_cards(&app.root, &app.index, rows).await?;
     Ok(render_page(&BatchPage {
         page,
-        what: format!("{} ({})", found.name, format_class(found.class)),
+        about: format!("{} ({})", found.name, format_class(found.class)),
         count: found.count,
         confirmable: cards.iter().filter(|card| card.action.confirmable).count(),
         cards,
     }))
 }
 
-/// Which ones an answer is for: what a ceiling of `ask` leaves to a human's own hand is not confirmed.
-fn select_action_ids(pairs: Vec<(String, String)>, kind: &str) -> Vec<String> {
-    let is_one = |name: &str| name == "id" || (name == "by_hand" && kind != "confirm");
-    pairs.into_iter().filter(|(name, _)| is_one(name)).map(|(_, id)| id).collect()
+/// Selects the actions that a form resolves. A change that a ceiling of `ask` leaves to a human (`by_hand`) can be
+/// dismissed but not confirmed.
+fn select_action_ids(fields: Vec<(String, String)>, kind: &str) -> Vec<String> {
+    let is_selected = |name: &str| name == "id" || (name == "by_hand" && kind != "confirm");
+    fields.into_iter().filter(|(name, _)| is_selected(name)).map(|(_, id)| id).collect()
 }
 
-/// What came of each.
+/// The outcome of one resolution of a batch.
 struct BatchResultRow {
     id: String,
-    /// In words; of a refusal why.
-    says: String,
+    /// What was done, or the reason of the refusal.
+    outcome: String,
     refused: bool,
 }
 
@@ -105,7 +107,7 @@ struct BatchResultRow {
 struct BatchResultPage {
     page: PageFrame,
     title: String,
-    came: Vec<BatchResultRow>,
+    rows: Vec<BatchResultRow>,
 }
 
 pub(crate) async fn resolve_batch(
@@ -115,42 +117,44 @@ pub(crate) async fn resolve_batch(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, PageError> {
     let body = body.map_err(|e| PageError::from(ProblemDetails::new(e.status(), e.body_text())))?;
-    let wrong = |detail: &str| PageError::from(ProblemDetails::new(StatusCode::BAD_REQUEST, detail));
-    let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
-    let said: DashboardForm = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
-    let said = DashboardForm::verify_form(Ok(Form(said)), &caller)?;
-    let actions = select_action_ids(pairs, &said.kind);
+    let invalid = |detail: &str| PageError::from(ProblemDetails::new(StatusCode::BAD_REQUEST, detail));
+    let fields: Vec<(String, String)> = serde_urlencoded::from_bytes(&body).map_err(|_| invalid("invalid form"))?;
+    let form: DashboardForm = serde_urlencoded::from_bytes(&body).map_err(|_| invalid("invalid form"))?;
+    let form = DashboardForm::verify_form(Ok(Form(form)), &caller)?;
+    let actions = select_action_ids(fields, &form.kind);
     if actions.is_empty() || actions.len() > CARDS {
-        return Err(wrong("say which ones: 1 to 100 of them"));
+        return Err(invalid("a batch must name 1 to 100 actions"));
     }
-    let kind = match said.kind.as_str() {
+    let kind = match form.kind.as_str() {
         "confirm" => ResolutionKind::Confirm,
         "dismiss" => ResolutionKind::Dismiss,
         "undo" => ResolutionKind::Undo,
-        _ => return Err(wrong("the answers to several are confirm, dismiss and undo")),
+        _ => return Err(invalid("`kind` must be confirm, dismiss or undo")),
     };
-    let asked = app
+    let result = app
         .resolution_client()
-        .request_batch_resolution(ResolveBatchInput::new(kind, actions, caller.name.clone(), said.trimmed_reason()))
+        .request_batch_resolution(ResolveBatchInput::new(kind, actions, caller.name.clone(), form.trimmed_reason()))
         .await;
-    let all = match asked {
-        Ok(all) => all,
+    let batch = match result {
+        Ok(batch) => batch,
         Err(e) => return Ok(render_refusal(&ProblemDetails::from(e), Some("/".to_owned()))),
     };
-    let did = crate::temporal::resolve::describe_resolution(kind);
-    let refused = all.count_refused();
+    let verb = crate::temporal::resolve::describe_resolution(kind);
+    let refused = batch.count_refused();
     let title = match refused {
-        0 => format!("{} {did}", all.answers.len()),
-        _ => format!("{} {did}, {refused} refused", all.answers.len() - refused),
+        0 => format!("{} {verb}", batch.answers.len()),
+        _ => format!("{} {verb}, {refused} refused", batch.answers.len() - refused),
     };
-    let came = all.answers.into_iter().map(|one| match one.answered {
+    let rows = batch.answers.into_iter().map(|resolution| match resolution.answered {
         ResolveOutput::Done { target, .. } => {
-            BatchResultRow { id: one.action, says: format!("{did}: {target}"), refused: false }
+            BatchResultRow { id: resolution.action, outcome: format!("{verb}: {target}"), refused: false }
         }
-        ResolveOutput::Refused { message, .. } => BatchResultRow { id: one.action, says: message, refused: true },
+        ResolveOutput::Refused { message, .. } => {
+            BatchResultRow { id: resolution.action, outcome: message, refused: true }
+        }
     });
     let page = PageFrame::load(&app, &caller, "today", &uri).await?;
-    Ok(render_page(&BatchResultPage { page: page.with_path("/"), title, came: came.collect() }))
+    Ok(render_page(&BatchResultPage { page: page.with_path("/"), title, rows: rows.collect() }))
 }
 
 #[cfg(test)]
@@ -158,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_to_a_human_is_dismissed_with_the_others_and_never_confirmed() {
+    fn a_change_that_is_left_to_a_human_is_dismissed_with_the_others_and_never_confirmed() {
         let pair = |name: &str, id: &str| (name.to_owned(), id.to_owned());
         let form = || vec![pair("id", "a"), pair("by_hand", "b"), pair("kind", "c"), pair("id", "d")];
         assert_eq!(select_action_ids(form(), "confirm"), ["a", "d"]);

@@ -1,7 +1,7 @@
-//! An action as a card: what a person reads first, and what they may do about it.
+//! An action as a card: what a person reads first, and the buttons for it.
 //!
-//! Facts in, words out: what came to what, in one word or two, and how sure it was against what stood in the way. Text
-//! from outside stays text; the templates escape it.
+//! A card turns the values of an action into texts: the outcome in a word or two, the confidence, and the gates that
+//! held it. Foreign text stays plain text; the templates escape it.
 
 use super::build_url;
 use super::format_age;
@@ -14,33 +14,33 @@ use steward_domain::time::format_millis;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionRow, Index};
 
-/// Quotes that a card shows; the page of its action shows all.
+/// Most quotes on a card; the page of the action shows all.
 const QUOTES: usize = 2;
 
-/// One card.
+/// One action, or several equal ones, as a card.
 pub(crate) struct ActionCard {
     pub(crate) action: Action,
-    /// The name of what it is about.
+    /// The name of the target.
     pub(crate) title: String,
-    /// In a word or two, what it came to.
+    /// The outcome in a word or two.
     pub(crate) status: String,
-    /// The matter of a task, its record and its name.
+    /// The path and the name of a task's matter.
     pub(crate) matter: Option<(String, String)>,
-    /// What colours it.
+    /// The CSS class that colours the card.
     pub(crate) tone: &'static str,
     pub(crate) at: String,
     pub(crate) ago: String,
-    /// The confidence, and what stood in the way.
-    pub(crate) sure: String,
-    /// Of an answer who said so, and why.
-    pub(crate) said: Option<String>,
-    /// How often the same was said, or how many were answered together.
+    /// The confidence, and the gates that held the action.
+    pub(crate) confidence: String,
+    /// Who resolved it and why; only for a resolution.
+    pub(crate) resolver: Option<String>,
+    /// How often the same was proposed, or how many actions a batch resolved.
     pub(crate) times: usize,
 }
 
 impl ActionCard {
     fn from_action(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
-        let said = action.by.as_ref().map(|by| match &action.reason {
+        let resolver = action.by.as_ref().map(|by| match &action.reason {
             Some(reason) => format!("{by}: {reason}"),
             None => by.clone(),
         });
@@ -51,24 +51,24 @@ impl ActionCard {
             matter: None,
             at: format_millis(action.at),
             ago: format_age(action.at, now),
-            sure: describe_confidence(&action),
-            said,
+            confidence: describe_confidence(&action),
+            resolver,
             times: 1,
             action,
         }
     }
 
-    /// The cited signals that say so, first of all.
+    /// The first cited signals that support the decision.
     pub(crate) fn supporting_quotes(&self) -> impl Iterator<Item = &ActionEvidence> {
         self.action.evidence.iter().filter(|cited| cited.speaks).take(QUOTES)
     }
 
-    /// How many records it stands for: of what was said again one, of what was answered together each.
+    /// How many records the card counts for: a repeated proposal counts once, a batch counts each action.
     pub(crate) fn count_records(&self) -> usize {
         if self.action.together.is_some() { self.times } else { 1 }
     }
 
-    /// It stands for several that were answered together and may be taken back together: where that is shown first.
+    /// The URL of the preview for undoing the whole batch; `None` unless the card is a batch that can still be undone.
     pub(crate) fn batch_undo_url(&self) -> Option<String> {
         let together = self.action.together.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
         Some(build_url("/together/undo", &[("together", together)]))
@@ -89,7 +89,7 @@ impl ActionEvidence {
     }
 }
 
-/// The cards of these rows, in their order.
+/// Builds the cards of these rows, in their order. Reads one file for each.
 pub(crate) async fn read_cards(
     root: &VaultRoot,
     index: &Index,
@@ -100,7 +100,7 @@ pub(crate) async fn read_cards(
     build_cards(index, actions, now).await
 }
 
-/// The cards of these actions, in their order.
+/// Builds the cards of these actions, in their order.
 pub(crate) async fn build_cards(
     index: &Index,
     actions: Vec<Action>,
@@ -108,31 +108,31 @@ pub(crate) async fn build_cards(
 ) -> Result<Vec<ActionCard>, FactsError> {
     let targets: Vec<RecordPath> = actions.iter().filter_map(|action| RecordPath::parse(&action.target).ok()).collect();
     let names = index.list_record_labels(&targets).await?;
-    let matters: Vec<RecordPath> = names.values().filter_map(|named| named.matter.clone()).collect();
+    let matters: Vec<RecordPath> = names.values().filter_map(|label| label.matter.clone()).collect();
     let matters = index.list_record_labels(&matters).await?;
     let card = |action: Action| {
         let target = RecordPath::parse(&action.target).ok();
-        let known = target.and_then(|target| names.get(&target));
-        let matter = known.and_then(|known| known.matter.as_ref());
+        let label = target.and_then(|target| names.get(&target));
+        let matter = label.and_then(|label| label.matter.as_ref());
         let matter = matter.and_then(|path| Some((path.to_string(), matters.get(path)?.name.clone())));
-        ActionCard { matter, ..ActionCard::from_action(action, known.map(|known| known.name.clone()), now) }
+        ActionCard { matter, ..ActionCard::from_action(action, label.map(|label| label.name.clone()), now) }
     };
     Ok(actions.into_iter().map(card).collect())
 }
 
-/// What said the very same about the same record becomes one card, the newest; and so do answers given together.
+/// Merges equal cards into the newest one: repeated proposals for one record, and the actions of one batch.
 pub(crate) fn merge_repeated_cards(cards: Vec<ActionCard>) -> Vec<ActionCard> {
     let mut kept: Vec<ActionCard> = Vec::with_capacity(cards.len());
     for card in cards {
-        let said = &card.action;
-        let same = |other: &&mut ActionCard| {
+        let action = &card.action;
+        let is_same = |other: &&mut ActionCard| {
             let other = &other.action;
-            let again = other.target == said.target && other.change == said.change && said.change.is_some();
-            other.kind == said.kind
-                && other.answered == said.answered
-                && (again || (said.together.is_some() && other.together == said.together))
+            let repeats = other.target == action.target && other.change == action.change && action.change.is_some();
+            other.kind == action.kind
+                && other.answered == action.answered
+                && (repeats || (action.together.is_some() && other.together == action.together))
         };
-        match kept.iter_mut().find(same) {
+        match kept.iter_mut().find(is_same) {
             Some(other) => other.times += card.times,
             None => kept.push(card),
         }
@@ -146,7 +146,7 @@ fn describe_outcome(action: &Action) -> String {
     match (action.kind.as_str(), action.landing.as_str()) {
         ("steward-action", "live") => format!("changed{followed}"),
         ("steward-action", "pending") if action.waits => "waits for you".into(),
-        ("steward-action", "pending") if followed.is_empty() => "proposed, and is so by now".into(),
+        ("steward-action", "pending") if followed.is_empty() => "proposed, already so".into(),
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
         ("steward-action", _) if action.decision == "needs_input" => format!("asks you{followed}"),
@@ -157,19 +157,19 @@ fn describe_outcome(action: &Action) -> String {
     }
 }
 
-/// What a kind of record says of another one.
+/// The outcome that a kind of record gives to the action it resolves.
 fn describe_record_kind(kind: &str) -> &str {
     match kind {
         "steward-action-reversed" => "undone",
         "steward-action-confirmed" => "confirmed",
         "steward-action-dismissed" => "dismissed",
-        "steward-action-tracked" => "tracker told",
+        "steward-action-tracked" => "sent to the tracker",
         "steward-action-track-failed" => "tracker failed",
         "steward-action-done-anyway" => "done by hand",
-        "steward-action-opposed" => "decided otherwise by hand",
+        "steward-action-opposed" => "done differently by hand",
         "steward-source-pruned" => "source pruned",
-        "steward-trust-lowered" => "one step back",
-        "steward-trust-raised" => "raised",
+        "steward-trust-lowered" => "demoted",
+        "steward-trust-raised" => "restored",
         other => other,
     }
 }
@@ -190,9 +190,9 @@ fn describe_confidence(action: &Action) -> String {
     let closed = action.gates.iter().filter(|gate| !gate.open);
     let closed: Vec<String> =
         closed.map(|gate| format!("{}: {}, needs {}", gate.gate.replace('_', " "), gate.found, gate.needed)).collect();
-    let held = match closed.as_slice() {
-        [] => format!("all {} gates open", action.gates.len()),
-        closed => format!("held by {}", closed.join("; ")),
+    let gates = match closed.as_slice() {
+        [] => format!("All {} gates open", action.gates.len()),
+        closed => format!("Held by {}", closed.join("; ")),
     };
-    format!("{:.2} sure; {held}", action.confidence)
+    format!("{:.0} % confident. {gates}.", action.confidence * 100.0)
 }

@@ -62,7 +62,7 @@ pub(crate) async fn show_charts(
     let (counts, bins) = (&drawn.days, &drawn.bins);
     let sum = |words: &[&str]| counts.iter().filter(|c| words.contains(&c.what)).map(|c| c.count).sum::<u64>();
     let summary = format!(
-        "In {DAYS} days: {} changed or confirmed, {} asked, {} only said, {} undone or dismissed",
+        "In {DAYS} days: {} changed or confirmed, {} pending, {} shadow, {} undone or dismissed",
         sum(&["live", "confirmed"]),
         sum(&["pending"]),
         sum(&["shadow"]),
@@ -71,7 +71,7 @@ pub(crate) async fn show_charts(
     Ok(render_page(&ChartsPage {
         page: PageFrame::load(&app, &caller, "fleet", &uri).await?,
         days: DAYS,
-        daily: draw_days(AREA, "Decisions of each day", summary, first..=now.date_naive(), &stack_days(counts)),
+        daily: draw_days(AREA, "Decisions per day", summary, first..=now.date_naive(), &stack_days(counts)),
         calibration: draw_reliability(AREA, &bins.iter().map(estimate_bin).collect::<Vec<_>>()),
         bins: bins
             .iter()
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_holds_what_changed_what_was_asked_and_what_was_undone() {
+    fn a_day_holds_what_changed_what_is_shadow_and_what_was_undone() {
         let count =
             |day: i64, what, count| DailyActionCount { day: NaiveDate::default() + TimeDelta::days(day), what, count };
         let days = stack_days(&[

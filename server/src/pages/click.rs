@@ -1,7 +1,8 @@
-//! What a click asks for: an answer to an action, the brake.
+//! The forms that change something: resolving one action, stopping and resuming the fleet.
 //!
-//! An answer is asked of Temporal and waited for; then the page that was left comes again and says what was done, or a
-//! page with the status of the refusal says why not. The brake is written here, without asking anybody.
+//! A resolution is requested from Temporal, and the handler waits for it. Then the browser returns to its page, which
+//! shows the result, or it gets a page with the status and the reason of the refusal. Stop and resume write the stop
+//! file here and ask no other process.
 
 use super::PageError;
 use super::edit;
@@ -30,39 +31,37 @@ pub(crate) async fn resolve_action(
     id: Result<Path<String>, PathRejection>,
     form: DashboardFormResult,
 ) -> Result<Response, PageError> {
-    let said = DashboardForm::verify_form(form, &caller)?;
+    let form = DashboardForm::verify_form(form, &caller)?;
     let Path(action) = id.map_err(|e| PageError::from(ProblemDetails::new(e.status(), e.body_text())))?;
-    let (kind, edited) = match said.kind.as_str() {
+    let (kind, edited) = match form.kind.as_str() {
         "undo" => (ResolutionKind::Undo, None),
         "confirm" => (ResolutionKind::Confirm, None),
-        "edit" => (ResolutionKind::Confirm, Some(edit::build_edited_mutation(&app, &action, &said.value).await?)),
+        "edit" => (ResolutionKind::Confirm, Some(edit::build_edited_mutation(&app, &action, &form.value).await?)),
         "dismiss" => (ResolutionKind::Dismiss, None),
         _ => {
-            return Err(ProblemDetails::new(
-                StatusCode::BAD_REQUEST,
-                "the answers are undo, confirm, edit and dismiss",
-            )
-            .into());
+            return Err(
+                ProblemDetails::new(StatusCode::BAD_REQUEST, "`kind` must be undo, confirm, edit or dismiss").into()
+            );
         }
     };
-    let asked = app
+    let result = app
         .resolution_client()
         .request_resolution(ResolveInput {
             kind,
             action,
             by: caller.name,
-            reason: said.trimmed_reason(),
+            reason: form.trimmed_reason(),
             edited,
             together: None,
         })
         .await;
-    let back = Some(said.return_url().to_owned());
-    Ok(match asked {
+    let back = Some(form.return_url().to_owned());
+    Ok(match result {
         Ok(ResolveOutput::Done { action_id, .. }) => {
-            Redirect::to(&said.return_url_with_result(action_id.as_str())).into_response()
+            Redirect::to(&form.return_url_with_result(action_id.as_str())).into_response()
         }
-        Ok(ResolveOutput::Refused { status, refusal: why, message }) => {
-            render_refusal(&ProblemDetails::from_refusal(&why, status, message), back)
+        Ok(ResolveOutput::Refused { status, refusal, message }) => {
+            render_refusal(&ProblemDetails::from_refusal(&refusal, status, message), back)
         }
         Err(e) => render_refusal(&ProblemDetails::from(e), back),
     })
@@ -73,10 +72,10 @@ pub(crate) async fn stop_fleet(
     Extension(caller): Extension<AuthenticatedCaller>,
     form: DashboardFormResult,
 ) -> Result<Response, PageError> {
-    let said = DashboardForm::verify_form(form, &caller)?;
-    let stop = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: said.trimmed_reason() };
+    let form = DashboardForm::verify_form(form, &caller)?;
+    let stop = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: form.trimmed_reason() };
     tracing::warn!("stopped by {}", stop.by.escape_debug());
-    apply_stop_change(&app, &said, move |root| stop::stop_fleet(root, &stop)).await
+    apply_stop_change(&app, &form, move |root| stop::stop_fleet(root, &stop)).await
 }
 
 pub(crate) async fn resume_fleet(
@@ -84,24 +83,24 @@ pub(crate) async fn resume_fleet(
     Extension(caller): Extension<AuthenticatedCaller>,
     form: DashboardFormResult,
 ) -> Result<Response, PageError> {
-    let said = DashboardForm::verify_form(form, &caller)?;
-    let by = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: said.trimmed_reason() };
-    tracing::warn!("resumed by {}", by.by.escape_debug());
-    apply_stop_change(&app, &said, move |root| stop::resume_fleet(root, &by).map(drop)).await
+    let form = DashboardForm::verify_form(form, &caller)?;
+    let event = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: form.trimmed_reason() };
+    tracing::warn!("resumed by {}", event.by.escape_debug());
+    apply_stop_change(&app, &form, move |root| stop::resume_fleet(root, &event).map(drop)).await
 }
 
 async fn apply_stop_change(
     app: &SharedAppState,
-    said: &DashboardForm,
-    act: impl FnOnce(&VaultRoot) -> Result<(), StopFileError> + Send + 'static,
+    form: &DashboardForm,
+    change: impl FnOnce(&VaultRoot) -> Result<(), StopFileError> + Send + 'static,
 ) -> Result<Response, PageError> {
     let root = app.root.clone();
-    let acted = tokio::task::spawn_blocking(move || act(&root).map_err(|e| e.to_string())).await;
-    let failed = match acted {
-        Ok(Ok(())) => return Ok(Redirect::to(said.return_url()).into_response()),
+    let changed = tokio::task::spawn_blocking(move || change(&root).map_err(|e| e.to_string())).await;
+    let error = match changed {
+        Ok(Ok(())) => return Ok(Redirect::to(form.return_url()).into_response()),
         Ok(Err(e)) => e,
         Err(e) => e.to_string(),
     };
-    tracing::error!("the brake failed: {failed}");
-    Err(ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, failed).into())
+    tracing::error!("failed to change the stop file: {error}");
+    Err(ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, error).into())
 }

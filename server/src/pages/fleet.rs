@@ -1,7 +1,7 @@
-//! The fleet: what may be done, how full the guard is, who works, what comes in, what is wrong.
+//! The page "Fleet": the policy, the rate guard, the workers, the streams and everything that needs attention.
 //!
-//! Of the policy that of the process that holds the vault; of the guard what the next call would hear. A server that gives
-//! no answer is told in its place and keeps nothing else from being shown.
+//! The policy shown is that of the process that holds the vault. The rate guard is asked what it would say to the next
+//! call. If Temporal does not answer, the page says so in that place and shows everything else.
 
 use super::PageError;
 use super::PageFrame;
@@ -28,20 +28,21 @@ use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
-/// What people did to the fleet that is told; the newest.
-const DEEDS: usize = 12;
+/// Operator events that are listed; the newest.
+const OPERATOR_EVENTS: usize = 12;
 
 type LabeledValue = (&'static str, String);
 
-/// One window of the guard.
+/// One window of the rate guard.
 struct GuardWindowRow {
     name: &'static str,
     used: u32,
     cap: u32,
-    /// Below it is calm, above the other nearly full.
+    /// Up to this many calls the meter shows a calm window.
     low: u32,
+    /// From this many calls on the meter shows a nearly full window.
     high: u32,
-    /// When the next call may go.
+    /// When the next call is allowed.
     free: String,
 }
 
@@ -59,7 +60,7 @@ struct FleetStreamRow {
 #[template(path = "fleet.html")]
 struct FleetPage {
     page: PageFrame,
-    troubles: Vec<AttentionItem>,
+    attention: Vec<AttentionItem>,
     modes: Vec<LabeledValue>,
     refuses: Option<String>,
     windows: Vec<GuardWindowRow>,
@@ -67,7 +68,7 @@ struct FleetPage {
     workers: Vec<LabeledValue>,
     index: Vec<LabeledValue>,
     streams: Vec<FleetStreamRow>,
-    deeds: Vec<OperatorEventRow>,
+    events: Vec<OperatorEventRow>,
 }
 
 pub(crate) async fn show_fleet(
@@ -79,7 +80,7 @@ pub(crate) async fn show_fleet(
     let (status, settings) = (app.read_guard_status().await, app.read_settings());
     let streams = app.index.list_stream_counts().await?;
     let fleet = FleetPage {
-        troubles: problems::list_attention_items(&app).await?,
+        attention: problems::list_attention_items(&app).await?,
         modes: describe_modes(&settings),
         refuses: describe_guard_refusal(status.as_ref()),
         windows: status
@@ -90,9 +91,9 @@ pub(crate) async fn show_fleet(
         guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| describe_guard(l, now)).collect(),
         workers: describe_workers(&app, &settings, now).await?,
         index: describe_index(&app, now).await?,
-        deeds: operator_events::read_newest_events(&app.root, DEEDS)
+        events: operator_events::read_newest_events(&app.root, OPERATOR_EVENTS)
             .into_iter()
-            .map(|deed| OperatorEventRow { at: format_written_moment(&deed.at), ..deed })
+            .map(|event| OperatorEventRow { at: format_written_moment(&event.at), ..event })
             .collect(),
         streams: streams.into_iter().map(|count| build_stream_row(count, now)).collect(),
         page: PageFrame::load(&app, &caller, "fleet", &uri).await?,
@@ -102,12 +103,12 @@ pub(crate) async fn show_fleet(
 
 fn describe_modes(settings: &DashboardSettings) -> Vec<LabeledValue> {
     let policy = &settings.policy;
-    let mut told = vec![
-        ("mode", format!("{} (STEWARD_LIVE_MODE; nothing here raises it)", policy.mode.as_str())),
+    let mut facts = vec![
+        ("mode", format!("{} (set only by STEWARD_LIVE_MODE)", policy.mode.as_str())),
         (
             "confidence",
             format!(
-                "{:.2} for live, {:.2} for high confidence only",
+                "{:.2} needed in mode live, {:.2} in live_high_confidence_only",
                 policy.confidence_threshold, policy.high_confidence_threshold
             ),
         ),
@@ -119,14 +120,14 @@ fn describe_modes(settings: &DashboardSettings) -> Vec<LabeledValue> {
             MutationClass::ParentMatter => "moves of tasks",
             MutationClass::Related => "relations",
         };
-        told.push((name, policy.class_ceiling(class).as_str().to_owned()));
+        facts.push((name, policy.class_ceiling(class).as_str().to_owned()));
     }
-    told.push(("sources", format!("{} unless they say otherwise", settings.default_ceiling.as_str())));
-    told
+    facts.push(("sources", format!("{} unless set for a source", settings.default_ceiling.as_str())));
+    facts
 }
 
 fn describe_guard_refusal(status: Option<&GuardStatus>) -> Option<String> {
-    let Some(status) = status else { return Some("the count of calls cannot be opened: see `steward status`".into()) };
+    let Some(status) = status else { return Some("its ledger cannot be opened: see `steward status`".into()) };
     let refusal = status.refusal.as_ref()?;
     let clears = refusal.clears_at.map(|at| format!("; clears {}", format_age(at, Utc::now()))).unwrap_or_default();
     Some(format!("{}{clears}", refusal.reason))
@@ -144,36 +145,36 @@ fn build_guard_windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [GuardWindo
     [window("This minute", &ledger.minute), window("This hour", &ledger.hour), window("This day", &ledger.day)]
 }
 
-/// From where on a window is nearly full: nine tenths, and never less than one call.
+/// The number of calls at which a window counts as nearly full: nine tenths of the cap, rounded up.
 fn nearly_full_threshold(cap: u32) -> u32 {
     cap - cap / 10
 }
 
 fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<LabeledValue> {
-    let mut told = Vec::new();
+    let mut facts = Vec::new();
     if let Some(back_off) = &ledger.back_off {
-        told.push((
+        facts.push((
             "back-off",
             format!("until {}, {}", format_moment(back_off.until), format_age(back_off.until, now)),
         ));
     }
     if ledger.probe.is_some() {
-        told.push(("probe", "one call is out to see whether the clerk answers again".into()));
+        facts.push(("probe", "one call tests whether the clerk answers again".into()));
     }
     let full = |paths: &[steward_domain::steward::guard::ExhaustedPath]| {
-        let names: Vec<&str> = paths.iter().take(5).map(|one| one.path.as_str()).collect();
+        let names: Vec<&str> = paths.iter().take(5).map(|exhausted| exhausted.path.as_str()).collect();
         let more = paths.len().saturating_sub(5);
         if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
     };
     if !ledger.full_tasks.is_empty() {
-        told.push(("tasks without calls left", full(&ledger.full_tasks)));
+        facts.push(("tasks without calls left", full(&ledger.full_tasks)));
     }
     if !ledger.full_matters.is_empty() {
-        told.push(("matters without calls left", full(&ledger.full_matters)));
+        facts.push(("matters without calls left", full(&ledger.full_matters)));
     }
     let usage = &ledger.day_usage;
-    told.push(("tokens in 24 h", format!("{} in, {} out", usage.prompt_tokens, usage.completion_tokens)));
-    told
+    facts.push(("tokens in 24 h", format!("{} in, {} out", usage.prompt_tokens, usage.completion_tokens)));
+    facts
 }
 
 async fn describe_workers(
@@ -182,35 +183,36 @@ async fn describe_workers(
     now: DateTime<Utc>,
 ) -> Result<Vec<LabeledValue>, PageError> {
     let queue = &settings.task_queue;
-    let of_the_clerk = clerk_queue(queue);
+    let clerk_queue = clerk_queue(queue);
     let (stewards, clerks) = tokio::join!(
         app.temporal.list_queue_workers(queue, TaskQueueType::Workflow),
-        app.temporal.list_queue_workers(&of_the_clerk, TaskQueueType::Activity)
+        app.temporal.list_queue_workers(&clerk_queue, TaskQueueType::Activity)
     );
-    let said = |asked: Result<Vec<QueueWorker>, TemporalQueryError>| match asked {
-        Err(away) => away.to_string(),
-        Ok(some) if some.is_empty() => "nobody in the last five minutes".into(),
-        Ok(some) => {
-            let seen =
-                |one: &QueueWorker| one.seen_at.map(|at| format!(" ({})", format_age(at, now))).unwrap_or_default();
-            some.iter().map(|one| format!("{}{}", one.name, seen(one))).collect::<Vec<_>>().join(", ")
+    let describe = |listed: Result<Vec<QueueWorker>, TemporalQueryError>| match listed {
+        Err(e) => e.to_string(),
+        Ok(workers) if workers.is_empty() => "none in the last five minutes".into(),
+        Ok(workers) => {
+            let seen = |worker: &QueueWorker| {
+                worker.seen_at.map(|at| format!(" ({})", format_age(at, now))).unwrap_or_default()
+            };
+            workers.iter().map(|worker| format!("{}{}", worker.name, seen(worker))).collect::<Vec<_>>().join(", ")
         }
     };
-    let released = stop::list_stop_events(&app.root, 1).pop().filter(|turn| !turn.stopped);
-    let released = released.and_then(|turn| time::parse(&turn.stop.at));
-    let lag = app.index.measure_tick_lag(&settings.cadence, released, now).await?;
+    let resumed = stop::list_stop_events(&app.root, 1).pop().filter(|event| !event.stopped);
+    let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
+    let lag = app.index.measure_tick_lag(&settings.cadence, resumed_at, now).await?;
     let late = match (&lag.worst, lag.late) {
-        _ if stop::is_stopped(&app.root) => "stopped: nobody is looked at until it is resumed".into(),
+        _ if stop::is_stopped(&app.root) => "stopped: no matter is checked until the fleet is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
-            format!("{late} matters are late, {matter} the most: by {} min", seconds / 60)
+            format!("{late} matters are late; {matter} is the latest, by {} min", seconds / 60)
         }
-        _ => "none: every matter was looked at in its time".into(),
+        _ => "none: every matter was checked on time".into(),
     };
-    let mut told = vec![("stewards", said(stewards)), ("clerks", said(clerks)), ("schedule lag", late)];
+    let mut facts = vec![("stewards", describe(stewards)), ("clerks", describe(clerks)), ("schedule lag", late)];
     if lag.never > 0 {
-        told.push(("never looked at", format!("{} matters", lag.never)));
+        facts.push(("never checked", format!("{} matters", lag.never)));
     }
-    Ok(told)
+    Ok(facts)
 }
 
 async fn describe_index(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<LabeledValue>, PageError> {
@@ -253,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_of_few_calls_is_not_nearly_full_while_it_is_empty() {
+    fn a_window_with_a_small_cap_is_not_nearly_full_while_it_is_empty() {
         assert_eq!([0, 1, 5, 10, 60, u32::MAX].map(nearly_full_threshold), [0, 1, 5, 9, 54, 3_865_470_566]);
     }
 }

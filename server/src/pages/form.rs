@@ -1,7 +1,7 @@
-//! What a form of ours says: whose page it stood on, and where to go from there.
+//! The fields of the dashboard's forms, and the checks on them.
 //!
-//! A form counts only with the key of the session that it was shown to. The way back is a page of ours or the first one,
-//! never an address that somebody sent along.
+//! A form is accepted only with the key of the session to which it was shown. The URL to return to must be a page of
+//! this dashboard. Any other address becomes the first page.
 
 use super::PageError;
 use crate::access::session::is_equal_constant_time;
@@ -16,12 +16,12 @@ use serde::Deserialize;
 pub(crate) struct DashboardForm {
     #[serde(default)]
     form_key: String,
-    /// The page to come back to.
+    /// The page to return to.
     #[serde(default)]
     back: String,
     #[serde(default)]
     pub(crate) kind: String,
-    /// Of an edit what is to be written instead.
+    /// The value that an edit writes instead of the proposed one.
     #[serde(default)]
     pub(crate) value: String,
     #[serde(default)]
@@ -29,18 +29,22 @@ pub(crate) struct DashboardForm {
 }
 
 impl DashboardForm {
-    /// A form of a page that this very session was shown; a token needs none.
+    /// Accepts a form only with the key of this session. A caller with a token needs no key, because no browser sends a
+    /// token by itself.
+    ///
+    /// # Errors
+    /// A form that cannot be read, or 403 for a wrong key.
     pub(crate) fn verify_form(
         form: Result<Form<Self>, FormRejection>,
         caller: &AuthenticatedCaller,
     ) -> Result<Self, PageError> {
-        let Form(said) = form.map_err(|e| PageError::from(ProblemDetails::new(e.status(), e.body_text())))?;
+        let Form(form) = form.map_err(|e| PageError::from(ProblemDetails::new(e.status(), e.body_text())))?;
         match &caller.proof {
-            CallerProof::Session { form_key } if !is_equal_constant_time(form_key, &said.form_key) => {
-                let detail = "this form is of another session: open the page again";
+            CallerProof::Session { form_key } if !is_equal_constant_time(form_key, &form.form_key) => {
+                let detail = "this form belongs to another session: reload the page";
                 Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail).into())
             }
-            CallerProof::Session { .. } | CallerProof::Token => Ok(said),
+            CallerProof::Session { .. } | CallerProof::Token => Ok(form),
         }
     }
 
@@ -48,27 +52,27 @@ impl DashboardForm {
         Some(self.reason.trim().to_owned()).filter(|reason| !reason.is_empty())
     }
 
-    /// A page of ours: never an address that leads elsewhere.
+    /// The page to return to; always a page of this dashboard.
     pub(crate) fn return_url(&self) -> &str {
         keep_local_url(&self.back)
     }
 
-    /// The same, to say there what was done.
+    /// The page to return to, with the id of the record that was written, so that the page shows the result.
     pub(crate) fn return_url_with_result(&self, done: &str) -> String {
-        let whole = self.return_url().split('#').next().unwrap_or("/");
-        let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
+        let url = self.return_url().split('#').next().unwrap_or("/");
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("done="));
         let query: String = kept.map(|pair| format!("{pair}&")).collect();
         format!("{path}?{query}done={done}")
     }
 }
 
-/// An address of a page of ours, or the first one's.
+/// Returns the address if it is a page of this dashboard, and `/` otherwise.
 pub(crate) fn keep_local_url(address: &str) -> &str {
-    let is_ours = address.starts_with('/')
+    let is_local = address.starts_with('/')
         && !address.starts_with("//")
         && address.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    if is_ours { address } else { "/" }
+    if is_local { address } else { "/" }
 }
 
 #[cfg(test)]
@@ -81,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_leads_to_a_page_of_ours() {
-        for ours in ["/", "/actions/3f9a?x=1"] {
-            assert_eq!(back_to(ours).return_url(), ours);
+    fn the_return_url_is_always_a_page_of_this_dashboard() {
+        for local in ["/", "/actions/3f9a?x=1"] {
+            assert_eq!(back_to(local).return_url(), local);
         }
-        for theirs in ["", "//evil.example", "https://evil.example", "/\\evil.example", "/a\nb", "javascript:x"] {
-            assert_eq!(back_to(theirs).return_url(), "/", "{theirs}");
+        for foreign in ["", "//evil.example", "https://evil.example", "/\\evil.example", "/a\nb", "javascript:x"] {
+            assert_eq!(back_to(foreign).return_url(), "/", "{foreign}");
         }
         assert_eq!(back_to("/search?q=x&done=1#a").return_url_with_result("2"), "/search?q=x&done=2");
         assert_eq!(back_to("/").return_url_with_result("2"), "/?done=2");
@@ -94,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_form_without_the_key_of_its_session_is_refused() {
-        let of = |proof| AuthenticatedCaller { name: "ann".into(), scope: AccessScope::Act, proof };
-        let session = of(CallerProof::Session { form_key: "k".into() });
+        let caller = |proof| AuthenticatedCaller { name: "ann".into(), scope: AccessScope::Act, proof };
+        let session = caller(CallerProof::Session { form_key: "k".into() });
         let form = |key: &str| Ok(Form(DashboardForm { form_key: key.into(), ..DashboardForm::default() }));
         assert!(DashboardForm::verify_form(form("k"), &session).is_ok());
         assert!(
             DashboardForm::verify_form(form("x"), &session).is_err()
                 && DashboardForm::verify_form(form(""), &session).is_err()
         );
-        assert!(DashboardForm::verify_form(form(""), &of(CallerProof::Token)).is_ok());
+        assert!(DashboardForm::verify_form(form(""), &caller(CallerProof::Token)).is_ok());
     }
 }

@@ -1,7 +1,7 @@
-//! All matters, in pages, by name and state.
+//! The list of all matters, page by page, filtered by name and state.
 //!
-//! One that cannot be read is listed with what is wrong. What was asked for stands in the address, so that a page can be
-//! kept and sent.
+//! A matter that cannot be read is listed with its problem. The whole query is in the URL, so that a link to the page
+//! can be kept or shared.
 
 use super::PageError;
 use super::PageFrame;
@@ -12,7 +12,7 @@ use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
-use axum::extract::{Query, State as Of};
+use axum::extract::{Query, State};
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::Utc;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use steward_domain::record::entity::RecordState;
 use steward_vault::index::{MatterCard, MatterFilter};
 
-/// Matters of a page.
+/// Matters of one page.
 const ROWS: u32 = 50;
 const STATES: [&str; 3] = ["open", "done", "archived"];
 
@@ -30,7 +30,7 @@ pub(crate) struct MatterTableQuery {
     q: String,
     #[serde(default)]
     state: String,
-    /// What the page before ended with.
+    /// The cursor at which the previous page ended.
     after: Option<String>,
 }
 
@@ -56,12 +56,12 @@ struct MattersPage {
 }
 
 pub(crate) async fn show_matters(
-    Of(app): Of<SharedAppState>,
+    State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<MatterTableQuery>,
+    Query(query): Query<MatterTableQuery>,
 ) -> Result<Response, PageError> {
-    let MatterTableQuery { q, state, after } = asked;
+    let MatterTableQuery { q, state, after } = query;
     let text = Some(q.trim().to_owned()).filter(|text| !text.is_empty());
     let filter = MatterFilter { text, state: RecordState::parse(&state) };
     let found = app.index.matters_page(&filter, after.as_deref(), ROWS).await?;

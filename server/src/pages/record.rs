@@ -1,7 +1,8 @@
-//! One matter or task: when it is looked at and why so often, and everything that happened around it.
+//! The page of one matter or task: when it is checked, why that often, and everything that happened.
 //!
-//! What the next look would do is told by the very rules of a tick ([`steward_vault::index::Index::preview_task_checks`]); the next
-//! time and the last runs are Temporal's, and where it gives no answer the rest is shown without.
+//! The rules of a tick say what the next check would do
+//! ([`preview_task_checks`](steward_vault::index::Index::preview_task_checks)).
+//! The next time and the last runs come from Temporal. If Temporal does not answer, the rest is shown without them.
 
 use super::PageError;
 use super::PageFrame;
@@ -32,29 +33,29 @@ use steward_vault::index::{
 };
 use steward_workflows::schedule_id;
 
-/// Things of a page.
+/// Events of one page of the timeline.
 const ROWS: u32 = 30;
 
-/// Tasks of a page.
+/// Tasks of one page.
 const TASKS: u32 = 50;
 
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 pub(crate) struct RecordPageQuery {
-    /// Where the page of the timeline before ended.
+    /// The cursor at which the previous page of the timeline ended; empty for the first page.
     before: String,
-    /// Where the page of tasks before ended.
+    /// The cursor at which the previous page of tasks ended; empty for the first page.
     tasks: String,
 }
 
-/// A signal in the timeline.
+/// A signal of the timeline.
 pub(crate) struct TimelineSignal {
     at: String,
     ago: String,
     quote: String,
     source: String,
-    standing: String,
+    status: String,
     about: Option<String>,
     class: Option<String>,
 }
@@ -79,11 +80,11 @@ struct TaskTableRow {
     outcome: String,
 }
 
-/// A page of the tasks of a matter.
+/// One page of a matter's tasks.
 #[derive(Default)]
 struct TaskTable {
     rows: Vec<TaskTableRow>,
-    /// Where this is not the first page.
+    /// The URL of the first page, if this is a later one.
     first: Option<String>,
     next: Option<String>,
 }
@@ -94,12 +95,12 @@ struct RecordPage {
     page: PageFrame,
     name: String,
     state: String,
-    /// Why it cannot be read, with the mend.
+    /// Why the record cannot be read, with the fix.
     problem: Option<String>,
     path: String,
-    /// Of a task.
+    /// The path of a task's matter; `None` for a matter.
     matter: Option<String>,
-    looks: Vec<(&'static str, String)>,
+    checks: Vec<(&'static str, String)>,
     schedule: Option<String>,
     runs: Vec<ScheduledRunRow>,
     tasks: TaskTable,
@@ -112,24 +113,24 @@ pub(crate) async fn show_record(
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
     Path((folder, file)): Path<(String, String)>,
-    Query(asked): Query<RecordPageQuery>,
+    Query(query): Query<RecordPageQuery>,
 ) -> Result<Response, PageError> {
-    let nothing = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here"));
-    let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| nothing())?;
+    let not_found = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"));
+    let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| not_found())?;
     let subject = app.index.find_subject(&path).await?;
-    let before: Option<PageCursor> = asked.before.parse().ok();
+    let before: Option<PageCursor> = query.before.parse().ok();
     let (events, next) = read_timeline(&app, &path, before.as_ref()).await?;
     let here = format!("/records/{path}");
     let next =
-        next.map(|next| build_url(&here, &[("tasks", &asked.tasks), ("before", &next.to_string())]) + "#timeline");
+        next.map(|next| build_url(&here, &[("tasks", &query.tasks), ("before", &next.to_string())]) + "#timeline");
     let page = PageFrame::load(&app, &caller, "matters", &uri).await?;
-    // One that cannot be read, or is gone and left a history, has a page all the same.
+    // A record that cannot be read has a page as well, and so has a deleted one that left a history.
     let problem = match &subject {
         Some(_) => None,
         None => app.index.find_file_problem(&path).await?,
     };
     if subject.is_none() && problem.is_none() && events.is_empty() {
-        return Err(nothing());
+        return Err(not_found());
     }
     let bare = RecordPage {
         page,
@@ -137,27 +138,27 @@ pub(crate) async fn show_record(
         state: match (&subject, &problem) {
             (Some(subject), _) => subject.state.as_str().to_owned(),
             (None, Some(_)) => "cannot be read".into(),
-            (None, None) => "not there any more".into(),
+            (None, None) => "deleted".into(),
         },
         problem,
         path: path.to_string(),
         matter: None,
-        looks: Vec::new(),
+        checks: Vec::new(),
         schedule: None,
         runs: Vec::new(),
         tasks: TaskTable::default(),
         events,
         next,
     };
-    let whole = if path.kind() == RecordKind::Matter {
-        let tasks = read_task_table(&app, &path, &asked).await?;
+    let complete = if path.kind() == RecordKind::Matter {
+        let tasks = read_task_table(&app, &path, &query).await?;
         add_matter_schedule(&app, &path, RecordPage { tasks, ..bare }).await?
     } else {
         let names = app.index.list_record_labels(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
-        RecordPage { matter, looks: subject.as_ref().map(describe_task_checks).unwrap_or_default(), ..bare }
+        RecordPage { matter, checks: subject.as_ref().map(describe_task_checks).unwrap_or_default(), ..bare }
     };
-    Ok(render_page(&whole))
+    Ok(render_page(&complete))
 }
 
 async fn add_matter_schedule(
@@ -168,18 +169,18 @@ async fn add_matter_schedule(
     let (now, settings) = (Utc::now(), app.read_settings());
     let ui = settings.temporal_ui.as_deref();
     let id = schedule_id(path.slug());
-    let mut looks = Vec::new();
+    let mut checks = Vec::new();
     let mut runs = Vec::new();
     match app.temporal.describe_schedule(&id).await {
-        Err(away) => looks.push(("next look", away.to_string())),
-        Ok(None) => looks.push(("next look", "it has no schedule".into())),
+        Err(e) => checks.push(("next check", e.to_string())),
+        Ok(None) => checks.push(("next check", "it has no schedule".into())),
         Ok(Some(schedule)) => {
-            looks.push((
-                "next look",
+            checks.push((
+                "next check",
                 match schedule.next {
                     _ if schedule.paused => format!("paused: {}", schedule.note),
                     Some(at) => format!("{}, {}", format_age(at, now), format_moment(at)),
-                    None => "not known".into(),
+                    None => "unknown".into(),
                 },
             ));
             runs = schedule
@@ -198,19 +199,19 @@ async fn add_matter_schedule(
         }
     }
     match app.index.last_tick(path, &settings.cadence).await? {
-        None => looks.push(("last look", "never".into())),
-        Some(tick) => looks.extend(describe_last_tick(&tick, now)),
+        None => checks.push(("last check", "never".into())),
+        Some(tick) => checks.extend(describe_last_tick(&tick, now)),
     }
-    Ok(RecordPage { looks, schedule: ui.map(|ui| build_schedule_url(ui, &id)), runs, ..bare })
+    Ok(RecordPage { checks, schedule: ui.map(|ui| build_schedule_url(ui, &id)), runs, ..bare })
 }
 
 fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
-    let mut told = vec![("last look", format!("{}, {}", format_age(tick.at, now), format_moment(tick.at)))];
+    let mut facts = vec![("last check", format!("{}, {}", format_age(tick.at, now), format_moment(tick.at)))];
     let found =
         format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
-    told.push(("it found", found));
+    facts.push(("found", found));
     if tick.left_due > 0 {
-        told.push(("left for the next", tick.left_due.to_string()));
+        facts.push(("left for the next check", format!("{} tasks", tick.left_due)));
     }
     let skipped: Vec<String> = tick
         .skipped
@@ -221,16 +222,16 @@ fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str,
         })
         .collect();
     if !skipped.is_empty() {
-        told.push(("passed over", skipped.join(", ")));
+        facts.push(("skipped", skipped.join(", ")));
     }
     let interval = &tick.interval;
-    let why = match (interval.streak, interval.grows_after) {
+    let reason = match (interval.streak, interval.grows_after) {
         (0, _) => "because something was new".to_owned(),
-        (streak, Some(more)) => format!("after {streak} looks without news; {more} more and it comes half as often"),
-        (streak, None) => format!("after {streak} looks without news; it does not get rarer"),
+        (streak, Some(more)) => format!("after {streak} checks without news; it doubles after {more} more"),
+        (streak, None) => format!("after {streak} checks without news; it grows no further"),
     };
-    told.push(("every", format!("{} min, {why}", interval.seconds / 60)));
-    told
+    facts.push(("interval", format!("{} min, {reason}", interval.seconds / 60)));
+    facts
 }
 
 fn describe_task_checks(subject: &SubjectRow) -> Vec<(&'static str, String)> {
@@ -238,33 +239,33 @@ fn describe_task_checks(subject: &SubjectRow) -> Vec<(&'static str, String)> {
     let when = |at: Option<DateTime<Utc>>, never: &str| {
         at.map_or_else(|| never.to_owned(), |at| format!("{}, {}", format_age(at, now), format_moment(at)))
     };
-    let mut told = vec![
-        ("last look", when(subject.last_check_at, "never")),
-        ("due for a look", when(subject.next_check_after, "at the next look at its matter")),
+    let mut facts = vec![
+        ("last check", when(subject.last_check_at, "never")),
+        ("next check due", when(subject.next_check_after, "at the next check of its matter")),
     ];
     if subject.snoozed_until.is_some() {
-        told.push(("put off until", when(subject.snoozed_until, "")));
+        facts.push(("snoozed until", when(subject.snoozed_until, "")));
     }
-    told
+    facts
 }
 
 async fn read_task_table(
     app: &SharedAppState,
     matter: &RecordPath,
-    asked: &RecordPageQuery,
+    query: &RecordPageQuery,
 ) -> Result<TaskTable, PageError> {
     let filter = TaskFilter { matter: Some(matter.clone()), state: None };
-    let after = Some(asked.tasks.as_str()).filter(|after| !after.is_empty());
+    let after = Some(query.tasks.as_str()).filter(|after| !after.is_empty());
     let page = app.index.tasks_page(&filter, after, TASKS).await?;
-    let at = |place: &str| {
-        build_url(&format!("/records/{matter}"), &[("tasks", place), ("before", &asked.before)]) + "#tasks"
+    let page_url = |cursor: &str| {
+        build_url(&format!("/records/{matter}"), &[("tasks", cursor), ("before", &query.before)]) + "#tasks"
     };
-    let back = after.map(|_| at(""));
+    let first_page = after.map(|_| page_url(""));
     let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else {
-        return Ok(TaskTable { first: back, ..TaskTable::default() });
+        return Ok(TaskTable { first: first_page, ..TaskTable::default() });
     };
     let (now, settings) = (Utc::now(), app.read_settings());
-    let ask = ObservationQuery {
+    let observation = ObservationQuery {
         matter: matter.clone(),
         look_id: String::new(),
         now,
@@ -274,28 +275,28 @@ async fn read_task_table(
         max_looks: MAX_LOOKS,
         default_ceiling: settings.default_ceiling,
     };
-    let standings = app.index.preview_task_checks(&ask, Some((&first.path, &last.path))).await?.into_iter();
-    let turns: BTreeMap<String, CheckDecision> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
-    let next = page.next.as_deref().map(at);
+    let checks = app.index.preview_task_checks(&observation, Some((&first.path, &last.path))).await?.into_iter();
+    let decisions: BTreeMap<String, CheckDecision> = checks.map(|check| (check.path.to_string(), check.turn)).collect();
+    let next = page.next.as_deref().map(page_url);
     let rows = page.rows.into_iter().map(|task| TaskTableRow {
-        next: turns.get(task.path.as_str()).map(describe_next_check).unwrap_or_default(),
+        next: decisions.get(task.path.as_str()).map(describe_next_check).unwrap_or_default(),
         path: task.path.to_string(),
         name: task.name,
         state: task.state.as_str(),
         last: task.last_check_at.map_or_else(|| "never".into(), |at| format_age(at, now)),
         outcome: task.outcome.unwrap_or_default().replace('_', " "),
     });
-    Ok(TaskTable { rows: rows.collect(), first: back, next })
+    Ok(TaskTable { rows: rows.collect(), first: first_page, next })
 }
 
-fn describe_next_check(turn: &CheckDecision) -> String {
-    match turn {
-        CheckDecision::Twin => "is refused: another task has its id".into(),
+fn describe_next_check(decision: &CheckDecision) -> String {
+    match decision {
+        CheckDecision::Twin => "refused: another task has the same id".into(),
         CheckDecision::Clerk => "asks the clerk".into(),
-        CheckDecision::Quiet => "finds nothing new so far".into(),
+        CheckDecision::Quiet => "nothing new so far".into(),
         CheckDecision::Skipped(reason) => {
             let word = serde_json::to_value(reason).ok().and_then(|word| word.as_str().map(|w| w.replace('_', " ")));
-            format!("passes it over: {}", word.unwrap_or_default())
+            format!("skipped: {}", word.unwrap_or_default())
         }
     }
 }
@@ -307,13 +308,13 @@ async fn read_timeline(
 ) -> Result<(Vec<TimelineEvent>, Option<PageCursor>), PageError> {
     let page = app.index.timeline_page(path, before, ROWS).await?;
     let next = page.next;
-    let of_actions: Vec<ActionRow> = page.rows.iter().filter_map(as_action_row).cloned().collect();
-    let ids: Vec<ActionId> = of_actions.iter().map(|row| row.id.clone()).collect();
-    let drawn = read_cards(&app.root, &app.index, of_actions).await?;
-    let mut drawn: BTreeMap<ActionId, ActionCard> = ids.into_iter().zip(drawn).collect();
+    let actions: Vec<ActionRow> = page.rows.iter().filter_map(as_action_row).cloned().collect();
+    let ids: Vec<ActionId> = actions.iter().map(|row| row.id.clone()).collect();
+    let cards = read_cards(&app.root, &app.index, actions).await?;
+    let mut cards: BTreeMap<ActionId, ActionCard> = ids.into_iter().zip(cards).collect();
     let event = |row: TimelineRow| match row {
         TimelineRow::Signal(row) => Some(TimelineEvent::Signal(build_timeline_signal(row))),
-        TimelineRow::Action(row) => drawn.remove(&row.id).map(|card| TimelineEvent::Action(Box::new(card))),
+        TimelineRow::Action(row) => cards.remove(&row.id).map(|card| TimelineEvent::Action(Box::new(card))),
     };
     Ok((page.rows.into_iter().filter_map(event).collect(), next))
 }
@@ -333,7 +334,7 @@ fn build_timeline_signal(row: SignalRow) -> TimelineSignal {
         ago: format_age(signal.created, Utc::now()),
         quote: quote::mark_cut_quote(&signal.note),
         source: signal.source,
-        standing: format!("{}{reason}", signal.status.as_str().replace('_', " ")),
+        status: format!("{}{reason}", signal.status.as_str().replace('_', " ")),
         about: target.map(|target| target.to_string()),
         class: signal.class.map(|class| class.as_str().replace('_', " ")),
     }

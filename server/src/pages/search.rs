@@ -1,8 +1,8 @@
-//! Search over matters, tasks, signals and actions; what is asked for stands in the address.
+//! Search over matters, tasks, signals and actions. The whole query is in the URL.
 //!
-//! With words, every record that holds them. Without, a list of actions by what they came to. What is asked for besides
-//! holds in both; of kinds of which it says nothing none is shown, and what cannot be understood shows nothing. The page
-//! says so each time.
+//! With words, the page lists every record that contains them. Without words, it lists actions. The filters apply to
+//! both. Record kinds that do not have a filtered property are left out, and an invalid filter shows no results at all.
+//! The page says which of the two happened.
 
 use super::PageError;
 use super::PageFrame;
@@ -26,7 +26,7 @@ use steward_domain::record::path::RecordKind;
 use steward_domain::signals::signal::source_key;
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor, SearchFilter, SearchHit};
 
-/// What a page lists.
+/// Rows of one page.
 const ROWS: u32 = 30;
 const KINDS: [&str; 5] = ["", "matter", "task", "signal", "action"];
 const LANDINGS: [&str; 6] = ["", "waits", "live", "pending", "shadow", "recorded"];
@@ -41,12 +41,12 @@ pub(crate) struct SearchQuery {
     class: String,
     source: String,
     since: String,
-    /// Where the page before ended.
+    /// The cursor at which the previous page ended; empty for the first page.
     before: String,
 }
 
 impl SearchQuery {
-    /// The day of `since`, as a field for days takes it; empty where there is none.
+    /// The day of `since` as a date field takes it; empty if there is none.
     fn since_day(&self) -> &str {
         let day = self.since.trim().get(..10).unwrap_or_default();
         if chrono::NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok() { day } else { "" }
@@ -66,13 +66,13 @@ struct SearchResultRow {
 #[template(path = "search.html")]
 struct SearchPage {
     page: PageFrame,
-    asked: SearchQuery,
+    query: SearchQuery,
     kinds: &'static [&'static str],
     landings: &'static [&'static str],
     classes: &'static [&'static str],
-    /// What cannot be understood.
-    wrong: Vec<String>,
-    /// What is not shown, and why.
+    /// What is invalid in the query.
+    errors: Vec<String>,
+    /// What is left out, and why.
     hints: Vec<&'static str>,
     nothing: bool,
     hits: Vec<SearchResultRow>,
@@ -84,55 +84,58 @@ pub(crate) async fn show_search(
     State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<SearchQuery>,
+    Query(query): Query<SearchQuery>,
 ) -> Result<Response, PageError> {
     let mut search = SearchPage {
         page: PageFrame::load(&app, &caller, "search", &uri).await?,
-        asked,
+        query,
         kinds: &KINDS,
         landings: &LANDINGS,
         classes: &CLASSES,
-        wrong: Vec::new(),
+        errors: Vec::new(),
         hints: Vec::new(),
         nothing: false,
         hits: Vec::new(),
         cards: Vec::new(),
         next: None,
     };
-    let asks_for_words = !search.asked.q.trim().is_empty();
-    match parse_filter(&search.asked) {
-        Ok(filter) if asks_for_words => search_words(&app, &mut search, &filter).await?,
+    let has_words = !search.query.q.trim().is_empty();
+    match parse_filter(&search.query) {
+        Ok(filter) if has_words => search_words(&app, &mut search, &filter).await?,
         Ok(filter) => list_actions(&app, &mut search, filter).await?,
-        Err(wrong) => search.wrong = wrong,
+        Err(errors) => search.errors = errors,
     }
     let found = search.hits.len() + search.cards.len();
-    search.nothing = found == 0 && search.wrong.is_empty() && search.next.is_none();
+    search.nothing = found == 0 && search.errors.is_empty() && search.next.is_none();
     if search.next.is_some() && found < ROWS as usize {
-        search.hints.push("Many that are not asked for were passed over; older ones may follow: go on.");
+        search.hints.push("Many records that do not match were skipped. The next page may hold older matches.");
     }
     Ok(render_page(&search))
 }
 
-/// What is asked for beside the words, or what of it cannot be understood.
-fn parse_filter(asked: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
-    let mut wrong = Vec::new();
-    let mut one_of = |name: &str, word: &str, words: &[&str]| {
-        if !words.contains(&word) {
-            let known = words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(", ");
-            wrong.push(format!("`{name}` is none of {known}, so nothing is shown"));
+/// Parses the filters beside the words.
+///
+/// # Errors
+/// One message for each invalid filter.
+fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
+    let mut errors = Vec::new();
+    let mut check_choice = |name: &str, word: &str, choices: &[&str]| {
+        if !choices.contains(&word) {
+            let known = choices.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(", ");
+            errors.push(format!("`{name}` is invalid: choose one of {known}"));
         }
     };
-    one_of("kind", &asked.kind, &KINDS);
-    one_of("landing", &asked.landing, &LANDINGS);
-    one_of("class", &asked.class, &CLASSES);
-    let (since, source) = (asked.since.trim(), asked.source.trim());
+    check_choice("kind", &query.kind, &KINDS);
+    check_choice("landing", &query.landing, &LANDINGS);
+    check_choice("class", &query.class, &CLASSES);
+    let (since, source) = (query.since.trim(), query.source.trim());
     let from = steward_domain::time::parse(since);
     if from.is_none() && !since.is_empty() {
-        wrong.push("`since` is no day or moment like 2026-11-22, so nothing is shown".into());
+        errors.push("`since` is invalid: write a day or a moment, as in 2026-11-22".into());
     }
     let landings = [Disposition::Live, Disposition::Pending, Disposition::Shadow, Disposition::Recorded];
     let filter = SearchFilter {
-        kind: match asked.kind.as_str() {
+        kind: match query.kind.as_str() {
             "matter" => Some(RecordKind::Matter),
             "task" => Some(RecordKind::Task),
             "signal" => Some(RecordKind::Signal),
@@ -140,56 +143,57 @@ fn parse_filter(asked: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
             _ => None,
         },
         since: from,
-        class: MutationClass::ALL.into_iter().find(|class| class.as_str() == asked.class),
+        class: MutationClass::ALL.into_iter().find(|class| class.as_str() == query.class),
         source: Some(source_key(source)).filter(|_| !source.is_empty()),
-        landing: landings.into_iter().find(|landing| landing.as_str() == asked.landing),
-        waits: asked.landing == "waits",
+        landing: landings.into_iter().find(|landing| landing.as_str() == query.landing),
+        waits: query.landing == "waits",
     };
-    if wrong.is_empty() { Ok(filter) } else { Err(wrong) }
+    if errors.is_empty() { Ok(filter) } else { Err(errors) }
 }
 
-/// Which kinds are not shown because what is asked for says nothing of them.
+/// Explains which record kinds are left out because they do not have a filtered property.
 fn explain_hidden_kinds(filter: &SearchFilter) -> Option<&'static str> {
     let all = SearchFilter { kind: filter.kind, ..SearchFilter::default() };
-    let of_actions = filter.landing.is_some() || filter.waits;
-    (filter.matching_kinds() != all.matching_kinds()).then_some(if of_actions {
-        "Only actions came to anything: matters, tasks and signals are not shown."
+    let is_for_actions = filter.landing.is_some() || filter.waits;
+    (filter.matching_kinds() != all.matching_kinds()).then_some(if is_for_actions {
+        "Only actions have an outcome. Matters, tasks and signals are not shown."
     } else {
-        "Matters and tasks have no class, source or moment: they are not shown."
+        "Matters and tasks have no class, source or date. They are not shown."
     })
 }
 
-/// The same question, from where this page ended.
-fn next_page_url(asked: &SearchQuery, before: &str) -> String {
+/// The URL of the next page: the same query, from where this page ended.
+fn next_page_url(query: &SearchQuery, before: &str) -> String {
     let kept = [
-        ("q", asked.q.as_str()),
-        ("kind", &asked.kind),
-        ("landing", &asked.landing),
-        ("class", &asked.class),
-        ("source", &asked.source),
-        ("since", &asked.since),
+        ("q", query.q.as_str()),
+        ("kind", &query.kind),
+        ("landing", &query.landing),
+        ("class", &query.class),
+        ("source", &query.source),
+        ("since", &query.since),
         ("before", before),
     ];
     build_url("/search", &kept)
 }
 
-/// Where the page before ended; a place that no page gave is told.
+/// Parses the cursor at which the previous page ended; the inner `None` is the first page. An invalid cursor is added
+/// to the page's errors, and the outer `None` is returned.
 fn parse_page_start<T: FromStr>(search: &mut SearchPage) -> Option<Option<T>> {
-    if search.asked.before.is_empty() {
+    if search.query.before.is_empty() {
         return Some(None);
     }
-    let place = search.asked.before.parse().ok();
-    if place.is_none() {
-        search.wrong.push("`before` is no place that a page gave, so nothing is shown".into());
+    let cursor = search.query.before.parse().ok();
+    if cursor.is_none() {
+        search.errors.push("`before` is invalid: follow the link to the next page".into());
     }
-    place.map(Some)
+    cursor.map(Some)
 }
 
 async fn search_words(app: &SharedAppState, search: &mut SearchPage, filter: &SearchFilter) -> Result<(), PageError> {
     let Some(before) = parse_page_start::<i64>(search) else { return Ok(()) };
     search.hints.extend(explain_hidden_kinds(filter));
-    let found = app.index.search(&search.asked.q, filter, before, ROWS).await?;
-    search.next = found.next.map(|next| next_page_url(&search.asked, &next.to_string()));
+    let found = app.index.search(&search.query.q, filter, before, ROWS).await?;
+    search.next = found.next.map(|next| next_page_url(&search.query, &next.to_string()));
     search.hits = found.rows.into_iter().map(build_result_row).collect();
     Ok(())
 }
@@ -199,7 +203,7 @@ fn build_result_row(hit: SearchHit) -> SearchResultRow {
     let (kind, href) = match (hit.kind, &hit.id) {
         (_, Some(id)) => ("action", format!("/actions/{id}")),
         (RecordKind::Signal, None) => {
-            // One that is about nothing yet stands on no page; its file does, for `steward signals why`.
+            // A signal without a target has no page yet. `steward signals why` explains its file.
             ("signal", about.as_ref().map(|about| format!("/records/{about}")).unwrap_or_default())
         }
         (RecordKind::Matter, None) => ("matter", format!("/records/{}", hit.path)),
@@ -209,17 +213,17 @@ fn build_result_row(hit: SearchHit) -> SearchResultRow {
     SearchResultRow { kind, href, title: hit.title, snippet: hit.snippet, about, ago }
 }
 
-async fn list_actions(app: &SharedAppState, search: &mut SearchPage, asked: SearchFilter) -> Result<(), PageError> {
-    let SearchFilter { kind, since, class, source, landing, waits } = asked;
+async fn list_actions(app: &SharedAppState, search: &mut SearchPage, filter: SearchFilter) -> Result<(), PageError> {
+    let SearchFilter { kind, since, class, source, landing, waits } = filter;
     if kind.is_some_and(|kind| kind != RecordKind::Event) {
-        search.wrong.push("say a word or more to find matters, tasks and signals".into());
+        search.errors.push("enter at least one word to find matters, tasks and signals".into());
         return Ok(());
     }
     let Some(before) = parse_page_start::<PageCursor>(search) else { return Ok(()) };
     let only = if waits { ActionSubset::Waiting } else { ActionSubset::All };
     let filter = ActionFilter { since, landing, class, source, only, ..ActionFilter::default() };
     let found = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
-    search.next = found.next.map(|next| next_page_url(&search.asked, &next.to_string()));
+    search.next = found.next.map(|next| next_page_url(&search.query, &next.to_string()));
     search.cards = read_cards(&app.root, &app.index, found.rows).await?;
     Ok(())
 }
@@ -229,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_understood_is_told_and_not_passed_over() {
+    fn an_invalid_filter_is_reported_and_not_ignored() {
         let good = SearchQuery { landing: "waits".into(), since: " 2026-11-22".into(), ..SearchQuery::default() };
         let filter = parse_filter(&good).unwrap();
         assert!(filter.waits && filter.landing.is_none() && filter.since.is_some());
@@ -240,15 +244,15 @@ mod tests {
             since: "yesterday".into(),
             ..SearchQuery::default()
         };
-        let wrong = parse_filter(&bad).unwrap_err();
-        let names: Vec<&str> = wrong.iter().filter_map(|line| line.split('`').nth(1)).collect();
+        let errors = parse_filter(&bad).unwrap_err();
+        let names: Vec<&str> = errors.iter().filter_map(|line| line.split('`').nth(1)).collect();
         assert_eq!(names, ["kind", "landing", "class", "since"]);
-        assert!(wrong[1].contains("none of waits, live, pending, shadow, recorded"), "{}", wrong[1]);
+        assert!(errors[1].contains("one of waits, live, pending, shadow, recorded"), "{}", errors[1]);
     }
 
     #[test]
-    fn every_word_that_is_offered_means_something() {
-        let asked = |kind: &str, landing: &str, class: &str| {
+    fn every_choice_that_is_offered_filters_something() {
+        let parse = |kind: &str, landing: &str, class: &str| {
             parse_filter(&SearchQuery {
                 kind: kind.into(),
                 landing: landing.into(),
@@ -257,19 +261,19 @@ mod tests {
             })
         };
         for kind in &KINDS[1..] {
-            assert!(asked(kind, "", "").unwrap().kind.is_some(), "{kind}");
+            assert!(parse(kind, "", "").unwrap().kind.is_some(), "{kind}");
         }
         for landing in &LANDINGS[1..] {
-            let filter = asked("", landing, "").unwrap();
+            let filter = parse("", landing, "").unwrap();
             assert!(filter.waits || filter.landing.is_some(), "{landing}");
         }
         for class in &CLASSES[1..] {
-            assert!(asked("", "", class).unwrap().class.is_some(), "{class}");
+            assert!(parse("", "", class).unwrap().class.is_some(), "{class}");
         }
     }
 
     #[test]
-    fn a_kind_of_which_nothing_is_said_is_named() {
+    fn kinds_without_a_filtered_property_are_named() {
         let none = SearchFilter::default();
         assert_eq!(explain_hidden_kinds(&none), None);
         assert_eq!(explain_hidden_kinds(&SearchFilter { kind: Some(RecordKind::Task), ..none.clone() }), None);
@@ -282,13 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn the_next_page_asks_the_same() {
-        let asked = SearchQuery {
+    fn the_next_page_has_the_same_query() {
+        let query = SearchQuery {
             q: "a b".into(),
             landing: "live".into(),
             since: "2026-11-22".into(),
             ..SearchQuery::default()
         };
-        assert_eq!(next_page_url(&asked, "7"), "/search?q=a+b&landing=live&since=2026-11-22&before=7");
+        assert_eq!(next_page_url(&query, "7"), "/search?q=a+b&landing=live&since=2026-11-22&before=7");
     }
 }

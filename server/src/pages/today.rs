@@ -1,8 +1,8 @@
-//! The first page of the day: what failed, what waits, what changed, what would have, and how much was quiet.
+//! The page "Today": failures, pending proposals, questions, changes, shadow decisions, and a count of quiet checks.
 //!
-//! Nothing is shown twice: what said the same about the same record is one card, and so is what was answered together; the
-//! rows of the index tell that, so one large together keeps no other card away. Each part has its newest, and a link
-//! to all of them.
+//! Nothing is shown twice. Repeated proposals for one record are one card, and so is a resolved batch. The rows of the
+//! index decide that, so a large batch does not push other cards off the page. Each section shows its newest cards and
+//! a link to the rest.
 
 use super::PageError;
 use super::PageFrame;
@@ -28,40 +28,40 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::Disposition;
 use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset};
 
-/// How far back is looked.
+/// The period that the page covers, in hours.
 const HOURS: i64 = 24;
-/// Cards of each part; the rest is a click away.
+/// Most cards of one section; a link leads to the rest.
 const CARDS: usize = 20;
-/// Rows that are read at once.
+/// Rows of the index per query.
 const ROWS: u32 = 200;
-/// Most times that rows of a part are read, to find those that belong together or any at all.
+/// Most queries per section. Several may be needed, because many rows can fall into one card.
 const PAGES: u32 = 10;
-/// Records that are read of a part, each one of its kind.
+/// Most audit records that are read per section, one per card.
 const READ: usize = 60;
-/// Answers that are listed.
-const ANSWERS: usize = 10;
-/// Questions that are looked for: one more than are shown.
-const MOST_ASKED: u32 = 21;
-/// So many of one source and class may be handled together.
+/// Most resolutions that are listed.
+const RESOLUTIONS: usize = 10;
+/// Questions that are read: one more than is shown, to know whether there are more.
+const MOST_QUESTIONS: u32 = 21;
+/// Fewest proposals or changes of one source and class that are offered as a batch.
 const CLUSTER: u32 = 3;
-/// Most clusters that are offered; the largest.
+/// Most batches that are offered; the largest ones.
 const CLUSTERS: usize = 5;
 
 #[derive(Deserialize)]
 pub(crate) struct TodayQuery {
-    /// The answer that was just given.
+    /// The id of the record that the last form wrote; empty if none was sent.
     #[serde(default)]
     done: String,
 }
 
-/// Several of one source and class.
+/// An offer to handle several actions of one source and class with one click.
 struct BatchOffer {
     href: String,
     count: u64,
-    what: String,
+    about: String,
 }
 
-/// Cards, and how many there are.
+/// The cards of one section, and their number.
 #[derive(Default)]
 struct TodaySection {
     cards: Vec<ActionCard>,
@@ -75,14 +75,14 @@ struct TodayPage {
     page: PageFrame,
     done: Option<String>,
     lead: String,
-    troubles: Vec<AttentionItem>,
+    attention: Vec<AttentionItem>,
     clusters: Vec<BatchOffer>,
     undoable: Vec<BatchOffer>,
     waits: TodaySection,
     asks: TodaySection,
     changed: TodaySection,
     would: TodaySection,
-    answered: Vec<ActionCard>,
+    resolved: Vec<ActionCard>,
     quiet: String,
     hours: i64,
 }
@@ -91,13 +91,13 @@ pub(crate) async fn show_today(
     State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<TodayQuery>,
+    Query(query): Query<TodayQuery>,
 ) -> Result<Response, PageError> {
     let app = &app;
-    // First: what comes while the rest is read is told of as new.
+    // The frame is loaded first, so that records that arrive meanwhile are announced as new.
     let page = PageFrame::load(app, &caller, "today", &uri).await?;
     let since = Some(Utc::now() - TimeDelta::hours(HOURS));
-    let of = |kinds: &[ActionKind], landing| ActionFilter {
+    let recent = |kinds: &[ActionKind], landing| ActionFilter {
         since,
         landing,
         kinds: kinds.to_vec(),
@@ -105,15 +105,16 @@ pub(crate) async fn show_today(
     };
     let waits = read_section(app, ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() }).await?;
     let asks = read_questions(app).await?;
-    let changed = read_section(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Disposition::Live))).await?;
-    let would = read_section(app, of(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
-    let answers = [ActionKind::Reversed, ActionKind::Dismissed];
-    let mut answered = read_section(app, of(&answers, None)).await?.cards;
-    answered.truncate(ANSWERS);
+    let changes = [ActionKind::Action, ActionKind::Confirmed];
+    let changed = read_section(app, recent(&changes, Some(Disposition::Live))).await?;
+    let would = read_section(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
+    let resolutions = [ActionKind::Reversed, ActionKind::Dismissed];
+    let mut resolved = read_section(app, recent(&resolutions, None)).await?.cards;
+    resolved.truncate(RESOLUTIONS);
     Ok(render_page(&TodayPage {
-        done: describe_result(app, &asked.done).await?,
+        done: describe_result(app, &query.done).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
-        troubles: problems::list_attention_items(app).await?,
+        attention: problems::list_attention_items(app).await?,
         clusters: build_batch_offers("/together", app.index.list_pending_clusters(CLUSTER).await?),
         undoable: build_batch_offers(
             "/together/undo",
@@ -123,7 +124,7 @@ pub(crate) async fn show_today(
         asks,
         changed,
         would,
-        answered,
+        resolved,
         quiet: describe_quiet_checks(app).await?,
         hours: HOURS,
         page,
@@ -131,32 +132,32 @@ pub(crate) async fn show_today(
 }
 
 async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<TodaySection, PageError> {
-    let (mut heaps, mut read, mut before) = (ActionGroups::default(), 0, None);
+    let (mut groups, mut read, mut before) = (ActionGroups::default(), 0, None);
     let mut more = loop {
         let page = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
         read += 1;
-        page.rows.into_iter().for_each(|row| heaps.add_row(row));
+        page.rows.into_iter().for_each(|row| groups.add_row(row));
         before = page.next;
-        if before.is_none() || heaps.rows.len() > READ || read >= PAGES {
+        if before.is_none() || groups.rows.len() > READ || read >= PAGES {
             break before.is_some();
         }
     };
-    more |= heaps.rows.len() > READ;
-    heaps.rows.truncate(READ);
-    let (rows, times): (Vec<ActionRow>, Vec<usize>) = heaps.rows.into_iter().unzip();
-    let drawn = read_cards(&app.root, &app.index, rows).await?;
+    more |= groups.rows.len() > READ;
+    groups.rows.truncate(READ);
+    let (rows, times): (Vec<ActionRow>, Vec<usize>) = groups.rows.into_iter().unzip();
+    let single = read_cards(&app.root, &app.index, rows).await?;
     let mut cards =
-        merge_repeated_cards(drawn.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
-    let of_records: usize = cards.iter().map(ActionCard::count_records).sum();
-    let count = if more { format!("{of_records}+") } else { of_records.to_string() };
+        merge_repeated_cards(single.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
+    let records: usize = cards.iter().map(ActionCard::count_records).sum();
+    let count = if more { format!("{records}+") } else { records.to_string() };
     more |= cards.len() > CARDS;
     cards.truncate(CARDS);
     Ok(TodaySection { cards, count, more })
 }
 
-/// What the stewards ask, and nobody answered.
+/// Reads the open questions of the stewards.
 async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError> {
-    let rows = app.index.list_open_questions(MOST_ASKED).await?;
+    let rows = app.index.list_open_questions(MOST_QUESTIONS).await?;
     let mut cards = read_cards(&app.root, &app.index, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
@@ -164,10 +165,10 @@ async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError>
     Ok(TodaySection { cards, count, more })
 }
 
-/// Rows of which each stands for all that were answered together with it, or say the very same.
+/// Groups of rows: those of one batch, and those that propose the same for the same record.
 #[derive(Default)]
 struct ActionGroups {
-    /// The newest of each, and how many there are.
+    /// The newest row of each group, and the size of the group.
     rows: Vec<(ActionRow, usize)>,
     places: BTreeMap<(&'static str, &'static str, String), usize>,
 }
@@ -175,10 +176,10 @@ struct ActionGroups {
 impl ActionGroups {
     fn add_row(&mut self, row: ActionRow) {
         let together = row.together.as_ref().map(ToString::to_string);
-        if let Some(one) = together.or_else(|| row.proposal.clone()) {
-            // What was taken back alone since stands for itself.
+        if let Some(key) = together.or_else(|| row.proposal.clone()) {
+            // A row of the group that was undone alone since gets a card of its own.
             let answered = row.answered.map_or("", |kind| kind.as_str());
-            let place = *self.places.entry((row.kind.as_str(), answered, one)).or_insert(self.rows.len());
+            let place = *self.places.entry((row.kind.as_str(), answered, key)).or_insert(self.rows.len());
             if let Some((_, times)) = self.rows.get_mut(place) {
                 *times += 1;
                 return;
@@ -199,28 +200,28 @@ fn summarize_day(waiting: u64, asks: &TodaySection, changed: &TodaySection) -> S
         "1" => format!("{waits}; one question is for you"),
         n => format!("{waits}; {n} questions are for you"),
     };
-    let did = match changed.count.as_str() {
+    let changes = match changed.count.as_str() {
         "0" => "nothing was changed".to_owned(),
         "1" => "one thing was changed".to_owned(),
         n => format!("{n} things were changed"),
     };
-    format!("{waits}; {did} in the last {HOURS} hours.")
+    format!("{waits}; {changes} in the last {HOURS} hours.")
 }
 
-fn build_batch_offers(at: &str, mut found: Vec<ActionCluster>) -> Vec<BatchOffer> {
-    found.truncate(CLUSTERS);
+fn build_batch_offers(path: &str, mut clusters: Vec<ActionCluster>) -> Vec<BatchOffer> {
+    clusters.truncate(CLUSTERS);
     let offer = |cluster: ActionCluster| {
         let class = cluster.class.map_or("", MutationClass::as_str);
         BatchOffer {
-            href: build_url(at, &[("source", &cluster.source), ("class", class)]),
+            href: build_url(path, &[("source", &cluster.source), ("class", class)]),
             count: cluster.count,
-            what: format!("of {} ({})", cluster.name, format_class(cluster.class)),
+            about: format!("of {} ({})", cluster.name, format_class(cluster.class)),
         }
     };
-    found.into_iter().map(offer).collect()
+    clusters.into_iter().map(offer).collect()
 }
 
-/// What came of the click before.
+/// Describes the outcome of the form that was sent last; `None` if there was none.
 pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Option<String>, PageError> {
     if id.is_empty() {
         return Ok(None);
@@ -239,10 +240,10 @@ pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Op
 
 async fn describe_quiet_checks(app: &SharedAppState) -> Result<String, PageError> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-    for look in app.index.list_check_counts(Utc::now().date_naive()).await? {
-        *reasons.entry(look.reason).or_default() += look.count;
+    for check in app.index.list_check_counts(Utc::now().date_naive()).await? {
+        *reasons.entry(check.reason).or_default() += check.count;
     }
     let nothing_new = reasons.remove("no_signals").unwrap_or_default();
-    let others: String = reasons.iter().map(|(why, n)| format!("; {n} {}", why.replace('_', " "))).collect();
-    Ok(format!("Looks today that found nothing new: {nothing_new}{others}."))
+    let others: String = reasons.iter().map(|(reason, n)| format!("; {n} {}", reason.replace('_', " "))).collect();
+    Ok(format!("Checks today that found nothing new: {nothing_new}{others}."))
 }

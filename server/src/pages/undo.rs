@@ -1,7 +1,7 @@
-//! What an undo would do, before it does: what is restored, what a human edited since and is kept, what depends on it.
+//! The preview of an undo: what would be restored, what a human edited since and would be kept, and what depends on it.
 //!
-//! Reads only. The preview is made by the code of the undo itself, so what it says is what the button does, unless somebody
-//! writes in between.
+//! It reads only. The undo's own code computes the preview, so the button does what the page shows, unless a record
+//! changes in between.
 
 use super::PageError;
 use super::PageFrame;
@@ -23,10 +23,10 @@ use steward_domain::record::path::RecordPath;
 use steward_vault::action::preview::{self, FieldPreview, FieldUndoOutcome, UndoPreview};
 use steward_vault::files::root::VaultRoot;
 
-/// What an undo would do, in words.
+/// The preview of one undo, as texts.
 #[derive(Default)]
 pub(super) struct UndoPreviewSummary {
-    /// Why it would be refused now.
+    /// Why the undo would be refused now.
     pub(super) refused: Option<String>,
     pub(super) restored: Vec<ActionChange>,
     pub(super) kept: Vec<ActionChange>,
@@ -60,15 +60,17 @@ pub(crate) async fn show_undo(
     Ok(render_page(&UndoPage { page, card, preview }))
 }
 
-/// What an undo of each of these records would do, in their order.
+/// Previews the undo of each of these records, in their order.
 pub(super) async fn read_previews(root: &VaultRoot, records: Vec<RecordPath>) -> Vec<UndoPreviewSummary> {
     let (root, count, now) = (root.clone(), records.len(), Utc::now());
-    let look = move || preview::preview_undos(&root, &records, now);
-    match tokio::task::spawn_blocking(look).await {
+    let compute = move || preview::preview_undos(&root, &records, now);
+    match tokio::task::spawn_blocking(compute).await {
         Ok(Err(e)) => (0..count).map(|_| UndoPreviewSummary::from_refusal(&e)).collect(),
-        Ok(Ok(looked)) => looked
+        Ok(Ok(previews)) => previews
             .into_iter()
-            .map(|one| one.map_or_else(UndoPreviewSummary::from_refusal, |one| UndoPreviewSummary::from_preview(&one)))
+            .map(|preview| {
+                preview.map_or_else(UndoPreviewSummary::from_refusal, |ok| UndoPreviewSummary::from_preview(&ok))
+            })
             .collect(),
         Err(e) => (0..count).map(|_| UndoPreviewSummary::from_refusal(&e)).collect(),
     }
@@ -79,20 +81,20 @@ impl UndoPreviewSummary {
         Self { refused: Some(reason.to_string()), ..Self::default() }
     }
 
-    fn from_preview(looked: &UndoPreview) -> Self {
+    fn from_preview(preview: &UndoPreview) -> Self {
         let change = |before: &Option<Value>, after: &Option<Value>, field: &FieldPreview| ActionChange {
             field: field.field.clone(),
             before: before.as_ref().map(|value| format_field_value(Some(value))),
             after: after.as_ref().map(|value| format_field_value(Some(value))),
         };
-        let of = |fate| looked.fields.iter().filter(move |field| field.fate == fate);
+        let fields = |outcome| preview.fields.iter().filter(move |field| field.fate == outcome);
         Self {
-            refused: looked.refusal.as_ref().map(|refused| refused.message.clone()),
-            restored: of(FieldUndoOutcome::Restored).map(|field| change(&field.now, &field.then, field)).collect(),
-            kept: of(FieldUndoOutcome::EditedSince).map(|field| change(&field.made, &field.now, field)).collect(),
-            tracker: looked.tracker.as_ref().map(ToString::to_string),
-            newer: looked.newer.iter().map(ToString::to_string).collect(),
-            followers: looked
+            refused: preview.refusal.as_ref().map(|refused| refused.message.clone()),
+            restored: fields(FieldUndoOutcome::Restored).map(|field| change(&field.now, &field.then, field)).collect(),
+            kept: fields(FieldUndoOutcome::EditedSince).map(|field| change(&field.made, &field.now, field)).collect(),
+            tracker: preview.tracker.as_ref().map(ToString::to_string),
+            newer: preview.newer.iter().map(ToString::to_string).collect(),
+            followers: preview
                 .followers
                 .iter()
                 .map(|after| {
@@ -105,7 +107,7 @@ impl UndoPreviewSummary {
                     )
                 })
                 .collect(),
-            until: looked.until.map(format_moment),
+            until: preview.until.map(format_moment),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What Temporal knows of our schedules and workers; asked, never told.
+//! Reads schedules, runs and workers from Temporal; changes nothing.
 //!
-//! Every question has a short patience: a page says that the server gave no answer rather than wait for one.
+//! Every request has a short timeout. A page rather says that the server gave no answer than wait for one.
 
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 /// How long the server may take to answer: 2 s.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Most runs that failed of which is read.
+/// Most failed runs that are read.
 const FAILED: i32 = 200;
-/// By which a run says what schedule started it.
+/// The search attribute with the schedule that started a run.
 const SCHEDULED_BY: &str = "TemporalScheduledById";
 
 /// The server gave no answer.
@@ -26,26 +26,26 @@ const SCHEDULED_BY: &str = "TemporalScheduledById";
 #[error("the Temporal server gave no answer ({0})")]
 pub(crate) struct TemporalQueryError(String);
 
-/// Asks the server.
+/// The client for these requests.
 #[derive(Clone)]
 pub(crate) struct TemporalQueryClient {
     client: Client,
 }
 
-/// One schedule.
+/// One schedule, as the server describes it.
 pub(crate) struct ScheduleDescription {
     pub(crate) paused: bool,
-    /// What was noted at the pause. Untrusted.
+    /// The note of the pause. Untrusted.
     pub(crate) note: String,
     pub(crate) next: Option<DateTime<Utc>>,
     /// The newest first.
     pub(crate) recent: Vec<ScheduledRun>,
 }
 
-/// One run that it started.
+/// One run that a schedule started.
 pub(crate) struct ScheduledRun {
     pub(crate) at: Option<DateTime<Utc>>,
-    /// How long after its time it was started, in seconds.
+    /// How late it was started, in seconds.
     pub(crate) late_seconds: i64,
     pub(crate) workflow: String,
     pub(crate) run: String,
@@ -62,9 +62,9 @@ pub(crate) struct FailedSchedule {
     pub(crate) status: String,
 }
 
-/// A process that takes work from a queue.
+/// A process that polls a task queue.
 pub(crate) struct QueueWorker {
-    /// As it calls itself, `<process>@<host>`.
+    /// Its identity, `<process>@<host>`.
     pub(crate) name: String,
     pub(crate) seen_at: Option<DateTime<Utc>>,
 }
@@ -74,27 +74,26 @@ impl TemporalQueryClient {
         Self { client }
     }
 
-    /// To ask for all schedules.
+    /// The client itself, for listing schedules.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// A schedule; `None` when there is none of that id.
+    /// Describes a schedule; `None` when there is none with this id.
     pub(crate) async fn describe_schedule(&self, id: &str) -> Result<Option<ScheduleDescription>, TemporalQueryError> {
         let request =
             svc::DescribeScheduleRequest { namespace: self.client.namespace().to_owned(), schedule_id: id.to_owned() };
         let mut service = self.client.connection().workflow_service();
-        let asked = tokio::time::timeout(PATIENCE, service.describe_schedule(request.into_request())).await;
-        match asked {
+        match tokio::time::timeout(PATIENCE, service.describe_schedule(request.into_request())).await {
             Err(_) => Err(timeout_error()),
             Ok(Err(status)) if status.code() == Code::NotFound => Ok(None),
             Ok(Err(status)) => Err(TemporalQueryError(status.message().to_owned())),
-            Ok(Ok(answer)) => Ok(Some(parse_schedule(answer.into_inner()))),
+            Ok(Ok(response)) => Ok(Some(parse_schedule(response.into_inner()))),
         }
     }
 
-    /// The schedules whose ids begin so of which a run failed since then, each with its newest such run, the newest first;
-    /// and whether there may be more.
+    /// Lists the schedules with this prefix of which a run failed since then. Each has its newest failed run; the
+    /// newest comes first. Also returns whether there may be more.
     pub(crate) async fn list_failed_schedules(
         &self,
         prefix: &str,
@@ -111,13 +110,13 @@ impl TemporalQueryClient {
             ..svc::ListWorkflowExecutionsRequest::default()
         };
         let mut service = self.client.connection().workflow_service();
-        let asked = tokio::time::timeout(PATIENCE, service.list_workflow_executions(request.into_request())).await;
-        let answer = asked
+        let listed = tokio::time::timeout(PATIENCE, service.list_workflow_executions(request.into_request())).await;
+        let response = listed
             .map_err(|_| timeout_error())?
             .map_err(|status| TemporalQueryError(status.message().to_owned()))?
             .into_inner();
         let mut newest: BTreeMap<String, FailedSchedule> = BTreeMap::new();
-        for run in answer.executions.into_iter().filter_map(parse_failed_run) {
+        for run in response.executions.into_iter().filter_map(parse_failed_run) {
             let known = newest.entry(run.schedule.clone()).or_insert_with(|| run.clone());
             if known.at < run.at {
                 *known = run;
@@ -125,16 +124,16 @@ impl TemporalQueryClient {
         }
         let mut newest: Vec<FailedSchedule> = newest.into_values().collect();
         newest.sort_by_key(|run| std::cmp::Reverse(run.at));
-        Ok((newest, !answer.next_page_token.is_empty()))
+        Ok((newest, !response.next_page_token.is_empty()))
     }
 
-    /// Whether a run of this schedule went well after that.
+    /// Whether a run of this schedule succeeded after that moment.
     pub(crate) async fn has_succeeded_since(
         &self,
         schedule: &str,
         after: DateTime<Utc>,
     ) -> Result<bool, TemporalQueryError> {
-        // Its id is quoted in the question; one of ours has no quotes.
+        // The id is quoted in the query. No id of a Steward schedule contains a quote.
         if schedule.contains(['\'', '\\']) {
             return Ok(false);
         }
@@ -144,51 +143,52 @@ impl TemporalQueryClient {
         );
         let request = svc::CountWorkflowExecutionsRequest { namespace: self.client.namespace().to_owned(), query };
         let mut service = self.client.connection().workflow_service();
-        let asked = tokio::time::timeout(PATIENCE, service.count_workflow_executions(request.into_request())).await;
-        let answer =
-            asked.map_err(|_| timeout_error())?.map_err(|status| TemporalQueryError(status.message().to_owned()))?;
-        Ok(answer.into_inner().count > 0)
+        let counted = tokio::time::timeout(PATIENCE, service.count_workflow_executions(request.into_request())).await;
+        let response =
+            counted.map_err(|_| timeout_error())?.map_err(|status| TemporalQueryError(status.message().to_owned()))?;
+        Ok(response.into_inner().count > 0)
     }
 
-    /// Who took workflow or activity tasks from a queue in the last five minutes.
+    /// Lists the workers that polled a queue for workflow or activity tasks in the last five minutes.
     pub(crate) async fn list_queue_workers(
         &self,
         queue: &str,
         kind: TaskQueueType,
     ) -> Result<Vec<QueueWorker>, TemporalQueryError> {
-        let named =
+        let task_queue =
             TaskQueue { name: queue.to_owned(), kind: TaskQueueKind::Normal.into(), normal_name: String::new() };
         let request = svc::DescribeTaskQueueRequest {
             namespace: self.client.namespace().to_owned(),
-            task_queue: Some(named),
+            task_queue: Some(task_queue),
             task_queue_type: kind.into(),
             ..svc::DescribeTaskQueueRequest::default()
         };
         let mut service = self.client.connection().workflow_service();
-        let asked = tokio::time::timeout(PATIENCE, service.describe_task_queue(request.into_request())).await;
-        let answer =
-            asked.map_err(|_| timeout_error())?.map_err(|status| TemporalQueryError(status.message().to_owned()))?;
-        let pollers = answer.into_inner().pollers.into_iter();
+        let described = tokio::time::timeout(PATIENCE, service.describe_task_queue(request.into_request())).await;
+        let response = described
+            .map_err(|_| timeout_error())?
+            .map_err(|status| TemporalQueryError(status.message().to_owned()))?;
+        let pollers = response.into_inner().pollers.into_iter();
         Ok(pollers
-            .map(|one| QueueWorker {
-                name: one.identity,
-                seen_at: one.last_access_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
+            .map(|poller| QueueWorker {
+                name: poller.identity,
+                seen_at: poller.last_access_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
             })
             .collect())
     }
 }
 
 fn parse_failed_run(info: WorkflowExecutionInfo) -> Option<FailedSchedule> {
-    let by = info.search_attributes.and_then(|mut all| all.indexed_fields.remove(SCHEDULED_BY))?;
+    let schedule = info.search_attributes.and_then(|mut all| all.indexed_fields.remove(SCHEDULED_BY))?;
     let at = info.close_time.and_then(|at| parse_timestamp(at.seconds, at.nanos))?;
     Some(FailedSchedule {
-        schedule: serde_json::from_slice(&by.data).ok()?,
+        schedule: serde_json::from_slice(&schedule.data).ok()?,
         at,
         status: describe_run_status(info.status),
     })
 }
 
-/// A status in words.
+/// A status as lower-case words.
 fn describe_run_status(status: i32) -> String {
     let status = WorkflowExecutionStatus::try_from(status).map_or("", |status| status.as_str_name());
     status.trim_start_matches("WORKFLOW_EXECUTION_STATUS_").to_ascii_lowercase().replace('_', " ")
@@ -202,9 +202,9 @@ fn parse_timestamp(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
 }
 
-fn parse_schedule(answer: svc::DescribeScheduleResponse) -> ScheduleDescription {
-    let state = answer.schedule.and_then(|schedule| schedule.state).unwrap_or_default();
-    let info = answer.info.unwrap_or_default();
+fn parse_schedule(response: svc::DescribeScheduleResponse) -> ScheduleDescription {
+    let state = response.schedule.and_then(|schedule| schedule.state).unwrap_or_default();
+    let info = response.info.unwrap_or_default();
     let mut recent: Vec<ScheduledRun> = info.recent_actions.into_iter().map(parse_run).collect();
     recent.sort_by_key(|run| std::cmp::Reverse(run.at));
     let next = info
@@ -217,14 +217,14 @@ fn parse_schedule(answer: svc::DescribeScheduleResponse) -> ScheduleDescription 
 }
 
 fn parse_run(result: ScheduleActionResult) -> ScheduledRun {
-    let (due, begun) = (
+    let (due, started_at) = (
         result.schedule_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
         result.actual_time.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
     );
     let started = result.start_workflow_result.unwrap_or_default();
     ScheduledRun {
-        at: begun.or(due),
-        late_seconds: due.zip(begun).map_or(0, |(due, begun)| (begun - due).num_seconds().max(0)),
+        at: started_at.or(due),
+        late_seconds: due.zip(started_at).map_or(0, |(due, started_at)| (started_at - due).num_seconds().max(0)),
         workflow: started.workflow_id,
         run: started.run_id,
         status: describe_run_status(result.start_workflow_status),

@@ -1,7 +1,8 @@
-//! What Temporal knows that needs mending, asked now and then for all who look.
+//! Watches Temporal for problems: failed runs, paused schedules, an unreachable server.
 //!
-//! A page must not wait for a server that may be away, nor ask it about each of thousands of schedules: three times a
-//! minute a few bounded questions are asked here, and whoever shows it takes the last answer. Nothing is changed.
+//! A page must not wait for a server that may be unreachable, nor ask about each of thousands of schedules. So this
+//! watcher makes a few bounded requests three times a minute, and every interface shows the last result. Nothing is
+//! changed.
 
 pub(crate) mod registered;
 
@@ -13,47 +14,48 @@ use steward_workflows::SCHEDULE_PREFIX;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// How often is asked: 20 s.
+/// How often Temporal is asked: 20 s.
 const EVERY: Duration = Duration::from_secs(20);
-/// Pages of paused schedules that are read, 5,000 schedules: those of matters that are done are paused as well.
+/// Most pages of paused schedules that are read, which is 5,000 schedules. The schedules of done matters are paused as
+/// well.
 const PAGES: usize = 5;
-/// How far back a run that failed is looked for: 24 h.
-const LATELY: TimeDelta = TimeDelta::hours(24);
-/// Schedules of which is asked whether a later run went well; the newest that failed.
-const LOOKED_AT: usize = 20;
+/// How far back failed runs are searched: 24 h.
+const FAILED_WITHIN: TimeDelta = TimeDelta::hours(24);
+/// Most failed schedules that are checked for a later successful run; the newest ones.
+const MAX_CHECKED: usize = 20;
 
-/// The last answer.
+/// The last result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TemporalHealth {
-    /// Why there was none.
+    /// Why Temporal gave no answer; `None` if it did.
     pub(crate) away: Option<String>,
     pub(crate) paused: Vec<PausedSchedule>,
     /// Schedules whose last run failed, the newest first.
     pub(crate) failed: Vec<FailedSchedule>,
-    /// More were not looked at.
+    /// Whether there are more that were not checked.
     pub(crate) more: bool,
 }
 
 /// A schedule that a person paused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PausedSchedule {
-    /// The matter as in `matter/house.md`, or the schedule's id.
-    pub(crate) what: String,
-    /// What they noted. Untrusted.
+    /// The matter, such as `matter/house.md`, or the schedule's id.
+    pub(crate) subject: String,
+    /// The person's note. Untrusted.
     pub(crate) note: String,
 }
 
-/// The matter that a schedule ticks, or its id.
+/// The matter of a schedule, or its id if it has none.
 pub(crate) fn name_schedule(schedule: &str) -> String {
     schedule.strip_prefix(SCHEDULE_PREFIX).map_or_else(|| schedule.to_owned(), |slug| format!("matter/{slug}.md"))
 }
 
-/// Asks until told to end; the receiver always has the newest answer.
+/// Starts the watcher; it runs until `stop` becomes `true`. The receiver always has the newest result.
 pub(crate) fn spawn_health_watcher(
     temporal: TemporalQueryClient,
     mut stop: watch::Receiver<bool>,
 ) -> watch::Receiver<TemporalHealth> {
-    let (tell, told) = watch::channel(TemporalHealth::default());
+    let (sender, receiver) = watch::channel(TemporalHealth::default());
     tokio::spawn(async move {
         let mut clock = tokio::time::interval(EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -66,27 +68,27 @@ pub(crate) fn spawn_health_watcher(
                 _ = stop.wait_for(|stop| *stop) => return,
                 now = query_temporal_health(&temporal, Utc::now()) => now,
             };
-            tell.send_replace(
+            sender.send_replace(
                 now.unwrap_or_else(|away| TemporalHealth { away: Some(away), ..TemporalHealth::default() }),
             );
         }
     });
-    told
+    receiver
 }
 
 async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc>) -> Result<TemporalHealth, String> {
-    let away = |away: TemporalQueryError| away.to_string();
-    let paused = schedules::list_paused_by_hand(temporal.client(), (PAGES, now)).await;
+    let away = |e: TemporalQueryError| e.to_string();
+    let paused = schedules::list_paused_by_hand(temporal.client(), PAGES, now).await;
     let (paused, more_paused) = paused.map_err(|e| e.to_string())?;
-    let (newest, mut more) = temporal.list_failed_schedules(EVERY_PREFIX, now - LATELY).await.map_err(away)?;
-    more |= newest.len() > LOOKED_AT;
+    let (newest, mut more) = temporal.list_failed_schedules(EVERY_PREFIX, now - FAILED_WITHIN).await.map_err(away)?;
+    more |= newest.len() > MAX_CHECKED;
     let mut failed = Vec::new();
-    for run in newest.into_iter().take(LOOKED_AT) {
+    for run in newest.into_iter().take(MAX_CHECKED) {
         if !temporal.has_succeeded_since(&run.schedule, run.at).await.map_err(away)? {
             failed.push(run);
         }
     }
-    let paused = paused.into_iter().map(|row| PausedSchedule { what: name_schedule(&row.id), note: row.note });
+    let paused = paused.into_iter().map(|row| PausedSchedule { subject: name_schedule(&row.id), note: row.note });
     Ok(TemporalHealth {
         away: None,
         paused: paused.collect(),

@@ -1,7 +1,7 @@
-//! One action as every face shows it: what would change, why, by which gates, and what a human may say to it.
+//! One action as every interface shows it: its change, its evidence, its gates, and how a human can resolve it.
 //!
-//! A row of the index says which; the rest is read from the audit record itself. A record that cannot be read any more
-//! is still listed, with the reason.
+//! A row of the index names the action; the rest is read from its audit record. A record that cannot be read is still
+//! listed, with the reason.
 
 use super::FactsError;
 use super::quote;
@@ -19,72 +19,73 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, ActionRow, Index};
 use utoipa::ToSchema;
 
-/// One audit record: a decision, an answer to one, or what followed for trust.
+/// One audit record: a decision, a resolution of one, or a consequence for trust.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Action {
-    /// 16 hex digits, the same for good.
+    /// The permanent id, 16 hex digits.
     pub id: String,
-    /// The type of its record: `steward-action` for a decision, `steward-action-reversed`, `-confirmed`, `-dismissed`, … for
-    /// what followed one.
+    /// The type of its record: `steward-action` for a decision; `steward-action-reversed`, `-confirmed`, `-dismissed`,
+    /// … for what followed a decision.
     pub kind: String,
-    /// The audit record, as in `event/steward-action-….md`.
+    /// The audit record, such as `event/steward-action-….md`.
     pub record: String,
-    /// What it is about, as in `task/pay-rent.md`.
+    /// The target, such as `task/pay-rent.md`.
     pub target: String,
     pub at: DateTime<Utc>,
     /// `still_active`, `likely_done`, `needs_input` or `stale_archive_candidate`.
     pub decision: String,
     /// 0 to 1.
     pub confidence: f64,
-    /// `recorded` (nothing would change), `shadow` (only said), `pending` (waits for a human) or `live` (done).
+    /// The disposition: `recorded` (nothing to change), `shadow` (what would have been changed), `pending` (waits for a
+    /// human) or `live` (changed).
     pub landing: String,
     /// The mode when it was decided: `shadow`, `live_high_confidence_only` or `live`.
     pub mode: String,
-    /// `state_change`, `context_edit`, `parent_matter` or `related`; absent where nothing would change.
+    /// `state_change`, `context_edit`, `parent_matter` or `related`; absent if nothing would change.
     pub class: Option<String>,
     pub change: Option<ActionChange>,
-    /// It waits for a human's answer.
+    /// Whether it waits for a human's resolution.
     pub waits: bool,
-    /// It changed something that can still be undone, until then.
+    /// Until when its change can be undone; absent if it cannot be undone.
     pub undo_until: Option<DateTime<Utc>>,
-    /// Whether `confirm` may carry it out; a ceiling of `ask` leaves it to the human.
+    /// Whether `confirm` can apply it. A ceiling of `ask` leaves the change to the human.
     pub confirmable: bool,
-    /// The action that this one answers.
+    /// The id of the action that this one resolves.
     pub answers: Option<String>,
-    /// Who answered, as they named themselves. Untrusted.
+    /// Who resolved it, as they named themselves. Untrusted.
     pub by: Option<String>,
     /// Why, in their words. Untrusted.
     pub reason: Option<String>,
-    /// How a human has answered this one: the kind of that record.
+    /// How a human has resolved this action: the kind of that record.
     pub answered: Option<String>,
-    /// By which answers that were given together are known as one.
+    /// The id that all resolutions of one batch share.
     pub together: Option<String>,
-    /// A confirmation let something else happen than was proposed.
+    /// Whether the confirmation changed the proposed value.
     pub edited: bool,
-    /// Its place in the chain of records, from 1.
+    /// Its position in the audit chain, from 1.
     pub seq: u64,
     /// The clerk's words on one line. Untrusted.
     pub reasoning: String,
     pub gates: Vec<ActionGate>,
     pub evidence: Vec<ActionEvidence>,
-    /// Of a question, the signals that were not proposed because of it, newest first, at most 20.
+    /// For a question, the signals that it withholds: newest first, at most 20.
     pub withheld: Vec<WithheldSignal>,
-    /// Why its record cannot be read; what it would say is missing then.
+    /// Why the audit record cannot be read. Its values are missing then.
     pub problem: Option<String>,
 }
 
-/// What changes, or would.
+/// The change that an action makes or proposes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ActionChange {
-    /// The one field of the frontmatter.
+    /// The field of the frontmatter.
     pub field: String,
-    /// The value that goes; of a set its member. Untrusted.
+    /// The old value; for a set, the member that is removed. Untrusted.
     pub before: Option<String>,
-    /// The value that comes; of a set its member. Untrusted.
+    /// The new value; for a set, the member that is added. Untrusted.
     pub after: Option<String>,
 }
 
-/// One gate, with the values that decided.
+/// One gate, with the value that was found and the value that was needed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActionGate {
     pub gate: String,
@@ -93,7 +94,7 @@ pub struct ActionGate {
     pub needed: String,
 }
 
-/// A signal that it rests on.
+/// A signal that the action cites.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActionEvidence {
     /// The signal's record.
@@ -102,39 +103,39 @@ pub struct ActionEvidence {
     pub source: String,
     /// At most 50 characters, verbatim. Untrusted.
     pub quote: String,
-    /// The quote as the signal's record has it, for pages; where that says something else by now, or is gone, what is
-    /// kept of it. Untrusted.
+    /// The quote for pages, as the signal's record has it; the kept part if that record was edited or is gone.
+    /// Untrusted.
     #[serde(skip)]
     pub words: String,
-    /// How sure it is about what it is about, 0 to 1.
+    /// The confidence in its target, 0 to 1.
     pub target_confidence: f64,
-    /// How sure it is about the effect, 0 to 1.
+    /// The confidence in its effect, 0 to 1.
     pub effect_confidence: f64,
-    /// It says what was decided.
+    /// Whether it supports the decision.
     pub speaks: bool,
 }
 
-/// Everything that one record says.
+/// An action with everything in its audit record.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActionDetail {
     #[serde(flatten)]
     pub action: Action,
     pub clerk: Option<ActionClerk>,
     pub workflow: Option<ActionWorkflowRun>,
-    /// How much each source was weighed, 0 to 1.
+    /// The weight of each source, 0 to 1.
     pub source_contributions: BTreeMap<String, f64>,
     /// SHA-256 of the record before this one in the chain, in hex.
     pub prev_sha256: Option<String>,
     /// SHA-256 of this record's file, in hex.
     pub sha256: Option<String>,
-    /// The fields concerned as they were before, as JSON. Untrusted.
+    /// The changed fields before the change, as JSON. Untrusted.
     #[schema(value_type = Object)]
     pub prior_frontmatter: serde_json::Map<String, Value>,
-    /// What the tracker was told of it, or is owed, in words of ours.
+    /// What the tracker has received for it, or is still owed, in Steward's own words.
     pub tracker: Option<String>,
 }
 
-/// Who judged.
+/// The clerk call behind a decision.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActionClerk {
     pub provider: String,
@@ -143,13 +144,13 @@ pub struct ActionClerk {
     pub prompt_sha256: String,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// The clerk gave no answer that could be used: this one stands for it.
+    /// Whether the clerk gave no usable answer and this decision replaces it.
     pub fallback: bool,
-    /// Nobody was asked: the same evidence was judged before.
+    /// Whether an earlier answer to the same evidence was used, without a call.
     pub cached: bool,
 }
 
-/// The run that acted.
+/// The workflow run that decided.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActionWorkflowRun {
     pub id: String,
@@ -212,14 +213,14 @@ impl Action {
             speaks: cited.speaks,
         };
         self.evidence = draft.evidence.iter().map(cited).collect();
-        // What is in the record counts; a row only knows that something was changed.
+        // The row only knows that something was changed. The record knows whether there is an undo recipe.
         self.undo_until = self.undo_until.filter(|_| record.undo_recipe.is_some());
         self
     }
 }
 
 impl Action {
-    /// It asks something of a human that they may set aside by `dismiss`.
+    /// Whether it asks a human something that nobody has resolved; `dismiss` ends such a question.
     pub(crate) fn is_open_question(&self) -> bool {
         self.is_question() && self.answered.is_none()
     }
@@ -253,15 +254,15 @@ fn describe_change(record: &AuditRecord) -> Option<ActionChange> {
     Some(ActionChange { field: proposal.mutation.field().to_owned(), before, after })
 }
 
-/// A value as a person reads it.
+/// Formats a value for a person.
 fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The cards of these rows, in their order. Reads one file for each.
+/// Reads the actions of these rows, in their order. Reads one file for each.
 ///
 /// # Errors
-/// When the index cannot be read. None for a record that cannot be read: its card says so.
+/// When the index cannot be read. A record that cannot be read is no error; its action has a `problem`.
 pub async fn read_actions(
     root: &VaultRoot,
     index: &Index,
@@ -272,18 +273,18 @@ pub async fn read_actions(
     let ids: Vec<ActionId> = rows.iter().map(|row| row.id.clone()).collect();
     let read =
         tokio::task::spawn_blocking(move || rows.iter().map(|row| read_action(&root, row, now)).collect::<Vec<_>>());
-    let mut cards = read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })?;
-    for (card, id) in cards.iter_mut().zip(&ids) {
-        attach_withheld_signals(index, card, id).await?;
+    let mut actions = read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })?;
+    for (action, id) in actions.iter_mut().zip(&ids) {
+        attach_withheld_signals(index, action, id).await?;
     }
-    Ok(cards)
+    Ok(actions)
 }
 
 fn read_action(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action {
-    let card = Action::from_row(row, now);
+    let action = Action::from_row(row, now);
     match read_record(root, &row.path) {
-        Ok((record, _)) => card.with_record(&record),
-        Err(problem) => Action { problem: Some(problem), ..card },
+        Ok((record, _)) => action.with_record(&record),
+        Err(problem) => Action { problem: Some(problem), ..action },
     }
 }
 
@@ -293,49 +294,50 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, Stri
     Ok((record, snapshot.hash.as_str().to_owned()))
 }
 
-/// The record that the beginning of an id names.
+/// Finds the audit record of the action whose id begins so.
 ///
 /// # Errors
 /// [`FactsError::Malformed`], [`FactsError::Unknown`], [`FactsError::Ambiguous`].
 pub async fn find_record_path(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
-    let shown = || id.chars().take(40).collect::<String>();
+    let shortened = || id.chars().take(40).collect::<String>();
     match index.find_action(id).await? {
         ActionLookup::One(path) => Ok(path),
-        ActionLookup::None => Err(FactsError::Unknown { id: shown() }),
-        ActionLookup::Many(paths) => Err(FactsError::Ambiguous { id: shown(), count: paths.len() }),
+        ActionLookup::None => Err(FactsError::Unknown { id: shortened() }),
+        ActionLookup::Many(paths) => Err(FactsError::Ambiguous { id: shortened(), count: paths.len() }),
     }
 }
 
-/// The action that the beginning of an id names.
+/// Finds the action whose id begins so.
 ///
 /// # Errors
-/// As [`find`].
+/// As [`find_record_path`].
 pub async fn find_action_row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
     let path = find_record_path(index, id).await?;
     index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
 }
 
-/// The records of these rows, in their order, with the reason where one cannot be read. Reads one file for each.
+/// Reads the audit records of these rows, in their order, each with the reason if it cannot be read. Reads one file for
+/// each.
 ///
 /// # Errors
-/// None for a record that cannot be read.
+/// Only when the task fails. A record that cannot be read is no error.
 pub async fn read_records(
     root: &VaultRoot,
     rows: Vec<ActionRow>,
 ) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
     let root = root.clone();
-    let of = move |row: ActionRow| {
+    let read_row = move |row: ActionRow| {
         let record = read_record(&root, &row.path).map(|(record, _)| record);
         (row, record)
     };
-    let read = tokio::task::spawn_blocking(move || rows.into_iter().map(of).collect());
+    let read = tokio::task::spawn_blocking(move || rows.into_iter().map(read_row).collect());
     read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
 }
 
-/// One action whole.
+/// Reads one action with everything in its audit record.
 ///
 /// # Errors
-/// As [`find`]; a record that cannot be read is no error.
+/// As [`find_record_path`]. A record that cannot be read is no error; the action has a `problem`.
 pub async fn read_detail(root: &VaultRoot, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
     let path = find_record_path(index, id).await?;
     let row = index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
@@ -347,7 +349,7 @@ pub async fn read_detail(root: &VaultRoot, index: &Index, id: &str) -> Result<Ac
 }
 
 fn build_detail(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
-    let card = Action::from_row(row, now);
+    let action = Action::from_row(row, now);
     let bare = |action| ActionDetail {
         action,
         clerk: None,
@@ -360,9 +362,9 @@ fn build_detail(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action
     };
     let (record, sha256) = match read_record(root, &row.path) {
         Ok(read) => read,
-        Err(problem) => return bare(Action { problem: Some(problem), ..card }),
+        Err(problem) => return bare(Action { problem: Some(problem), ..action }),
     };
-    let standing = steward_vault::tracker::outbox::read_delivery_status(root, &record);
+    let delivery = steward_vault::tracker::outbox::read_delivery_status(root, &record);
     let draft = &record.draft;
     ActionDetail {
         clerk: draft.clerk.as_ref().map(|mark| ActionClerk {
@@ -379,13 +381,13 @@ fn build_detail(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action
         prev_sha256: Some(record.prev_sha256.as_str().to_owned()),
         sha256: Some(sha256),
         prior_frontmatter: record.prior_frontmatter.clone(),
-        tracker: match standing {
-            Ok(standing) => standing.map(|standing| match &standing.came {
-                Some((record, came)) => format!("{came}; see {record}"),
-                None => standing.says.to_string(),
+        tracker: match delivery {
+            Ok(delivery) => delivery.map(|delivery| match &delivery.came {
+                Some((record, outcome)) => format!("{outcome}; see {record}"),
+                None => delivery.says.to_string(),
             }),
             Err(e) => Some(e.to_string()),
         },
-        ..bare(card.with_record(&record))
+        ..bare(action.with_record(&record))
     }
 }

@@ -1,7 +1,7 @@
-//! Whether the reversibility drill still runs, for `steward status`, `steward doctor` and the pages.
+//! Whether the nightly reversibility drill still runs, for `steward status`, `steward doctor` and the pages.
 //!
-//! What a drill finds is in the audit chain; one that cannot run finds nothing, and only here that is told. It is
-//! judged while a process serves the vault: nobody drills one that is not served.
+//! The findings of a drill are in the audit chain. A drill that cannot run leaves no finding, so only this module
+//! reports it. A drill can be late only while a process serves the vault, because without one no drill runs.
 
 use crate::http::holder::VaultHolder;
 use chrono::{DateTime, Utc};
@@ -10,17 +10,17 @@ use steward_domain::time;
 use steward_vault::index::{Index, IndexError};
 use steward_workflows::DRILL_SCHEDULE;
 
-/// How it stands with the drill.
+/// The status of the nightly drill.
 #[derive(Debug, Serialize)]
 pub struct NightlyDrillStatus {
-    /// The last one that tried every class.
+    /// The last drill that tried every class.
     pub last: Option<DateTime<Utc>>,
-    /// There was none for 48 h, and the vault was served for as long.
+    /// Whether there was none for 48 h, while the vault was served for as long.
     pub late: bool,
 }
 
 impl NightlyDrillStatus {
-    /// What is known of it now.
+    /// Reads the status.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -33,7 +33,7 @@ impl NightlyDrillStatus {
         Ok(Self { last: drills.last, late: is_served && drills.is_late(now) })
     }
 
-    /// As it is told to a person; with the mend where it is late.
+    /// Describes the status for a person, with the fix if the drill is late.
     #[must_use]
     pub fn describe_status(&self) -> String {
         let last =
@@ -42,8 +42,8 @@ impl NightlyDrillStatus {
             return last;
         }
         format!(
-            "{last}, and it is due each night: whether changes can be taken back is not known; see `{DRILL_SCHEDULE}` at \
-             the server and the worker's log, and check that the state folder can be written"
+            "{last}, but it is due every night. So it is unknown whether changes can be undone. See the schedule \
+             `{DRILL_SCHEDULE}` in Temporal and the worker's log, and check that the state folder is writable"
         )
     }
 }
@@ -57,22 +57,22 @@ mod tests {
     use steward_domain::gates::mode::DecisionPolicy;
 
     #[tokio::test]
-    async fn a_drill_that_does_not_run_is_told_while_the_vault_is_served() {
+    async fn a_drill_that_does_not_run_is_reported_while_the_vault_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let index = Index::open(dir.path()).await.unwrap();
         let start = time::parse("2026-11-20T12:00:00Z").unwrap();
-        let note =
+        let record =
             json!({"command": "up", "pid": 1, "address": "", "task_queue": "q", "policy": DecisionPolicy::default()});
-        let runs = VaultHolder::Runs(serde_json::from_value::<HolderRecord>(note).unwrap());
+        let runs = VaultHolder::Runs(serde_json::from_value::<HolderRecord>(record).unwrap());
         let after = async |hours, holder| {
-            let drilled = NightlyDrillStatus::read(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
-            (drilled.late, drilled.describe_status())
+            let drill = NightlyDrillStatus::read(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
+            (drill.late, drill.describe_status())
         };
         index.record_service_start(start).await.unwrap();
         assert_eq!(after(47, &runs).await, (false, "none yet".to_owned()));
-        let (late, told) = after(49, &runs).await;
-        assert!(late && told.starts_with("none yet, and it is due each night"), "{told}");
-        assert!(told.contains("al-reversibility-drill"), "{told}");
+        let (late, text) = after(49, &runs).await;
+        assert!(late && text.starts_with("none yet, but it is due every night"), "{text}");
+        assert!(text.contains("al-reversibility-drill"), "{text}");
         assert_eq!(after(49, &VaultHolder::Nobody).await, (false, "none yet".to_owned()));
         index.record_drill(start + TimeDelta::hours(14)).await.unwrap();
         assert_eq!(after(49, &runs).await, (false, "last at 2026-11-21T02:00:00Z".to_owned()));

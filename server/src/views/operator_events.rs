@@ -1,52 +1,52 @@
-//! Who did what lately to the house itself: turns of the brake and acts, told as one.
+//! The newest operator events: stops and resumes, logins, tokens, and paused streams, in one list.
 //!
-//! Read from the two logs beside the audit chain. Names and reasons are words of others, and only text.
+//! They are read from two logs beside the audit chain. Names and reasons are untrusted text.
 
 use steward_vault::files::operator_log::{self, OperatorEventKind};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 
-/// One line of it.
+/// One operator event as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OperatorEventRow {
-    /// RFC 3339, UTC; of a brake that was set by hand whatever stands there.
+    /// RFC 3339, UTC. For a stop file that a person wrote, it is that person's text.
     pub(crate) at: String,
     pub(crate) by: String,
-    pub(crate) did: &'static str,
-    /// What it was done to, or why.
-    pub(crate) on: String,
-    /// The address from which it was asked, where that is known.
+    pub(crate) label: &'static str,
+    /// The target of the event, or the reason of a stop.
+    pub(crate) detail: String,
+    /// The address of the caller, if it is known.
     pub(crate) from: String,
 }
 
-/// The newest, the last one first.
+/// Reads the newest events of both logs, the newest first.
 pub(crate) fn read_newest_events(root: &VaultRoot, most: usize) -> Vec<OperatorEventRow> {
-    let turns = stop::list_stop_events(root, most).into_iter().map(|turn| OperatorEventRow {
-        at: turn.stop.at,
-        by: turn.stop.by,
-        did: if turn.stopped { "stopped the fleet" } else { "let the fleet run again" },
-        on: turn.stop.reason.unwrap_or_default(),
+    let stops = stop::list_stop_events(root, most).into_iter().map(|event| OperatorEventRow {
+        at: event.stop.at,
+        by: event.stop.by,
+        label: if event.stopped { "stopped the fleet" } else { "resumed the fleet" },
+        detail: event.stop.reason.unwrap_or_default(),
         from: String::new(),
     });
-    let acts = operator_log::list_events(root, most).into_iter().map(|act| OperatorEventRow {
-        at: act.at,
-        by: act.by,
-        did: describe_event(act.act),
-        on: act.on,
-        from: act.from.map(|from| from.to_string()).unwrap_or_default(),
+    let others = operator_log::list_events(root, most).into_iter().map(|event| OperatorEventRow {
+        at: event.at,
+        by: event.by,
+        label: describe_event(event.act),
+        detail: event.on,
+        from: event.from.map(|from| from.to_string()).unwrap_or_default(),
     });
-    let mut all: Vec<OperatorEventRow> = turns.chain(acts).collect();
-    // One form of moments in both, so that their text sorts as they do; those of one log stay in their order.
+    let mut all: Vec<OperatorEventRow> = stops.chain(others).collect();
+    // Both logs write moments in one form, so the texts sort by time. The sort is stable, so each log keeps its order.
     all.sort_by(|a, b| b.at.cmp(&a.at));
     all.truncate(most);
     all
 }
 
-fn describe_event(deed: OperatorEventKind) -> &'static str {
-    match deed {
+fn describe_event(kind: OperatorEventKind) -> &'static str {
+    match kind {
         OperatorEventKind::StreamPaused => "paused a stream",
         OperatorEventKind::StreamResumed => "resumed a stream",
-        OperatorEventKind::TokenMade => "made a token",
+        OperatorEventKind::TokenMade => "created a token",
         OperatorEventKind::TokenRevoked => "revoked a token",
         OperatorEventKind::Login => "logged in",
         OperatorEventKind::Logout => "logged out",
@@ -61,19 +61,20 @@ mod tests {
     use steward_vault::gates::stop::FleetStop;
 
     #[test]
-    fn turns_of_the_brake_and_acts_are_told_in_the_order_they_happened() {
+    fn stops_and_other_events_are_listed_in_the_order_they_happened() {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         let at = |n: u32| format!("2026-11-23T10:00:0{n}.000Z");
-        let act = |n, act| OperatorEvent { at: at(n), by: "ann".into(), act, on: "x".into(), from: None };
-        operator_log::append_event(&root, &act(1, OperatorEventKind::Login)).unwrap();
+        let event = |n, act| OperatorEvent { at: at(n), by: "ann".into(), act, on: "x".into(), from: None };
+        operator_log::append_event(&root, &event(1, OperatorEventKind::Login)).unwrap();
         stop::stop_fleet(&root, &FleetStop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
-        operator_log::append_event(&root, &act(3, OperatorEventKind::TokenMade)).unwrap();
-        let told: Vec<_> = read_newest_events(&root, 9).into_iter().map(|row| (row.by, row.did, row.on)).collect();
-        let row = |by: &str, did, on: &str| (by.to_owned(), did, on.to_owned());
+        operator_log::append_event(&root, &event(3, OperatorEventKind::TokenMade)).unwrap();
+        let listed: Vec<_> =
+            read_newest_events(&root, 9).into_iter().map(|row| (row.by, row.label, row.detail)).collect();
+        let row = |by: &str, label, detail: &str| (by.to_owned(), label, detail.to_owned());
         let expected =
-            [row("ann", "made a token", "x"), row("bob", "stopped the fleet", "odd"), row("ann", "logged in", "x")];
-        assert_eq!(told, expected);
+            [row("ann", "created a token", "x"), row("bob", "stopped the fleet", "odd"), row("ann", "logged in", "x")];
+        assert_eq!(listed, expected);
         assert_eq!(read_newest_events(&root, 2).len(), 2);
     }
 }

@@ -1,7 +1,6 @@
-//! What needs mending, worst first: failures before anything else.
+//! The list "Needs attention", the worst problem first. It is at the top of Today and of Fleet.
 //!
-//! Reads what the processes of the vault have noted; it looks for nothing itself, as `steward doctor` does. Shown on top
-//! of Today and of Fleet.
+//! It reads what the processes of the vault have recorded. It runs no checks of its own; `steward doctor` does that.
 
 use crate::http::app::AppState;
 use crate::http::holder::VaultHolder;
@@ -14,120 +13,123 @@ use steward_domain::time::format_seconds;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::index::{IndexError, ListPage};
 
-/// Records that cannot be used of which each is told; of more only how many there are.
+/// Unusable records that are listed one by one; the others are only counted.
 const RECORDS: usize = 5;
-/// So many are counted.
+/// Most unusable records that are counted.
 const COUNTED: u32 = 500;
 
-/// Schedules of a kind of which each is told; of more only how many there are.
+/// Schedules of a kind that are listed one by one; the others are only counted.
 const SCHEDULES: usize = 3;
 
-/// One thing that needs mending.
+/// One thing that needs attention.
 pub(crate) struct AttentionItem {
-    /// What it is about.
-    pub(crate) what: String,
-    /// What is wrong, with the mend. May hold words of others.
-    pub(crate) says: String,
+    /// What has the problem.
+    pub(crate) subject: String,
+    /// The problem, with the fix. May contain foreign text.
+    pub(crate) problem: String,
 }
 
-/// What is wrong at Temporal.
+/// The problems at Temporal.
 fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
-    let mut troubles = Vec::new();
-    let mut say = |what: String, says: String| troubles.push(AttentionItem { what, says });
+    let mut items = Vec::new();
+    let mut add = |subject: String, problem: String| items.push(AttentionItem { subject, problem });
     if let Some(away) = &outside.away {
-        let says =
-            format!("{away}: until it answers no steward looks and no answer is taken; `steward doctor` says more");
-        say("The Temporal server".into(), says);
+        let problem =
+            format!("{away}. Until it answers, no check runs and nothing can be resolved. See `steward doctor`");
+        add("The Temporal server".into(), problem);
     }
     for FailedSchedule { schedule, at, status } in outside.failed.iter().take(SCHEDULES) {
-        let says = format!(
-            "its last run {status} at {}: the Temporal UI has its history, the worker's log why",
+        let problem = format!(
+            "its last run {status} at {}. See its history in the Temporal UI and the reason in the worker's log",
             format_seconds(*at)
         );
-        say(name_schedule(schedule), says);
+        add(name_schedule(schedule), problem);
     }
     let more = if outside.more { "at least " } else { "" };
     if outside.failed.len() > SCHEDULES {
-        let says = "their last runs failed as well: `steward schedules list` has the newest of each".into();
-        say(format!("{more}{} more schedules", outside.failed.len() - SCHEDULES), says);
+        let problem = "their last runs failed as well: `steward schedules list` shows the newest of each".into();
+        add(format!("{more}{} more schedules", outside.failed.len() - SCHEDULES), problem);
     }
-    for PausedSchedule { what, note } in outside.paused.iter().take(SCHEDULES) {
+    for PausedSchedule { subject, note } in outside.paused.iter().take(SCHEDULES) {
         let note = if note.is_empty() { String::new() } else { format!(" (“{note}”)") };
-        say(
-            what.clone(),
-            format!("its schedule was paused by hand{note}: nobody looks until it is unpaused in Temporal"),
+        add(
+            subject.clone(),
+            format!("its schedule was paused by hand{note}: no check runs until it is unpaused in Temporal"),
         );
     }
     if outside.paused.len() > SCHEDULES {
-        let says = "were paused by hand too: `steward schedules list` names them".into();
-        say(format!("{more}{} more schedules", outside.paused.len() - SCHEDULES), says);
+        let problem = "were paused by hand too: `steward schedules list` names them".into();
+        add(format!("{more}{} more schedules", outside.paused.len() - SCHEDULES), problem);
     }
-    troubles
+    items
 }
 
-/// Everything that is known to need mending.
+/// Lists everything that is known to need attention.
 ///
 /// # Errors
 /// [`IndexError::Sql`].
 pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<AttentionItem>, IndexError> {
-    let mut troubles = Vec::new();
-    let mut say = |what: &str, says: String| troubles.push(AttentionItem { what: what.to_owned(), says });
+    let mut items = Vec::new();
+    let mut add = |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem });
     if !VaultWriter::is_locked(&app.root) {
-        say("Nobody serves this vault", "no steward looks and nothing is answered: start `steward up`".into());
+        add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
     }
-    for AttentionItem { what, says } in list_temporal_items(&app.outside.borrow()) {
-        say(&what, says);
+    for AttentionItem { subject, problem } in list_temporal_items(&app.outside.borrow()) {
+        add(&subject, problem);
     }
-    if let VaultHolder::Runs(note) = VaultHolder::read(&app.root, app.index.state_dir())
-        && let Some(fault) = app.registration.borrow().registered.describe_fault(note.schedule_check_interval())
+    if let VaultHolder::Runs(record) = VaultHolder::read(&app.root, app.index.state_dir())
+        && let Some(fault) = app.registration.borrow().registered.describe_fault(record.schedule_check_interval())
     {
-        say("The schedules", fault);
+        add("The schedules", fault);
     }
-    let drilled =
+    let drill =
         NightlyDrillStatus::read(&app.index, &VaultHolder::read(&app.root, app.index.state_dir()), Utc::now()).await?;
-    if drilled.late {
-        say("The nightly drill", drilled.describe_status());
+    if drill.late {
+        add("The nightly drill", drill.describe_status());
     }
     if let Some(refusal) = app.read_guard_status().await.and_then(|status| status.refusal) {
-        say("No clerk is asked", refusal.reason);
+        add("No clerk is asked", refusal.reason);
     }
     let settings = app.read_settings();
     let debt = tracker::read_debt(&app.root, &app.index, settings.tracker).await?;
     if debt.failed > 0 {
         let error = debt.last_error.map(|error| format!(": {error}")).unwrap_or_default();
-        say("The tracker", format!("{} of {} that are owed to it were tried in vain{error}", debt.failed, debt.owed));
+        add("The tracker", format!("{} of {} deliveries failed{error}", debt.failed, debt.owed));
     }
     for warning in settings.warnings {
-        say("The configuration", warning);
+        add("The configuration", warning);
     }
     for stream in app.index.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {
-            say(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
+            add(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
         }
         if stream.parked > 0 {
-            let says = format!("{} events could not be read: `steward streams list`", stream.parked);
-            say(&format!("Stream {}", stream.source), says);
+            let problem = format!("{} events could not be read: see `steward streams list`", stream.parked);
+            add(&format!("Stream {}", stream.source), problem);
         }
     }
     for (subject, cap) in app.index.read_mode_caps().await? {
         if let Some(mode) = cap.mode {
             let name = app.index.find_subject_name(&subject).await?;
-            let (told, since) = (subject.describe(name.as_deref()), format_seconds(cap.since));
-            let says = format!("undone too often, {} since {since}: `steward trust raise {subject}`", mode.as_str());
-            say(&told, says);
+            let (described, since) = (subject.describe(name.as_deref()), format_seconds(cap.since));
+            let problem = format!(
+                "undone too often, so demoted to {} since {since}: `steward trust raise {subject}` restores it",
+                mode.as_str()
+            );
+            add(&described, problem);
         }
     }
     let ListPage { rows, more, .. } = app.index.list_first_problems(COUNTED).await?;
     for problem in rows.iter().take(RECORDS) {
-        say(&problem.path, problem.message.clone());
+        add(&problem.path, problem.message.clone());
     }
     if rows.len() > RECORDS {
-        say(&describe_remaining(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
+        add(&describe_remaining(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
     }
-    Ok(troubles)
+    Ok(items)
 }
 
-/// How many more there are, as far as they are counted.
+/// Describes how many more records there are, as far as they were counted.
 fn describe_remaining(count: usize, more: bool) -> String {
     let least = if more { "at least " } else { "" };
     format!("{least}{count} more records")
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_counted_is_said_to_be() {
+    fn an_incomplete_count_says_at_least() {
         assert_eq!(
             (describe_remaining(3, false), describe_remaining(495, true)),
             ("3 more records".into(), "at least 495 more records".into())

@@ -1,7 +1,8 @@
-//! The words that an action rests on, as whole as they can be told.
+//! The quotes that an action cites, as complete as they are known.
 //!
-//! An audit record keeps the first 50 characters of a quote; the signal's own record has up to 200. That one a human may
-//! have edited since, so it is believed only where it still begins with what was kept. All of it is a stranger's.
+//! An audit record keeps the first 50 characters of a quote; the signal's own record has up to 200. A human may have
+//! edited that record since, so its quote is used only if it still begins with the kept part. All of it is untrusted
+//! text.
 
 use super::FactsError;
 use super::action::Action;
@@ -10,10 +11,10 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::signals::signal::MAX_NOTE_CHARS;
 use steward_vault::files::root::VaultRoot;
 
-/// Gives what is cited its whole words. Reads one file for each quote that was cut.
+/// Completes the cited quotes. Reads one file for each quote that was cut.
 ///
 /// # Errors
-/// None for a signal that is gone or cannot be read: what was kept of it stays.
+/// Only when the task fails. A signal that is gone or cannot be read is no error; its kept part stays.
 pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
     let root = root.clone();
     let read = move || {
@@ -21,8 +22,8 @@ pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) 
             actions.iter_mut().flat_map(|action| &mut action.evidence).filter(|cited| is_cut_quote(&cited.quote))
         {
             let path = RecordPath::parse(&cited.signal).ok();
-            if let Some(filed) = path.and_then(|path| signal::read_signal(&root, path).ok()) {
-                cited.words = choose_quote(&cited.quote, filed.signal.raw_quote);
+            if let Some(file) = path.and_then(|path| signal::read_signal(&root, path).ok()) {
+                cited.words = choose_quote(&cited.quote, file.signal.raw_quote);
             }
         }
         actions
@@ -32,7 +33,7 @@ pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) 
         .map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
 }
 
-/// What a record kept, and whether that may be less than was said.
+/// The kept part of a quote, with an ellipsis if it may have been cut.
 pub(crate) fn mark_cut_quote(note: &str) -> String {
     if is_cut_quote(note) { format!("{}…", note.trim_end()) } else { note.to_owned() }
 }
@@ -41,8 +42,8 @@ fn is_cut_quote(note: &str) -> bool {
     note.chars().count() >= MAX_NOTE_CHARS
 }
 
-fn choose_quote(note: &str, whole: String) -> String {
-    if whole.starts_with(note) { whole } else { mark_cut_quote(note) }
+fn choose_quote(note: &str, complete: String) -> String {
+    if complete.starts_with(note) { complete } else { mark_cut_quote(note) }
 }
 
 #[cfg(test)]
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quote_that_was_cut_says_so_and_one_that_was_edited_since_is_not_believed() {
+    fn a_cut_quote_is_marked_and_one_that_was_edited_since_is_not_used() {
         let note = "So sorry about the bank. Could you wait until the ";
         assert_eq!(note.chars().count(), MAX_NOTE_CHARS);
         assert_eq!(mark_cut_quote(note), "So sorry about the bank. Could you wait until the…");

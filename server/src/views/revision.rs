@@ -1,6 +1,7 @@
-//! How far everything has come, looked at twice a second and told to whoever shows it live.
+//! The change notifier: reads the current revision twice a second and notifies all live streams.
 //!
-//! One look for all who listen: what SQLite says costs microseconds while nothing happens, and the brake is one `stat`.
+//! One reader serves all streams. While nothing changes, a query to SQLite costs microseconds, and the stop file costs
+//! one `stat`.
 
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -10,27 +11,27 @@ use steward_vault::index::Index;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// How often is looked: 500 ms, so that a stop shows within a second.
+/// How often the revision is read: 500 ms, so that a stop shows within a second.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What may have changed.
+/// The state of the vault, as far as live streams need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LiveRevision {
-    /// The newest place in the chain of audit records.
+    /// The position of the newest record in the audit chain.
     pub(crate) seq: u64,
     pub(crate) newest_signal_at: Option<DateTime<Utc>>,
     pub(crate) stopped: bool,
-    /// Another one whenever anybody has written anything.
+    /// The index's revision; it differs after every write of any process.
     pub(crate) revision: i64,
 }
 
-/// Looks until told to end; the receiver always has the newest.
+/// Starts the notifier; it runs until `stop` becomes `true`. The receiver always has the newest revision.
 pub(crate) fn spawn_change_notifier(
     root: VaultRoot,
     index: std::sync::Arc<Index>,
     mut stop: watch::Receiver<bool>,
 ) -> watch::Receiver<LiveRevision> {
-    let (tell, told) = watch::channel(LiveRevision::default());
+    let (sender, receiver) = watch::channel(LiveRevision::default());
     tokio::spawn(async move {
         let mut clock = tokio::time::interval(EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -42,24 +43,29 @@ pub(crate) fn spawn_change_notifier(
             }
             let stopped = stop::is_stopped(&root);
             if watcher.is_none() {
-                watcher = index.open_watcher().await.inspect_err(|e| tracing::warn!("cannot look for news: {e}")).ok();
+                watcher =
+                    index.open_watcher().await.inspect_err(|e| tracing::warn!("failed to watch the index: {e}")).ok();
             }
-            let pulse = match &mut watcher {
-                Some(watching) => watching.current_revision().await.ok(),
+            let indexed = match &mut watcher {
+                Some(watcher) => watcher.current_revision().await.ok(),
                 None => None,
             };
-            let Some(pulse) = pulse else {
+            let Some(indexed) = indexed else {
                 watcher = None;
                 continue;
             };
-            let (seq, newest_signal_at, revision) = (pulse.newest_action_seq, pulse.newest_signal_at, pulse.revision);
-            let beat = LiveRevision { seq, newest_signal_at, stopped, revision };
-            tell.send_if_modified(|last| {
-                let changed = *last != beat;
-                *last = beat;
+            let current = LiveRevision {
+                seq: indexed.newest_action_seq,
+                newest_signal_at: indexed.newest_signal_at,
+                stopped,
+                revision: indexed.revision,
+            };
+            sender.send_if_modified(|last| {
+                let changed = *last != current;
+                *last = current;
                 changed
             });
         }
     });
-    told
+    receiver
 }

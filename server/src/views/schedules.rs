@@ -1,7 +1,7 @@
-//! The schedules of ours at Temporal: the listing, page by page.
+//! Lists Steward's schedules at Temporal, page by page.
 //!
-//! A listing costs one call for a thousand schedules and may lag behind by moments; it counts only when every page of
-//! it came. Nothing is changed here.
+//! A listing costs one call per thousand schedules and may be a few moments old. It counts only if every page arrived.
+//! Nothing is changed here.
 
 use chrono::{DateTime, Utc};
 use mark::ScheduleMark;
@@ -26,11 +26,11 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedules
 pub mod mark;
 pub mod registered;
 
-/// The workflow that ticks a matter; a schedule that starts anything else is not ours.
+/// The workflow of a matter's ticks. A matter's schedule that starts any other workflow is not Steward's.
 pub const STEWARD: &str = "StewardWorkflow";
-/// What the ids of all schedules of ours begin with, those of no matter included.
+/// The prefix of the ids of all Steward schedules, with or without a matter.
 pub const EVERY_PREFIX: &str = "al-";
-/// The schedules that belong to no matter, with the workflow that each starts.
+/// The schedules without a matter, each with the workflow that it starts.
 pub const HOUSE: [(&str, &str); 6] = [
     (EXTRACT_SCHEDULE, "ExtractWorkflow"),
     (ROUTER_SCHEDULE, "RouterWorkflow"),
@@ -39,7 +39,7 @@ pub const HOUSE: [(&str, &str); 6] = [
     (DRILL_SCHEDULE, "ReversibilityDrillWorkflow"),
     (PURGE_SCHEDULE, "PurgeWorkflow"),
 ];
-/// Schedules in one page of a listing; the server gives no more at once.
+/// Schedules per page of a listing; the server returns no more at once.
 const PAGE: i32 = 1000;
 /// Most pages of one listing: 100,000 schedules.
 const PAGES: usize = 100;
@@ -49,50 +49,62 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why schedules could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleListingError {
-    /// It failed before its last page; nothing was done.
-    #[error("list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again", source.message(), source.code())]
+    /// The listing failed before its last page; nothing was done.
+    #[error(
+        "list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again",
+        source.message(),
+        source.code()
+    )]
     Broken {
         /// Counted from 1.
         page: usize,
         source: Box<Status>,
     },
-    /// The server answered with a page it had given before; nothing was done.
+    /// The server returned a page twice; nothing was done.
     #[error("list the schedules: the server repeats page {page}; nothing was changed, the next round tries again")]
     Repeats {
         /// Counted from 1.
         page: usize,
     },
     /// The server took too long for a page; nothing was done.
-    #[error("list the schedules (page {page}): no answer within {} s; nothing was changed, the next round tries again", PATIENCE.as_secs())]
+    #[error(
+        "list the schedules (page {page}): no answer within {} s; nothing was changed, the next round tries again",
+        PATIENCE.as_secs()
+    )]
     Late {
         /// Counted from 1.
         page: usize,
     },
     /// There are more than 100,000; nothing was done.
-    #[error("list the schedules: more than {PAGES} pages of {PAGE}; nothing was changed: are all of them Steward's?")]
+    #[error(
+        "list the schedules: more than {PAGES} pages of {PAGE}; nothing was changed: \
+         check whether all of them are Steward's"
+    )]
     Endless,
 }
 
-/// Whether a pause with this note was made by us, because the matter is done; any other is a person's.
+/// Whether Steward paused a schedule with this note, because its matter is done. A person made any other pause.
 ///
-/// The words are those of the notes that the worker leaves.
+/// The text is the beginning of the notes that the worker writes.
 #[must_use]
 pub fn is_our_pause(note: &str) -> bool {
     note.starts_with("Paused by Steward:")
 }
 
-/// Those of ours that a person paused, by id, of so many pages of paused ones at most; and whether there are more pages.
+/// Lists the Steward schedules that a person paused, by id. Reads at most `pages` pages of paused schedules, and
+/// returns whether there are more.
 ///
 /// # Errors
 /// [`ScheduleListingError`].
 pub(crate) async fn list_paused_by_hand(
     client: &Client,
-    (pages, now): (usize, DateTime<Utc>),
+    pages: usize,
+    now: DateTime<Utc>,
 ) -> Result<(Vec<ScheduleRow>, bool), ScheduleListingError> {
     let query = format!("ScheduleId STARTS_WITH '{EVERY_PREFIX}' AND TemporalSchedulePaused = true");
     let (entries, more) = query_entries(client, query, pages).await?;
     let rows = entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now));
-    // The listing may lag behind what it is filtered by.
+    // The server's filter may be older than the rows, so it is applied again.
     Ok((rows.filter(|row| row.paused && !is_our_pause(&row.note)).collect(), more))
 }
 
@@ -106,29 +118,29 @@ pub struct RecentScheduleRun {
     pub status: String,
 }
 
-/// One schedule of ours.
+/// One of Steward's schedules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScheduleRow {
     pub id: String,
-    /// The vault whose schedule it is, as far as it says so.
+    /// The vault that its mark names; `None` if it names none.
     pub vault: Option<VaultId>,
-    /// The path its id names; `None` for an id that no matter can have.
+    /// The matter that its id names; `None` for an id that no matter can have.
     pub matter: Option<String>,
-    /// Seconds between two ticks; 0 when it has no interval, or more than one.
+    /// Seconds between two ticks; 0 when it has no interval or several.
     pub interval_seconds: u64,
     /// Seconds into the interval at which it ticks.
     pub phase_seconds: u64,
     pub paused: bool,
     /// Untrusted.
     pub note: String,
-    /// `None` when it is paused, or when the listing knows of none yet.
+    /// `None` when it is paused, or when the listing has none yet.
     pub next_run: Option<DateTime<Utc>>,
-    /// Newest first; the server keeps the last few.
+    /// The newest first; the server keeps only the last few.
     pub recent: Vec<RecentScheduleRun>,
 }
 
 impl ScheduleRow {
-    /// Whether it names another vault than this one; `None` is a vault that has no id yet.
+    /// Whether it names another vault than `ours`; `None` stands for a vault without an id.
     #[must_use]
     pub fn is_of_other_vault(&self, ours: Option<VaultId>) -> bool {
         is_other_vault(self.vault, ours)
@@ -141,7 +153,7 @@ pub fn is_other_vault(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
     vault.is_some() && vault != ours
 }
 
-/// The schedules of ours whose ids begin so, by id; `now` tells which of the listed times is the next.
+/// Lists the Steward schedules whose ids begin with `prefix`, by id. The next run is the first listed time after `now`.
 ///
 /// # Errors
 /// [`ScheduleListingError`].
@@ -154,15 +166,15 @@ pub async fn list_schedules(
     Ok(entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now)).collect())
 }
 
-/// Whether a schedule is one of Steward's, of whatever vault.
+/// Whether a schedule is one of Steward's, of any vault.
 #[must_use]
 pub fn is_steward_schedule(entry: &ScheduleListEntry) -> bool {
     let workflow = workflow_type(entry);
-    let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
-    steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
+    let is_of_matter = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
+    is_of_matter || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
 }
 
-/// Every schedule whose id begins so, of whatever workflow, by id.
+/// Lists all schedules whose ids begin with `prefix`, of any workflow, by id.
 ///
 /// # Errors
 /// [`ScheduleListingError`].
@@ -175,7 +187,7 @@ pub async fn list_entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleL
     Ok(entries)
 }
 
-/// What a query finds, by id, of so many pages at most; and whether there are more.
+/// Runs a query, reads at most `pages` pages, and returns the schedules by id and whether there are more.
 async fn query_entries(
     client: &Client,
     query: String,
@@ -191,23 +203,23 @@ async fn query_entries(
             next_page_token: token.clone(),
             query: query.clone(),
         };
-        let asked = tokio::time::timeout(PATIENCE, service.list_schedules(Request::new(request))).await;
-        let answer = asked.map_err(|_| ScheduleListingError::Late { page })?;
-        let answer =
-            answer.map_err(|status| ScheduleListingError::Broken { page, source: Box::new(status) })?.into_inner();
-        found.extend(answer.schedules.into_iter().map(|entry| (entry.schedule_id.clone(), entry)));
-        if answer.next_page_token.is_empty() {
+        let listed = tokio::time::timeout(PATIENCE, service.list_schedules(Request::new(request))).await;
+        let listed = listed.map_err(|_| ScheduleListingError::Late { page })?;
+        let response =
+            listed.map_err(|status| ScheduleListingError::Broken { page, source: Box::new(status) })?.into_inner();
+        found.extend(response.schedules.into_iter().map(|entry| (entry.schedule_id.clone(), entry)));
+        if response.next_page_token.is_empty() {
             return Ok((found.into_values().collect(), false));
         }
-        if answer.next_page_token == token {
+        if response.next_page_token == token {
             return Err(ScheduleListingError::Repeats { page });
         }
-        token = answer.next_page_token;
+        token = response.next_page_token;
     }
     Ok((found.into_values().collect(), true))
 }
 
-/// The workflow that a schedule starts; empty where that is not told.
+/// The workflow that a schedule starts; empty if the listing does not say.
 #[must_use]
 pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
     let name = entry.info.as_ref().and_then(|info| info.workflow_type.as_ref());
@@ -218,7 +230,7 @@ fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleR
     let info = entry.info.unwrap_or_default();
     let vault = ScheduleMark::find_in_spec(info.spec.as_ref()).and_then(|mark| mark.vault);
     let intervals = info.spec.map(|spec| spec.interval).unwrap_or_default();
-    let only = if let [only] = &intervals[..] { Some(only) } else { None };
+    let interval = if let [interval] = &intervals[..] { Some(interval) } else { None };
     let seconds = |seconds: Option<i64>| seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
     let times = info.future_action_times.iter().filter_map(|at| parse_timestamp(at.seconds, at.nanos));
     let next_run = times.filter(|at| *at > now).min();
@@ -228,8 +240,8 @@ fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleR
         matter: parse_matter_path(&entry.schedule_id).map(String::from),
         id: entry.schedule_id,
         vault,
-        interval_seconds: seconds(only.and_then(|it| it.interval).map(|it| it.seconds)),
-        phase_seconds: seconds(only.and_then(|it| it.phase).map(|it| it.seconds)),
+        interval_seconds: seconds(interval.and_then(|spec| spec.interval).map(|span| span.seconds)),
+        phase_seconds: seconds(interval.and_then(|spec| spec.phase).map(|span| span.seconds)),
         next_run: next_run.filter(|_| !info.paused),
         paused: info.paused,
         note: info.notes,
@@ -252,7 +264,7 @@ fn parse_timestamp(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
 }
 
-/// The matter whose schedule this id names; `None` for an id that no matter of ours can have.
+/// The matter that a schedule's id names; `None` for an id that no matter can have.
 #[must_use]
 pub fn parse_matter_path(id: &str) -> Option<RecordPath> {
     RecordPath::new(RecordKind::Matter, id.strip_prefix(SCHEDULE_PREFIX)?).ok()

@@ -1,6 +1,6 @@
-//! One signal as every interface explains it: where it came from, why it stands where it does, what would change that.
+//! One signal as every interface explains it: its source, the reason of its status, and what would change that.
 //!
-//! Read from its file, its event's and its target's, and from what the state store knows of it. Nearly all of it is
+//! The values come from the files of the signal, its event and its target, and from the index. Nearly all of them are
 //! untrusted.
 
 mod explanation;
@@ -21,29 +21,29 @@ use steward_domain::signals::stream::StreamEvent;
 use steward_domain::time::format_millis;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
 
-/// A signal and where it lies.
+/// A signal with its path.
 #[derive(Serialize)]
 pub struct SignalFile {
     pub path: RecordPath,
     #[serde(flatten)]
     pub signal: Signal,
-    /// Why what it proposes may not be written; `None` where it may, or where it proposes nothing.
+    /// Why its proposal is invalid; `None` if it is valid, or if there is no proposal.
     #[serde(skip)]
     pub refused: Option<String>,
 }
 
-/// Why a signal stands where it does.
+/// Why a signal has its status, and what would change that.
 #[derive(Serialize)]
 pub struct SignalExplanation {
     #[serde(flatten)]
     pub filed: SignalFile,
-    /// The event it was read from, if that is still there.
+    /// The event from which it was read, if that still exists.
     pub event: Option<SignalSourceEvent>,
     pub why: String,
     pub what_would_change_it: String,
 }
 
-/// What a signal was read from; not its text.
+/// The event from which a signal was read, without its text.
 #[derive(Serialize)]
 pub struct SignalSourceEvent {
     pub path: RecordPath,
@@ -57,21 +57,21 @@ pub struct SignalSourceEvent {
     pub status: &'static str,
 }
 
-/// Why a signal cannot be told.
+/// Why a signal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SignalReadError {
     #[error(transparent)]
     Root(#[from] VaultRootError),
     #[error("failed to read {path}: {source}")]
     Form { path: RecordPath, source: FrontmatterError },
-    #[error("failed to understand {path}: {source}")]
+    #[error("invalid signal in {path}: {source}")]
     Record { path: RecordPath, source: RecordError },
 }
 
 /// Reads a signal.
 ///
 /// # Errors
-/// [`SignalReadError`] when it is not there or cannot be understood.
+/// [`SignalReadError`] when it does not exist or is invalid.
 pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, SignalReadError> {
     let file = root.read_file(&path)?;
     let document = frontmatter::read_document(&file.bytes)
@@ -83,7 +83,7 @@ pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, Sig
     Ok(SignalFile { path, signal, refused })
 }
 
-/// Explains a signal by the files and by what the state store knows of it.
+/// Explains a signal by its files and its history in the index.
 #[must_use]
 pub fn explain_signal(root: &VaultRoot, filed: SignalFile, history: &SignalHistory) -> SignalExplanation {
     let event = filed.signal.source_event.as_ref().and_then(|path| read_event(root, path));
@@ -91,7 +91,7 @@ pub fn explain_signal(root: &VaultRoot, filed: SignalFile, history: &SignalHisto
     SignalExplanation { filed, event, why, what_would_change_it: advice }
 }
 
-/// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
+/// Finds what in the file of a signal, or of its target, prevents the signal from being applied.
 fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
     let signal = &filed.signal;
     if signal.effect != SignalEffect::Mutation {

@@ -1,36 +1,36 @@
-//! The streams: those that are set, in their order, then those that only have events left.
+//! The list of streams: the configured ones in their order, then those that only have events left.
 //!
-//! Numbers come from the index, names and kinds from the configuration of the process that tells. Nothing is read from
-//! a source here, and nothing is paused.
+//! The numbers come from the index, names and kinds from the configuration of this process. Nothing is read from a
+//! source or paused here.
 
 use serde::Serialize;
 use steward_vault::index::{Index, IndexError, StreamCount};
 
-/// A stream that is set.
+/// A stream of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredStream {
     pub name: String,
-    /// How it is read, as in `imap`.
+    /// How it is read, such as `imap`.
     pub kind: &'static str,
 }
 
-/// One stream, as it is listed.
+/// One stream with its counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamRow {
-    /// `None` for one that is configured no more and has events left.
+    /// `None` for a stream that is not configured any more and has events left.
     pub kind: Option<&'static str>,
     #[serde(flatten)]
     pub count: StreamCount,
 }
 
-/// Every stream.
+/// Lists all streams.
 ///
 /// # Errors
 /// [`IndexError::Sql`].
-pub async fn list_streams(index: &Index, set: &[ConfiguredStream]) -> Result<Vec<StreamRow>, IndexError> {
+pub async fn list_streams(index: &Index, configured: &[ConfiguredStream]) -> Result<Vec<StreamRow>, IndexError> {
     let mut counts = index.list_stream_counts().await?;
     let mut rows = Vec::new();
-    for stream in set {
+    for stream in configured {
         let at = counts.iter().position(|count| count.source == stream.name);
         let count = at.map_or_else(
             || StreamCount { source: stream.name.clone(), ..StreamCount::default() },

@@ -1,37 +1,37 @@
-//! What is owed to the tracker.
+//! The deliveries that are owed to the tracker.
 //!
-//! That something is owed is told by the index, why it still is by the small files of the outbox. The tracker itself is
-//! not asked; its words never get here.
+//! The index lists them, and the small files of the outbox hold the last error of each. The tracker itself is not
+//! asked, and no text of it is shown.
 
 use serde::Serialize;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{Index, IndexError};
 use steward_vault::tracker::outbox;
 
-/// What is owed, and why it still is.
+/// How many deliveries are owed, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TrackerDebt {
-    /// Where it is; `None` where none is set.
+    /// The tracker's address; `None` if none is set.
     pub base_url: Option<String>,
     pub owed: usize,
-    /// Those of `owed` that were tried in vain.
+    /// How many of `owed` have failed at least once.
     pub failed: usize,
-    /// Of the one that failed most often, in words of ours.
+    /// The last error of the delivery that failed most often, in Steward's own words.
     pub last_error: Option<String>,
 }
 
-/// What is owed to the tracker at this address. Reads one small file for each.
+/// Reads what is owed to the tracker at this address. Reads one small file for each delivery.
 ///
 /// # Errors
 /// [`IndexError::Sql`].
 pub async fn read_debt(root: &VaultRoot, index: &Index, base_url: Option<String>) -> Result<TrackerDebt, IndexError> {
-    let owing = index.list_owed_deliveries().await?;
+    let deliveries = index.list_owed_deliveries().await?;
     let root = root.clone();
     let counted = tokio::task::spawn_blocking(move || {
-        let mut debt = TrackerDebt { base_url, owed: owing.len(), ..TrackerDebt::default() };
+        let mut debt = TrackerDebt { base_url, owed: deliveries.len(), ..TrackerDebt::default() };
         let mut most = 0;
-        for one in owing {
-            let (tries, error) = match outbox::read_delivery_progress(&root, &one.id) {
+        for delivery in deliveries {
+            let (tries, error) = match outbox::read_delivery_progress(&root, &delivery.id) {
                 Ok(progress) => progress.map_or((0, None), |p| (p.tries, p.last_error)),
                 Err(e) => (u32::MAX, Some(e.to_string())),
             };

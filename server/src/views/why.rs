@@ -1,12 +1,12 @@
-//! What would have changed an answer: the gates that stood closed, in words.
+//! Explains what would have changed a decision: each closed gate, with the value found and the value needed.
 //!
-//! The values are those that decided, as the record keeps them; nothing is weighed again. Of a gate `steward why` and the
-//! page of an action say the same; what may be done now stands on the page as buttons.
+//! The values are those of the audit record; no gate is evaluated again. `steward why` and the page of an action show
+//! the same text for a gate. What a person can do now is shown as buttons on the page.
 
 use super::action::{Action, ActionGate};
 use steward_domain::gates::result::GateName;
 
-/// What would have changed it.
+/// Explains what would have changed the decision of an action.
 #[must_use]
 pub fn explain_closed_gates(action: &Action) -> Vec<String> {
     if action.kind != "steward-action" {
@@ -15,9 +15,9 @@ pub fn explain_closed_gates(action: &Action) -> Vec<String> {
     let mut hints = Vec::new();
     match action.landing.as_str() {
         "pending" if !action.waits => {}
-        "pending" if action.confirmable => hints.push("your confirmation lets it happen".into()),
+        "pending" if action.confirmable => hints.push("confirm it to apply the change".into()),
         "pending" => {
-            hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into());
+            hints.push("make the change by hand: a ceiling of `ask` or the matter's note leaves it to you".into());
         }
         "recorded" => return vec!["a new signal that proposes a change".into()],
         _ => {}
@@ -31,20 +31,20 @@ fn explain_gate(gate: &ActionGate) -> Option<String> {
     Some(describe_opening_condition(name, &gate.found, &gate.needed))
 }
 
-/// What would have opened a gate that stood closed.
+/// Describes what would have opened a closed gate.
 #[must_use]
 pub fn describe_opening_condition(gate: GateName, found: &str, needed: &str) -> String {
     match gate {
-        GateName::Caller => "a tick that was not asked to change nothing".into(),
+        GateName::Caller => "a tick that may change records".into(),
         GateName::Mode => "STEWARD_LIVE_MODE=live".into(),
         GateName::Confidence => format!("more confidence: it was {found}, and {needed} is needed"),
         GateName::Discretion => {
-            format!("stronger evidence, or a source that was right more often: {found}, needs {needed}")
+            format!("stronger evidence, or a source that is right more often: {found}, needs {needed}")
         }
         GateName::Ceiling => format!("a higher ceiling of source, matter or class: it was `{found}`"),
-        GateName::RateGuard => "room under the caps of the rate guard".into(),
-        GateName::Steward => "a human's word: it was passed over while other messages spoke".into(),
-        GateName::SourceBudget => format!("room for its sources: {found}, needed {needed}"),
+        GateName::RateGuard => "free calls under the caps of the rate guard".into(),
+        GateName::Steward => "a human's decision: the steward did not choose it when it saw other messages".into(),
+        GateName::SourceBudget => format!("room in the budget of its sources: {found}, needs {needed}"),
         GateName::Trust => format!("{found}: {needed}"),
         GateName::Policy => format!("the `steward:` block of its matter: {found}, needs {needed}"),
         GateName::Brake => "`steward resume`: the fleet was stopped".into(),

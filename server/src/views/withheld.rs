@@ -1,6 +1,6 @@
-//! The signals that were not proposed because of a question, as they are listed on it.
+//! The signals that a question withholds: they are not proposed while a human is asked.
 //!
-//! Told from the index alone. The words are of signals, and so a stranger's.
+//! They are read from the index alone. Their quotes are untrusted text.
 
 use super::FactsError;
 use super::action::Action;
@@ -25,8 +25,12 @@ pub struct WithheldSignal {
     pub class: Option<String>,
 }
 
-pub(super) async fn attach_withheld_signals(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
-    if card.is_question() {
+pub(super) async fn attach_withheld_signals(
+    index: &Index,
+    action: &mut Action,
+    id: &ActionId,
+) -> Result<(), FactsError> {
+    if action.is_question() {
         let withheld =
             index.list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| WithheldSignal {
                 signal: signal.path.to_string(),
@@ -34,7 +38,7 @@ pub(super) async fn attach_withheld_signals(index: &Index, card: &mut Action, id
                 quote: signal.note,
                 class: signal.class.map(|class| class.as_str().to_owned()),
             });
-        card.withheld = withheld.collect();
+        action.withheld = withheld.collect();
     }
     Ok(())
 }

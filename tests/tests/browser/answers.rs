@@ -100,9 +100,9 @@ async fn what_was_confirmed_together_is_one_card_and_undone_together() {
     assert_eq!(page.text("h1").await, "3 confirmed");
     page.goto("/").await;
     let all = "section[aria-labelledby=changed] .answers a.button";
-    assert_eq!(page.text(all).await, "Undo 3 together");
+    assert_eq!(page.text(all).await, "Undo all 3");
     page.press(all).await;
-    assert_eq!(page.text("h1").await, "Undo 3 together");
+    assert_eq!(page.text("h1").await, "Undo 3 changes");
     // One of them alone, by somebody else: the others are left as one.
     let one =
         vault.records().iter().rev().find(|r| r.draft.kind == ActionKind::Confirmed).unwrap().draft.id.to_string();
@@ -110,7 +110,7 @@ async fn what_was_confirmed_together_is_one_card_and_undone_together() {
     other.goto("/").await;
     other.answers("undo", &one).await;
     page.goto("/").await;
-    assert_eq!(page.text(all).await, "Undo 2 together");
+    assert_eq!(page.text(all).await, "Undo all 2");
     page.press(all).await;
     page.press("main button[value=undo]").await;
     assert_eq!(page.text("h1").await, "2 undone");
@@ -130,12 +130,12 @@ async fn changes_of_one_source_are_undone_together_after_a_look_at_what_that_doe
     }
     leads_to(&house, "2 proposals wait for you; 4 things").await;
     let offer = "section[aria-labelledby=changed] .cluster a";
-    assert_eq!(page.text(offer).await, "Undo 4 together");
+    assert_eq!(page.text(offer).await, "Undo 4 changes");
     // What somebody changed since is told, and left as it is.
     world.vault.set_state("door", "archived");
     page.press(offer).await;
-    assert_eq!(page.text("h1").await, "Undo 3 together");
-    assert!(page.text("main .problem").await.starts_with("It would be refused now"), "{}", page.text("main").await);
+    assert_eq!(page.text("h1").await, "Undo 3 changes");
+    assert!(page.text("main .problem").await.starts_with("Undo would be refused now"), "{}", page.text("main").await);
     page.shot("looked-at").await;
     page.types(".reason input", "too early").await;
     page.press("main button[value=undo]").await;

@@ -1,4 +1,4 @@
-//! STOP, from every page and at once; and that an open page says what it does not show yet.
+//! Stop, from every page and at once; and that an open page says what it does not show yet.
 
 use crate::house::{House, clear};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The keyboard alone: from card to card, an answer, the search, STOP.
+//! The keyboard alone: from card to card, an answer, the search, Stop.
 
 use crate::house::House;
 use steward_tests::browser::TAB;
@@ -60,7 +60,7 @@ async fn everything_is_done_by_keys() {
     page.goto("/").await;
     let mut turns = 0..20;
     while page.focus().await != "stop" {
-        assert!(turns.next().is_some(), "Tab does not reach STOP");
+        assert!(turns.next().is_some(), "Tab does not reach Stop");
         page.strikes(TAB).await;
     }
     page.strikes_and_leaves('\u{E007}').await;

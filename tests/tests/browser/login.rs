@@ -31,7 +31,7 @@ async fn the_printed_address_lets_one_person_in_once() {
 
     let other = page.another().await;
     other.goto(&link).await;
-    assert_eq!((other.status().await, other.text("h1").await.as_str()), (401, "Used up"));
+    assert_eq!((other.status().await, other.text("h1").await.as_str()), (401, "Link expired"));
     other.press("main a").await;
     assert_eq!((other.status().await, other.text("h1").await.as_str()), (401, "Log in"));
     other.is_sound().await;

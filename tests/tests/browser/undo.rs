@@ -30,7 +30,7 @@ async fn one_click_takes_a_change_back_and_an_old_page_is_told_so() {
             assert!(shown.contains(said), "{said}: {shown}");
         }
         let waits = page.text(&house.card("roof")).await;
-        assert!(waits.contains("waits for you") && waits.contains("held by discretion"), "{waits}");
+        assert!(waits.contains("waits for you") && waits.contains("Held by discretion"), "{waits}");
         page.shot(&format!("today-{script}")).await;
         let changed = String::from_utf8(vault.read(&format!("task/{task}.md"))).unwrap();
 
@@ -69,7 +69,7 @@ async fn what_cannot_be_undone_is_refused_with_the_reason() {
         refused(&house, 409, "Not done", "edited by a human since: state").await;
         page.goto(&format!("/actions/{action}/undo")).await;
         let kept = page.text("main").await;
-        assert!(kept.contains("It would be refused now") && kept.contains("archived"), "{kept}");
+        assert!(kept.contains("Undo would be refused now") && kept.contains("archived"), "{kept}");
         page.shot(&format!("preview-{script}")).await;
         assert_eq!(page.count("main form.answers").await, 0, "what would be refused is not offered");
         page.goto("/").await;
@@ -77,11 +77,11 @@ async fn what_cannot_be_undone_is_refused_with_the_reason() {
         refused(&house, 400, "Refused", "changed nothing (pending)").await;
         page.goto("/").await;
         page.answers("undo", "ffffffffffffffff").await;
-        refused(&house, 404, "There is nothing here", "no action has the id").await;
+        refused(&house, 404, "Not found", "no action has the id").await;
         page.goto("/actions/ffffffffffffffff").await;
-        refused(&house, 404, "There is nothing here", "no action").await;
+        refused(&house, 404, "Not found", "no action").await;
         page.goto("/nowhere").await;
-        refused(&house, 404, "There is nothing here", "").await;
+        refused(&house, 404, "Not found", "").await;
         assert_eq!(vault.read(&file), edited.as_bytes());
     }
     assert_eq!(vault.records().len(), 4, "a refusal leaves no record");

@@ -46,7 +46,7 @@ async fn whoever_makes_a_token_pauses_a_stream_comes_or_goes_is_written_down() {
     assert!(acts[0].2.contains(&id) && acts[0].2.contains("operate") && acts[1].2 == "inbox", "{acts:?}");
     let file = std::fs::metadata(world.vault.path().join(".steward/operator.jsonl")).unwrap();
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
-    for told in ["paused a stream", "inbox", "made a token", "logged in", "logged out"] {
+    for told in ["paused a stream", "inbox", "created a token", "logged in", "logged out"] {
         assert!(page.status == 200 && page.body.contains(told), "{told}: {}", page.body);
     }
     assert!(
@@ -119,7 +119,7 @@ async fn a_link_for_somebody_else_lets_them_in_by_their_name_and_to_no_more_than
     let stopped = ann.ask(Method::POST, "/stop", Some(format!("form_key={key}&back=/"))).await;
     assert_eq!(stopped.status, 403, "{}", stopped.body);
     let again = enter().await;
-    assert!(again.status == 401 && again.body.contains("Used up"), "{}", again.body);
+    assert!(again.status == 401 && again.body.contains("Link expired"), "{}", again.body);
     assert_eq!(written(&world), [("Ann".into(), "login".into(), "read".into())]);
 }
 

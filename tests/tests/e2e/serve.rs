@@ -58,7 +58,7 @@ async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
         let guard = GuardServiceClient::new(line.clone()).get_guard(v1::GetGuardRequest {}).await.unwrap();
         let fleet = reader.get("/fleet").await.body;
         let (sources, ui) =
-            (fleet.contains("confirm unless they say otherwise"), fleet.contains("https://temporal.example/"));
+            (fleet.contains("confirm unless set for a source"), fleet.contains("https://temporal.example/"));
         let (mode, matters) = (modes.unwrap().into_inner().configured(), listed.unwrap().into_inner().matters);
         let cap = guard.into_inner().ledger.unwrap().minute.unwrap().cap;
         (mode, matters[0].interval_seconds, cap == 7, sources, ui)
@@ -98,7 +98,7 @@ async fn a_server_keeps_the_configuration_of_its_start_and_takes_a_new_one_at_th
     let (token, id) = rpc::token(&world, "read").await;
     let with_token = |api: &Api| api.with("authorization", &format!("Bearer {token}"));
     let says = async |api: &Api, word: &str| {
-        with_token(api).get("/fleet").await.body.contains(&format!("{word} unless they say otherwise"))
+        with_token(api).get("/fleet").await.body.contains(&format!("{word} unless set for a source"))
     };
     assert!(says(&api, "ask").await);
     std::fs::write(&file, "no_such_key = 1\n").unwrap();

@@ -89,7 +89,7 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
 
     world.client.get_schedule_handle("al-steward-house").delete(Default::default()).await.unwrap();
     world.client.get_schedule_handle("al-signal-router").delete(Default::default()).await.unwrap();
-    let fault = "2 of 7 schedules are missing at the server; they are registered again within 120 minutes";
+    let fault = "2 of 7 schedules are missing at the server; the worker registers them again within 120 minutes";
     let told = async || (world.json(&["status"]).await["schedules"]["fault"] == json!(fault)).then_some(());
     wait::until("status to say so", told).await;
     assert!(world.run(&["status"]).await.expect(0).out.contains(fault));

@@ -17,7 +17,7 @@ fn a_refusal_is_decoded_unchanged_and_a_failure_is_an_error() {
 #[test]
 fn a_failure_is_explained_with_the_fix() {
     assert!(explain_status(&Status::unauthenticated("no")).contains("steward token list"));
-    let narrow = Status::permission_denied("this needs the scope `act`, and you have `read`");
+    let narrow = Status::permission_denied("this needs the scope `act`; you have `read`");
     assert!(explain_status(&narrow).contains("needs the scope `act`"));
     assert!(explain_status(&narrow).contains("steward token create --scope act"));
     assert!(explain_status(&Status::unimplemented("")).contains("not a Steward of this version"));

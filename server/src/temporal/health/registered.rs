@@ -1,8 +1,8 @@
-//! Whether the vault's schedules are at the server, asked now and then for all who want to know.
+//! Watches whether the vault's schedules are at the Temporal server.
 //!
-//! One listing three times a minute, which costs a call for a thousand schedules. The listing lags behind by moments and
-//! a matter may be new, so a schedule counts as missing when two listings in a row lack it, and a listing as failed when
-//! two in a row did.
+//! It makes one listing three times a minute, which costs one call per thousand schedules. A listing may be a few
+//! moments old, and a matter may be new. So a schedule counts as missing only if two listings in a row lack it, and a
+//! failure counts only if two listings in a row failed.
 
 use crate::views::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use temporalio_client::Client;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// How often is asked: 20 s.
+/// How often the schedules are listed: 20 s.
 const EVERY: Duration = Duration::from_secs(20);
 
-/// Whose schedules are looked for, and where.
+/// The vault whose schedules are expected, and the server to ask.
 pub(crate) struct ExpectedSchedules {
     client: Client,
     root: VaultRoot,
     index: Arc<Index>,
 }
 
-/// What the last two listings say.
+/// The result of the last two listings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrationStatus {
     pub(crate) registered: ScheduleComparison,
@@ -32,7 +32,7 @@ pub(crate) struct RegistrationStatus {
     pub(crate) error: Option<String>,
 }
 
-/// Asks until told to end; the receiver always has the newest answer.
+/// Starts the watcher; it runs until `stop` becomes `true`. The receiver always has the newest result.
 pub(crate) fn spawn_registration_watcher(
     expected: ExpectedSchedules,
     mut stop: watch::Receiver<bool>,
@@ -70,7 +70,7 @@ impl ExpectedSchedules {
     }
 }
 
-/// What two listings in a row say.
+/// Combines two listings in a row.
 fn combine_listings(
     before: &Result<ScheduleComparison, String>,
     now: &Result<ScheduleComparison, String>,

@@ -1,4 +1,4 @@
-//! What is asked of a server that answers as the test says.
+//! Tests of the health watcher against a scripted Temporal server.
 
 use super::*;
 use prost::Message;
@@ -14,7 +14,7 @@ use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleListEntry, 
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
-/// A server that answers each rpc so, and counts.
+/// A server that answers each rpc with this function.
 async fn server(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static) -> TemporalQueryClient {
     let answer = Arc::new(answer);
     let service = CallbackBasedGrpcService {
@@ -55,7 +55,7 @@ fn now() -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn pauses_of_persons_and_runs_that_nothing_made_up_for_are_told() {
+async fn pauses_by_hand_and_failures_without_a_later_success_are_reported() {
     let temporal = server(|rpc, proto| match rpc {
         "ListSchedules" => {
             let ours = paused("al-steward-done", "Paused by Steward: the matter is done.");
@@ -71,25 +71,25 @@ async fn pauses_of_persons_and_runs_that_nothing_made_up_for_are_told() {
             Some(svc::ListWorkflowExecutionsResponse { executions, ..Default::default() }.encode_to_vec())
         }
         "CountWorkflowExecutions" => {
-            let asked = svc::CountWorkflowExecutionsRequest::decode(proto).unwrap();
-            let count = i64::from(asked.query.contains("'al-steward-b'"));
+            let request = svc::CountWorkflowExecutionsRequest::decode(proto).unwrap();
+            let count = i64::from(request.query.contains("'al-steward-b'"));
             Some(svc::CountWorkflowExecutionsResponse { count, ..Default::default() }.encode_to_vec())
         }
         _ => Some(Vec::new()),
     });
-    let told = query_temporal_health(&temporal.await, now()).await.unwrap();
-    let by_hand = PausedSchedule { what: "matter/house.md".into(), note: "holidays".into() };
+    let health = query_temporal_health(&temporal.await, now()).await.unwrap();
+    let by_hand = PausedSchedule { subject: "matter/house.md".into(), note: "holidays".into() };
     let at = DateTime::from_timestamp(900_100, 0).unwrap();
     let still = FailedSchedule { schedule: "al-steward-a".into(), at, status: "timed out".into() };
-    assert_eq!(told, TemporalHealth { away: None, paused: vec![by_hand], failed: vec![still], more: false });
+    assert_eq!(health, TemporalHealth { away: None, paused: vec![by_hand], failed: vec![still], more: false });
 }
 
 #[tokio::test]
-async fn thousands_are_asked_about_in_a_few_questions() {
+async fn thousands_of_schedules_need_only_a_few_requests() {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    static REQUESTS: AtomicUsize = AtomicUsize::new(0);
     let temporal = server(|rpc, _| {
-        let page = ASKED.fetch_add(1, Ordering::Relaxed);
+        let page = REQUESTS.fetch_add(1, Ordering::Relaxed);
         match rpc {
             "ListSchedules" => {
                 let schedules = (0..1000).map(|n| paused(&format!("al-steward-{page}-{n}"), "")).collect();
@@ -105,18 +105,18 @@ async fn thousands_are_asked_about_in_a_few_questions() {
         }
     });
     let temporal = temporal.await;
-    ASKED.store(0, Ordering::Relaxed);
-    let told = query_temporal_health(&temporal, now()).await.unwrap();
-    assert_eq!((told.paused.len(), told.failed.len(), told.more), (5000, 20, true));
-    assert_eq!(ASKED.load(Ordering::Relaxed), 5 + 1 + 20);
+    REQUESTS.store(0, Ordering::Relaxed);
+    let health = query_temporal_health(&temporal, now()).await.unwrap();
+    assert_eq!((health.paused.len(), health.failed.len(), health.more), (5000, 20, true));
+    assert_eq!(REQUESTS.load(Ordering::Relaxed), 5 + 1 + 20);
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_told_of_and_takes_nothing_else_along() {
+async fn an_unreachable_server_is_reported_and_breaks_nothing_else() {
     let temporal = server(|rpc, _| (rpc == "GetSystemInfo").then(Vec::new)).await;
     let (end, stop) = watch::channel(false);
-    let mut told = spawn_health_watcher(temporal, stop);
-    let away = told.wait_for(|outside| outside.away.is_some()).await.unwrap().clone();
+    let mut health = spawn_health_watcher(temporal, stop);
+    let away = health.wait_for(|health| health.away.is_some()).await.unwrap().clone();
     assert!(away.away.unwrap().contains("it is away"));
     drop(end);
 }

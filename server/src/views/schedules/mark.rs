@@ -1,31 +1,31 @@
-//! The mark that each schedule of ours carries: a digest of what was written, and whose schedule it is.
+//! The mark that each Steward schedule carries: a digest of what was written, and the vault that it belongs to.
 //!
-//! It is the comment of an excluded calendar that has no ranges and so matches nothing, because a listing shows it and it
-//! can be changed. A schedule of a matter names its vault; a schedule of the vault as a whole says where that vault lies
-//! too, so that a vault that moves changes a handful of schedules and not thousands.
+//! The mark is the comment of an excluded calendar without ranges, which matches nothing. This place was chosen because
+//! a listing shows it and it can be changed. A matter's schedule names its vault. A schedule of the whole vault also
+//! says where the vault is, so that moving a vault changes a few schedules and not thousands.
 
 use serde::Serialize;
 use steward_vault::files::identity::{VaultId, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleSpec, StructuredCalendarSpec};
 
-/// How the comment begins.
+/// The beginning of the comment.
 const BEGINNING: &str = "matches nothing; what Steward wrote: ";
 const VAULT: &str = " for vault ";
 const PLACE: &str = " at ";
 
-/// What a mark says.
+/// The content of a mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScheduleMark {
-    /// A digest of what the schedule should hold.
+    /// A digest of what the schedule should contain.
     pub digest: String,
-    /// The vault whose schedule it is; `None` in a mark that names none.
+    /// The vault of the schedule; `None` if the mark names none.
     pub vault: Option<VaultId>,
-    /// Where that vault was.
+    /// Where that vault was when the mark was written.
     pub place: Option<VaultPlace>,
 }
 
 impl ScheduleMark {
-    /// The mark that a specification carries; `None` when there is none, or more than one.
+    /// Finds the mark in a specification; `None` when there is none or more than one.
     #[must_use]
     pub fn find_in_spec(spec: Option<&ScheduleSpec>) -> Option<Self> {
         let excluded = &spec?.exclude_structured_calendar;
@@ -34,7 +34,7 @@ impl ScheduleMark {
         marks.next().is_none().then_some(mark)
     }
 
-    /// Puts the mark into a specification, in place of any older one.
+    /// Writes the mark into a specification and removes any older one.
     pub fn write_into_spec(&self, spec: &mut ScheduleSpec) {
         let excluded = &mut spec.exclude_structured_calendar;
         excluded.retain(|calendar| !calendar.comment.starts_with(BEGINNING));
@@ -52,7 +52,7 @@ impl ScheduleMark {
         comment
     }
 
-    /// What cannot be read of a mark is as good as missing.
+    /// Parses a comment. An unreadable part of a mark counts as missing.
     fn parse(comment: &str) -> Option<Self> {
         let text = comment.strip_prefix(BEGINNING)?;
         let Some((digest, owner)) = text.split_once(VAULT) else {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_says_again_what_was_put_into_it() {
+    fn a_mark_is_read_as_it_was_written() {
         let place =
             VaultPlace { folder: "/a at b for vault \"c\"\u{202e}\n".into(), host: "h".into(), file: "1-2.3".into() };
         for place in [None, Some(place)] {
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_somebody_damaged_names_no_vault() {
+    fn a_damaged_mark_names_no_vault() {
         let marked = |rest: &str| ScheduleMark::parse(&format!("{BEGINNING}00ff{rest}")).unwrap();
         for rest in [" for vault x", " for vault ", " for vault x at {}"] {
             assert_eq!(marked(rest), ScheduleMark { digest: "00ff".into(), vault: None, place: None });
         }
-        let whole = format!(" for vault {} at nowhere", vault());
-        assert_eq!(marked(&whole), ScheduleMark { digest: "00ff".into(), vault: Some(vault()), place: None });
+        let complete = format!(" for vault {} at nowhere", vault());
+        assert_eq!(marked(&complete), ScheduleMark { digest: "00ff".into(), vault: Some(vault()), place: None });
         assert_eq!(ScheduleMark::parse("no Sundays"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Whether the schedules that a vault should have are at the server.
+//! Compares the schedules that a vault should have with those at the Temporal server.
 //!
-//! A server whose database was deleted or restored has lost them, and says nothing of it. The worker registers them
-//! again; this only compares. Nothing is changed here.
+//! A server whose database was deleted or restored has lost schedules without any notice. The worker registers them
+//! again; this module only compares and changes nothing.
 
 use super::EVERY_PREFIX;
 use super::HOUSE;
@@ -22,27 +22,27 @@ use steward_workflows::schedule_id;
 use temporalio_client::Client;
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 
-/// How often a worker compares the schedules, where it did not say: 5 min.
+/// How often a worker compares the schedules unless its record says otherwise: 5 min, in seconds.
 pub const CHECK_SECONDS: u64 = 300;
 
-/// What a listing says of the schedules that a vault should have.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScheduleComparison {
-    /// How many there should be.
+    /// How many schedules the vault should have.
     pub expected: usize,
-    /// The ids of those that the server does not list.
+    /// The ids that the server does not list.
     pub missing: BTreeSet<String>,
-    /// Schedules of Steward's in this namespace that name another vault.
+    /// How many Steward schedules of this namespace name another vault.
     pub of_another_vault: usize,
 }
 
 impl ScheduleComparison {
-    /// What is wrong, with the fix; `None` when nothing is. `check_every` is how often the worker compares.
+    /// Describes the problem with the fix; `None` when there is none. `check_every` is how often the worker compares.
     #[must_use]
     pub fn describe_fault(&self, check_every: Duration) -> Option<String> {
         if self.of_another_vault > 0 {
             return Some(format!(
-                "{} schedules in this namespace belong to another vault: `steward schedules plan` says whose, and the fix",
+                "{} schedules in this namespace belong to another vault: `steward schedules plan` names it and the fix",
                 self.of_another_vault
             ));
         }
@@ -50,7 +50,7 @@ impl ScheduleComparison {
             return None;
         }
         Some(format!(
-            "{} of {} schedules are missing at the server; they are registered again within {}",
+            "{} of {} schedules are missing at the server; the worker registers them again within {}",
             self.missing.len(),
             self.expected,
             format_span(check_every)
@@ -65,9 +65,9 @@ fn format_span(span: Duration) -> String {
     }
 }
 
-/// The ids of the schedules that the vault of this index should have.
+/// Lists the ids of the schedules that the vault of this index should have.
 ///
-/// Without that of the tracker: whether the worker has one is not known here.
+/// The tracker's schedule is not included, because only the worker knows whether there is one.
 ///
 /// # Errors
 /// [`IndexError::Sql`].
@@ -78,7 +78,7 @@ pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexE
     Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
 }
 
-/// Lists the schedules of the namespace and compares.
+/// Lists the schedules of the namespace and compares them with the expected ids.
 ///
 /// # Errors
 /// [`ScheduleListingError`].
@@ -132,19 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn schedules_that_vanished_are_counted_and_the_fix_says_when_they_come_back() {
+    fn missing_schedules_are_counted_and_the_fix_says_when_they_come_back() {
         let listed = [entry("house", Some(id(1))), entry("other", Some(id(1)))];
         let found = count_missing(&listed, &expected(), Some(id(1)));
         assert_eq!(found.missing, BTreeSet::from([schedule_id("garden"), schedule_id("shed")]));
-        let told = found.describe_fault(Duration::from_secs(300)).unwrap();
-        assert_eq!(told, "2 of 3 schedules are missing at the server; they are registered again within 5 minutes");
+        let fault = found.describe_fault(Duration::from_secs(300)).unwrap();
+        assert_eq!(
+            fault,
+            "2 of 3 schedules are missing at the server; the worker registers them again within 5 minutes"
+        );
         assert!(found.describe_fault(Duration::from_secs(90)).unwrap().ends_with("within 90 s"));
         let all = ["house", "garden", "shed"].map(|slug| entry(slug, Some(id(1))));
         assert_eq!(count_missing(&all, &expected(), Some(id(1))).describe_fault(Duration::ZERO), None);
     }
 
     #[test]
-    fn schedules_of_another_vault_are_told_apart() {
+    fn schedules_of_another_vault_are_counted_apart() {
         let listed = ["house", "garden", "shed"].map(|slug| entry(slug, Some(id(2))));
         for ours in [Some(id(1)), None] {
             let found = count_missing(&listed, &expected(), ours);

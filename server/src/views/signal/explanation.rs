@@ -1,7 +1,8 @@
-//! Why a signal stands where it does, and what would change that.
+//! Explains why a signal has its status, and what would change that.
 //!
-//! The first of these that says something wins: the file's own status, the question on which the signal is listed, the
-//! action that cites it, what in its file or its target's is wrong, and why the router left it. Nothing is changed.
+//! The first source with an explanation wins, in this order: the status in the signal's file, the question that
+//! withholds it, the action that cites it, a fault in its file or its target's, the router's reason. Nothing is
+//! changed.
 
 use super::SignalFile;
 use super::find_misfit;
@@ -14,21 +15,21 @@ use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionRow, Index, IndexError};
 
-/// What the state store knows of a signal.
+/// What the index knows about a signal.
 #[derive(Clone, Debug, Default)]
 pub struct SignalHistory {
-    /// Why the router last left it, in its words.
+    /// The router's reason for not applying it.
     router_reason: Option<String>,
     /// The newest action that cites it.
     cited_by: Option<ActionRow>,
-    /// The open question about the record of that action, or about the signal's target.
+    /// The open question about that action's target, or about the signal's target.
     open_question: Option<ActionId>,
-    /// That action was confirmed, and the confirmation undone.
+    /// Whether that action was confirmed and the confirmation undone.
     is_confirmation_undone: bool,
 }
 
 impl SignalHistory {
-    /// Reads what is known of a signal.
+    /// Reads the history of a signal.
     ///
     /// # Errors
     /// The index cannot be read.
@@ -44,15 +45,15 @@ impl SignalHistory {
             None => None,
         };
         let confirmation = match cited_by.as_ref().and_then(|action| action.answered_by.as_ref()) {
-            Some(answer) => index.action_by_id(answer).await?,
+            Some(confirmation) => index.action_by_id(confirmation).await?,
             None => None,
         };
-        let is_confirmation_undone = confirmation.is_some_and(|answer| answer.answered == Some(ActionKind::Reversed));
+        let is_confirmation_undone = confirmation.is_some_and(|row| row.answered == Some(ActionKind::Reversed));
         Ok(Self { router_reason, cited_by, open_question, is_confirmation_undone })
     }
 }
 
-/// Why it stands where it does, and what would change that.
+/// The reason of a signal's status, and advice on how to change it.
 pub(super) struct ReasonAndAdvice {
     pub(super) why: String,
     pub(super) advice: String,
@@ -64,15 +65,15 @@ impl ReasonAndAdvice {
     }
 }
 
-const UNDO: &str = "take the action back with `steward undo` (see `steward audit list`)";
+const UNDO: &str = "undo the action with `steward undo` (see `steward audit list`)";
 const FIX: &str = "correct what the reason names, and set `status: unrouted`";
-const ANSWERED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
+const RESOLVED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
 
 pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &SignalHistory) -> ReasonAndAdvice {
     let signal = &filed.signal;
     let written = signal.reason.clone();
     if signal.status == SignalStatus::Applied {
-        return ReasonAndAdvice::new(written.unwrap_or_else(|| "it was acted upon".to_owned()), UNDO);
+        return ReasonAndAdvice::new(written.unwrap_or_else(|| "it was applied".to_owned()), UNDO);
     }
     let left = history.router_reason.clone();
     if let Some(reason) = [&written, &left].into_iter().flatten().find(|reason| reason.starts_with("withheld:")) {
@@ -86,7 +87,7 @@ pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &Sig
         (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => ReasonAndAdvice::new(misfit, FIX),
         (Some(reason), _) => ReasonAndAdvice::new(reason, advise_next_step(root, signal)),
         (None, Some(misfit)) if ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word)) => {
-            let advice = "nothing while the record stands so; `steward why <task>` says what was decided about it";
+            let advice = "nothing while the record stays so; `steward why <task>` shows the last decision about it";
             ReasonAndAdvice::new(misfit, advice)
         }
         (None, Some(misfit)) => ReasonAndAdvice::new(misfit, FIX),
@@ -98,7 +99,7 @@ fn explain_withheld(reason: &str, open: Option<&ActionId>) -> ReasonAndAdvice {
     match open {
         Some(question) => ReasonAndAdvice::new(
             reason,
-            format!("answer the question: edit the record, or `steward dismiss {question}` if there is nothing to do"),
+            format!("resolve the question: edit the record, or `steward dismiss {question}` if nothing is to be done"),
         ),
         None => ReasonAndAdvice::new(
             format!("{reason}, a question that has ended"),
@@ -107,28 +108,28 @@ fn explain_withheld(reason: &str, open: Option<&ActionId>) -> ReasonAndAdvice {
     }
 }
 
-/// `None` where the action left the signal to others.
+/// Explains by the action that cites the signal; `None` if the action decided nothing about it.
 fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonAndAdvice> {
     let id = &action.id;
     let is_open_question = history.open_question.as_ref() == Some(id);
     let explanation = match (action.answered, action.landing) {
         (Some(ActionKind::Confirmed), _) if history.is_confirmation_undone => {
-            ReasonAndAdvice::new(format!("undone: {id} was confirmed and taken back"), ANSWERED)
+            ReasonAndAdvice::new(format!("undone: {id} was confirmed and then undone"), RESOLVED)
         }
-        (Some(ActionKind::Reversed), _) => ReasonAndAdvice::new(format!("undone: {id} was taken back"), ANSWERED),
-        (Some(ActionKind::Dismissed), _) => ReasonAndAdvice::new(format!("dismissed: {id}"), ANSWERED),
+        (Some(ActionKind::Reversed), _) => ReasonAndAdvice::new(format!("undone: {id}"), RESOLVED),
+        (Some(ActionKind::Dismissed), _) => ReasonAndAdvice::new(format!("dismissed: {id}"), RESOLVED),
         (Some(ActionKind::Confirmed), _) => ReasonAndAdvice::new(format!("confirmed: {id}"), UNDO),
         (_, Disposition::Live) => {
-            ReasonAndAdvice::new(format!("live: {id} changed the record"), format!("`steward undo {id}` takes it back"))
+            ReasonAndAdvice::new(format!("live: {id} changed the record"), format!("`steward undo {id}` reverts it"))
         }
         (_, Disposition::Pending | Disposition::Shadow) if action.settled => {
-            ReasonAndAdvice::new(format!("{}: {id}; the record says so by now", action.landing.as_str()), "nothing")
+            ReasonAndAdvice::new(format!("{}: {id}; the record is already so", action.landing.as_str()), "nothing")
         }
         (Some(_), Disposition::Pending | Disposition::Shadow) => {
-            ReasonAndAdvice::new(format!("settled by hand: {id}"), ANSWERED)
+            ReasonAndAdvice::new(format!("settled by hand: {id}"), RESOLVED)
         }
         (_, Disposition::Pending) => ReasonAndAdvice::new(
-            format!("pending: {id} waits for your answer"),
+            format!("pending: {id} waits for you"),
             format!("`steward confirm {id}` or `steward dismiss {id}`"),
         ),
         (_, Disposition::Shadow) => ReasonAndAdvice::new(
@@ -137,7 +138,7 @@ fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonA
         ),
         (None, Disposition::Recorded) if is_open_question => ReasonAndAdvice::new(
             format!("needs_input: {id} asks you about it"),
-            format!("edit the record, or `steward dismiss {id}` if there is nothing to do"),
+            format!("edit the record, or `steward dismiss {id}` if nothing is to be done"),
         ),
         (_, Disposition::Recorded) => return None,
     };
@@ -151,11 +152,11 @@ fn explain_unresolved(
     left: Option<String>,
 ) -> ReasonAndAdvice {
     let is_unrouted = signal.status == SignalStatus::Unrouted;
-    let is_unjudged = is_unrouted && signal.effect == SignalEffect::Mutation;
-    if let Some(orphaned) =
-        signal.target.as_ref().filter(|_| is_unjudged).and_then(|path| orphan::explain_missing_steward(root, path))
+    let is_undecided = is_unrouted && signal.effect == SignalEffect::Mutation;
+    if let Some(advice) =
+        signal.target.as_ref().filter(|_| is_undecided).and_then(|path| orphan::explain_missing_steward(root, path))
     {
-        return ReasonAndAdvice::new(left.unwrap_or_else(|| "no_steward".to_owned()), orphaned);
+        return ReasonAndAdvice::new(left.unwrap_or_else(|| "no_steward".to_owned()), advice);
     }
     match (left, &history.cited_by) {
         (Some(left), _) if left.starts_with("snoozed:") => {
@@ -165,13 +166,13 @@ fn explain_unresolved(
         (Some(left), None) => ReasonAndAdvice::new(left, advise_next_step(root, signal)),
         (left, Some(action)) => ReasonAndAdvice::new(
             left.unwrap_or_else(|| format!("judged: {} found nothing to change", action.id)),
-            "nothing, unless the router proposes it by itself within an interval of the matter; edit the record if it should \
+            "nothing, unless the router proposes it within one interval of the matter; edit the record if it should \
              change",
         ),
         (None, None) if is_unrouted => {
-            ReasonAndAdvice::new("nobody has acted upon it yet", advise_next_step(root, signal))
+            ReasonAndAdvice::new("nothing has been decided about it yet", advise_next_step(root, signal))
         }
-        (None, None) => ReasonAndAdvice::new("no reason is written down", advise_next_step(root, signal)),
+        (None, None) => ReasonAndAdvice::new("no reason was recorded", advise_next_step(root, signal)),
     }
 }
 
@@ -186,10 +187,10 @@ fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
         (SignalStatus::Unrouted, Some(target), SignalEffect::Mutation) => {
             let matter = orphan::find_matter(root, target);
             let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
-            format!("its matter's steward judges it at its next check: `steward tick {matter} --wait` asks at once")
+            format!("its steward considers it at the next check; `steward tick {matter} --wait` starts one now")
         }
         (SignalStatus::Pending, Some(_), SignalEffect::Mutation) => {
-            "confirm what it led to with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)".to_owned()
+            "confirm its action with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)".to_owned()
         }
         (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), SignalEffect::Mutation) => FIX.to_owned(),
     }

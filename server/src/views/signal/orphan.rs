@@ -1,14 +1,14 @@
-//! Signals about a task that no steward looks after, because its matter is missing or cannot be read.
+//! Signals about a task that has no steward, because its matter is missing or cannot be read.
 //!
-//! Read from the task's file and its matter's; nothing is changed. The words go to whoever explains a signal.
+//! It reads the files of the task and its matter and changes nothing. The texts are part of a signal's explanation.
 
 use steward_domain::record::entity::{Matter, Task};
 use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_vault::files::root::VaultRoot;
 
-/// What keeps the task of a signal from having a steward, and the fix; `None` where it has one, or where the task itself
-/// cannot be read.
+/// Explains why the task of a signal has no steward, with the fix; `None` if it has one, or if the task itself cannot
+/// be read.
 pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath) -> Option<String> {
     if target.kind() != RecordKind::Task {
         return None;
@@ -16,12 +16,12 @@ pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath) -> 
     let matter = find_matter(root, target)?;
     let problem = describe_unreadable_matter(root, &matter)?;
     Some(format!(
-        "{matter}, the matter of {target}, {problem}: no steward judges the task and nothing of it changes without a human; \
+        "{matter}, the matter of {target}, {problem}: no steward checks the task, and only a human can change it; \
          restore the matter, or name another one in `parent_matter`"
     ))
 }
 
-/// The matter of a task, or the matter itself; `None` where the task cannot be read.
+/// The matter of a task, or the matter itself; `None` if the task cannot be read.
 pub(super) fn find_matter(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
     if target.kind() == RecordKind::Matter {
         return Some(target.clone());
@@ -61,16 +61,16 @@ mod tests {
         };
         put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
         let root = VaultRoot::open(dir.path()).unwrap();
-        let said = || explain_missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
-        let missing = said().unwrap();
+        let explain = || explain_missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
+        let missing = explain().unwrap();
         assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");
         put("matter/house.md", "---\ntype: matter\nname: H\nstate: [\n---\n");
-        assert!(said().unwrap().contains("cannot be read ("));
+        assert!(explain().unwrap().contains("cannot be read ("));
         put("matter/house.md", "---\ntype: matter\nname: H\nstate: sold\n---\n");
-        let unknown = said().unwrap();
+        let unknown = explain().unwrap();
         assert!(unknown.contains("cannot be read (") && unknown.contains("state"), "{unknown}");
         put("matter/house.md", "---\ntype: matter\nname: H\n---\n");
-        assert_eq!(said(), None);
+        assert_eq!(explain(), None);
         assert_eq!(explain_missing_steward(&root, &RecordPath::parse("matter/gone.md").unwrap()), None);
     }
 }
