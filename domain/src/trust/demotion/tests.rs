@@ -313,7 +313,7 @@ fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
     assert!(told.contains(&format!("`steward trust raise {key}`")), "{told}");
     let plan = hold_by_trust(live_plan(), &[named("mail:Ann@b.example")], &lowered(&key, Mode::Shadow, 0));
     let gate = plan.draft().gates.iter().find(|gate| gate.gate == GateName::Trust).unwrap();
-    assert_eq!(gate.found, format!("shadow for mail:Ann@b.example ({key}), which was lowered"));
+    assert_eq!(gate.found, format!("shadow for mail:Ann@b.example ({key}), which was demoted"));
     assert_eq!(gate.needed, format!("`steward trust raise {key}`"));
 }
 
