@@ -190,7 +190,7 @@ async fn explain_and_list_say_what_really_holds_a_signal_and_leave_its_file_as_i
         )
     };
     let table = [
-        ("scalar", task("related_to: Bob\n"), "add: {related_to: Eve}", "`related_to` of task/scalar.md is no list"),
+        ("scalar", task("related_to: Bob\n"), "add: {related_to: Eve}", "`related_to` of task/scalar.md is not a list"),
         ("member", task("related_to: [Bob]\n"), "remove: {related_to: Eve}", "`Eve` is not in `related_to`"),
         ("broken", "---\ntype: task\nname: [\n---\n".to_owned(), "add: {related_to: Eve}", "task/broken.md"),
         ("missing", String::new(), "add: {related_to: Eve}", "there is no task/missing.md"),
