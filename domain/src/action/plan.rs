@@ -238,7 +238,8 @@ impl Plan {
     /// # Errors
     /// [`PreparePlanError::ChangedMeanwhile`] if the content is not the one that a steward's change was judged on.
     /// [`PreparePlanError::Conflict`] if a human edited a field since. [`PreparePlanError::TooLong`] if the lines of a
-    /// field are too long to keep for an undo. [`PreparePlanError::Frontmatter`] if the record cannot be read or edited.
+    /// field are too long to keep for an undo. [`PreparePlanError::Frontmatter`] if the record cannot be read or
+    /// edited.
     pub fn prepare(&self, current: &[u8]) -> Result<PreparedChange, PreparePlanError> {
         let before = ContentHash::hash_bytes(current);
         if !self.is_based_on(&before) {

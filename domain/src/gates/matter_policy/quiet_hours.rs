@@ -65,7 +65,8 @@ impl fmt::Display for QuietHours {
 
 fn parse_minutes(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
-    let number = |part: &str| (part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse().ok())?;
+    let number =
+        |part: &str| (part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse().ok())?;
     let (hours, minutes): (u16, u16) = (number(hours)?, number(minutes)?);
     let total = hours * 60 + minutes;
     (minutes < 60 && total <= DAY).then_some(total)

@@ -47,9 +47,10 @@ pub(super) fn plan_question(plan: Plan, question: &ActionId, newer: &[CitedSigna
         confirmable: false,
         pending_confirmation: false,
         source_contributions: BTreeMap::new(),
-        reasoning: "An older message proposes a change. Newer ones about the same record propose something else or ask \
+        reasoning:
+            "An older message proposes a change. Newer ones about the same record propose something else or ask \
                     something. A human decides."
-            .into(),
+                .into(),
         ..draft
     };
     Plan { draft, basis: plan.basis, change: PlannedChange::Nothing }

@@ -181,8 +181,8 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     assert_eq!(hold_by_trust(shadow.clone(), &both, &caps), shadow, "it raises nothing");
 }
 
-/// Simulates months of one source with ten changes a day and a check every hour. Returns after how many hours the source
-/// is demoted in each month.
+/// Simulates months of one source with ten changes a day and a check every hour. Returns after how many hours the
+/// source is demoted in each month.
 fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
     const MINUTES: i64 = 60;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -319,8 +319,8 @@ fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
 }
 
 /// Simulates ten days of throw-away addresses. Each hour brings one change of a new address, undone at `rate` within an
-/// hour, and one of a known source, undone at `known_rate`, which began a week earlier. Returns the demoted subjects, each
-/// with the hour.
+/// hour, and one of a known source, undone at `known_rate`, which began a week earlier. Returns the demoted subjects,
+/// each with the hour.
 fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut TestRng) -> Vec<(String, i64)> {
     let start = at("2026-11-01T00:00:00Z");
     let (mut all, mut caps, mut told) = (Vec::new(), ModeCaps::new(), Vec::new());
