@@ -42,7 +42,7 @@ fn all() -> Vec<Bad> {
         bad("task/binary.md", binary, &["binary", "move it"]),
         bad("task/latin.md", latin, &["line 3", "not UTF-8", "save"]),
         bad("task/waiting.md", task("state: waiting\nparent_matter: house\n"), &["`state`", "waiting", "`open`"]),
-        bad("task/orphan.md", task("parent_matter: nowhere\n"), &["matter/nowhere.md", "not there", "create"]),
+        bad("task/orphan.md", task("parent_matter: nowhere\n"), &["matter/nowhere.md", "does not exist", "create"]),
         bad("task/twin-a.md", task("id: 7\nparent_matter: house\n"), &["`7`", "task/twin-b.md", "its own"]),
         bad("task/twin-b.md", task("id: 7\nparent_matter: house\n"), &["`7`", "task/twin-a.md", "its own"]),
         bad("task/escape.md", task("parent_matter: ../../etc/passwd\n"), &["parent_matter", "cannot be used"]),

@@ -111,7 +111,7 @@ async fn a_vault_that_is_not_there_names_the_setting() {
     }
     says(&wrong(&steward.run(&["doctor", "--json"]).await.expect(4), "vault"), &["nowhere", "STEWARD_VAULT"]);
     let file = steward.with("STEWARD_VAULT", run::binary().display()).run(&["status"]).await.expect(1);
-    says(&file.err, &["not a folder", "STEWARD_VAULT"]);
+    says(&file.err, &["cannot be opened as a folder", "STEWARD_VAULT"]);
 }
 
 #[tokio::test]
