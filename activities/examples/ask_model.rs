@@ -93,7 +93,7 @@ async fn ask_task_questions(clerk: &Clerk) -> Result<usize> {
         for attempt in 1..=2 {
             let reply = clerk.ask(&fake_reservation()?, &question).await;
             let (outcome, said) = check_reply(&reply, &question)?;
-            print_reply(slug, attempt, &reply.clerk, (outcome, &said));
+            print_reply(slug, attempt, &reply.clerk, outcome, &said);
             if outcome == ANSWERED {
                 usable += 1;
                 break;
@@ -112,7 +112,7 @@ async fn ask_event_questions(clerk: &Clerk) -> Result<usize> {
         for attempt in 1..=2 {
             let reply = clerk.extract_signals(&fake_reservation()?, &question).await;
             let (outcome, said) = check_extract_reply(&reply, &question)?;
-            print_reply(offers[0].0, attempt, &reply.clerk, (outcome, &said));
+            print_reply(offers[0].0, attempt, &reply.clerk, outcome, &said);
             if outcome == ANSWERED {
                 usable += 1;
                 break;
@@ -125,9 +125,9 @@ async fn ask_event_questions(clerk: &Clerk) -> Result<usize> {
 
 const ANSWERED: &str = "answered";
 
-fn print_reply(about: &str, attempt: u32, clerk: &ClerkMark, (outcome, said): (&str, &str)) {
+fn print_reply(about: &str, attempt: u32, clerk: &ClerkMark, outcome: &str, text: &str) {
     let (sent, got) = (clerk.tokens.prompt_tokens, clerk.tokens.completion_tokens);
-    println!("{about:<15} {attempt:<4} {outcome:<11} {sent:>6} {got:>6}  {said}");
+    println!("{about:<15} {attempt:<4} {outcome:<11} {sent:>6} {got:>6}  {text}");
 }
 
 fn check_mark(clerk: &ClerkMark) -> Result<()> {

@@ -146,7 +146,7 @@ impl VaultContext {
         }
         self.ledger.settle(&input.settlement, Utc::now()).await.map_err(|e| {
             let is_temporary = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
-            if is_temporary { retryable_failure(e) } else { non_retryable_failure(e.to_string()) }
+            if is_temporary { retryable_failure(e) } else { non_retryable_failure(e) }
         })
     }
 

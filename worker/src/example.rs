@@ -1,15 +1,12 @@
 //! Writes the example vault: a dozen matters of one household and its workshop.
 //!
-//! The records lie as templates in `worker/example/` and are compiled in. Times
-//! in them are relative (`{{-3d2h}}`), so that the signals are always a few days
-//! old; everything follows from `now` alone, and two calls with the same `now`
-//! write the same bytes. Nothing else in a template is touched: line endings,
-//! comments, quotes and the one broken record are there to be met.
+//! The records are templates in `worker/example/`, compiled into the binary. Their times are relative (`{{-3d2h}}`), so
+//! the signals are always a few days old. Two calls with the same `now` write the same bytes. Nothing else in a
+//! template is changed: its line endings, comments, quotes and the one broken record are intended.
 //!
-//! It must not write into a folder that holds anything, and it never overwrites
-//! a file. What the stewards make of the vault is told, matter by matter, in
-//! `worker/example/README.md`, which is not written out. From here the folder is
-//! a vault like any other: `steward up` indexes it and registers its schedules.
+//! It must not write into a folder that holds anything, and it never overwrites a file. `worker/example/README.md`
+//! describes what the stewards do with each matter; that file is not written into the vault. Afterwards the folder is a
+//! vault like any other: `steward up` indexes it and registers its schedules.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -23,27 +20,27 @@ mod tests;
 
 use templates::{TEMPLATES, Template};
 
-/// What was written, in records per kind.
+/// The number of records written, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub(crate) struct ExampleSummary {
-    /// The folder that now is a vault, as it was named by the caller.
+    /// The folder that is now a vault, as the caller named it.
     pub(crate) dir: PathBuf,
     /// Matters, 12 or more.
     pub(crate) matters: usize,
     /// Tasks, 30 or more, one of them broken on purpose.
     pub(crate) tasks: usize,
-    /// Signals, 50 or more, all of the last ten days.
+    /// Signals, 50 or more, all from the last ten days.
     pub(crate) signals: usize,
     /// Sources with a history of their own.
     pub(crate) instincts: usize,
 }
 
-/// Why no example vault was written.
+/// Why writing the example vault failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExampleError {
-    /// The folder holds something already.
+    /// The folder is not empty.
     #[error(
-        "write the example vault: {} already holds {found:?}; name a folder that is empty or not there yet",
+        "write the example vault: {} already holds {found:?}; name a folder that is empty or does not exist",
         dir.display()
     )]
     NotEmpty {
@@ -54,35 +51,34 @@ pub(crate) enum ExampleError {
     },
     /// The folder, or a file in it, could not be read or written.
     #[error(
-        "write the example vault at {}: {source}; check the rights and the free space, remove what was written, and run it again",
+        "write the example vault at {}: {source}; check the permissions and the free space, remove what was written, \
+         and try again",
         path.display()
     )]
     Io {
         /// The path that failed.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A template holds a time that cannot be read, or one off the calendar.
-    #[error("fill in the time {placeholder:?} of {path}; the clock may be far off: check the date of this machine")]
+    /// A template holds an invalid time, or one outside the calendar.
+    #[error("fill in the time {placeholder:?} of {path}; the clock may be wrong: check the date of this machine")]
     Time {
         /// The template, as a path inside the vault.
         path: &'static str,
-        /// The text between the braces, or the age in the file's name.
+        /// The text between the braces, or the age in the file name.
         placeholder: String,
     },
 }
 
 /// Writes the example vault into `dir`, with all times relative to `now`.
 ///
-/// `dir` is created when it is not there, its parents too. Fractions of a second
-/// of `now` are dropped.
+/// It creates `dir` and its parents if they do not exist. Fractions of a second in `now` are dropped.
 ///
 /// # Errors
-/// [`ExampleError::NotEmpty`] when `dir` holds anything, hidden files included;
-/// nothing is written then. [`ExampleError::Io`] when the disk refuses: files
-/// written before that stay. [`ExampleError::Time`] when `now` is so close to
-/// the ends of the calendar that a time cannot be told; nothing is written then.
+/// [`ExampleError::NotEmpty`] if `dir` holds anything, hidden files included; nothing is written then.
+/// [`ExampleError::Io`] if a file cannot be written; files written before that stay.
+/// [`ExampleError::Time`] if `now` is too close to the ends of the calendar; nothing is written then.
 pub(crate) fn write_example_vault(dir: &Path, now: DateTime<Utc>) -> Result<ExampleSummary, ExampleError> {
     let records = TEMPLATES
         .iter()
@@ -111,10 +107,10 @@ fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
     }
 }
 
-/// The first thing in a folder, by name; `None` where it is empty or not there.
+/// The first entry of a folder, by name; `None` if the folder is empty or does not exist.
 ///
 /// # Errors
-/// Whatever the disk says to listing it.
+/// The folder cannot be listed.
 pub(crate) fn find_first_entry(dir: &Path) -> io::Result<Option<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,

@@ -1,9 +1,9 @@
-//! `steward replay`: would this build have taken the path that was recorded?
+//! `steward replay`: checks whether this build takes the path of recorded workflow histories.
 //!
-//! Reads histories as the Temporal CLI prints them and replays each against the workflows of this
-//! build (S3-57); no server is asked and no activity runs. It compares the order, kinds and names
-//! of the steps, not their arguments, timeouts or durations: the SDK's replayer does not look at
-//! those. Nothing is written; the outcomes go to whoever asked, as words or as JSON.
+//! It reads histories as the Temporal CLI prints them, and replays each against the workflows of this build (S3-57). It
+//! must not call a server, run an activity or write a file. It compares the order, kinds and names of the steps. The
+//! SDK's replayer does not compare their arguments, timeouts and durations. The caller prints the outcomes as text or
+//! JSON.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
@@ -30,17 +30,17 @@ use tracing::subscriber::NoSubscriber;
 #[cfg(test)]
 mod tests;
 
-/// The protocol's descriptors; the SDK's own JSON reader does not take what the CLI prints.
+/// The protocol's descriptors. They are needed because the SDK's own JSON reader rejects the output of the CLI.
 static DESCRIPTORS: LazyLock<Result<DescriptorPool, String>> = LazyLock::new(|| {
     let bytes: &[u8] = include_bytes!(env!("TEMPORAL_DESCRIPTORS"));
     DescriptorPool::decode(bytes).map_err(|e| e.to_string())
 });
 
-/// One history and what this build makes of it.
+/// One history and the outcome of its replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ReplayedHistory {
     pub(crate) path: PathBuf,
-    /// `None` when the file cannot be read.
+    /// `None` if the file cannot be read.
     pub(crate) workflow_type: Option<String>,
     pub(crate) events: usize,
     pub(crate) outcome: ReplayOutcome,
@@ -52,17 +52,17 @@ pub(crate) struct ReplayedHistory {
 pub(crate) enum ReplayOutcome {
     /// This build takes the recorded path.
     Ok,
-    /// This build takes another path; a run under way would get stuck.
+    /// This build takes another path; an open run would get stuck.
     Nondeterminism {
         message: String,
-        /// The first recorded event that does not fit, where the replayer names one.
+        /// The first recorded event that does not fit, if the replayer names one.
         event_id: Option<i64>,
     },
-    /// This build cannot take the history at all: it panics on it, or cannot read its argument.
+    /// This build cannot replay the history at all: it panics, or cannot read the argument.
     Failed { message: String },
     /// This build has no workflow of that type.
     UnknownWorkflow,
-    /// The file is no history.
+    /// The file is not a history.
     Unreadable { message: String },
 }
 
@@ -75,7 +75,7 @@ impl ReplayedHistory {
 }
 
 impl fmt::Display for ReplayedHistory {
-    /// One line: the file, what was found, and the mend.
+    /// One line: the file, the outcome and the fix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workflow = self.workflow_type.as_deref().unwrap_or("no workflow");
         write!(f, "{}: {workflow}, {} events: ", self.path.display(), self.events)?;
@@ -90,7 +90,7 @@ impl fmt::Display for ReplayedHistory {
             }
             ReplayOutcome::Failed { message } => write!(
                 f,
-                "this build fails on it: let it take the recorded arguments too, and mend what panics ({message})"
+                "this build fails on it: make it accept the recorded arguments too, and fix the panic ({message})"
             ),
             ReplayOutcome::UnknownWorkflow => {
                 f.write_str("this build has no workflow of that type: restore it under its old name")
@@ -102,7 +102,7 @@ impl fmt::Display for ReplayedHistory {
     }
 }
 
-/// Replays every history, in the order given; one that fails does not stop the others.
+/// Replays every history in the given order; a failure of one does not stop the others.
 ///
 /// The future is not `Send`: await it on the main task.
 pub(crate) async fn replay_histories(paths: &[PathBuf]) -> Vec<ReplayedHistory> {
@@ -155,7 +155,7 @@ async fn replay_file(options: &WorkflowReplayerOptions, path: &Path) -> Replayed
     ReplayedHistory { path: path.to_owned(), workflow_type, events, outcome }
 }
 
-/// What the SDK logs about a failing replay is in its answer; saying it twice helps nobody.
+/// Replays one history. The SDK's log is off: its result holds the same message.
 async fn check_history(options: &WorkflowReplayerOptions, history: History) -> ReplayOutcome {
     let replayer = match WorkflowReplayer::new(options.clone()) {
         Ok(replayer) => replayer,
@@ -180,12 +180,12 @@ async fn check_history(options: &WorkflowReplayerOptions, history: History) -> R
 /// Fields that a newer server wrote are skipped.
 ///
 /// # Errors
-/// Says where the text stops being a history.
+/// The text is not a history; the message names the place.
 fn read_history(json: &str) -> Result<History, String> {
     let pool = DESCRIPTORS.as_ref().map_err(Clone::clone)?;
     let descriptor = pool
         .get_message_by_name("temporal.api.history.v1.History")
-        .ok_or("the protocol of this build has no histories")?;
+        .ok_or("this build's protocol descriptors lack the history")?;
     let mut reader = serde_json::Deserializer::from_str(json);
     let lenient = DeserializeOptions::new().deny_unknown_fields(false);
     let message = DynamicMessage::deserialize_with_options(descriptor, &mut reader, &lenient)
@@ -204,15 +204,15 @@ fn read_workflow_type(history: &History) -> Option<String> {
     }
 }
 
-/// The sentence inside what the SDK prints, which is a whole failure in Rust's notation.
+/// The sentence inside the SDK's message, which is a whole failure in Rust's debug notation.
 fn extract_core_message(message: &str) -> String {
     let inner = message.split_once("message: \"").and_then(|(_, rest)| rest.split_once("\", source: \""));
     inner.map_or(message, |(inner, _)| inner).to_owned()
 }
 
-/// The event that did not fit, which the replayer names only in words, if at all.
+/// The event that did not fit; the replayer names it only inside its message, if at all.
 ///
-/// `None` rather than a guess: a step's type points to an event only when one event has it.
+/// It never guesses: the type of a step points to an event only if exactly one event has it.
 fn find_event_id(message: &str, history: &History) -> Option<i64> {
     if let Some(id) = parse_number_after(message, "HistoryEvent(id: ") {
         return Some(id);
@@ -236,7 +236,7 @@ fn parse_number_after(message: &str, words: &str) -> Option<i64> {
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What the SDK records of a local activity.
+/// The part of the SDK's record of a local activity that is needed here.
 #[derive(Deserialize)]
 struct LocalActivityMarker {
     seq: i64,

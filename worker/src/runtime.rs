@@ -1,7 +1,7 @@
 //! The long-running parts of a process: workers, streams, the web server and their loops.
 //!
-//! [`engine`] wires them together for the process that holds a vault. Each part ends in good order when the process is
-//! told to end.
+//! [`engine`] wires them together for the process that holds a vault. Each part shuts down cleanly when the process is
+//! asked to stop.
 
 pub(crate) mod clerks;
 pub(crate) mod engine;

@@ -1,9 +1,9 @@
-//! Writes a vault with a simulated month: sources of known reliability, and a principal of known habits.
+//! Writes a vault with a simulated month: sources of known reliability, and a principal with known habits.
 //!
-//! What the month brings is drawn beforehand ([`calendar`]); then it happens, moment by moment, through the code that
-//! a real month goes through ([`month`]). Everything follows from the seed and from `now`, at which the month ends, so
-//! two calls with the same write the same bytes. The truth (which proposals were right) is kept in a file beside the
-//! vault, where no steward looks ([`truth`]). It must not write into a folder that holds anything.
+//! [`calendar`] draws all messages beforehand. Then [`month`] plays them in order, through the same code as a real
+//! month. Everything depends only on the seed and on `now`, the end of the month, so two calls with the same values
+//! write the same bytes. The truth (which proposals were right) is kept in a file beside the vault, which no steward
+//! reads ([`truth`]). It must not write into a folder that holds anything.
 
 mod calendar;
 mod household;
@@ -25,22 +25,22 @@ use std::path::{Path, PathBuf};
 use steward_domain::time;
 use uuid::Uuid;
 
-/// What a simulation follows from.
+/// The values that determine a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimulationOptions {
     /// 1 to 366.
     pub(crate) days: u32,
     pub(crate) seed: u64,
-    /// When the simulated time ends; what is below a second is dropped.
+    /// The end of the simulated time; fractions of a second are dropped.
     pub(crate) now: DateTime<Utc>,
 }
 
-/// What was written.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct SimulationSummary {
-    /// The folder that now is a vault, as the caller named it.
+    /// The folder that is now a vault, as the caller named it.
     pub(crate) dir: PathBuf,
-    /// Where the truth is kept.
+    /// The file that holds the truth.
     pub(crate) truth: PathBuf,
     pub(crate) days: u32,
     pub(crate) seed: u64,
@@ -48,42 +48,42 @@ pub(crate) struct SimulationSummary {
     pub(crate) sources: usize,
     /// Changes that were proposed or made.
     pub(crate) proposals: usize,
-    /// Those of them that were right.
+    /// The proposals that were right.
     pub(crate) right: usize,
-    /// Clear signals of the last hours, about which nothing is decided yet.
+    /// Clear signals of the last hours on which no steward has decided yet.
     pub(crate) fresh: usize,
 }
 
-/// Simulates a month into `dir`, which is created when it is not there.
+/// Writes a simulated month into `dir`, which is created if it does not exist.
 ///
 /// # Errors
-/// When `dir` holds anything or its truth is there already, nothing is written. When the disk refuses, what was
-/// written before that stays.
-pub(crate) async fn write_simulation(dir: &Path, ask: &SimulationOptions) -> anyhow::Result<SimulationSummary> {
-    let ask = SimulationOptions { now: time::truncate_to_seconds(ask.now), ..*ask };
-    let beside = truth_path(dir)?;
-    let found = find_first_entry(dir).with_context(|| format!("failed to look into {}", dir.display()))?;
+/// `dir` is not empty, or the file for the truth exists; nothing is written then. If a later write fails, earlier files
+/// stay.
+pub(crate) async fn write_simulation(dir: &Path, options: &SimulationOptions) -> anyhow::Result<SimulationSummary> {
+    let options = SimulationOptions { now: time::truncate_to_seconds(options.now), ..*options };
+    let truth_file = truth_path(dir)?;
+    let found = find_first_entry(dir).with_context(|| format!("failed to list {}", dir.display()))?;
     if let Some(found) = found {
-        bail!("{} already holds {found:?}; name a folder that is empty or not there yet", dir.display());
+        bail!("{} already holds {found:?}; name a folder that is empty or does not exist", dir.display());
     }
-    if beside.exists() {
-        bail!("{} is there already; move it away, or name another folder", beside.display());
+    if truth_file.exists() {
+        bail!("{} already exists; move it away, or name another folder", truth_file.display());
     }
     let state = TemporaryStateDir(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
-    let truth = month::simulate_month(dir, &state.0, &ask)
+    let truth = month::simulate_month(dir, &state.0, &options)
         .await
-        .with_context(|| format!("failed to simulate; remove {} before trying again", dir.display()))?;
+        .with_context(|| format!("failed to simulate a month; remove {} before you try again", dir.display()))?;
     let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&truth_file)?;
         serde_json::to_writer_pretty(&mut file, &truth)?;
         file.write_all(b"\n")
     };
-    write().with_context(|| format!("failed to write {}", beside.display()))?;
+    write().with_context(|| format!("failed to write {}", truth_file.display()))?;
     Ok(SimulationSummary {
         dir: dir.to_path_buf(),
-        truth: beside,
-        days: ask.days,
-        seed: ask.seed,
+        truth: truth_file,
+        days: options.days,
+        seed: options.seed,
         matters: household::MATTERS.len(),
         sources: household::SOURCES.len(),
         proposals: truth.actions.len(),
@@ -92,21 +92,21 @@ pub(crate) async fn write_simulation(dir: &Path, ask: &SimulationOptions) -> any
     })
 }
 
-/// `<dir>.truth.json`, never inside.
+/// `<dir>.truth.json`: beside the vault, never inside it.
 fn truth_path(dir: &Path) -> anyhow::Result<PathBuf> {
-    let whole = std::path::absolute(dir).with_context(|| format!("{} names no folder", dir.display()))?;
-    let Some(name) = whole.file_name() else { bail!("{} names no folder that a file could lie beside", dir.display()) };
+    let absolute = std::path::absolute(dir).with_context(|| format!("{} is not a valid folder", dir.display()))?;
+    let Some(name) = absolute.file_name() else { bail!("{} has no name: no file can be put beside it", dir.display()) };
     let mut name = name.to_owned();
     name.push(".truth.json");
-    Ok(whole.with_file_name(name))
+    Ok(absolute.with_file_name(name))
 }
 
-/// Where the index of the simulation lies; the vault's own is made from its files later. Goes when it is dropped.
+/// The folder of the simulation's index, removed on drop. The vault's own index is built from its files later.
 struct TemporaryStateDir(PathBuf);
 
 impl Drop for TemporaryStateDir {
     fn drop(&mut self) {
-        // Left over it is no harm: a folder among the temporary ones.
+        // A leftover is harmless: it lies in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

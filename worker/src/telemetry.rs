@@ -1,11 +1,11 @@
-//! What the process says about itself: logs always, traces and metrics when somebody wants them.
+//! Sets up the logs, traces and metrics of the process.
 //!
-//! Logs go to standard error: lines for a person on a terminal, JSON anywhere else, at the level of
-//! `STEWARD_LOG`. Traces and metrics go to an OTLP collector, and only when the standard `OTEL_…`
-//! variables name one. Nothing here may slow or stop a tick: exporters have threads and bounded
-//! queues of their own, drop what does not fit, and say once that a collector is away. Workflow
-//! code opens no spans; the SDK's plugin does it for it, in a way that survives replay. An activity
-//! that works on another thread opens a span first and enters it there, or the work is in no trace.
+//! Logs go to standard error at the level of `STEWARD_LOG`: lines for a person on a terminal, JSON anywhere else.
+//! Traces and metrics go to an OTLP collector, but only if the standard `OTEL_…` variables name one. Nothing here may
+//! slow or stop a tick. So exporters have their own threads and bounded queues, drop what does not fit, and log once
+//! that a collector is unreachable. Workflow code must not open spans: the SDK's plugin does, in a way that survives
+//! replay. An activity that works on another thread must open a span first and enter it there; otherwise the work is in
+//! no trace.
 
 mod activity;
 mod core_meter;
@@ -41,12 +41,12 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
-/// What our instruments and spans are filed under.
+/// The instrumentation scope of the instruments and spans.
 const SCOPE: &str = "steward";
-/// How long the end of the process waits for the last traces and metrics: 3 s.
+/// How long a stopping process waits for the last traces and metrics: 3 s.
 const FLUSH_LIMIT: Duration = Duration::from_secs(3);
 
-/// The running telemetry of a process; ask it to [`Telemetry::shutdown`] before the end.
+/// The running telemetry of a process. Call [`Telemetry::shutdown`] before the process ends.
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
@@ -55,13 +55,13 @@ pub(crate) struct Telemetry {
 /// Starts the telemetry of this process, once, inside a tokio runtime.
 ///
 /// # Errors
-/// When `STEWARD_LOG` is not a level, or logging was started before. Trouble with `OTEL_…` is a
-/// warning: a steward without telemetry is better than none.
+/// `STEWARD_LOG` is not a level, or logging was started before. An invalid `OTEL_…` variable is only a warning: a
+/// steward without telemetry is better than none.
 pub(crate) fn init_telemetry() -> anyhow::Result<Telemetry> {
     install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok())?)
 }
 
-/// As [`init_telemetry`], for a command that answers and ends: where `STEWARD_LOG` is not set only warnings are logged.
+/// As [`init_telemetry`], for a short command: without `STEWARD_LOG` it logs only warnings.
 ///
 /// # Errors
 /// As [`init_telemetry`].
@@ -82,21 +82,23 @@ fn install_telemetry(settings: &TelemetrySettings) -> anyhow::Result<Telemetry> 
 }
 
 impl Telemetry {
-    /// Starts the exporters that the settings ask for; what cannot start is a complaint.
+    /// Starts the configured exporters; returns a complaint for each one that cannot start.
     fn start(settings: &TelemetrySettings) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let mut off = |what: &str, e: ExporterBuildError| complaints.push(format!("no {what} are exported: {e}"));
-        let traces =
-            settings.traces.as_ref().and_then(|to| export::start_trace_export(to).map_err(|e| off("traces", e)).ok());
+        let mut complain =
+            |signal: &str, e: ExporterBuildError| complaints.push(format!("no {signal} are exported: {e}"));
+        let traces = settings
+            .traces
+            .as_ref()
+            .and_then(|to| export::start_trace_export(to).map_err(|e| complain("traces", e)).ok());
         let metrics = settings
             .metrics
             .as_ref()
-            .and_then(|to| export::start_metric_export(to).map_err(|e| off("metrics", e)).ok());
+            .and_then(|to| export::start_metric_export(to).map_err(|e| complain("metrics", e)).ok());
         (Self { traces, metrics }, complaints)
     }
 
-    /// What a client carries to itself and its workers: the SDK's tracing when traces are on, and
-    /// the watcher of our activities, in that order.
+    /// The plugins of a client and its workers: the SDK's tracing if traces are on, then the activity watcher.
     pub(crate) fn create_client_plugins(&self) -> Vec<SimplePlugin> {
         let tracing = self.traces.as_ref().map(|to| OpenTelemetryPlugin::builder().tracer(to.tracer(SCOPE)).build());
         let metrics = self.metrics.as_ref().map(|to| ActivityMetrics::new(&to.meter(SCOPE)));
@@ -105,10 +107,10 @@ impl Telemetry {
         tracing.into_iter().chain([watcher]).collect()
     }
 
-    /// How the SDK reports on itself: its metrics go where ours go, its logs to our subscriber.
+    /// The SDK's own telemetry: its metrics use the same exporter, and its logs the same subscriber.
     ///
     /// # Errors
-    /// When the SDK refuses its options.
+    /// The SDK refuses its options.
     pub(crate) fn build_runtime_options(&self) -> anyhow::Result<RuntimeOptions> {
         let meter = |to: &SdkMeterProvider| Arc::new(OtelMeter::new(to.meter("temporal-sdk"))) as Arc<dyn CoreMeter>;
         let meter = self.metrics.as_ref().map(meter);
@@ -116,11 +118,10 @@ impl Telemetry {
         RuntimeOptions::builder().telemetry_options(telemetry).build().map_err(anyhow::Error::msg)
     }
 
-    /// Sends what is left and ends, within [`FLUSH_LIMIT`], collector or not.
+    /// Sends the remaining data and ends, within 3 s even without a collector.
     pub(crate) async fn shutdown(self) {
         let (flushing, mut flushed) = tokio::sync::mpsc::channel::<()>(1);
-        // Threads and not blocking tasks: the runtime would wait for those without a limit. What
-        // cannot be sent has been said by the exporters.
+        // Threads, not blocking tasks: the runtime would wait for those without a limit. The exporters log failures.
         let flush = |work: Box<dyn FnOnce() + Send>| {
             let flushing = flushing.clone();
             std::thread::spawn(move || (work(), drop(flushing)));
@@ -132,17 +133,17 @@ impl Telemetry {
             flush(Box::new(move || drop(metrics.shutdown_with_timeout(FLUSH_LIMIT))));
         }
         drop(flushing);
-        // Ends when the last thread has let go.
+        // Returns when the last thread has dropped its sender.
         let _ = tokio::time::timeout(FLUSH_LIMIT, flushed.recv()).await;
     }
 
-    /// Spans of our crates become OpenTelemetry spans, children of the SDK's where there is one.
+    /// Turns spans of these crates into OpenTelemetry spans, as children of the SDK's spans.
     fn build_span_layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
     {
         let tracer = self.traces.as_ref()?.tracer(SCOPE);
-        // The watcher's span is for the logs; in a trace the SDK's RunActivity stands in its place.
+        // The watcher's span is for the logs; in a trace the SDK's RunActivity takes its place.
         let ours = Targets::new().with_target(SCOPE, LevelFilter::INFO).with_target(activity::TARGET, LevelFilter::OFF);
         let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false);
         Some(layer.with_target(false).with_tracked_inactivity(false).with_filter(ours))

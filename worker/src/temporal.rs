@@ -1,8 +1,8 @@
-//! The Temporal server: the one that is set, the one that `steward up` runs, or none.
+//! Connects to the Temporal server: the configured one, or the one that `steward up` runs.
 //!
-//! With `TEMPORAL_ADDRESS` (or a Temporal profile) that server is used and none is started.
-//! Otherwise `steward up` starts the CLI's development server on loopback with its database in the
-//! state folder, and leaves a note beside it by which the other commands find it.
+//! If `TEMPORAL_ADDRESS` or a Temporal profile is set, that server is used, and no other server must be started.
+//! Otherwise `steward up` starts the CLI's development server on loopback. Its database lies in the state folder,
+//! beside a note through which the other commands find the server.
 
 #[cfg(test)]
 pub(crate) mod test_server;
@@ -24,35 +24,35 @@ pub(crate) mod ports;
 pub(crate) mod server;
 pub(crate) mod start_retry;
 
-/// How long a server that is there may take to answer: 15 s.
+/// How long a running server may take to answer: 15 s.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long the holder of a vault may take to say which server it uses: 60 s.
+/// How long the holder of a vault may take to write down which server it uses: 60 s.
 pub(crate) const HOLDER_PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether it has: 200 ms.
+/// How often the holder's note is checked: 200 ms.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Whether the environment names a server.
 pub(crate) fn is_server_configured() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"].into_iter().any(set)
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"].into_iter().any(is_set)
 }
 
-/// Connects to the server that is set or that `steward up` runs.
+/// Connects to the configured server, or to the one that `steward up` runs.
 ///
 /// # Errors
-/// When there is none, or it does not answer; the message names the address and the mend.
+/// There is no server, or it does not answer. The message names the address and the fix.
 pub(crate) async fn connect_client(config: &StewardConfig, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
     if is_server_configured() {
-        let mend = "TEMPORAL_ADDRESS (or your Temporal profile) to where it is";
-        return open_client(read_environment_options()?, plugins, mend).await;
+        let hint = "TEMPORAL_ADDRESS (or your Temporal profile) to its address";
+        return open_client(read_environment_options()?, plugins, hint).await;
     }
     connect_to_address(&read_holder_address(config)?, plugins).await
 }
 
-/// As [`connect`], repeated while the server gives no answer in time; for processes that stay.
+/// As [`connect_client`], repeated while the server does not answer in time. For long-running processes.
 ///
 /// # Errors
-/// As [`connect`], and that of a server which refuses.
+/// As [`connect_client`], except that a missing answer is not an error.
 pub(crate) async fn connect_patiently(
     config: &StewardConfig,
     plugins: impl Fn() -> Vec<SimplePlugin>,
@@ -61,11 +61,12 @@ pub(crate) async fn connect_patiently(
     start_retry::retry_unanswered("connect", &address, async || connect_client(config, plugins()).await).await
 }
 
-/// Whether no server is set and nobody holds the vault, so that a command has nobody to ask. Waits while a holder has
-/// not said yet which server it uses.
+/// Whether no server is configured and no process holds the vault, so that a command has to work alone.
+///
+/// Waits while the holder has not written down yet which server it uses.
 ///
 /// # Errors
-/// When there is no vault.
+/// There is no vault.
 pub(crate) async fn is_nothing_running(config: &StewardConfig) -> anyhow::Result<bool> {
     if is_server_configured() {
         return Ok(false);
@@ -83,19 +84,19 @@ pub(crate) async fn is_nothing_running(config: &StewardConfig) -> anyhow::Result
     }
 }
 
-/// Where the server is that is set or that `steward up` runs.
+/// The address of the configured server, or of the one that `steward up` runs.
 ///
 /// # Errors
-/// As [`connect`], but that nobody is asked.
+/// As [`connect_client`], but without a call to the server.
 pub(crate) fn find_server_address(config: &StewardConfig) -> anyhow::Result<String> {
     if is_server_configured() {
-        Ok(read_environment_options()?.0.target.to_string())
+        Ok(read_environment_options()?.connection.target.to_string())
     } else {
         read_holder_address(config)
     }
 }
 
-/// The address that a running `steward up` left.
+/// The address in the note of a running `steward up`.
 fn read_holder_address(config: &StewardConfig) -> anyhow::Result<String> {
     let root = config.vault_folder().ok().and_then(|vault| VaultRoot::open(vault).ok());
     let note = match root
@@ -104,22 +105,24 @@ fn read_holder_address(config: &StewardConfig) -> anyhow::Result<String> {
     {
         Some(VaultHolder::Runs(note)) => note,
         Some(VaultHolder::Died(note)) => bail!(
-            "no Temporal server is set, and the `steward {}` of this vault (process {}) is gone: start `steward up`, or \
-             set TEMPORAL_ADDRESS",
+            "no Temporal server is set, and the `steward {}` of this vault (process {}) has ended: start `steward up`, \
+             or set TEMPORAL_ADDRESS",
             note.command,
             note.pid
         ),
         Some(VaultHolder::Silent(holder)) => bail!(
-            "no Temporal server is set, and {holder}, which holds this vault, has not said yet which one it uses: try \
-             again in a moment, or set TEMPORAL_ADDRESS"
+            "no Temporal server is set, and {holder}, which holds this vault, has not written down yet which one it \
+             uses: try again in a moment, or set TEMPORAL_ADDRESS"
         ),
         Some(VaultHolder::Nobody) | None => bail!(
-            "no Temporal server is set and no `steward up` runs for this vault: start `steward up`, or set TEMPORAL_ADDRESS"
+            "no Temporal server is set, and no `steward up` runs for this vault: start `steward up`, or set \
+             TEMPORAL_ADDRESS"
         ),
     };
     if note.server_pid.is_none() {
         bail!(
-            "no Temporal server is set, and process {} serves this vault by another: set TEMPORAL_ADDRESS to {}",
+            "no Temporal server is set here, and process {} serves this vault with a server of its own: set \
+             TEMPORAL_ADDRESS to {}",
             note.pid,
             note.address
         );
@@ -130,63 +133,70 @@ fn read_holder_address(config: &StewardConfig) -> anyhow::Result<String> {
 /// Connects to the server that `steward up` runs.
 ///
 /// # Errors
-/// When it does not answer; the message names the address and the mend.
+/// The server does not answer. The message names the address and the fix.
 pub(crate) async fn connect_to_address(address: &str, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
-    open_client(build_options(address)?, plugins, "TEMPORAL_ADDRESS to another; `steward up` left this address").await
+    let hint = "TEMPORAL_ADDRESS to another address; this one is from the note of `steward up`";
+    open_client(build_options(address)?, plugins, hint).await
 }
 
-async fn open_client(
-    (mut connection, client): (ConnectionOptions, ClientOptions),
-    plugins: Vec<SimplePlugin>,
-    mend: &str,
-) -> anyhow::Result<Client> {
+/// The options for a connection and for the client that uses it.
+struct TemporalOptions {
+    connection: ConnectionOptions,
+    client: ClientOptions,
+}
+
+/// Connects; `hint` reads after "set" in the error message.
+async fn open_client(options: TemporalOptions, plugins: Vec<SimplePlugin>, hint: &str) -> anyhow::Result<Client> {
+    let TemporalOptions { mut connection, client } = options;
     let client = ClientOptions::new(client.namespace).plugins(plugins).build();
     let address = connection.target.to_string();
     if matches!(connection.target.host_str(), Some("127.0.0.1" | "localhost" | "[::1]")) {
-        // Compressing for the same machine only costs both ends processor time.
+        // On one machine compression only costs processor time at both ends.
         connection.grpc_compression = GrpcCompression::None;
     }
     let connection = tokio::time::timeout(PATIENCE, Connection::connect(connection))
         .await
         .map_err(anyhow::Error::from)
         .and_then(|connected| Ok(connected?))
-        .with_context(|| format!("the Temporal server at {address} does not answer: start it, or set {mend}"))?;
+        .with_context(|| format!("the Temporal server at {address} does not answer: start it, or set {hint}"))?;
     Ok(Client::new(connection, client)?)
 }
 
-fn read_environment_options() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
-    // Left to itself the SDK reads every variable there is and panics at the first that is not UTF-8.
+fn read_environment_options() -> anyhow::Result<TemporalOptions> {
+    // By default the SDK reads every variable and panics at the first one that is not UTF-8.
     let mut variables = HashMap::new();
     for (name, value) in std::env::vars_os() {
         let Ok(name) = name.into_string() else { continue };
         match value.into_string() {
             Ok(value) => drop(variables.insert(name, value)),
             Err(_) if name.starts_with("TEMPORAL_") => {
-                bail!("the environment variable {name} is not UTF-8: set it to text that is")
+                bail!("the environment variable {name} is not UTF-8: set it to valid UTF-8 text")
             }
             Err(_) => {}
         }
     }
     let profile = load_client_config_profile(LoadClientConfigProfileOptions::default(), Some(&variables));
-    let read = profile.and_then(|profile| {
+    let options = profile.and_then(|profile| {
         let namespace = profile.namespace.clone().unwrap_or_else(|| "default".into());
-        Ok((ConnectionOptions::try_from(profile)?, ClientOptions::new(namespace).build()))
+        let connection = ConnectionOptions::try_from(profile)?;
+        Ok(TemporalOptions { connection, client: ClientOptions::new(namespace).build() })
     });
-    read.map_err(|e| anyhow::anyhow!("failed to read Temporal's own settings (TEMPORAL_…): {e}"))
+    options.map_err(|e| anyhow::anyhow!("failed to read the settings of Temporal (TEMPORAL_…): {e}"))
 }
 
-fn build_options(address: &str) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
+fn build_options(address: &str) -> anyhow::Result<TemporalOptions> {
     let url = temporalio_client::Url::parse(&format!("http://{address}"))
-        .context("failed to read the address of the server")?;
-    Ok((ConnectionOptions::new(url).build(), ClientOptions::new(configured_namespace()).build()))
+        .context("failed to read the address of the Temporal server")?;
+    let client = ClientOptions::new(configured_namespace()).build();
+    Ok(TemporalOptions { connection: ConnectionOptions::new(url).build(), client })
 }
 
-/// The namespace that is set, for a server that `steward up` runs.
+/// The configured namespace, for a server that `steward up` runs.
 pub(crate) fn configured_namespace() -> String {
     std::env::var("TEMPORAL_NAMESPACE").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "default".into())
 }
 
-/// Whether the namespace can be used; the server listens a moment before it can.
+/// Whether the namespace is ready; the server listens a moment before it is.
 pub(crate) async fn is_namespace_ready(client: &Client) -> bool {
     use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
     let request = ListSchedulesRequest {
@@ -198,7 +208,7 @@ pub(crate) async fn is_namespace_ready(client: &Client) -> bool {
     service.list_schedules(temporalio_client::tonic::IntoRequest::into_request(request)).await.is_ok()
 }
 
-/// Whether anything listens there.
+/// Whether a process listens on this port of the machine.
 pub(crate) fn is_port_taken(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_ok()

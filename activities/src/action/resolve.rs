@@ -34,6 +34,11 @@ pub struct FiledResolution {
     workflow: WorkflowRef,
 }
 
+/// The resolved record is not in the index, although it was found there a moment ago.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: not in the index")]
+struct NotIndexed(RecordPath);
+
 impl VaultContext {
     pub(crate) async fn handle_resolution(
         &self,
@@ -89,7 +94,7 @@ impl VaultContext {
         match resolved {
             Ok(receipt) => {
                 let target = self.index.find_action_target(&record).await.map_err(retryable_failure)?;
-                let target = target.ok_or_else(|| non_retryable_failure(format!("{record}: not in the index")))?;
+                let target = target.ok_or_else(|| non_retryable_failure(NotIndexed(record.clone())))?;
                 self.finish_resolution(FiledResolution { kind, original: record, target, receipt, workflow }).await
             }
             Err(ResolutionError::Refused(refusal)) => Ok(ResolveOutput::from_refusal(refusal)),

@@ -92,8 +92,7 @@ impl Extractor {
         let offers = question.offers.clone();
         match self.ask_clerk(path, question.clone(), reading).await? {
             EventReading::Answer { text, cached } => {
-                let answer =
-                    ExtractAnswer::parse_answer(&text, &question).map_err(|e| non_retryable_failure(e.to_string()))?;
+                let answer = ExtractAnswer::parse_answer(&text, &question).map_err(non_retryable_failure)?;
                 let in_progress = json!(AnswerInProgress { offers, text }).to_string();
                 self.vault.index.cache_answer(&key, &in_progress, Utc::now()).await.map_err(retryable_failure)?;
                 crash::die_if_armed("after-keeping-the-answer");
@@ -310,7 +309,7 @@ impl Extractor {
         event: &StreamEvent,
         answer: &ExtractAnswer,
     ) -> Result<u32, ActivityError> {
-        let signals = answer.to_signals(path, event).map_err(|e| non_retryable_failure(e.to_string()))?;
+        let signals = answer.to_signals(path, event).map_err(non_retryable_failure)?;
         let count = u32::try_from(signals.len()).unwrap_or(u32::MAX);
         let writer = Arc::clone(&self.vault.keeper);
         run_blocking(move || {

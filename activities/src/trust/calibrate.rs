@@ -161,7 +161,7 @@ pub(crate) async fn apply_demotions(
     let made = vault.index.list_recent_live_changes(now).await.map_err(retryable_failure)?;
     let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
     let mut steps = Vec::new();
-    for step in find_demotions(&made, &caps, (mode, budget), now) {
+    for step in find_demotions(&made, &caps, mode, budget, now) {
         tracing::warn!(subject = %step.mark.subject(), "demoted: {}", step.mark);
         steps.push(step.mark.to_string());
         let plan =

@@ -261,7 +261,7 @@ impl Plan {
                 prepare_edit(document.fields(), frontmatter::edit_member(current, field, member, *present)?)?
             }
             PlannedChange::Restore { number, patches, life } => {
-                restore_fields(current, document.fields(), patches, (*number, life))?
+                restore_fields(current, document.fields(), patches, *number, life)?
             }
         };
         Ok(PreparedChange { before, after, patch })
@@ -294,7 +294,8 @@ fn restore_fields(
     current: &[u8],
     now: &RecordFields,
     patches: &[FieldPatch],
-    (number, life): (u64, &[SetHistoryStep]),
+    number: u64,
+    life: &[SetHistoryStep],
 ) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
     let conflicts: Vec<String> = patches.iter().filter(|p| is_edited_since(now, p)).map(|p| p.field.clone()).collect();
     if !conflicts.is_empty() {

@@ -91,12 +91,16 @@ struct DemotionTally {
 pub fn find_demotions(
     made: &[LiveChange],
     caps: &ModeCaps,
-    (mode, budget): (Mode, f64),
+    mode: Mode,
+    budget: f64,
     now: DateTime<Utc>,
 ) -> Vec<DueDemotion> {
     let recent: Vec<&LiveChange> = made.iter().filter(|m| m.at > now - WINDOW).collect();
     let steps_of = |tallies: BTreeMap<TrustSubject, DemotionTally>| -> Vec<DueDemotion> {
-        tallies.iter().filter_map(|tally| decide_demotion(tally, caps, (mode, budget), &recent)).collect()
+        tallies
+            .iter()
+            .filter_map(|(subject, tally)| decide_demotion(subject, tally, caps, mode, budget, &recent))
+            .collect()
     };
     let own = |m: &LiveChange| m.sources.iter().map(|source| TrustSubject::Source(source.key.clone())).collect();
     let mut steps = steps_of(count_by_subject(&recent, caps, own));
@@ -167,9 +171,11 @@ fn count_by_subject(
 }
 
 fn decide_demotion(
-    (subject, tally): (&TrustSubject, &DemotionTally),
+    subject: &TrustSubject,
+    tally: &DemotionTally,
     caps: &ModeCaps,
-    (mode, budget): (Mode, f64),
+    mode: Mode,
+    budget: f64,
     made: &[&LiveChange],
 ) -> Option<DueDemotion> {
     let (at_least, _) = wilson::score_interval(tally.undone.into(), tally.of.into(), wilson::Z_99);

@@ -148,6 +148,6 @@ async fn another_folder_in_the_place_of_the_vault_ends_its_process() {
     std::fs::rename(world.vault.path(), world.folder.join("away")).unwrap();
     std::fs::create_dir(world.vault.path()).unwrap();
     assert_eq!(worker.ends().await.code(), Some(1));
-    assert!(worker.err().contains("another folder is at "), "{}", worker.err());
+    assert!(worker.err().contains("another folder replaced the vault's folder at "), "{}", worker.err());
     assert_eq!(std::fs::read_dir(world.vault.path()).unwrap().count(), 0, "nothing was written there");
 }

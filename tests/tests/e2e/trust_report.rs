@@ -205,7 +205,7 @@ async fn the_page_stands_by_itself_and_a_hostile_name_stays_text() {
         "Precision of state_change. 99.0 %, from 96.4 to 99.7",
         "210 agreed, 2 were wrong, 1 are open",
         "<th scope=\"row\">mode</th><td>213</td>",
-        "went through every gate",
+        "passed every gate",
         "How to read it",
     ] {
         assert!(html.contains(part), "`{part}` is missing: {html}");
@@ -243,7 +243,7 @@ async fn other_settings_are_replayed_and_compared() {
     let file = careful.to_str().unwrap();
     let said = past.run(&["trust", "backtest", "--mode", "live", "--against", file]).await.expect(3);
     for part in [
-        "Refused, so there is nothing to paste",
+        "Refused: there is nothing to paste, because",
         "live 212, pending 1, shadow 0",
         "live 0, pending 213, shadow 0",
         "212 in all: 210 agreed, 2 wrong",
@@ -383,16 +383,16 @@ async fn a_broken_chain_is_told_on_top_and_nothing_bolder_is_printed() {
     past.vault.write(record.as_str(), text.replacen("signal/s", "signal/x", 1));
 
     let said = past.run(&["trust", "report"]).await.expect(4);
-    assert!(said.out.starts_with("Beware: the chain of audit records is broken: "), "{said}");
+    assert!(said.out.starts_with("Warning: the chain of audit records is broken: "), "{said}");
     let told = past.run(&["trust", "report", "--json"]).await.expect(4).json();
     assert_eq!(told["chain"]["faults"].as_array().unwrap().len(), 1, "{told}");
     let page = past.vault.path().parent().unwrap().join("report.html");
     past.run(&["trust", "report", "--html", page.to_str().unwrap()]).await.expect(4);
-    assert!(std::fs::read_to_string(&page).unwrap().contains("role=\"alert\">Beware: the chain of audit records"));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("role=\"alert\">Warning: the chain of audit records"));
 
     let bolder = past.run(&["--json", "backtest", "--confidence", "0.5"]).await.expect(3).json();
     assert!(bolder["lacking"][0].as_str().unwrap().starts_with("the chain of audit records is broken"), "{bolder}");
     assert_eq!(bolder["toml"], Value::Null);
     let said = past.run(&["backtest", "--mode", "shadow"]).await.expect(4);
-    assert!(said.out.starts_with("Beware: the chain") && said.out.contains("live_mode = \"shadow\""), "{said}");
+    assert!(said.out.starts_with("Warning: the chain") && said.out.contains("live_mode = \"shadow\""), "{said}");
 }

@@ -45,6 +45,24 @@ fn tests_do_not_sleep(file: &Source) -> Vec<String> {
     forbidden(file, tests, &["thread::sleep", "time::sleep"])
 }
 
+/// A tuple has no field names: parameters that belong together are a struct, others stand alone.
+fn has_no_tuple_parameters(file: &Source) -> Vec<String> {
+    if !file.is_rust() || file.is_test() || file.is_sample() {
+        return Vec::new();
+    }
+    let shipped = code(&file.text).take_while(|(_, line)| !line.starts_with("mod tests {"));
+    let starts_tuple = |line: &str| {
+        let parameters = line.trim_start();
+        let named = |rest: &str| rest.contains("): (") && rest.split("): (").next().is_some_and(|p| p.contains(", "));
+        let in_signature = line.contains("fn ") && line.split("(").skip(1).any(|part| named(part));
+        in_signature || (parameters.starts_with('(') && named(parameters) && !parameters.starts_with("(("))
+    };
+    shipped
+        .filter(|(_, line)| starts_tuple(line))
+        .map(|(number, _)| format!("{}:{number}: a tuple as a parameter: name its parts", file.path))
+        .collect()
+}
+
 /// The numbered lines that are not comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"))
@@ -107,4 +125,24 @@ fn a_test_that_sleeps_is_caught() {
     assert_eq!(tests_do_not_sleep(&Source::new("vault/src/a.rs", format!("mod tests {{\n{line}}}"))).len(), 1);
     assert_eq!(tests_do_not_sleep(&Source::new("vault/tests/a.rs", "tokio::time::sleep(a).await;")).len(), 1);
     nothing_wrong(&tests_do_not_sleep(&Source::new("vault/src/a.rs", line)));
+}
+
+#[test]
+fn no_parameter_is_a_tuple() {
+    hold(has_no_tuple_parameters);
+}
+
+#[test]
+fn a_tuple_parameter_is_caught() {
+    for line in [
+        "fn land(plan: Plan, (mode, budget): (Mode, f64)) {}",
+        "    (mode, budget): (Mode, f64),",
+        "pub fn land((a, b): (u8, u8)) {}",
+    ] {
+        assert_eq!(has_no_tuple_parameters(&Source::new("vault/src/a.rs", line)).len(), 1, "{line}");
+        nothing_wrong(&has_no_tuple_parameters(&Source::new("vault/src/a/tests.rs", line)));
+    }
+    for line in ["let (a, b): (u8, u8) = c;", "rows.map(|(a, b): (u8, u8)| a);", "fn land(pair: (u8, u8)) {}"] {
+        nothing_wrong(&has_no_tuple_parameters(&Source::new("vault/src/a.rs", line)));
+    }
 }

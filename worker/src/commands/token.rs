@@ -101,7 +101,7 @@ pub(crate) fn print_login_link(
         .unwrap_or_else(|| note::describe_this_listener(config, listen).door);
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
-    let link = crate::runtime::web::create_login_link(config, &endpoint, (&name, scope))?;
+    let link = crate::runtime::web::create_login_link(config, &endpoint, &name, scope)?;
     out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
         format!("{link}\nThe link logs one person in within an hour, as {} ({scope}).", escape_text(&name))
     })?;

@@ -1,9 +1,9 @@
-//! `steward trust report|backtest|raise`: how right the steward is, how sure that is, and what may be set because of it.
+//! `steward trust report|backtest|raise`: how often the steward is right, and which settings that supports.
 //!
-//! The report reads the index, so it works with and without a worker, and changes nothing. It also walks the chain of
-//! records as the index knows them: numbers from records that somebody changed must not be told as if nothing had
-//! happened. What is counted and what it supports is [`steward_domain::trust`]'s; here are the words, the page and the
-//! names of the settings.
+//! The report reads the index, so it works with and without a worker. It must not change anything. It also verifies the
+//! chain of audit records as the index knows it, because numbers from changed records need a warning.
+//! [`steward_domain::trust`] counts the cases and decides what they support. This module holds the texts, the page and
+//! the names of the settings.
 
 mod backtest;
 mod page;
@@ -30,71 +30,72 @@ use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, Index};
 
-/// From so many records on it is said that they are walked.
+/// From this many records on, the command says that it verifies them: the walk takes seconds.
 const MANY: u64 = 20_000;
 
-/// The report, and what only the configuration and the vault can add to it.
+/// The report with what only the configuration and the vault can add.
 #[derive(Serialize)]
 struct TrustReportDocument {
     told_at: DateTime<Utc>,
-    /// Whether the records are whole from which all this is told.
+    /// The verification of the records that the report counts.
     chain: ChainVerification,
     #[serde(flatten)]
     report: TrustReport,
-    /// What to set, if anything is supported.
+    /// The recommended settings; `None` if the cases support none.
     settings: Option<RecommendedSettings>,
     lowered: Vec<TrustReportDemotion>,
 }
 
-/// What was undone too often and waits for a human to raise it.
+/// A source or class that was demoted after too many undos and waits for a human to restore it.
 #[derive(Serialize)]
 struct TrustReportDemotion {
-    /// A source's key, a class, or all strangers.
+    /// A source's key, a class, or all unknown sources.
     subject: TrustSubject,
-    /// As the newest record names a source, where that says more than its key. Untrusted.
+    /// The source's name in the newest record, if it says more than the key. Untrusted.
     name: Option<String>,
     mode: Mode,
     since: DateTime<Utc>,
     action: Option<ActionId>,
     record: Option<RecordPath>,
-    /// What takes it back up.
+    /// The command that restores it.
     command: String,
 }
 
 pub(crate) async fn run(
     config: &StewardConfig,
-    what: cli::TrustCommand,
+    command: cli::TrustCommand,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    match what {
-        cli::TrustCommand::Raise(raise) => crate::commands::resolve::restore_subject(config, raise, out).await,
-        cli::TrustCommand::Backtest(ask) => backtest::run(config, &ask, out).await,
+    match command {
+        cli::TrustCommand::Raise(args) => crate::commands::resolve::restore_subject(config, args, out).await,
+        cli::TrustCommand::Backtest(args) => backtest::run(config, &args, out).await,
         cli::TrustCommand::Report { html } => run_report(config, html.as_deref(), out).await,
     }
 }
 
 async fn run_report(config: &StewardConfig, html: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let told = build_report(config, Utc::now()).await?;
-    let exit = if told.chain.faults.is_empty() { CommandExit::Ok } else { CommandExit::Faults };
+    let document = build_report(config, Utc::now()).await?;
+    let exit = if document.chain.faults.is_empty() { CommandExit::Ok } else { CommandExit::Faults };
     let Some(file) = html else {
-        out.print_value(&told, || text::describe_trust_report(&told))?;
+        out.print_value(&document, || text::describe_trust_report(&document))?;
         return Ok(exit);
     };
-    std::fs::write(file, page::render_page(&told)?).with_context(|| format!("failed to write {}", file.display()))?;
-    out.print_value(&json!({"page": file}), || format!("{} holds the report", file.display()))?;
+    std::fs::write(file, page::render_page(&document)?)
+        .with_context(|| format!("failed to write {}", file.display()))?;
+    out.print_value(&json!({"page": file}), || format!("wrote the report to {}", file.display()))?;
     Ok(exit)
 }
 
-/// The chain as the index knows it; one that cannot be read is broken too.
-async fn read_known_chain(look: &ReadOnlyVault) -> ChainVerification {
-    look.index.verify_indexed_chain(&look.root).await.unwrap_or_else(|e| report_unreadable_chain(&e))
+/// Verifies the chain as the index knows it. A chain that cannot be read counts as broken.
+async fn read_known_chain(vault: &ReadOnlyVault) -> ChainVerification {
+    vault.index.verify_indexed_chain(&vault.root).await.unwrap_or_else(|e| report_unreadable_chain(&e))
 }
 
 fn report_unreadable_chain(error: &dyn Display) -> ChainVerification {
     ChainVerification { faults: vec![error.to_string()], ..ChainVerification::default() }
 }
 
-/// Walks the chain in the files themselves.
+/// Verifies the chain in the files themselves. A chain that cannot be read counts as broken.
 fn verify_chain(root: &VaultRoot) -> ChainVerification {
     if let Ok(head) = chain::read_head(root)
         && head.seq > MANY
@@ -104,7 +105,7 @@ fn verify_chain(root: &VaultRoot) -> ChainVerification {
     chain::verify_chain(root).unwrap_or_else(|e| report_unreadable_chain(&e))
 }
 
-/// What is wrong with the chain, in a sentence; `None` if nothing is known to be.
+/// Describes the first fault of the chain in a sentence; `None` if no fault is known.
 fn describe_broken_chain(chain: &ChainVerification) -> Option<String> {
     let first = chain.faults.first()?;
     let more = match chain.faults.len() - 1 {
@@ -112,25 +113,25 @@ fn describe_broken_chain(chain: &ChainVerification) -> Option<String> {
         more => format!(", and {more} more"),
     };
     Some(format!(
-        "the chain of audit records is broken: {}{more}; `steward audit verify` lists all",
+        "the chain of audit records is broken: {}{more}; `steward audit verify` lists all faults",
         escape_text(first)
     ))
 }
 
 async fn build_report(config: &StewardConfig, now: DateTime<Utc>) -> anyhow::Result<TrustReportDocument> {
-    let look = super::open_read_only(config).await?;
-    let chain = read_known_chain(&look).await;
-    let mut reporting = TrustReportPass::new(&config.policy, now);
-    look.index.for_each_case(now, |case| reporting.add_case(case)).await?;
-    let report = reporting.into_report(config.reversal_budget);
-    let files = look.index.list_instinct_files().await?;
+    let vault = super::open_read_only(config).await?;
+    let chain = read_known_chain(&vault).await;
+    let mut pass = TrustReportPass::new(&config.policy, now);
+    vault.index.for_each_case(now, |case| pass.add_case(case)).await?;
+    let report = pass.into_report(config.reversal_budget);
+    let files = vault.index.list_instinct_files().await?;
     let settings = report.choice.as_ref().map(|choice| RecommendedSettings::from_choice(choice, config, &files));
     Ok(TrustReportDocument {
         told_at: now,
         chain,
         report,
         settings,
-        lowered: list_report_demotions(&look.index).await?,
+        lowered: list_report_demotions(&vault.index).await?,
     })
 }
 

@@ -1,8 +1,8 @@
-//! Settings that decide, asked about without being set: read from options and files.
+//! Reads the settings that a backtest replays, from options and files, without setting anything.
 //!
-//! What is asked about must be said rightly: a word that is no mode, or a key that there is not, is an error here and
-//! falls back to nothing, because a backtest of other settings than one believes is worse than none. Ceilings of sources
-//! are asked about here, but they stand in the vault, and only a human sets them.
+//! An unknown mode or key is an error here. Nothing falls back to a default, because a backtest of other settings than
+//! the person means is worse than none. Ceilings of sources can be replayed too, but they stand in the vault, and only
+//! a person sets them.
 
 use super::RawConfig;
 use super::StewardConfig;
@@ -19,7 +19,7 @@ use steward_domain::trust::demotion::REVERSAL_BUDGET;
 use steward_domain::trust::report::advice::SettingsChoice;
 use toml::{Table, Value};
 
-/// Settings that somebody asks about; what is not said stays as it is.
+/// Settings to replay; `None` keeps the current value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PolicyOverrides {
     pub(crate) mode: Option<Mode>,
@@ -27,16 +27,16 @@ pub(crate) struct PolicyOverrides {
     pub(crate) confidence: Option<f64>,
     /// 0 to 1.
     pub(crate) high_confidence: Option<f64>,
-    /// Of sources that have none of their own.
+    /// The ceiling of sources that have none of their own.
     pub(crate) default_ceiling: Option<Ceiling>,
-    /// By class, in the order of [`MutationClass::ALL`].
+    /// The ceilings by class, in the order of [`MutationClass::ALL`].
     pub(crate) ceilings: [Option<Ceiling>; 4],
-    /// By the key of a source.
+    /// The ceilings of sources, by the key of the source.
     pub(crate) sources: BTreeMap<String, Ceiling>,
 }
 
 impl PolicyOverrides {
-    /// What a choice of the report amounts to: everything that it does not name is held.
+    /// The settings of a recommendation; everything that it does not name is held at `confirm`.
     pub(crate) fn from_choice(choice: &SettingsChoice, policy: &DecisionPolicy) -> Self {
         let ceiling = |class: MutationClass| {
             let held = policy.class_ceiling(class).min(Ceiling::Confirm);
@@ -51,10 +51,10 @@ impl PolicyOverrides {
         }
     }
 
-    /// What a file in the form of `steward.toml` says of them.
+    /// Reads the settings from a file in the format of `steward.toml`.
     ///
     /// # Errors
-    /// The file cannot be read, or a key or value is not one of the configuration's.
+    /// The file cannot be read, or a key or value is not valid in the configuration.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let read = || -> anyhow::Result<Self> {
             let table: Table = std::fs::read_to_string(path)?.parse()?;
@@ -79,7 +79,7 @@ impl PolicyOverrides {
             }
         };
         let ceiling = |key: &str| text(key)?.map(parse_ceiling).transpose();
-        let mut wish = Self {
+        let mut overrides = Self {
             mode: text("live_mode")?.map(parse_mode).transpose()?,
             confidence: number("confidence_threshold")?,
             high_confidence: number("high_confidence_threshold")?,
@@ -87,50 +87,50 @@ impl PolicyOverrides {
             ..Self::default()
         };
         for class in MutationClass::ALL {
-            wish.ceilings[class as usize] = ceiling(&format!("{}_ceiling", class.as_str()))?;
+            overrides.ceilings[class as usize] = ceiling(&format!("{}_ceiling", class.as_str()))?;
         }
-        Ok(wish)
+        Ok(overrides)
     }
 
-    /// Takes in `CLASS=WORD`, `default=WORD` or `source:NAME=WORD`.
+    /// Adds a ceiling given as `CLASS=WORD`, `default=WORD` or `source:NAME=WORD`.
     ///
     /// # Errors
-    /// It is none of them.
+    /// The text has none of these forms, or its class or ceiling is unknown.
     pub(crate) fn add_ceiling(&mut self, pair: &str) -> anyhow::Result<()> {
-        let (name, word) =
-            pair.rsplit_once('=').with_context(|| format!("`{}` is not CLASS=WORD", escape_text(pair)))?;
-        let (name, to) = (name.trim(), parse_ceiling(word)?);
+        let (name, ceiling) =
+            pair.rsplit_once('=').with_context(|| format!("`{}` is not of the form CLASS=WORD", escape_text(pair)))?;
+        let (name, ceiling) = (name.trim(), parse_ceiling(ceiling)?);
         if let Some(source) = name.strip_prefix("source:").filter(|source| !source.trim().is_empty()) {
-            self.sources.insert(source_key(source), to);
+            self.sources.insert(source_key(source), ceiling);
             return Ok(());
         }
         match MutationClass::ALL.into_iter().find(|class| class.as_str() == name) {
-            Some(class) => self.ceilings[class as usize] = Some(to),
-            None if name == "default" => self.default_ceiling = Some(to),
+            Some(class) => self.ceilings[class as usize] = Some(ceiling),
+            None if name == "default" => self.default_ceiling = Some(ceiling),
             None => bail!(
-                "`{}` is no class: there are state_change, context_edit, parent_matter and related, `default` for sources, \
-                 and `source:NAME` for one of them",
+                "`{}` is not a class: use state_change, context_edit, parent_matter, related, `default` for all \
+                 sources, or `source:NAME` for one source",
                 escape_text(name)
             ),
         }
         Ok(())
     }
 
-    /// Whether it says anything about a key of the file.
+    /// Whether these settings include a key of `steward.toml`.
     pub(crate) fn has_key(&self, key: &str) -> bool {
-        let of_class = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.as_str());
+        let is_key_of = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.as_str());
         match key {
             "live_mode" => self.mode.is_some(),
             "confidence_threshold" => self.confidence.is_some(),
             "high_confidence_threshold" => self.high_confidence.is_some(),
             "default_ceiling" => self.default_ceiling.is_some(),
             _ => {
-                MutationClass::ALL.into_iter().any(|class| of_class(&class) && self.ceilings[class as usize].is_some())
+                MutationClass::ALL.into_iter().any(|class| is_key_of(&class) && self.ceilings[class as usize].is_some())
             }
         }
     }
 
-    /// The settings with this wish granted.
+    /// The given settings with these applied over them.
     pub(crate) fn apply_to(&self, rules: &ReplayRules) -> ReplayRules {
         let mut rules = rules.clone();
         let policy = &mut rules.policy;
@@ -139,12 +139,12 @@ impl PolicyOverrides {
         policy.high_confidence_threshold = self.high_confidence.unwrap_or(policy.high_confidence_threshold);
         rules.default_ceiling = self.default_ceiling.unwrap_or(rules.default_ceiling);
         for class in MutationClass::ALL {
-            let to = self.ceilings[class as usize].unwrap_or(policy.class_ceiling(class));
+            let ceiling = self.ceilings[class as usize].unwrap_or(policy.class_ceiling(class));
             match class {
-                MutationClass::StateChange => policy.state_change_ceiling = to,
-                MutationClass::ContextEdit => policy.context_edit_ceiling = to,
-                MutationClass::ParentMatter => policy.parent_matter_ceiling = to,
-                MutationClass::Related => policy.related_ceiling = to,
+                MutationClass::StateChange => policy.state_change_ceiling = ceiling,
+                MutationClass::ContextEdit => policy.context_edit_ceiling = ceiling,
+                MutationClass::ParentMatter => policy.parent_matter_ceiling = ceiling,
+                MutationClass::Related => policy.related_ceiling = ceiling,
             }
         }
         rules.sources.extend(self.sources.clone());
@@ -152,37 +152,42 @@ impl PolicyOverrides {
     }
 }
 
-/// What a file alone sets, with the defaults for the rest; the same as [`StewardConfig::rules`] where the environment is empty.
+/// The settings of a file alone, with the defaults for the rest.
+///
+/// They equal [`StewardConfig::decision_rules`] if the environment is empty. A missing file sets nothing.
 ///
 /// # Errors
-/// As [`PolicyOverrides::read`]; a file that is not there sets nothing.
+/// As [`PolicyOverrides::read`].
 pub(crate) fn read_rules_file(path: &Path) -> anyhow::Result<ReplayRules> {
-    let nothing = ReplayRules {
+    let defaults = ReplayRules {
         policy: DecisionPolicy::default(),
         default_ceiling: Ceiling::default(),
         sources: BTreeMap::new(),
     };
     if !path.try_exists().with_context(|| format!("failed to read {}", path.display()))? {
-        return Ok(nothing);
+        return Ok(defaults);
     }
-    Ok(PolicyOverrides::read(path)?.apply_to(&nothing))
+    Ok(PolicyOverrides::read(path)?.apply_to(&defaults))
 }
 
 /// The reversal budget that a file sets, or the default.
 ///
 /// # Errors
-/// A file that is there and cannot be read.
+/// The file exists and cannot be read.
 pub(crate) fn read_reversal_budget(path: &Path) -> anyhow::Result<f64> {
-    let failed = || format!("failed to read {}", path.display());
-    if !path.try_exists().with_context(failed)? {
+    let describe_failure = || format!("failed to read {}", path.display());
+    if !path.try_exists().with_context(describe_failure)? {
         return Ok(REVERSAL_BUDGET);
     }
-    let table: Table = std::fs::read_to_string(path).with_context(failed)?.parse().with_context(failed)?;
-    let set = table.get("reversal_budget").and_then(Value::as_float);
-    Ok(set.filter(|budget| (0.0..=1.0).contains(budget)).unwrap_or(REVERSAL_BUDGET))
+    let text = std::fs::read_to_string(path).with_context(describe_failure)?;
+    let table: Table = text.parse().with_context(describe_failure)?;
+    let budget = table.get("reversal_budget").and_then(Value::as_float);
+    Ok(budget.filter(|budget| (0.0..=1.0).contains(budget)).unwrap_or(REVERSAL_BUDGET))
 }
 
-/// Why this file may not hold these settings; `None` if it may. A file in the vault must not set how far its steward goes.
+/// The reason why this file must not hold these settings; `None` if it may.
+///
+/// A file in the vault must not set how far its own steward goes.
 ///
 /// # Errors
 /// The text is not TOML.
@@ -191,44 +196,45 @@ pub(crate) fn refuse_file_in_vault(path: &Path, toml: &str, vault: &Path) -> any
     Ok(file.refuse_vault_overrides(vault).err().map(|e| e.to_string()))
 }
 
-/// Refuses settings of which one makes the other pointless.
+/// Refuses a threshold for high confidence below the ordinary one, which would be pointless.
 ///
 /// # Errors
-/// High confidence is less than what `live` asks for by itself.
+/// The threshold for high confidence is lower than that of `live`.
 pub(crate) fn check_threshold_order(rules: &ReplayRules) -> anyhow::Result<()> {
     let DecisionPolicy { confidence_threshold: least, high_confidence_threshold: high, .. } = rules.policy;
     if high < least {
         bail!(
             "high_confidence_threshold is {high}, below confidence_threshold, which is {least}: \
-             live_high_confidence_only would act upon more than live; raise the one or lower the other"
+             live_high_confidence_only would act on more than live; raise the first or lower the second"
         );
     }
     Ok(())
 }
 
 impl StewardConfig {
-    /// The settings that decide, as they are now.
+    /// The current settings that a decision depends on.
     pub(crate) fn decision_rules(&self) -> ReplayRules {
         ReplayRules { policy: self.policy.clone(), default_ceiling: self.default_ceiling, sources: BTreeMap::new() }
     }
 }
 
-/// Reads a mode that must be one.
+/// Parses a mode; an unknown word is an error.
 pub(crate) fn parse_mode(text: &str) -> anyhow::Result<Mode> {
     Mode::parse(text).with_context(|| {
-        format!("`{}` is no mode: there are shadow, live_high_confidence_only and live", escape_text(text))
+        format!("`{}` is not a mode: use shadow, live_high_confidence_only or live", escape_text(text))
     })
 }
 
 fn parse_ceiling(text: &str) -> anyhow::Result<Ceiling> {
-    let read = Ceiling::parse_or_ask(text);
-    if !text.trim().eq_ignore_ascii_case(read.as_str()) {
-        bail!("`{}` is no ceiling: there are ask, confirm and act", escape_text(text));
+    let ceiling = Ceiling::parse_or_ask(text);
+    // The parser takes an unknown word for `ask`.
+    if !text.trim().eq_ignore_ascii_case(ceiling.as_str()) {
+        bail!("`{}` is not a ceiling: use ask, confirm or act", escape_text(text));
     }
-    Ok(read)
+    Ok(ceiling)
 }
 
-/// A threshold that must be one.
+/// Checks that a threshold is from 0 to 1; returns it.
 pub(crate) fn check_threshold(name: &str, number: f64) -> anyhow::Result<f64> {
     if !(0.0..=1.0).contains(&number) {
         bail!("`{name}` is {number}, expected 0 to 1");
@@ -236,15 +242,15 @@ pub(crate) fn check_threshold(name: &str, number: f64) -> anyhow::Result<f64> {
     Ok(number)
 }
 
-/// Those of the keys of the file, with their values, that any of these wishes is about.
+/// The keys of `steward.toml` that any of these overrides sets, with their values.
 pub(crate) fn list_overridden_entries(
-    wishes: &[PolicyOverrides],
+    overrides: &[PolicyOverrides],
     rules: &ReplayRules,
 ) -> Vec<(&'static str, toml_edit::Value)> {
-    list_policy_entries(rules).into_iter().filter(|(key, _)| wishes.iter().any(|wish| wish.has_key(key))).collect()
+    list_policy_entries(rules).into_iter().filter(|(key, _)| overrides.iter().any(|one| one.has_key(key))).collect()
 }
 
-/// The keys of the file and their values.
+/// The keys of `steward.toml` that a decision depends on, with their values.
 pub(crate) fn list_policy_entries(rules: &ReplayRules) -> Vec<(&'static str, toml_edit::Value)> {
     let policy = &rules.policy;
     vec![

@@ -1,9 +1,8 @@
-//! The list of the template files that make up the example vault.
+//! Lists the template files of the example vault.
 //!
-//! Their text is compiled in, so that the one binary can write the vault
-//! anywhere. The list is kept by hand; a test compares it with the folder
-//! `example/` and names what is missing. Nothing here looks into the text:
-//! the placeholders are filled where the files are written.
+//! Their text is compiled in, so that the binary can write the vault anywhere. The list is kept by hand; a test
+//! compares it with the folder `example/` and names missing files. This module must not interpret the text: the
+//! placeholders are filled when the files are written.
 
 macro_rules! templates {
     ($($path:literal),* $(,)?) => {
@@ -13,14 +12,14 @@ macro_rules! templates {
 
 /// One record of the example vault, before its times are filled in.
 pub(super) struct Template {
-    /// Path inside the vault; a signal's name still holds its age.
+    /// The path inside the vault; the name of a signal still holds its age.
     pub(super) path: &'static str,
-    /// Text with `{{…}}` in place of times.
+    /// The text, with `{{…}}` in place of times.
     pub(super) text: &'static str,
 }
 
 /// Every record, by folder and name.
-#[rustfmt::skip] // one path a line, so that a missing one is seen
+#[rustfmt::skip] // one path per line, so that a missing one is visible
 pub(super) const TEMPLATES: &[Template] = templates![
     "instinct/bank.md",
     "instinct/esign.md",

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)] // a test may stop at the first surprise
+#![allow(clippy::unwrap_used)] // a test may panic at the first failure
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use super::shift_time;
 use super::templates::{TEMPLATES, Template};
 use super::write_example_vault;
 
-/// Two values of one field, as two devices leave them behind.
+/// It holds two values of one field, as two syncing devices can leave them.
 const BROKEN: &str = "task/desk-order-oak.md";
 
 fn now() -> DateTime<Utc> {
@@ -88,7 +88,7 @@ fn there_are_a_dozen_matters_thirty_tasks_and_fifty_signals() {
 }
 
 #[test]
-fn every_record_but_the_broken_one_can_be_understood() {
+fn every_record_but_the_broken_one_is_valid() {
     let (dir, _) = written(now());
     for (path, bytes) in files(dir.path()) {
         let read = frontmatter(&bytes);
@@ -98,14 +98,14 @@ fn every_record_but_the_broken_one_can_be_understood() {
         }
         let record = read.unwrap_or_else(|error| panic!("{path}: {error}"));
         let fields = record.as_object().unwrap();
-        let understood = match RecordPath::parse(&path).unwrap().kind() {
+        let parsed = match RecordPath::parse(&path).unwrap().kind() {
             RecordKind::Matter => Matter::read(fields).map(drop),
             RecordKind::Task => Task::read(fields).map(drop),
             RecordKind::Signal => Signal::read(fields).map(drop),
             RecordKind::Instinct => Ok(()),
             RecordKind::Event | RecordKind::Stream => panic!("{path}: events are written by the steward alone"),
         };
-        understood.unwrap_or_else(|error| panic!("{path}: {error}"));
+        parsed.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(record["type"], path.split('/').next().unwrap(), "{path}");
     }
 }
@@ -138,15 +138,15 @@ fn every_record_that_is_named_exists() {
 }
 
 #[test]
-fn signals_keep_to_their_format() {
+fn signals_have_their_format() {
     for (path, signal) in records("signal/") {
         let text = |key: &str| signal[key].as_str().unwrap_or_else(|| panic!("{path}: {key}"));
         let created = instant(&signal["created"]);
         let age = now() - created;
         assert!(age > TimeDelta::zero() && age < TimeDelta::days(10), "{path}");
         assert!(instant(&signal["origin_at"]) < created, "{path}");
-        let stamp = created.format("signal/%Y%m%d%H%M%S-").to_string();
-        let hash = path.strip_prefix(&stamp).unwrap_or_else(|| panic!("{path}: {stamp}"));
+        let prefix = created.format("signal/%Y%m%d%H%M%S-").to_string();
+        let hash = path.strip_prefix(&prefix).unwrap_or_else(|| panic!("{path}: {prefix}"));
         assert_eq!(hash.len(), "12345678.md".len(), "{path}");
         let stream = format!("stream/{}/", text("source_type"));
         assert!(text("source_event_path").starts_with(&stream), "{path}");
@@ -218,7 +218,7 @@ fn a_folder_that_holds_anything_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_made() {
+fn a_missing_folder_is_created() {
     let dir = tempfile::tempdir().unwrap();
     let deep = dir.path().join("some/where");
     assert_eq!(write_example_vault(&deep, now()).unwrap().dir, deep);
@@ -226,7 +226,7 @@ fn a_folder_that_is_not_there_is_made() {
 }
 
 #[test]
-fn a_time_that_cannot_be_told_is_an_error() {
+fn an_invalid_time_is_an_error() {
     for bad in ["", "-", "3d", "-d", "-3", "-3w", "-3d2", "+9999999d", "-3é"] {
         assert_eq!(shift_time(now(), bad), None, "{bad}");
     }

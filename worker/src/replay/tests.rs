@@ -1,4 +1,4 @@
-//! A toy workflow, recorded once from a real server, against versions of itself.
+//! Replays a toy workflow, recorded once from a real server, against other versions of itself.
 // The macros want their workflows public.
 #![allow(unreachable_pub)]
 
@@ -13,7 +13,7 @@ use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use temporalio_workflow::workflows::WorkflowImplementation;
 use temporalio_workflow::{ActivityOptions, LocalActivityOptions, WorkflowContext, WorkflowResult};
 
-/// What the CLI printed about one run of [`recorded::Toy`]; never edited.
+/// The CLI's output about one run of [`recorded::Toy`]; never edited.
 const RECORDED: &str = include_str!("toy-history.json");
 
 struct Toys;
@@ -46,7 +46,7 @@ fn regular() -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120)).build()
 }
 
-/// One version of the toy in a module of its own; all go by the name `Toy`.
+/// One version of the toy in a module of its own; all have the name `Toy`.
 macro_rules! toy {
     ($version:ident, $input:ty, |$ctx:ident, $given:ident| $body:block) => {
         mod $version {

@@ -1,7 +1,7 @@
-//! Seats the clerk that is configured.
+//! Creates the configured clerk.
 //!
-//! The key comes from the environment variable `STEWARD_CLERK_API_KEY` and nowhere else: not from
-//! a file that is committed by accident, not from the command line that everybody can list.
+//! The API key must come from the environment variable `STEWARD_CLERK_API_KEY` only. A file could be committed by
+//! accident, and every user of the machine can list command lines.
 
 use crate::config::{ClerkChoice, ClerkServer};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use steward_activities::steward::clerks::remote::{
 use steward_activities::steward::clerks::{Clerk, rules::RulesClerk};
 
 impl ClerkChoice {
-    /// The word by which it is set.
+    /// The value of the setting.
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Rules => "rules",
@@ -21,7 +21,7 @@ impl ClerkChoice {
         }
     }
 
-    /// The same, without what an address may hold beside the place: a name with a password, or a key.
+    /// A copy whose URLs hold no secrets, such as a password or a key.
     pub(crate) fn strip_secrets(&self) -> Self {
         let cleaned =
             |server: &ClerkServer| ClerkServer { base_url: strip_url_secrets(&server.base_url), ..server.clone() };
@@ -34,10 +34,10 @@ impl ClerkChoice {
     }
 }
 
-/// An address without user, password, query and fragment.
-pub(crate) fn strip_url_secrets(address: &str) -> String {
-    let place = address.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
+/// A URL without user, password, query and fragment.
+pub(crate) fn strip_url_secrets(url: &str) -> String {
+    let base = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = base.split_once("://") else { return base.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     format!("{scheme}://{host}{path}")
@@ -45,10 +45,10 @@ pub(crate) fn strip_url_secrets(address: &str) -> String {
 
 const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 
-/// Makes the clerk ready; asks nothing yet.
+/// Creates the clerk without asking it anything.
 ///
 /// # Errors
-/// A base URL, key or model that cannot be used.
+/// The base URL, key or model is unusable.
 pub(crate) fn create_clerk(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
     let Some((wire, server)) = find_clerk_server(choice) else { return Ok(Clerk::Rules(RulesClerk)) };
     let config = RemoteClerkConfig {
@@ -62,19 +62,19 @@ pub(crate) fn create_clerk(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
     Ok(Clerk::Remote(RemoteClerk::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
 }
 
-/// Who is asked, as an operator sees it.
+/// Describes the configured clerk for an operator.
 ///
 /// # Errors
-/// What [`create_clerk`] says, and a key that the vendor's own server will want and that is not there.
+/// As [`create_clerk`]; or the vendor's own server needs a key and there is none.
 pub(crate) fn describe_configured_clerk(choice: &ClerkChoice) -> anyhow::Result<String> {
     create_clerk(choice)?;
     let Some((wire, server)) = find_clerk_server(choice) else { return Ok("rules, offline".to_owned()) };
     let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
-    let keyed = read_api_key().is_some();
-    if !keyed && name == ANTHROPIC.name && wire.base_url == Some(base_url) {
-        anyhow::bail!("{base_url} wants a key: put one into {KEY_VARIABLE}");
+    let has_key = read_api_key().is_some();
+    if !has_key && name == ANTHROPIC.name && wire.base_url == Some(base_url) {
+        anyhow::bail!("{base_url} needs an API key: set {KEY_VARIABLE}");
     }
-    Ok(format!("{name}, model {model} at {base_url}, {} a key", if keyed { "with" } else { "without" }))
+    Ok(format!("{name}, model {model} at {base_url}, {} a key", if has_key { "with" } else { "without" }))
 }
 
 fn find_clerk_server(choice: &ClerkChoice) -> Option<(&'static ClerkWire, &ClerkServer)> {
@@ -95,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_address_the_place_alone_is_shown() {
-        for (address, place) in [
+    fn secrets_are_stripped_from_a_url() {
+        for (url, stripped) in [
             ("https://ann:secret@h.example:1/v1?key=secret#secret", "https://h.example:1/v1"),
             ("http://secret@h", "http://h"),
             ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
             ("http://h/a@b", "http://h/a@b"),
         ] {
-            assert_eq!(strip_url_secrets(address), place);
+            assert_eq!(strip_url_secrets(url), stripped);
         }
     }
 }

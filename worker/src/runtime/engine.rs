@@ -1,9 +1,9 @@
-//! The process that holds a vault: its parts wired together, its loops, its end.
+//! Starts, connects and stops the parts of the process that holds a vault.
 //!
-//! Takes the lock, brings the index up to date, registers the schedules and starts the workers. Then four
-//! parts run, each at its own pace: [`listen`] keeps the index up to date, [`wake`] wakes matters,
-//! [`routines`] triggers the vault's own schedules, and [`register`] keeps the schedules in step. None
-//! waits for another. Everything the engine does to the vault goes through the activities and the keeper.
+//! It takes the lock, brings the index up to date, registers the schedules and starts the workers. Then four loops run
+//! independently: [`listen`] keeps the index up to date, [`wake`] wakes matters, [`routines`] triggers the vault's own
+//! schedules, and [`register`] keeps the schedules up to date. None waits for another. The engine must not write into
+//! the vault itself: the activities and the vault writer do.
 
 mod listen;
 mod parts;
@@ -44,25 +44,25 @@ use tokio::sync::{Notify, mpsc, watch as flag};
 pub(crate) struct Engine {
     pub(crate) parts: OpenedVault,
     pub(crate) registered: SchedulePlan,
-    /// Where the operator asked for it.
-    stamper: Option<TimestampWriter>,
+    /// `None` unless the operator asked for timestamps in files.
+    timestamp_writer: Option<TimestampWriter>,
     threads: Vec<JoinHandle<()>>,
     loops: Vec<tokio::task::JoinHandle<()>>,
-    /// Raised when matters are to be woken from now on.
-    wakes: Arc<Notify>,
+    /// Notified once, when the waking of matters may begin.
+    begin_wakes: Arc<Notify>,
 }
 
-/// Starts the worker that serves a vault's workflows and activities, and nothing beside it.
+/// Starts the worker that serves a vault's workflows and activities, without the loops.
 ///
 /// # Errors
 /// When the clerk or the tracker cannot be set up, or the thread cannot start.
 pub(crate) fn start_vault_worker(
     config: &StewardConfig,
-    crew: &WorkerContext,
+    context: &WorkerContext,
     parts: &OpenedVault,
     intervals: mpsc::UnboundedSender<NewInterval>,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let host = VaultContext {
+    let vault = VaultContext {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
         ledger: Arc::clone(&parts.ledger),
@@ -81,45 +81,49 @@ pub(crate) fn start_vault_worker(
         learning: Arc::default(),
         unshown: Arc::default(),
     };
-    let courier = build_tracker_dispatcher(config, &host)?;
-    let extractor = Extractor::new(host.clone(), crate::runtime::clerks::create_clerk(&config.clerk)?);
-    let staff = Box::new(VaultWorkerActivities { host, extractor, courier });
-    sdk_workers::start_worker(crew, WorkerRole::Vault(staff))
+    let courier = build_tracker_dispatcher(config, &vault)?;
+    let extractor = Extractor::new(vault.clone(), crate::runtime::clerks::create_clerk(&config.clerk)?);
+    let activities = Box::new(VaultWorkerActivities { host: vault, extractor, courier });
+    sdk_workers::start_worker(context, WorkerRole::Vault(activities))
 }
 
-/// Starts the workers, the loops and the schedules of a vault; `private_server` where this process started the server.
+/// Starts the workers, the loops and the schedules of a vault.
+///
+/// `private_server` says whether this process started the Temporal server.
 ///
 /// # Errors
-/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
+/// The schedules cannot be listed although the server answers, or a thread cannot start.
 pub(crate) async fn start_engine(
     config: &StewardConfig,
-    crew: &WorkerContext,
+    context: &WorkerContext,
     parts: OpenedVault,
     private_server: bool,
 ) -> anyhow::Result<Engine> {
-    // What the first scan found is registered below, or asked for when the listener begins.
+    // The result of the first scan is registered below, or requested when the listener begins.
     let _ = parts.index.take_changes();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
-    let threads = vec![start_vault_worker(config, crew, &parts, intervals)?];
+    let threads = vec![start_vault_worker(config, context, &parts, intervals)?];
     let owner = Some(parts.keeper.identity().clone());
-    let registrar = desired::build_registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
-    // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
-    let mut stop = crew.stop.clone();
+    let registrar =
+        desired::build_registrar(context.client.clone(), config, owner, |s| s.private_server = private_server);
+    // Thousands of schedules take minutes. A process that is asked to stop meanwhile leaves the rest to the next one.
+    let mut stop = context.stop.clone();
     let (registered, behind) = tokio::select! {
-        registered = retry_unanswered("register the schedules", &crew.address, async || {
+        registered = retry_unanswered("register the schedules", &context.address, async || {
             register_schedules(&registrar, &parts.index, config).await
         }) => registered?,
         () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
     };
     let (keeper, index) = (Arc::clone(&parts.keeper), Arc::clone(&parts.index));
-    // While the folder is away a tick could change nothing: what was asked for waits until it is back.
+    // While the vault's folder is missing, a tick could not change anything: requests wait until it is back.
     let is_stopped = {
         let keeper = Arc::clone(&keeper);
         move || stop::is_stopped(keeper.root()) || keeper.root().placement() != FolderPlacement::Here
     };
     let returned = Arc::new(Notify::new());
     let registration = Arc::new(RegistrationLoop::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
-    let (routines, dropped, wakes) = (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (routines, dropped, begin_wakes) =
+        (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut loops = routines.spawn_triggers(&registration, config.tracker.is_some(), is_stopped.clone());
     let listener = VaultListener {
         keeper: Arc::clone(&keeper),
@@ -131,33 +135,34 @@ pub(crate) async fn start_engine(
         returned: Arc::clone(&returned),
     };
     loops.extend([
-        run_on_own_thread(crew.stop.clone(), move || listener.run()),
-        run_on_own_thread(crew.stop.clone(), {
+        run_on_own_thread(context.stop.clone(), move || listener.run()),
+        run_on_own_thread(context.stop.clone(), {
             let registration = Arc::clone(&registration);
             move || registration.run()
         }),
         tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
-        tokio::spawn(wake_matters(Arc::clone(&wakes), Arc::clone(&index), registration, is_stopped)),
-        tokio::spawn(place::follow_vault_folder(keeper.root().clone(), returned, crew.failed.clone())),
-        tokio::spawn(settle_changes(Arc::clone(&keeper), Arc::clone(&parts.index), crew.stop.clone())),
+        tokio::spawn(wake_matters(Arc::clone(&begin_wakes), Arc::clone(&index), registration, is_stopped)),
+        tokio::spawn(place::follow_vault_folder(keeper.root().clone(), returned, context.failed.clone())),
+        tokio::spawn(settle_changes(Arc::clone(&keeper), Arc::clone(&parts.index), context.stop.clone())),
     ]);
     let streams = StreamContext { keeper, index, dropped };
-    loops.extend(streams.spawn_streams(config, &crew.stop));
-    let stamper = config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
-    if let Some(stamper) = &stamper {
-        loops.push(timestamps::spawn_timestamp_writer(stamper.clone(), crew.stop.clone()));
+    loops.extend(streams.spawn_streams(config, &context.stop));
+    let timestamp_writer =
+        config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
+    if let Some(writer) = &timestamp_writer {
+        loops.push(timestamps::spawn_timestamp_writer(writer.clone(), context.stop.clone()));
     }
-    Ok(Engine { parts, registered, stamper, threads, loops, wakes })
+    Ok(Engine { parts, registered, timestamp_writer, threads, loops, begin_wakes })
 }
 
-/// Who tells the tracker, where one is set.
-fn build_tracker_dispatcher(config: &StewardConfig, host: &VaultContext) -> anyhow::Result<Option<TrackerDispatcher>> {
+/// The dispatcher for the tracker; `None` if no tracker is configured.
+fn build_tracker_dispatcher(config: &StewardConfig, vault: &VaultContext) -> anyhow::Result<Option<TrackerDispatcher>> {
     let Some(tracker) = &config.tracker else { return Ok(None) };
     let plane = PlaneClient::new(tracker).map_err(anyhow::Error::msg)?;
-    Ok(Some(TrackerDispatcher::new(host.clone(), plane)))
+    Ok(Some(TrackerDispatcher::new(vault.clone(), plane)))
 }
 
-/// What was to be done to the schedules, and whether something is left to do.
+/// Registers the schedules; returns the plan, and whether some changes are left to do.
 async fn register_schedules(
     registrar: &ScheduleRegistrar,
     index: &Index,
@@ -168,45 +173,46 @@ async fn register_schedules(
     Ok((plan, outcome.is_behind()))
 }
 
-/// Starts a worker that asks the clerk, on the fleet's shared queue.
+/// Starts a worker that asks the clerk, on the shared clerk queue.
 ///
 /// # Errors
 /// When the clerk cannot be set up or the thread cannot start.
-pub(crate) fn start_clerk_worker(config: &StewardConfig, crew: &WorkerContext) -> anyhow::Result<JoinHandle<()>> {
-    let bench = ClerkWorker::new(crate::runtime::clerks::create_clerk(&config.clerk)?);
-    sdk_workers::start_worker(crew, WorkerRole::Clerk(bench))
+pub(crate) fn start_clerk_worker(config: &StewardConfig, context: &WorkerContext) -> anyhow::Result<JoinHandle<()>> {
+    let worker = ClerkWorker::new(crate::runtime::clerks::create_clerk(&config.clerk)?);
+    sdk_workers::start_worker(context, WorkerRole::Clerk(worker))
 }
 
 impl Engine {
-    /// Wakes the matters that signals have marked, from now on. A round over all matters comes before it:
-    /// what that observes need not be woken.
+    /// Lets the waking of marked matters begin.
+    ///
+    /// Call it after a round over all matters: what that round observes need not be woken.
     pub(crate) fn begin_waking(&self) {
-        self.wakes.notify_one();
+        self.begin_wakes.notify_one();
     }
 
-    /// Stamps the files of all tasks that were looked at, where the operator asked for it.
+    /// Writes the timestamps of all checked tasks into their files, if the operator asked for it.
     pub(crate) async fn write_all_timestamps(&self) {
-        if let Some(stamper) = &self.stamper {
-            stamper.write_all_due().await;
+        if let Some(writer) = &self.timestamp_writer {
+            writer.write_all_due().await;
         }
     }
 
-    /// Waits until the workers have ended; the stop flag must have been raised.
+    /// Waits until the workers have ended. The stop flag must be set before.
     pub(crate) async fn shut_down(self) {
         for task in &self.loops {
             task.abort();
         }
         let threads = self.threads;
-        // A worker that panicked has already said why.
+        // A worker that panicked has already logged why.
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
         let keeper = Arc::clone(&self.parts.keeper);
         if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
-            tracing::error!(error = %e, "failed to settle");
+            tracing::error!(error = %e, "failed to settle the last changes; the next start does it");
         }
     }
 }
 
-/// Wakes the matters that signals mark, once it may begin.
+/// Waits for `begin`, then wakes the matters that signals mark.
 async fn wake_matters(
     begin: Arc<Notify>,
     index: Arc<Index>,
@@ -225,15 +231,15 @@ async fn wake_matters(
 async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> WakeOutcome {
     match registration.registrar.trigger_matter(matter.slug()).await {
         Ok(ScheduleTriggerOutcome::Triggered) => {
-            tracing::info!(matter = %matter, "woken by a signal");
+            tracing::info!(matter = %matter, "woken because of a signal");
             WakeOutcome::Triggered
         }
         Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
-            tracing::debug!(matter = %matter, "not woken: paused, or its schedule is another vault's");
+            tracing::debug!(matter = %matter, "not woken: its schedule is paused or belongs to another vault");
             WakeOutcome::Paused
         }
         Ok(ScheduleTriggerOutcome::Missing) => {
-            tracing::info!(matter = %matter, "not woken yet: its schedule is missing and is registered again");
+            tracing::info!(matter = %matter, "not woken yet: its schedule is missing and will be registered again");
             WakeOutcome::Missing { round: registration.request_round() }
         }
         Err(e) => {
@@ -243,7 +249,7 @@ async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> Wa
     }
 }
 
-/// Ends what changes have left to be looked at again: whether an editor saved over them, and what waits for the disk.
+/// Settles recent changes every second: it detects late edits and finishes work that waits for the disk.
 async fn settle_changes(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
     let mut clock = create_interval(1);
     loop {
@@ -255,22 +261,22 @@ async fn settle_changes(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: f
             continue;
         }
         if let Err(e) = index.finish_deferred_work(keeper.root(), Utc::now()).await {
-            tracing::debug!(error = %e, "what waits for the disk waits on");
+            tracing::debug!(error = %e, "deferred work still waits for the disk");
         }
         let keeper = Arc::clone(&keeper);
         match tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
             Ok(Ok(late)) => {
                 for path in late {
-                    tracing::warn!(task = %path, "an editor saved over a change just made; its version stands");
+                    tracing::warn!(task = %path, "an editor overwrote a recent change; the editor's version is kept");
                 }
             }
-            Ok(Err(e)) => tracing::error!(error = %e, "failed to settle"),
-            Err(e) => tracing::error!(error = %e, "failed to settle"),
+            Ok(Err(e)) => tracing::error!(error = %e, "failed to settle changes; trying again in a second"),
+            Err(e) => tracing::error!(error = %e, "failed to settle changes; trying again in a second"),
         }
     }
 }
 
-/// Works on a thread of its own until the process is told to end: these futures cannot move between threads.
+/// Runs on a thread of its own until the process is asked to stop: these futures cannot move between threads.
 fn run_on_own_thread<F: Future<Output = ()>>(
     mut stop: flag::Receiver<bool>,
     begin: impl FnOnce() -> F + Send + 'static,
@@ -286,9 +292,9 @@ fn run_on_own_thread<F: Future<Output = ()>>(
     })
 }
 
-/// Waits until the process is told to end.
+/// Waits until the process is asked to stop.
 pub(crate) async fn wait_for_stop(stop: &mut flag::Receiver<bool>) {
-    // An error means that the sender is gone, which is an end as well.
+    // An error means that the sender is gone, which is a stop as well.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 

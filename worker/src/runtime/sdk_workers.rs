@@ -1,9 +1,9 @@
-//! The SDK's workers, each on a thread of its own, rebuilt from time to time.
+//! Runs the SDK's workers, each on a thread of its own, and rebuilds them from time to time.
 //!
-//! The SDK's `QueueWorker` keeps an entry for every activity it ever ran and frees it only with itself
-//! (about 200 bytes each), so after a number of activities it is shut down in good order and built
-//! anew. Tasks that arrive meanwhile wait in the server; none is lost. Workflow code of one worker
-//! runs on its thread; activities run on the process's runtime.
+//! The SDK's `QueueWorker` keeps an entry of about 200 bytes for every activity that it ever ran. It frees them only
+//! when it is dropped. So after a number of activities the worker is shut down cleanly and built again. Tasks that
+//! arrive meanwhile wait at the server; none may be lost. The workflow code of a worker runs on its thread; activities
+//! run on the runtime of the process.
 
 use crate::config::StewardConfig;
 use crate::runtime::engine::wait_for_stop;
@@ -35,22 +35,22 @@ use temporalio_sdk::runtime::RuntimeOptions;
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tokio::sync::{mpsc, watch};
 
-/// How long running activities are given to end when a worker is rebuilt or stopped: 10 s.
+/// How long running activities may take to end when a worker is rebuilt or stopped: 10 s.
 const GRACE: Duration = Duration::from_secs(10);
-/// Workflows kept in memory between their tasks; a tick lives for seconds, so a few hundred do.
+/// Workflows kept in memory between their tasks. A tick takes seconds, so a few hundred are enough.
 const CACHED_WORKFLOWS: usize = 300;
 
-/// What a worker serves.
+/// The workflows and activities that a worker serves.
 #[allow(clippy::large_enum_variant, reason = "a process has two, each moved once")]
 pub(crate) enum WorkerRole {
-    /// Ticks, answers, the reading of events and, where one is set, the way to the tracker, in the process that
-    /// holds the vault.
+    /// Ticks, resolutions, the extraction of events and, if one is configured, deliveries to the tracker. Only the
+    /// process that holds the vault serves them.
     Vault(Box<VaultWorkerActivities>),
-    /// Clerk calls, anywhere.
+    /// Clerk calls, in any process.
     Clerk(ClerkWorker),
 }
 
-/// Who works at a vault.
+/// The activities of the process that holds a vault.
 pub(crate) struct VaultWorkerActivities {
     pub(crate) host: VaultContext,
     pub(crate) extractor: Extractor,
@@ -62,22 +62,22 @@ pub(crate) struct VaultWorkerActivities {
 pub(crate) struct WorkerContext {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) client: Client,
-    /// Of the Temporal server, for messages.
+    /// The address of the Temporal server, for messages.
     pub(crate) address: String,
     pub(crate) task_queue: String,
     pub(crate) recycle_after: u64,
     pub(crate) stop: watch::Receiver<bool>,
-    /// Where a worker that cannot go on says why.
+    /// Receives the error of a worker that cannot continue.
     pub(crate) failed: mpsc::UnboundedSender<anyhow::Error>,
 }
 
-/// A client, and the address of its server for messages.
+/// A client with the address of its server, for messages.
 pub(crate) struct TemporalConnection {
     pub(crate) client: Client,
     pub(crate) address: String,
 }
 
-/// Builds what all workers of this process share, and where they say why they cannot go on.
+/// Builds what all workers of this process share, and the receiver of their fatal errors.
 ///
 /// # Errors
 /// When the SDK cannot start.
@@ -89,7 +89,7 @@ pub(crate) fn create_worker_context(
 ) -> anyhow::Result<(WorkerContext, mpsc::UnboundedReceiver<anyhow::Error>)> {
     let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
     let (failed, failures) = mpsc::unbounded_channel();
-    let crew = WorkerContext {
+    let context = WorkerContext {
         runtime: Arc::new(runtime),
         client: connected.client,
         address: connected.address,
@@ -98,41 +98,41 @@ pub(crate) fn create_worker_context(
         stop,
         failed,
     };
-    Ok((crew, failures))
+    Ok((context, failures))
 }
 
 /// Starts a worker on its own thread.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub(crate) fn start_worker(crew: &WorkerContext, serves: WorkerRole) -> anyhow::Result<JoinHandle<()>> {
-    let crew = crew.clone();
+pub(crate) fn start_worker(context: &WorkerContext, role: WorkerRole) -> anyhow::Result<JoinHandle<()>> {
+    let context = context.clone();
     let handle = tokio::runtime::Handle::current();
-    let name = match serves {
+    let name = match role {
         WorkerRole::Vault(_) => "steward-vault",
         WorkerRole::Clerk(_) => "steward-clerk",
     };
     std::thread::Builder::new()
         .name(name.into())
         .spawn(move || {
-            // A worker that panicked would leave a process that looks well and serves nobody.
-            let served = catch_unwind(AssertUnwindSafe(|| handle.block_on(run_recycled_worker(&crew, &serves))));
-            let panicked = |_| Err(anyhow::anyhow!("a worker panicked; what it said is above: start again"));
-            if let Err(e) = served.unwrap_or_else(panicked) {
-                // The receiver is gone only when the process is ending anyway.
-                let _ = crew.failed.send(e);
+            // Without this, a panic would leave a process that looks healthy and serves nothing.
+            let result = catch_unwind(AssertUnwindSafe(|| handle.block_on(run_recycled_worker(&context, &role))));
+            let panicked = |_| Err(anyhow::anyhow!("a worker panicked; its message is above: start again"));
+            if let Err(e) = result.unwrap_or_else(panicked) {
+                // The receiver is gone only if the process is ending anyway.
+                let _ = context.failed.send(e);
             }
         })
         .context("failed to start a worker thread")
 }
 
-async fn run_recycled_worker(crew: &WorkerContext, serves: &WorkerRole) -> anyhow::Result<()> {
-    let mut stop = crew.stop.clone();
-    let mut retry = StartRetry::new("describe the namespace", &crew.address);
+async fn run_recycled_worker(context: &WorkerContext, role: &WorkerRole) -> anyhow::Result<()> {
+    let mut stop = context.stop.clone();
+    let mut retry = StartRetry::new("describe the namespace", &context.address);
     while !*stop.borrow() {
-        let counter = Arc::new(ActivityCounter::new(crew.recycle_after));
-        let options = build_worker_options(crew, serves, &counter)?;
-        let mut worker = Worker::new(&crew.runtime, crew.client.clone(), options)
+        let counter = Arc::new(ActivityCounter::new(context.recycle_after));
+        let options = build_worker_options(context, role, &counter)?;
+        let mut worker = Worker::new(&context.runtime, context.client.clone(), options)
             .map_err(|e| anyhow::anyhow!("failed to start a worker: {e}"))?;
         let shut_down = worker.shutdown_handle();
         let ran = {
@@ -140,14 +140,14 @@ async fn run_recycled_worker(crew: &WorkerContext, serves: &WorkerRole) -> anyho
             tokio::pin!(running);
             tokio::select! {
                 ran = &mut running => ran,
-                () = wait_for_worker_end(&mut stop, &counter, crew) => {
+                () = wait_for_worker_end(&mut stop, &counter, context) => {
                     shut_down();
                     running.await
                 }
             }
         };
         match ran.map_err(anyhow::Error::from) {
-            Ok(()) => retry = StartRetry::new("describe the namespace", &crew.address),
+            Ok(()) => retry = StartRetry::new("describe the namespace", &context.address),
             Err(e) if is_unanswered(&e) => tokio::select! {
                 () = retry.log_and_wait(&e) => {}
                 () = wait_for_stop(&mut stop) => {}
@@ -158,29 +158,29 @@ async fn run_recycled_worker(crew: &WorkerContext, serves: &WorkerRole) -> anyho
     Ok(())
 }
 
-/// Waits until a worker has to end: for good, or to be rebuilt.
-async fn wait_for_worker_end(stop: &mut watch::Receiver<bool>, counter: &ActivityCounter, crew: &WorkerContext) {
+/// Waits until a worker has to end, finally or to be rebuilt.
+async fn wait_for_worker_end(stop: &mut watch::Receiver<bool>, counter: &ActivityCounter, context: &WorkerContext) {
     tokio::select! {
         () = wait_for_stop(stop) => {}
-        () = counter.wait_until_full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
+        () = counter.wait_until_full() => tracing::info!(activities = context.recycle_after, "rebuilding the worker"),
     }
 }
 
 fn build_worker_options(
-    crew: &WorkerContext,
-    serves: &WorkerRole,
+    context: &WorkerContext,
+    role: &WorkerRole,
     counter: &Arc<ActivityCounter>,
 ) -> anyhow::Result<WorkerOptions> {
-    let queue = match serves {
-        WorkerRole::Vault(_) => crew.task_queue.clone(),
-        WorkerRole::Clerk(_) => clerk_queue(&crew.task_queue),
+    let queue = match role {
+        WorkerRole::Vault(_) => context.task_queue.clone(),
+        WorkerRole::Clerk(_) => clerk_queue(&context.task_queue),
     };
     let options = WorkerOptions::new(queue)
         .graceful_shutdown_period(GRACE)
         .max_cached_workflows(CACHED_WORKFLOWS)
         .activity_inbound_interceptor(ActivityCountInterceptor(Arc::clone(counter)));
-    Ok(match serves {
-        WorkerRole::Vault(staff) => {
+    Ok(match role {
+        WorkerRole::Vault(activities) => {
             let options = options
                 .register_workflow::<StewardWorkflow>()?
                 .register_workflow::<AnswerWorkflow>()?
@@ -190,42 +190,42 @@ fn build_worker_options(
                 .register_workflow::<ReversalCalibrationWorkflow>()?
                 .register_workflow::<ReversibilityDrillWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
-                .register_activities(staff.host.clone())
-                .register_activities(staff.extractor.clone());
-            match &staff.courier {
+                .register_activities(activities.host.clone())
+                .register_activities(activities.extractor.clone());
+            match &activities.courier {
                 Some(courier) => {
                     options.register_workflow::<TrackerWorkflow>()?.register_activities(courier.clone()).build()
                 }
                 None => options.build(),
             }
         }
-        WorkerRole::Clerk(bench) => options.register_activities(bench.clone()).build(),
+        WorkerRole::Clerk(worker) => options.register_activities(worker.clone()).build(),
     })
 }
 
-/// Counts activities and says when a worker has run enough of them.
+/// Counts activities until a worker has run enough of them.
 struct ActivityCounter {
     left: AtomicU64,
     done: AtomicBool,
-    bell: tokio::sync::Notify,
+    filled: tokio::sync::Notify,
 }
 
 impl ActivityCounter {
     fn new(limit: u64) -> Self {
-        Self { left: AtomicU64::new(limit), done: AtomicBool::new(false), bell: tokio::sync::Notify::new() }
+        Self { left: AtomicU64::new(limit), done: AtomicBool::new(false), filled: tokio::sync::Notify::new() }
     }
 
     fn count_activity(&self) {
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         if before == Ok(1) {
             self.done.store(true, Ordering::Release);
-            self.bell.notify_one();
+            self.filled.notify_one();
         }
     }
 
     async fn wait_until_full(&self) {
         while !self.done.load(Ordering::Acquire) {
-            self.bell.notified().await;
+            self.filled.notified().await;
         }
     }
 }

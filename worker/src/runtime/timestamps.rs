@@ -1,8 +1,8 @@
-//! Writes the time of the last and of the next look into the files of tasks, where the operator asked for it.
+//! Writes the times of the last and the next check into the files of tasks, if the operator asked for it.
 //!
-//! Beside the ticks and never in one: an idle tick stays what it costs and touches no file. The index
-//! says whose file is behind, the keeper writes, and a file that cannot be stamped now is passed over
-//! until later. Nothing waits for it and nothing is decided by it.
+//! This runs beside the ticks and never inside one, so an idle tick touches no file. The index knows which files are
+//! out of date, and the vault writer writes them. A file that cannot be written now is skipped until later. Nothing may
+//! wait for these timestamps, and no decision may depend on them.
 
 use chrono::Utc;
 use std::sync::Arc;
@@ -13,119 +13,120 @@ use steward_vault::index::{DueTimestampWrite, Index, IndexError};
 use steward_vault::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 use tokio::sync::{Mutex, watch as flag};
 
-/// How often the index is asked: 3 s, so that a person who looks after a tick finds it written.
-const EVERY: Duration = Duration::from_secs(3);
-/// How long to wait after the disk or the database failed: 60 s, so that the log is not flooded.
-const AFTER_A_FAILURE: Duration = Duration::from_secs(60);
-/// Most files in one go: what a slow disk writes in well under a second.
+/// How often the index is queried: 3 s, so that a person finds the timestamps soon after a tick.
+const ROUND_INTERVAL: Duration = Duration::from_secs(3);
+/// The wait after a failure of the disk or the database: 60 s, so that the log is not flooded.
+const FAILURE_WAIT: Duration = Duration::from_secs(60);
+/// The most files of one batch: 16, which a slow disk writes in well under a second.
 const BATCH: u32 = 16;
 
-/// What writes the stamps of one vault. Cheap to clone.
+/// Writes the timestamps of one vault. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct TimestampWriter {
-    keeper: Arc<VaultWriter>,
+    writer: Arc<VaultWriter>,
     index: Arc<Index>,
-    /// One round at a time, so that whoever has had a turn knows that nothing is half way.
-    turn: Arc<Mutex<()>>,
+    /// One round at a time, so that after a round no other one is half done.
+    round_lock: Arc<Mutex<()>>,
 }
 
-/// How a round went.
+/// How a batch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimestampBatchOutcome {
-    /// Nothing more is due, or it may not be written now.
+    /// Nothing more is due, or a stop forbids writing.
     Over,
     /// A whole batch was due, and there may be more.
     Full,
 }
 
-/// What stops a round: the vault or the database cannot be written.
+/// Why a round failed: the vault or the database cannot be written.
 #[derive(Debug, thiserror::Error)]
 enum TimestampRoundError {
     #[error(transparent)]
     Index(#[from] IndexError),
     #[error(transparent)]
-    Stamping(#[from] TimestampWriteError),
-    #[error("the writing was cut short: {0}")]
-    CutShort(#[from] tokio::task::JoinError),
+    Write(#[from] TimestampWriteError),
+    #[error("the write was cancelled: {0}")]
+    Cancelled(#[from] tokio::task::JoinError),
 }
 
 impl TimestampWriter {
-    pub(crate) fn new(keeper: Arc<VaultWriter>, index: Arc<Index>) -> Self {
-        Self { keeper, index, turn: Arc::default() }
+    pub(crate) fn new(writer: Arc<VaultWriter>, index: Arc<Index>) -> Self {
+        Self { writer, index, round_lock: Arc::default() }
     }
 
-    /// Stamps what is due every few seconds until told to stop.
+    /// Writes the due timestamps every few seconds until the process is asked to stop.
     pub(crate) async fn run(self, mut stop: flag::Receiver<bool>) {
-        let mut wait = EVERY;
+        let mut wait = ROUND_INTERVAL;
         loop {
             tokio::select! {
                 () = crate::runtime::engine::wait_for_stop(&mut stop) => return,
                 () = tokio::time::sleep(wait) => {}
             }
             wait = match self.write_batch().await {
-                Ok(TimestampBatchOutcome::Over | TimestampBatchOutcome::Full) => EVERY,
+                Ok(TimestampBatchOutcome::Over | TimestampBatchOutcome::Full) => ROUND_INTERVAL,
                 Err(e) => {
-                    tracing::error!(error = %e, "failed to stamp a task's file; trying again in a minute");
-                    AFTER_A_FAILURE
+                    tracing::error!(error = %e, "failed to write timestamps; trying again in a minute");
+                    FAILURE_WAIT
                 }
             };
         }
     }
 
-    /// Stamps everything that is due now.
+    /// Writes all timestamps that are due now.
     pub(crate) async fn write_all_due(&self) {
         loop {
             match self.write_batch().await {
                 Ok(TimestampBatchOutcome::Full) => {}
                 Ok(TimestampBatchOutcome::Over) => return,
                 Err(e) => {
-                    return tracing::error!(error = %e, "failed to stamp a task's file; the next start tries again");
+                    tracing::error!(error = %e, "failed to write timestamps; the next start tries again");
+                    return;
                 }
             }
         }
     }
 
-    /// One batch. After a failure the rest of the batch is tried all the same: it may be one file's own.
+    /// Writes one batch. After a failure it tries the other files too: the failure may concern one file only.
     async fn write_batch(&self) -> Result<TimestampBatchOutcome, TimestampRoundError> {
-        let _turn = self.turn.lock().await;
-        if stop::is_stopped(self.keeper.root()) {
+        let _guard = self.round_lock.lock().await;
+        if stop::is_stopped(self.writer.root()) {
             return Ok(TimestampBatchOutcome::Over);
         }
         let due = self.index.list_due_timestamp_writes(Utc::now(), BATCH).await?;
-        let round = if due.len() as u64 == u64::from(BATCH) {
+        let outcome = if due.len() as u64 == u64::from(BATCH) {
             TimestampBatchOutcome::Full
         } else {
             TimestampBatchOutcome::Over
         };
         let mut failed = None;
-        for one in due {
-            if let Err(e) = self.write_timestamp(one).await {
+        for write in due {
+            if let Err(e) = self.write_timestamp(write).await {
                 failed = failed.or(Some(e));
             }
         }
-        failed.map_or(Ok(round), Err)
+        failed.map_or(Ok(outcome), Err)
     }
 
     async fn write_timestamp(&self, due: DueTimestampWrite) -> Result<(), TimestampRoundError> {
         if !self.index.begin_timestamp_write(&due, Utc::now()).await? {
             return Ok(());
         }
-        let (keeper, one) = (Arc::clone(&self.keeper), due.clone());
-        let stamped = tokio::task::spawn_blocking(move || keeper.write_timestamps(&one.task, &one.stamp)).await?;
-        match stamped {
+        let (writer, write) = (Arc::clone(&self.writer), due.clone());
+        let result = tokio::task::spawn_blocking(move || writer.write_timestamps(&write.task, &write.stamp)).await?;
+        match result {
             Ok(TimestampWriteOutcome::Written) => {
-                // At once, so that the next look knows the content it will change.
+                // Index it at once, so that the next check knows the new content.
                 let written = std::slice::from_ref(&due.task);
-                self.index.sync_paths(self.keeper.root(), written, Utc::now()).await?;
+                self.index.sync_paths(self.writer.root(), written, Utc::now()).await?;
             }
             Ok(TimestampWriteOutcome::Unchanged) => {}
             Ok(TimestampWriteOutcome::Braked) => return Ok(()),
             Err(e @ TimestampWriteError::ChangedMeanwhile { .. }) => {
-                tracing::debug!(error = %e, "not stamped yet");
+                tracing::debug!(error = %e, "timestamps not written yet");
                 return Ok(());
             }
             Err(e @ TimestampWriteError::Unusable(_)) => {
-                tracing::warn!(error = %e, "failed to stamp a task's file; trying again after its next look");
+                tracing::warn!(error = %e, "failed to write timestamps; trying again after the next check");
             }
             Err(e @ TimestampWriteError::Apply(_)) => return Err(e.into()),
         }
@@ -133,11 +134,11 @@ impl TimestampWriter {
     }
 }
 
-/// Runs on a thread of its own: the scans' futures cannot move between threads.
+/// Runs the writer on a thread of its own: the futures of the scans cannot move between threads.
 pub(crate) fn spawn_timestamp_writer(
-    stamper: TimestampWriter,
+    timestamp_writer: TimestampWriter,
     stop: flag::Receiver<bool>,
 ) -> tokio::task::JoinHandle<()> {
     let handle = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || handle.block_on(stamper.run(stop)))
+    tokio::task::spawn_blocking(move || handle.block_on(timestamp_writer.run(stop)))
 }

@@ -1,6 +1,7 @@
-//! The dashboard and the control API of this process: the address, the router, the way in.
+//! Starts the dashboard and the control API of this process: the listener, the router and the login links.
 //!
-//! Wiring and nothing else: what is set becomes what [`steward_server`] needs. It holds no keeper and calls no activity.
+//! This module only translates the configuration into what [`steward_server`] needs. It must not hold a vault writer or
+//! call an activity.
 
 use crate::config::StewardConfig;
 use crate::temporal::note::{self, EffectiveHolderSettings, ServerEndpoint};
@@ -19,30 +20,30 @@ use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 use tokio::sync::watch;
 
-/// Takes the address, and tells everybody there to come again until there is a [`WebInterface`].
+/// Binds the address. Every request gets 503 until a [`WebInterface`] serves it.
 ///
 /// # Errors
-/// When it is taken or not this machine's, or the certificate cannot be used; the message names the setting.
+/// The address is taken or not one of this machine, or the certificate is unusable. The message names the setting.
 pub(crate) async fn bind_listener(
     config: &StewardConfig,
     stop: watch::Receiver<bool>,
 ) -> anyhow::Result<RunningServer> {
-    let listening = BoundListener::bind(config.listen).await.with_context(|| {
-        let wanted = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
-        format!("cannot listen on {wanted}: set STEWARD_LISTEN to an address of this machine that is free")
+    let bound = BoundListener::bind(config.listen).await.with_context(|| {
+        let address = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
+        format!("cannot listen on {address}: set STEWARD_LISTEN to a free address of this machine")
     })?;
-    if is_reachable_remotely(listening.address) && config.tls.is_none() && config.trusted_proxies.is_empty() {
+    if is_reachable_remotely(bound.address) && config.tls.is_none() && config.trusted_proxies.is_empty() {
         tracing::warn!(
-            address = %listening.address,
-            "others than this machine can reach the dashboard, and nothing is encrypted: set STEWARD_TLS_CERT and STEWARD_TLS_KEY, or put a proxy before it and name it in \
-                STEWARD_TRUSTED_PROXIES"
+            address = %bound.address,
+            "other machines can reach the dashboard without encryption: set STEWARD_TLS_CERT and STEWARD_TLS_KEY, \
+             or put a proxy in front of it and name it in STEWARD_TRUSTED_PROXIES"
         );
     }
-    Ok(listening
+    Ok(bound
         .serve(TransportSettings { certificate: config.tls.clone(), proxies: config.trusted_proxies.clone() }, stop)?)
 }
 
-/// What is served.
+/// The parts that the dashboard and the API show.
 pub(crate) struct WebInterface {
     pub(crate) client: Client,
     pub(crate) root: VaultRoot,
@@ -51,9 +52,9 @@ pub(crate) struct WebInterface {
     pub(crate) settings: DashboardSettings,
 }
 
-/// What is shown of what is set, where no other process holds the vault.
+/// The settings that the dashboard shows if no other process holds the vault.
 ///
-/// The Temporal UI is that of the server which this process started, where it did.
+/// `ui` is the Temporal UI of a server that this process started; it precedes the configured one.
 pub(crate) fn build_dashboard_settings(config: &StewardConfig, namespace: &str, ui: Option<&str>) -> DashboardSettings {
     let ui = ui.or(config.temporal_ui.as_deref());
     DashboardSettings {
@@ -72,23 +73,23 @@ pub(crate) fn build_dashboard_settings(config: &StewardConfig, namespace: &str, 
 }
 
 impl WebInterface {
-    /// Answers whoever comes to an address, until the flag is raised.
+    /// Serves all requests to a listener until `stop` is set.
     ///
     /// # Errors
-    /// When the key of sessions can be neither read nor made.
+    /// The session key can be neither read nor created.
     pub(crate) fn serve_requests(
         self,
         config: &StewardConfig,
-        at: &RunningServer,
+        server: &RunningServer,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<()> {
-        at.replace_router(app::build_router(AppDependencies {
+        server.replace_router(app::build_router(AppDependencies {
             root: self.root,
             index: self.index,
             client: self.client,
             ledger: self.ledger,
             store: SecretStore::new(&config.state_dir()?),
-            hosts: AllowedHosts::from_address(at.address, &config.hosts),
+            hosts: AllowedHosts::from_address(server.address, &config.hosts),
             proxies: config.trusted_proxies.clone(),
             encrypted: config.tls.is_some(),
             settings: self.settings,
@@ -98,37 +99,40 @@ impl WebInterface {
     }
 }
 
-/// An address that logs the operator in, once, with everything that a person may do.
+/// Creates a URL that logs the operator in, once, with every permission.
 ///
 /// # Errors
-/// When nothing can be written into the state folder.
+/// The state folder cannot be written.
 pub(crate) fn create_operator_login_link(config: &StewardConfig, address: SocketAddr) -> anyhow::Result<String> {
     create_login_link(
         config,
         &note::describe_this_listener(config, address).door,
-        (&config.operator, AccessScope::Operate),
+        &config.operator,
+        AccessScope::Operate,
     )
 }
 
-/// An address behind this door that logs somebody in, once, under this name and with this scope.
+/// Creates a URL at this endpoint that logs a person in, once, under this name and with this scope.
 ///
 /// # Errors
-/// When nothing can be written into the state folder.
+/// The state folder cannot be written.
 pub(crate) fn create_login_link(
     config: &StewardConfig,
-    door: &ServerEndpoint,
-    (name, scope): (&str, AccessScope),
+    endpoint: &ServerEndpoint,
+    name: &str,
+    scope: AccessScope,
 ) -> anyhow::Result<String> {
-    let address = door.listen;
+    let address = endpoint.listen;
     let link = link::create_link(&SecretStore::new(&config.state_dir()?), name, scope, Utc::now())?;
-    // Every address of a machine is none that a browser could be sent to; without a name it is this machine's own.
-    let own = if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
-    let proxied = !config.trusted_proxies.is_empty() && door.host.is_some();
-    let scheme = if door.encrypted || proxied { "https" } else { "http" };
-    let host = match &door.host {
+    // A browser cannot open an unspecified address such as 0.0.0.0; without a host name, use this machine's own.
+    let is_unspecified = address.ip().is_unspecified();
+    let own_address = if is_unspecified { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
+    let proxied = !config.trusted_proxies.is_empty() && endpoint.host.is_some();
+    let scheme = if endpoint.encrypted || proxied { "https" } else { "http" };
+    let host = match &endpoint.host {
         Some(name) if proxied || name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", address.port()),
-        None => own,
+        None => own_address,
     };
     Ok(format!("{scheme}://{host}/login?link={link}"))
 }

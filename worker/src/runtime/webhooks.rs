@@ -1,9 +1,9 @@
-//! Listens for webhooks: `POST /hooks/<stream>`, on this machine alone unless the operator says otherwise.
+//! Serves webhooks at `POST /hooks/<stream>`, by default only for this machine.
 //!
-//! A call is answered with 200 when its event is on disk and not before; calls that come at once are
-//! stored together. Who may call and what a body means, its [`Webhook`] says. Answers to strangers hold a
-//! number and one word. Bodies are bounded in size and time, and of each webhook so many are read at once;
-//! more wait a moment. Calls that are refused are counted together, so that a flood writes little.
+//! A call must not be answered with 200 before its event is on disk. Events that come at the same time are stored as
+//! one batch. The [`Webhook`] authenticates a call and interprets its body. A refused call gets only a status and its
+//! name. Bodies are limited in size and time. Each webhook reads a limited number of bodies at once; further calls wait
+//! for up to 2 s. Refused calls are counted together, so that a flood of them causes few writes.
 
 use crate::runtime::engine::wait_for_stop;
 use crate::runtime::streams::{StreamContext, is_stream_paused};
@@ -25,39 +25,39 @@ use steward_activities::signals::streams::{FoundMessage, Intake, IntakeBatch, St
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as flag};
 
-/// Bodies that are read at once, shared out among the webhooks.
-const AT_ONCE: usize = 64;
-/// Of one webhook, however many there are.
-const AT_ONCE_LEAST: usize = 8;
-/// How long a call waits for its turn before it is told to come again: 2 s; vendors hang up after some more.
-const TURN: Duration = Duration::from_secs(2);
-/// Events that wait to be stored, of one stream.
-const WAITING: usize = 1_000;
-/// Events that are stored together.
-const TOGETHER: usize = 200;
+/// The bodies that are read at once, divided among the webhooks: 64.
+const MAX_BODIES: usize = 64;
+/// The least share of one webhook, however many webhooks there are: 8.
+const MIN_BODIES_PER_HOOK: usize = 8;
+/// How long a call waits for its turn before it gets 503: 2 s. Vendors hang up a few seconds later.
+const TURN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The most events of one stream that wait to be stored: 1,000.
+const MAX_QUEUED: usize = 1_000;
+/// The most events that are stored as one batch: 200.
+const BATCH: usize = 200;
 /// How long a body may take to arrive: 10 s.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often calls that were refused are written down: 2 s.
-const REFUSED: Duration = Duration::from_secs(2);
-/// How long after the address was taken the next try is made: 10 s.
-const TAKEN: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the count of refused calls is stored: 2 s.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(2);
+/// The pause before the next attempt to bind a taken address: 10 s.
+const BIND_RETRY: Duration = Duration::from_secs(10);
 
-/// An event, and who waits to hear that it is stored.
+/// An event, and the channel that reports whether it was stored.
 type QueuedEvent = (FoundMessage, oneshot::Sender<bool>);
 
-/// One webhook, open.
+/// One webhook that accepts calls.
 struct OpenWebhook {
     hook: Webhook,
-    stored: mpsc::Sender<QueuedEvent>,
-    /// Whoever is slow here keeps nobody from another webhook.
+    queue: mpsc::Sender<QueuedEvent>,
+    /// Separate for each webhook, so that slow callers of one do not block another.
     bodies: Semaphore,
     refused: WebhookRefusalCounter,
 }
 
-/// Calls that were refused and are not written down yet.
+/// The refused calls that are not stored yet.
 struct WebhookRefusalCounter {
     count: Arc<AtomicU64>,
-    some: mpsc::Sender<()>,
+    has_refusals: mpsc::Sender<()>,
 }
 
 struct WebhookListenerState {
@@ -65,7 +65,7 @@ struct WebhookListenerState {
     hooks: BTreeMap<String, OpenWebhook>,
 }
 
-/// Serves the webhooks until told to stop.
+/// Serves the webhooks until the process is asked to stop.
 pub(crate) async fn serve_webhooks(
     streams: StreamContext,
     configs: Vec<StreamConfig>,
@@ -79,17 +79,17 @@ pub(crate) async fn serve_webhooks(
         match TcpListener::bind(address).await {
             Ok(listener) => {
                 tracing::info!(%address, "listening for webhooks");
-                let ends = stop.clone();
+                let stop = stop.clone();
                 let served = axum::serve(listener, app.clone()).with_graceful_shutdown(async move {
-                    wait_for_stop(&mut ends.clone()).await;
+                    wait_for_stop(&mut stop.clone()).await;
                 });
                 if let Err(e) = served.await {
-                    tracing::error!(error = %e, "the listener for webhooks failed");
+                    tracing::error!(error = %e, "failed to serve webhooks; trying again");
                 }
             }
             Err(e) => {
-                let text = format!("{address}: {e}: set STEWARD_WEBHOOK_LISTEN to an address that is free");
-                tracing::warn!("webhooks cannot be listened to: {text}");
+                let text = format!("{address}: {e}: set STEWARD_WEBHOOK_LISTEN to a free address");
+                tracing::warn!("failed to listen for webhooks on {text}");
                 for name in &names {
                     streams.record_round(name, Some(&text)).await;
                 }
@@ -97,12 +97,12 @@ pub(crate) async fn serve_webhooks(
         }
         tokio::select! {
             () = wait_for_stop(&mut stop) => return,
-            () = tokio::time::sleep(TAKEN) => {}
+            () = tokio::time::sleep(BIND_RETRY) => {}
         }
     }
 }
 
-/// Opens what can be opened; the rest says why it cannot.
+/// Opens the webhooks; one that cannot be opened is logged and left out.
 async fn open_hooks(streams: &StreamContext, configs: Vec<StreamConfig>) -> BTreeMap<String, Webhook> {
     let mut hooks = BTreeMap::new();
     for config in configs {
@@ -114,7 +114,8 @@ async fn open_hooks(streams: &StreamContext, configs: Vec<StreamConfig>) -> BTre
             Ok(StreamSource::Polled(_)) => {}
             Err(e) => {
                 let text = e.to_string();
-                tracing::error!(stream = %config.name, "not listened to: {}; start again when it is mended", text.escape_debug());
+                let reason = text.escape_debug();
+                tracing::error!(stream = %config.name, "webhook not served: {reason}; fix this and start again");
                 streams.record_round(&config.name, Some(&text)).await;
             }
         }
@@ -123,12 +124,12 @@ async fn open_hooks(streams: &StreamContext, configs: Vec<StreamConfig>) -> BTre
 }
 
 fn build_router(streams: StreamContext, hooks: BTreeMap<String, Webhook>) -> Router {
-    let share = (AT_ONCE / hooks.len().max(1)).max(AT_ONCE_LEAST);
+    let share = (MAX_BODIES / hooks.len().max(1)).max(MIN_BODIES_PER_HOOK);
     let open = |(name, hook): (String, Webhook)| {
-        let (stored, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(store_events(streams.clone(), name.clone(), waiting));
+        let (queue, queued) = mpsc::channel(MAX_QUEUED);
+        tokio::spawn(store_events(streams.clone(), name.clone(), queued));
         let refused = WebhookRefusalCounter::new(&streams, &name);
-        (name, OpenWebhook { hook, stored, bodies: Semaphore::new(share), refused })
+        (name, OpenWebhook { hook, queue, bodies: Semaphore::new(share), refused })
     };
     let hooks = hooks.into_iter().map(open).collect();
     let state = Arc::new(WebhookListenerState { streams: streams.clone(), hooks });
@@ -136,77 +137,77 @@ fn build_router(streams: StreamContext, hooks: BTreeMap<String, Webhook>) -> Rou
 }
 
 async fn handle_call(
-    State(listening): State<Arc<WebhookListenerState>>,
+    State(state): State<Arc<WebhookListenerState>>,
     Path(stream): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    match process_call(&listening, &stream, &headers, body).await {
+    match process_call(&state, &stream, &headers, body).await {
         Ok(text) => (StatusCode::OK, text).into_response(),
         Err(status) => (status, status.canonical_reason().unwrap_or_default()).into_response(),
     }
 }
 
 async fn process_call(
-    listening: &WebhookListenerState,
+    state: &WebhookListenerState,
     stream: &str,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<String, StatusCode> {
-    let open = listening.hooks.get(stream).ok_or(StatusCode::NOT_FOUND)?;
-    if is_stream_paused(&listening.streams.index, stream).await {
+    let webhook = state.hooks.get(stream).ok_or(StatusCode::NOT_FOUND)?;
+    if is_stream_paused(&state.streams.index, stream).await {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
-    let judged = verify_call(open, stream, headers, body).await;
-    match judged.inspect_err(|status| open.refused.count_refusal(*status))? {
+    let verified = verify_call(webhook, stream, headers, body).await;
+    match verified.inspect_err(|status| webhook.refused.count_refusal(*status))? {
         WebhookCall::Challenge(text) => Ok(text),
         WebhookCall::Nothing => Ok("ok".to_owned()),
         WebhookCall::Event(found) => {
-            let (tell, told) = oneshot::channel();
-            let sent = open.stored.send_timeout((*found, tell), TURN).await;
+            let (report, reported) = oneshot::channel();
+            let sent = webhook.queue.send_timeout((*found, report), TURN_TIMEOUT).await;
             sent.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-            let stored = told.await.unwrap_or(false);
+            let stored = reported.await.unwrap_or(false);
             if stored { Ok("ok".to_owned()) } else { Err(StatusCode::SERVICE_UNAVAILABLE) }
         }
     }
 }
 
-/// Reads a body and lets it go again.
+/// Reads a body and has the webhook check it. Nothing is stored here.
 async fn verify_call(
-    open: &OpenWebhook,
+    webhook: &OpenWebhook,
     stream: &str,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<WebhookCall, StatusCode> {
-    let most = open.hook.max_bytes;
-    let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if told.is_some_and(|length| length > most) {
+    let max_bytes = webhook.hook.max_bytes;
+    let stated_length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if stated_length.is_some_and(|length| length > max_bytes) {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
-    let turn = tokio::time::timeout(TURN, open.bodies.acquire()).await;
+    let turn = tokio::time::timeout(TURN_TIMEOUT, webhook.bodies.acquire()).await;
     let Ok(Ok(_turn)) = turn else { return Err(StatusCode::SERVICE_UNAVAILABLE) };
-    let body = tokio::time::timeout(PATIENCE, read_whole_body(body, most))
+    let body = tokio::time::timeout(BODY_TIMEOUT, read_whole_body(body, max_bytes))
         .await
         .map_err(|_| StatusCode::REQUEST_TIMEOUT)??;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    open.hook.check_call(header, &body, Utc::now()).map_err(|refused| match refused {
+    webhook.hook.check_call(header, &body, Utc::now()).map_err(|refused| match refused {
         WebhookRefusal::Unsigned => {
-            tracing::warn!(stream, "a call without the right signature was refused");
+            tracing::warn!(stream, "refused a call without a valid signature");
             StatusCode::UNAUTHORIZED
         }
         WebhookRefusal::Unreadable(why) => {
-            tracing::warn!(stream, "a signed call could not be read: {}", why.escape_debug());
+            tracing::warn!(stream, "failed to read a signed call: {}", why.escape_debug());
             StatusCode::BAD_REQUEST
         }
     })
 }
 
-async fn read_whole_body(body: Body, most: u64) -> Result<Vec<u8>, StatusCode> {
+async fn read_whole_body(body: Body, max_bytes: u64) -> Result<Vec<u8>, StatusCode> {
     let (mut parts, mut bytes) = (body.into_data_stream(), Vec::new());
     while let Some(part) = parts.next().await {
-        // Whoever hung up hears nothing.
+        // A caller that hung up does not see this status.
         let part = part.map_err(|_| StatusCode::REQUEST_TIMEOUT)?;
-        if (bytes.len() + part.len()) as u64 > most {
+        if (bytes.len() + part.len()) as u64 > max_bytes {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
         bytes.extend_from_slice(&part);
@@ -216,52 +217,58 @@ async fn read_whole_body(body: Body, most: u64) -> Result<Vec<u8>, StatusCode> {
 
 impl WebhookRefusalCounter {
     fn new(streams: &StreamContext, name: &str) -> Self {
-        let (some, more) = mpsc::channel(1);
+        let (has_refusals, refusals) = mpsc::channel(1);
         let count = Arc::new(AtomicU64::new(0));
-        tokio::spawn(record_refusals(streams.clone(), name.to_owned(), Arc::clone(&count), more));
-        Self { count, some }
+        tokio::spawn(record_refusals(streams.clone(), name.to_owned(), Arc::clone(&count), refusals));
+        Self { count, has_refusals }
     }
 
-    /// Counts what was refused for what it is, not for coming at a bad time.
+    /// Counts a call that was refused because of its content. A call at a bad time, such as during a pause, does not
+    /// count.
     fn count_refusal(&self, status: StatusCode) {
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE) {
             self.count.fetch_add(1, Ordering::Relaxed);
-            // One that waits to be heard stands for all.
-            let _ = self.some.try_send(());
+            // One waiting message is enough for all refusals.
+            let _ = self.has_refusals.try_send(());
         }
     }
 }
 
-/// Adds what was refused to the stream's count, at most once in a while.
-async fn record_refusals(streams: StreamContext, name: String, count: Arc<AtomicU64>, mut more: mpsc::Receiver<()>) {
-    while more.recv().await.is_some() {
-        tokio::time::sleep(REFUSED).await;
+/// Adds the refused calls to the stream's count, at most once per `REFUSAL_INTERVAL`.
+async fn record_refusals(
+    streams: StreamContext,
+    name: String,
+    count: Arc<AtomicU64>,
+    mut refusals: mpsc::Receiver<()>,
+) {
+    while refusals.recv().await.is_some() {
+        tokio::time::sleep(REFUSAL_INTERVAL).await;
         let refused = count.swap(0, Ordering::Relaxed);
         if refused == 0 {
             continue;
         }
         let mut intake = Intake::new(&name, Arc::clone(&streams.keeper), Arc::clone(&streams.index));
         if let Err(e) = intake.ingest_batch(IntakeBatch { refused, ..IntakeBatch::default() }).await {
-            tracing::error!(stream = %name, refused, "failed to count calls that were refused: {e}");
+            tracing::error!(stream = %name, refused, "failed to store the number of refused calls: {e}");
         }
     }
 }
 
-/// Stores what comes, together what came together, and tells those who wait.
-async fn store_events(streams: StreamContext, name: String, mut waiting: mpsc::Receiver<QueuedEvent>) {
-    let mut some = Vec::with_capacity(TOGETHER);
-    while waiting.recv_many(&mut some, TOGETHER).await > 0 {
-        let (found, tell): (Vec<FoundMessage>, Vec<_>) = some.drain(..).unzip();
+/// Batches incoming events, stores each batch, and answers the waiting calls.
+async fn store_events(streams: StreamContext, name: String, mut queued: mpsc::Receiver<QueuedEvent>) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while queued.recv_many(&mut batch, BATCH).await > 0 {
+        let (found, reports): (Vec<FoundMessage>, Vec<_>) = batch.drain(..).unzip();
         let mut intake = Intake::new(&name, Arc::clone(&streams.keeper), Arc::clone(&streams.index));
-        let taken = intake.ingest_batch(IntakeBatch { found, ..IntakeBatch::default() }).await;
-        let text = taken.as_ref().err().map(ToString::to_string);
+        let result = intake.ingest_batch(IntakeBatch { found, ..IntakeBatch::default() }).await;
+        let text = result.as_ref().err().map(ToString::to_string);
         if let Some(text) = &text {
-            tracing::error!(stream = %name, "failed to store what was called in: {}", text.escape_debug());
+            tracing::error!(stream = %name, "failed to store events of a webhook: {}", text.escape_debug());
         }
         streams.record_round(&name, text.as_deref()).await;
-        for one in tell {
-            // Who called may have hung up.
-            let _ = one.send(taken.is_ok());
+        for report in reports {
+            // The caller may have hung up.
+            let _ = report.send(result.is_ok());
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The principal: what they do about a proposal, with known probabilities.
+//! Simulates the principal, who reacts to proposals with known probabilities.
 //!
-//! They know what is so, but for a rare error. What they do about it depends on how the proposal landed, and on whether
-//! they come to it at all. Pure: the lots were drawn with the message ([`super::calendar`]).
+//! The principal knows the truth, except for a rare error. The reaction depends on the proposal's disposition and on
+//! whether the principal reacts at all. Pure: [`super::calendar`] drew the random values with the message.
 
 use serde::Serialize;
 use steward_domain::action::plan::Disposition;
 
-/// How likely the principal does what, each 0 to 1.
+/// The probabilities of the principal's reactions, each 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct SimulatedPrincipal {
-    /// Takes what is right for wrong, or the other way round.
+    /// Mistakes right for wrong, or wrong for right.
     pub(super) errs: f64,
-    /// Does by hand what was only said and is right.
+    /// Makes a right change of disposition `shadow` by hand.
     pub(super) does_it: f64,
-    /// Does something else by hand about what was only said and is wrong.
+    /// Makes another change by hand after a wrong one of disposition `shadow`.
     pub(super) opposes: f64,
-    /// Confirms what waits and is right.
+    /// Confirms a right pending change.
     pub(super) confirms: f64,
-    /// Dismisses what waits and is wrong.
+    /// Dismisses a wrong pending change.
     pub(super) dismisses: f64,
-    /// Takes back what was made and is wrong.
+    /// Undoes a wrong live change.
     pub(super) undoes: f64,
 }
 
@@ -27,25 +27,25 @@ pub(super) struct SimulatedPrincipal {
 pub(super) const PRINCIPAL: SimulatedPrincipal =
     SimulatedPrincipal { errs: 0.004, does_it: 0.94, opposes: 0.85, confirms: 0.8, dismisses: 0.85, undoes: 0.95 };
 
-/// What the principal did about a proposal.
+/// The principal's reaction to a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PrincipalReaction {
-    /// The very change, by hand.
+    /// Made the proposed change by hand.
     DidItByHand,
-    /// Another change, by hand.
+    /// Made another change by hand.
     DidOtherwise,
     Confirmed,
     Dismissed,
     Undid,
-    /// Left a change in place that was made.
+    /// Left a live change in place.
     LeftInPlace,
-    /// Nothing that tells anything; the note of a task is thrown away.
+    /// Nothing that says anything about the proposal; the file of a task is removed.
     Nothing,
 }
 
 impl PrincipalReaction {
-    /// Whether it says that the proposal was right; `None` where it says nothing.
+    /// Whether the reaction means that the proposal was right; `None` if it means neither.
     pub(super) fn implied_label(self) -> Option<bool> {
         match self {
             Self::DidItByHand | Self::Confirmed | Self::LeftInPlace => Some(true),
@@ -56,21 +56,24 @@ impl PrincipalReaction {
 }
 
 impl SimulatedPrincipal {
-    /// What is done about a proposal that landed so; `errs` and `acts` are lots, 0 to 1.
+    /// Chooses the reaction to a proposal; `error_draw` and `action_draw` are random values, 0 to 1.
     pub(super) fn choose_reaction(
         &self,
-        landing: Disposition,
+        disposition: Disposition,
         right: bool,
-        (errs, acts): (f64, f64),
+        error_draw: f64,
+        action_draw: f64,
     ) -> PrincipalReaction {
-        let believed = right != (errs < self.errs);
-        let or_nothing = |likely: f64, reaction| if acts < likely { reaction } else { PrincipalReaction::Nothing };
-        match (landing, believed) {
+        let believed = right != (error_draw < self.errs);
+        let or_nothing = |probability: f64, reaction| {
+            if action_draw < probability { reaction } else { PrincipalReaction::Nothing }
+        };
+        match (disposition, believed) {
             (Disposition::Shadow, true) => or_nothing(self.does_it, PrincipalReaction::DidItByHand),
             (Disposition::Shadow, false) => or_nothing(self.opposes, PrincipalReaction::DidOtherwise),
             (Disposition::Pending, true) => or_nothing(self.confirms, PrincipalReaction::Confirmed),
             (Disposition::Pending, false) => or_nothing(self.dismisses, PrincipalReaction::Dismissed),
-            (Disposition::Live, false) if acts < self.undoes => PrincipalReaction::Undid,
+            (Disposition::Live, false) if action_draw < self.undoes => PrincipalReaction::Undid,
             (Disposition::Live, _) => PrincipalReaction::LeftInPlace,
             (Disposition::Recorded, _) => PrincipalReaction::Nothing,
         }

@@ -1,8 +1,8 @@
-//! From a message to a plan, by the domain's own rules.
+//! Turns a message into a plan with the real rules of the domain.
 //!
-//! What a clerk would answer is simulated: it repeats what the signal says, as sure as the signal is. Everything after
-//! that is real: [`decide`](decide()) opens the gates for what the steward judges, [`route`](route()) for the other
-//! classes. Pure; the plans go to [`crate::simulate::vault`], which lands them.
+//! Only the clerk's answer is simulated: it repeats the signal with the signal's own confidence. Everything else is
+//! real. [`decide`](decide()) evaluates the gates for state changes, [`plan_signal_route`] for the other classes. Pure:
+//! it must not write; [`crate::simulate::vault`] applies the plans.
 
 use super::calendar::SimulatedMessage;
 use anyhow::bail;
@@ -21,12 +21,12 @@ use steward_domain::steward::clerk::{ClerkMark, ClerkQuestion, Judgement, Questi
 use steward_domain::steward::decide::{DecisionCase as Judging, decide};
 use steward_domain::steward::tick::TaskCheck;
 
-/// The router's record of a message lies so long behind the steward's: 2 ms.
+/// How long after the steward's record the router's record of a message is dated: 2 ms.
 const ROUTED_AFTER: TimeDelta = TimeDelta::milliseconds(2);
 
-/// A message as its signal tells it, and the record it is about.
+/// A message with its signal and the record that it is about.
 pub(super) struct SimulatedSignal<'a> {
-    pub(super) case: &'a SimulatedMessage,
+    message: &'a SimulatedMessage,
     pub(super) target: RecordPath,
     pub(super) matter: RecordPath,
     pub(super) mutation: Mutation,
@@ -34,59 +34,60 @@ pub(super) struct SimulatedSignal<'a> {
     pub(super) signal: Signal,
 }
 
-/// What is known when a message is weighed.
+/// The state of the vault when a message is judged.
 pub(super) struct SimulatedSignalContext<'a> {
     /// The target's file.
     pub(super) bytes: &'a [u8],
-    /// How often its source was right before.
+    /// The observations of its source.
     pub(super) observations: u32,
     pub(super) policy: &'a DecisionPolicy,
 }
 
 impl<'a> SimulatedSignal<'a> {
     pub(super) fn new(
-        case: &'a SimulatedMessage,
-        (target, matter): (RecordPath, RecordPath),
+        message: &'a SimulatedMessage,
+        target: RecordPath,
+        matter: RecordPath,
         mutation: Mutation,
     ) -> Result<Self, PathError> {
-        let stream = case.source.name.split(':').next().unwrap_or_default();
-        let words = compose_text(case, &mutation);
-        let event = ActionId::derive(&["event", case.source.name, &words, &case.number.to_string()]);
+        let stream = message.source.name.split(':').next().unwrap_or_default();
+        let text = compose_text(message, &mutation);
+        let event = ActionId::derive(&["event", message.source.name, &text, &message.number.to_string()]);
         let event = RecordPath::new(RecordKind::Stream, &format!("{stream}/{event}"))?;
         let signal = Signal {
-            created: case.at,
+            created: message.at,
             source_event: Some(event.clone()),
-            origin_at: Some(case.at - TimeDelta::seconds(40)),
-            source_type: case.source.name.to_owned(),
-            raw_quote: words,
+            origin_at: Some(message.at - TimeDelta::seconds(40)),
+            source_type: message.source.name.to_owned(),
+            raw_quote: text,
             target: Some(target.clone()),
-            target_confidence: case.target_confidence,
+            target_confidence: message.target_confidence,
             candidates: Vec::new(),
             effect: SignalEffect::Mutation,
             proposal: Some(mutation.clone()),
-            effect_confidence: case.effect_confidence,
+            effect_confidence: message.effect_confidence,
             reasoning: "Simulated: the message says so itself.".into(),
             status: SignalStatus::Unrouted,
             reason: None,
         };
-        let reference = Signal::record_path(&event, &signal.raw_quote, case.at)?;
-        Ok(Self { case, target, matter, mutation, reference, signal })
+        let reference = Signal::record_path(&event, &signal.raw_quote, message.at)?;
+        Ok(Self { message, target, matter, mutation, reference, signal })
     }
 
-    /// No surer than the weaker of what it is about and what it says.
+    /// The lower of the two confidences: in the target and in the effect.
     fn combined_confidence(&self) -> f64 {
-        self.case.target_confidence.min(self.case.effect_confidence)
+        self.message.target_confidence.min(self.message.effect_confidence)
     }
 
-    fn workflow_ref(&self, what: &str) -> WorkflowRef {
-        let number = self.case.number.to_string();
-        let run_id = ActionId::derive(&["simulated", what, &number, self.case.source.name]).to_string();
-        WorkflowRef { id: format!("simulated-{what}"), run_id }
+    fn workflow_ref(&self, kind: &str) -> WorkflowRef {
+        let number = self.message.number.to_string();
+        let run_id = ActionId::derive(&["simulated", kind, &number, self.message.source.name]).to_string();
+        WorkflowRef { id: format!("simulated-{kind}"), run_id }
     }
 
-    /// What the target's steward decides. It judges states alone: for the other classes nothing changes by it.
-    pub(super) fn decide_plan(&self, known: &SimulatedSignalContext<'_>) -> Plan {
-        let look = self.build_check(known);
+    /// The plan of the target's steward. A steward judges only states: for the other classes its plan changes nothing.
+    pub(super) fn decide_plan(&self, context: &SimulatedSignalContext<'_>) -> Plan {
+        let check = self.build_check(context);
         let decision = match self.mutation {
             Mutation::StateChange { to: RecordState::Done } => Judgement::LikelyDone,
             Mutation::StateChange { to: RecordState::Archived } => Judgement::StaleArchiveCandidate,
@@ -98,40 +99,43 @@ impl<'a> SimulatedSignal<'a> {
         let verdict = Verdict {
             decision,
             confidence: self.combined_confidence(),
-            reasoning: "Simulated, no model was asked: one signal speaks of it.".into(),
+            reasoning: "Simulated, no model was asked: one signal supports it.".into(),
             evidence: vec![self.reference.clone()],
-            source_contributions: BTreeMap::from([(self.case.source.name.to_owned(), self.case.effect_confidence)]),
+            source_contributions: BTreeMap::from([(
+                self.message.source.name.to_owned(),
+                self.message.effect_confidence,
+            )]),
         };
         let clerk = ClerkMark {
             provider: "simulated".into(),
             model: "month-1".into(),
-            prompt_sha256: ContentHash::hash_bytes(&look.question.evidence_bytes()).as_str().to_owned(),
+            prompt_sha256: ContentHash::hash_bytes(&check.question.evidence_bytes()).as_str().to_owned(),
             ..ClerkMark::default()
         };
         decide(&Judging {
             note: None,
-            look: &look,
-            policy: known.policy,
+            look: &check,
+            policy: context.policy,
             verdict: &verdict,
             clerk: &clerk,
             caller_says_shadow: false,
             workflow: self.workflow_ref("tick"),
-            at: self.case.at,
+            at: self.message.at,
         })
     }
 
-    fn build_check(&self, known: &SimulatedSignalContext<'_>) -> TaskCheck {
+    fn build_check(&self, context: &SimulatedSignalContext<'_>) -> TaskCheck {
         let proposed_state = self.signal.proposed_state();
         let evidence = SignalEvidence {
-            source: self.case.source.name.to_owned(),
+            source: self.message.source.name.to_owned(),
             reference: self.reference.clone(),
             note: self.signal.clerk_note(),
-            created: self.case.at,
+            created: self.message.at,
             effect: SignalEffect::Mutation,
             proposed_state,
-            target_confidence: self.case.target_confidence,
-            effect_confidence: self.case.effect_confidence,
-            observations: known.observations,
+            target_confidence: self.message.target_confidence,
+            effect_confidence: self.message.effect_confidence,
+            observations: context.observations,
             ceiling: Ceiling::Act,
         };
         let subject = QuestionSubject {
@@ -143,22 +147,22 @@ impl<'a> SimulatedSignal<'a> {
             surface_class: SurfaceClass::Normal,
             due: None,
         };
-        let question = ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.case.at };
-        let before = ContentHash::hash_bytes(known.bytes);
+        let question = ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.message.at };
+        let before = ContentHash::hash_bytes(context.bytes);
         TaskCheck { question, before, state_as_written: Some("open".into()), matter_ceiling: Ceiling::Act, known: None }
     }
 
-    /// What the router makes of it.
-    pub(super) fn route_signal(&self, known: &SimulatedSignalContext<'_>) -> anyhow::Result<Plan> {
+    /// The plan of the router.
+    pub(super) fn route_signal(&self, context: &SimulatedSignalContext<'_>) -> anyhow::Result<Plan> {
         let target = RouteTarget {
             path: self.target.clone(),
             state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
-            hash: ContentHash::hash_bytes(known.bytes),
-            fields: frontmatter::read_document(known.bytes)?.fields().clone(),
+            hash: ContentHash::hash_bytes(context.bytes),
+            fields: frontmatter::read_document(context.bytes)?.fields().clone(),
         };
-        let at: DateTime<Utc> = self.case.at + ROUTED_AFTER;
+        let at: DateTime<Utc> = self.message.at + ROUTED_AFTER;
         let routed = plan_signal_route(&RouteCase {
             notes: &[],
             reference: &self.reference,
@@ -168,9 +172,9 @@ impl<'a> SimulatedSignal<'a> {
             claim: None,
             weighing: StewardWeighing::Done,
             doubt: None,
-            observations: known.observations,
+            observations: context.observations,
             ceiling: Ceiling::Act,
-            policy: known.policy,
+            policy: context.policy,
             workflow: self.workflow_ref("route"),
             at,
             decided_at: at,
@@ -182,11 +186,11 @@ impl<'a> SimulatedSignal<'a> {
     }
 }
 
-/// The message's own words.
-fn compose_text(case: &SimulatedMessage, mutation: &Mutation) -> String {
-    let number = case.number;
+/// The text of a message.
+fn compose_text(message: &SimulatedMessage, mutation: &Mutation) -> String {
+    let number = message.number;
     match mutation {
-        Mutation::StateChange { .. } => case.source.says.replace("{}", &number.to_string()),
+        Mutation::StateChange { .. } => message.source.message.replace("{}", &number.to_string()),
         Mutation::ContextEdit { to, .. } => format!("Note {number}: {to}"),
         Mutation::ParentMatter { to } => format!("Note {number}: this belongs to {}", to.slug()),
         Mutation::Related { member, .. } => format!("Note {number}: {member} has to do with it"),

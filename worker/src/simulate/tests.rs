@@ -1,4 +1,4 @@
-//! A simulated month is the same for the same seed, keeps its truth to itself, and labels only what is so.
+//! Tests that a simulated month depends only on its seed, keeps its truth out of the vault, and has right labels.
 
 use super::SimulationOptions;
 use super::SimulationSummary;
@@ -18,17 +18,17 @@ use steward_domain::trust::outcome::ProposalHistory;
 use steward_vault::action::chain;
 use steward_vault::files::root::VaultRoot;
 
-fn ask(days: u32, seed: u64) -> SimulationOptions {
+fn options(days: u32, seed: u64) -> SimulationOptions {
     SimulationOptions { days, seed, now: time::parse("2026-11-22T18:00:00.987Z").unwrap() }
 }
 
-async fn simulated(ask: &SimulationOptions) -> (tempfile::TempDir, SimulationSummary) {
+async fn simulated(options: &SimulationOptions) -> (tempfile::TempDir, SimulationSummary) {
     let dir = tempfile::tempdir().unwrap();
-    let written = write_simulation(&dir.path().join("vault"), ask).await.unwrap();
+    let written = write_simulation(&dir.path().join("vault"), options).await.unwrap();
     (dir, written)
 }
 
-/// Every file below a folder; what a lock says of its process is left out.
+/// Every file below a folder, except the lock, which names its process.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -50,8 +50,8 @@ fn records(vault: &Path) -> Vec<AuditRecord> {
     all.map(|entry| AuditRecord::parse(&fs::read(entry.unwrap().path()).unwrap()).unwrap()).collect()
 }
 
-/// What became of a proposal, by the records alone.
-fn fate(proposal: &AuditRecord, all: &[AuditRecord]) -> ProposalHistory {
+/// The history of a proposal according to the records.
+fn history(proposal: &AuditRecord, all: &[AuditRecord]) -> ProposalHistory {
     let answer = |kind: ActionKind| {
         let of = |r: &&AuditRecord| {
             r.draft.kind == kind && r.draft.answers.as_ref().is_some_and(|a| a.of == proposal.draft.id)
@@ -70,9 +70,9 @@ fn fate(proposal: &AuditRecord, all: &[AuditRecord]) -> ProposalHistory {
 
 #[tokio::test]
 async fn the_same_seed_writes_the_same_bytes_and_another_one_others() {
-    let (one, written) = simulated(&ask(2, 7)).await;
-    let (again, _) = simulated(&ask(2, 7)).await;
-    let (other, _) = simulated(&ask(2, 8)).await;
+    let (one, written) = simulated(&options(2, 7)).await;
+    let (again, _) = simulated(&options(2, 7)).await;
+    let (other, _) = simulated(&options(2, 8)).await;
     assert!(written.proposals > 40, "{written:?}");
     let (one, again, other) = (files(one.path()), files(again.path()), files(other.path()));
     assert_eq!(one.keys().collect::<Vec<_>>(), again.keys().collect::<Vec<_>>());
@@ -87,8 +87,8 @@ async fn the_same_seed_writes_the_same_bytes_and_another_one_others() {
 
 #[tokio::test]
 async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
-    let asked = ask(10, 7);
-    let (dir, written) = simulated(&asked).await;
+    let wanted = options(10, 7);
+    let (dir, written) = simulated(&wanted).await;
     let vault = dir.path().join("vault");
     assert_eq!(written.truth, dir.path().join("vault.truth.json"));
     let verified = chain::verify_chain(&VaultRoot::open(&vault).unwrap()).unwrap();
@@ -105,10 +105,10 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     let ids: BTreeSet<&str> = proposals.iter().map(|r| r.draft.id.as_str()).collect();
     assert_eq!(ids, truth.keys().map(String::as_str).collect());
     let (mut agreed, mut wrong, mut open, mut erred) = (0, 0, 0, 0);
-    let now: DateTime<Utc> = time::truncate_to_seconds(asked.now);
+    let now: DateTime<Utc> = time::truncate_to_seconds(wanted.now);
     for proposal in &proposals {
         let known = &truth[proposal.draft.id.as_str()];
-        match fate(proposal, &all).feedback_at(now).0.is_agreement() {
+        match history(proposal, &all).feedback_at(now).0.is_agreement() {
             None => open += 1,
             Some(says) if Some(says) == known["right"].as_bool() => {
                 assert_eq!(known["erred"], false, "{known}");
@@ -133,19 +133,19 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
 async fn it_writes_into_no_folder_that_holds_anything_and_over_no_truth() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.md"), "mine").unwrap();
-    let refused = write_simulation(dir.path(), &ask(1, 7)).await.unwrap_err();
+    let refused = write_simulation(dir.path(), &options(1, 7)).await.unwrap_err();
     assert!(refused.to_string().contains("already holds \"a.md\""), "{refused}");
     let vault = dir.path().join("vault");
     fs::write(dir.path().join("vault.truth.json"), "mine").unwrap();
-    let refused = write_simulation(&vault, &ask(1, 7)).await.unwrap_err();
-    assert!(refused.to_string().contains("vault.truth.json is there already"), "{refused}");
+    let refused = write_simulation(&vault, &options(1, 7)).await.unwrap_err();
+    assert!(refused.to_string().contains("vault.truth.json already exists"), "{refused}");
     assert!(!vault.exists());
 }
 
 #[test]
 fn a_month_has_a_source_to_trust_one_to_doubt_and_a_class_of_too_few() {
     for seed in 0..20 {
-        let cases = calendar::draw_messages(&ask(30, seed));
+        let cases = calendar::draw_messages(&options(30, seed));
         assert!((900..=1_200).contains(&cases.len()), "{}", cases.len());
         let of = |class: MutationClass| cases.iter().filter(|c| c.class == class).collect::<Vec<_>>();
         assert_eq!(of(MutationClass::Related).len(), 12);

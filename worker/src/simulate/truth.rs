@@ -1,8 +1,8 @@
-//! The truth of a simulated month: what the stewards must find out, and are never told.
+//! The ground truth of a simulated month, which the stewards must find out by themselves.
 //!
-//! One JSON file beside the vault: the sources with their reliability, the habits of the principal, and of every
-//! proposal, by its action's id, whether it was right and what the principal made of it. Checks read it; the simulation
-//! only writes it, and no part of it goes into the vault.
+//! It is one JSON file beside the vault. It holds the sources with their reliability, the principal's habits, and every
+//! proposal by its action's id: whether it was right, and how the principal reacted. Checks read the file; the
+//! simulation only writes it. No part of it may go into the vault.
 
 use super::SimulationOptions;
 use super::calendar::SimulatedMessage;
@@ -15,67 +15,67 @@ use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::RecordPath;
 use steward_domain::time;
 
-/// All that is known of a simulated month.
+/// The ground truth of a simulated month.
 #[derive(Debug, Serialize)]
 pub(super) struct GroundTruth {
     days: u32,
     seed: u64,
-    /// When it ends.
+    /// The end of the month.
     now: String,
     sources: Vec<GroundTruthSource>,
     principal: SimulatedPrincipal,
     /// Every proposal, by the id of its action.
     pub(super) actions: BTreeMap<ActionId, GroundTruthAction>,
-    /// Signals that nobody has decided upon; what they say is so.
+    /// Signals on which no steward has decided; all of them are right.
     pub(super) undecided: Vec<RecordPath>,
 }
 
 #[derive(Debug, Serialize)]
 struct GroundTruthSource {
     name: &'static str,
-    /// The share of its messages that say what is so, 0 to 1.
+    /// The share of its messages that are right, 0 to 1.
     reliability: f64,
     /// On average.
     messages_per_day: f64,
 }
 
-/// What is true of one proposal.
+/// The truth about one proposal.
 #[derive(Debug, Serialize)]
 pub(super) struct GroundTruthAction {
     source: &'static str,
     class: MutationClass,
     landed: Disposition,
     pub(super) right: bool,
-    /// `None` where the month ended first.
+    /// `None` if the month ended first.
     principal: Option<PrincipalReaction>,
-    /// What the principal did says the opposite of what is so.
+    /// Whether the principal's reaction means the opposite of the truth.
     erred: bool,
 }
 
 impl GroundTruth {
-    pub(super) fn new(ask: &SimulationOptions) -> Self {
-        let known = SOURCES.iter().map(|source| GroundTruthSource {
+    pub(super) fn new(options: &SimulationOptions) -> Self {
+        let sources = SOURCES.iter().map(|source| GroundTruthSource {
             name: source.name,
             reliability: source.reliability,
             messages_per_day: source.per_day,
         });
         Self {
-            days: ask.days,
-            seed: ask.seed,
-            now: time::format_millis(ask.now),
-            sources: known.collect(),
+            days: options.days,
+            seed: options.seed,
+            now: time::format_millis(options.now),
+            sources: sources.collect(),
             principal: PRINCIPAL,
             actions: BTreeMap::new(),
             undecided: Vec::new(),
         }
     }
 
-    pub(super) fn record_proposal(&mut self, case: &SimulatedMessage, (id, landed): (&ActionId, Disposition)) {
+    pub(super) fn record_proposal(&mut self, message: &SimulatedMessage, id: &ActionId, landed: Disposition) {
         let action = GroundTruthAction {
-            source: case.source.name,
-            class: case.class,
+            source: message.source.name,
+            class: message.class,
             landed,
-            right: case.right,
+            right: message.right,
             principal: None,
             erred: false,
         };
@@ -85,7 +85,7 @@ impl GroundTruth {
     pub(super) fn record_reaction(&mut self, id: &ActionId, reaction: PrincipalReaction) {
         if let Some(action) = self.actions.get_mut(id) {
             action.principal = Some(reaction);
-            action.erred = reaction.implied_label().is_some_and(|says| says != action.right);
+            action.erred = reaction.implied_label().is_some_and(|implied| implied != action.right);
         }
     }
 }

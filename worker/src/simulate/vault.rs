@@ -1,8 +1,8 @@
-//! The simulated vault: what its people write, and what its keeper carries out.
+//! The simulated vault: applies the edits of its people and the changes of its stewards.
 //!
-//! People's edits are plain writes, dated when they happened. All else goes through the real parts: plans land by
-//! [`VaultContext::land`], answers by the keeper's, and trust is learned by the very calibration. There is one task and nothing
-//! else to keep waiting, so the keeper is called where it stands.
+//! People's edits are plain file writes, dated when they happened. Everything else must go through the real code:
+//! [`VaultContext::cap_and_apply`] applies plans, the vault writer applies resolutions, and the real calibration learns
+//! trust. Only one task runs, so the vault writer may block it.
 
 use super::household::SOURCES;
 use super::principal::PrincipalReaction;
@@ -37,20 +37,20 @@ use steward_vault::steward::guard::Ledger;
 use temporalio_common::ActivityError;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// What is done by hand is found by the next calibration; it runs every 10 minutes.
-const FOUND_AFTER: TimeDelta = TimeDelta::minutes(10);
-/// Who answers.
-const PRINCIPAL: &str = "Nora";
+/// How soon the next calibration finds a change by hand: 10 min, its interval.
+const CALIBRATION_DELAY: TimeDelta = TimeDelta::minutes(10);
+/// The name of the person who resolves actions.
+const PRINCIPAL_NAME: &str = "Nora";
 
 /// A vault under simulation.
 pub(super) struct SimulatedVault {
     dir: PathBuf,
-    host: VaultContext,
+    context: VaultContext,
     observations: BTreeMap<&'static str, u32>,
 }
 
 impl SimulatedVault {
-    /// Takes a vault whose matters are written; `state` is where the index and the rate guard's ledger lie meanwhile.
+    /// Opens a vault whose matters are written; `state` is the temporary folder of its index and ledger.
     pub(super) async fn open(dir: &Path, state: &Path, at: DateTime<Utc>) -> anyhow::Result<Self> {
         let keeper = VaultWriter::lock(VaultRoot::open(dir)?)?;
         let index = Index::open(state).await?;
@@ -64,7 +64,7 @@ impl SimulatedVault {
             live_per_source_day: LIVE_PER_SOURCE_DAY,
             reversal_budget: REVERSAL_BUDGET,
         };
-        let host = VaultContext {
+        let context = VaultContext {
             keeper: Arc::new(keeper),
             index: Arc::new(index),
             ledger: Arc::new(ledger),
@@ -76,62 +76,63 @@ impl SimulatedVault {
             learning: Arc::default(),
             unshown: Arc::default(),
         };
-        Ok(Self { dir: dir.to_owned(), host, observations: BTreeMap::new() })
+        Ok(Self { dir: dir.to_owned(), context, observations: BTreeMap::new() })
     }
 
-    /// From now on the operator lets the stewards go so far.
+    /// Switches the mode, as an operator does.
     pub(super) fn set_mode(&mut self, mode: Mode) {
-        self.host.settings.policy.mode = mode;
+        self.context.settings.policy.mode = mode;
     }
 
     pub(super) fn policy(&self) -> &DecisionPolicy {
-        &self.host.settings.policy
+        &self.context.settings.policy
     }
 
-    /// How often a source was right before, as its instinct says since the last calibration.
+    /// How many observations the source's instinct held after the last calibration.
     pub(super) fn observation_count(&self, source: &str) -> u32 {
         self.observations.get(source).copied().unwrap_or(0)
     }
 
     /// The bytes of a record.
     pub(super) fn read_record_bytes(&self, path: &RecordPath) -> anyhow::Result<Vec<u8>> {
-        Ok(self.host.keeper.root().read_file(path)?.bytes)
+        Ok(self.context.keeper.root().read_file(path)?.bytes)
     }
 
-    /// A person writes a file, or a stream a signal.
+    /// Writes a file as a person does, or a signal as a stream does.
     pub(super) fn write_record(&self, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
         write_dated_file(&self.dir, path, bytes, at)
     }
 
-    /// A person changes fields of a record.
+    /// Changes fields of a record as a person does.
     pub(super) fn edit_fields(&self, path: &RecordPath, edits: &[FieldEdit], at: DateTime<Utc>) -> anyhow::Result<()> {
         let edited = frontmatter::edit_fields(&self.read_record_bytes(path)?, edits)?;
         self.write_record(path, &edited, at)
     }
 
-    /// A person throws a note away.
+    /// Deletes the file of a record as a person does.
     pub(super) fn remove_record(&self, path: &RecordPath) -> anyhow::Result<()> {
         fs::remove_file(self.dir.join(path.as_str())).with_context(|| format!("failed to remove {path}"))
     }
 
-    /// Has a plan carried out, once the index knows its target and the signal it rests on.
+    /// Applies a plan, after the index has read its target and its signal.
     pub(super) async fn execute_plan(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<ActionReceipt> {
         let at = plan.decided_at();
-        // A record that the index does not know has no matter, and may not be changed.
-        let mut known = vec![plan.target().clone()];
+        // A record that the index does not know has no matter, and must not be changed.
+        let mut paths = vec![plan.target().clone()];
         if self.policy().mode > Mode::Shadow {
-            // Budgets are counted by signals, for live changes alone.
-            known.push(signal.clone());
+            // Budgets are counted by signals, and only for live changes.
+            paths.push(signal.clone());
         }
-        self.host.index.sync_paths(self.host.keeper.root(), &known, at).await?;
-        Ok(self.host.cap_and_apply(plan, at).await.map_err(convert_error)??)
+        self.context.index.sync_paths(self.context.keeper.root(), &paths, at).await?;
+        Ok(self.context.cap_and_apply(plan, at).await.map_err(convert_error)??)
     }
 
-    /// The principal answers an action; what is done by hand is found by the code that a calibration runs.
+    /// Applies the principal's reaction to an action; the code of the calibration finds changes by hand.
     pub(super) async fn apply_reaction(
         &self,
         reaction: PrincipalReaction,
-        (record, target): (&RecordPath, &RecordPath),
+        record: &RecordPath,
+        target: &RecordPath,
         at: DateTime<Utc>,
     ) -> anyhow::Result<()> {
         let kind = match reaction {
@@ -140,21 +141,21 @@ impl SimulatedVault {
             PrincipalReaction::Undid => ResolutionKind::Undo,
             PrincipalReaction::LeftInPlace | PrincipalReaction::Nothing => return Ok(()),
             PrincipalReaction::DidItByHand | PrincipalReaction::DidOtherwise => {
-                let compared = self.host.keeper.file_manual_outcome(
+                let found = self.context.keeper.file_manual_outcome(
                     record,
                     simulated_workflow_ref("calibrate", record),
-                    at + FOUND_AFTER,
+                    at + CALIBRATION_DELAY,
                 )?;
-                if compared.is_none() {
-                    bail!("what was done by hand about {record} was not found");
+                if found.is_none() {
+                    bail!("the change by hand after {record} was not found");
                 }
                 return Ok(());
             }
         };
-        let receipt = self.host.keeper.resolve_action(&IncomingResolution {
+        let receipt = self.context.keeper.resolve_action(&IncomingResolution {
             kind,
             record,
-            by: PRINCIPAL,
+            by: PRINCIPAL_NAME,
             reason: None,
             edited: None,
             together: None,
@@ -163,34 +164,34 @@ impl SimulatedVault {
             workflow: simulated_workflow_ref(kind.as_str(), record),
             now: at,
         })?;
-        self.host.index.sync_paths(self.host.keeper.root(), &[target.clone(), receipt.record], at).await?;
+        self.context.index.sync_paths(self.context.keeper.root(), &[target.clone(), receipt.record], at).await?;
         Ok(())
     }
 
-    /// Ends a day: the vault is read, trust is brought in line with the records, and nothing is left half way.
+    /// Ends a day: reads the vault, calibrates trust until nothing is left to do, and settles all changes.
     pub(super) async fn end_day(&mut self, at: DateTime<Utc>) -> anyhow::Result<()> {
-        let root = self.host.keeper.root();
-        self.host.index.sync_all(root, at).await?;
+        let root = self.context.keeper.root();
+        self.context.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
-        while self.host.calibrate_trust(workflow.clone(), at).await.map_err(convert_error)?.more {}
-        self.host.keeper.settle_swaps_older_than(Duration::ZERO)?;
+        while self.context.calibrate_trust(workflow.clone(), at).await.map_err(convert_error)?.more {}
+        self.context.keeper.settle_swaps_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;
             if root.exists(&path) {
-                let known = Instinct::read(frontmatter::read_document(&root.read_file(&path)?.bytes)?.fields());
-                self.observations.insert(source.name, known.observations);
+                let instinct = Instinct::read(frontmatter::read_document(&root.read_file(&path)?.bytes)?.fields());
+                self.observations.insert(source.name, instinct.observations);
             }
         }
         Ok(())
     }
 
-    /// Lets go of the index, which the vault's first real start makes anew.
+    /// Closes the index; the first real start of the vault builds a new one.
     pub(super) async fn close(self) {
-        self.host.index.close().await;
+        self.context.index.close().await;
     }
 }
 
-/// Writes a file of a vault, dated.
+/// Writes a file of a vault with `at` as its modification time.
 pub(super) fn write_dated_file(dir: &Path, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
     let full = dir.join(path.as_str());
     let write = || {
@@ -207,7 +208,7 @@ fn convert_error(e: ActivityError) -> anyhow::Error {
     anyhow!("{e:?}")
 }
 
-fn simulated_workflow_ref(what: &str, record: &RecordPath) -> WorkflowRef {
-    let run_id = ActionId::derive(&["simulated", what, record.as_str()]).to_string();
-    WorkflowRef { id: format!("simulated-{what}"), run_id }
+fn simulated_workflow_ref(kind: &str, record: &RecordPath) -> WorkflowRef {
+    let run_id = ActionId::derive(&["simulated", kind, record.as_str()]).to_string();
+    WorkflowRef { id: format!("simulated-{kind}"), run_id }
 }

@@ -1,8 +1,8 @@
-//! The SDK's metrics on our meter.
+//! Records the SDK's metrics with this process's meter.
 //!
-//! The SDK brings an OTLP exporter of its own, but it cannot be flushed, says every failure and
-//! names another service; so its instruments (`temporal_…`) are made on the meter that ours are
-//! made on, and leave by the same exporter. Durations are in milliseconds, with the SDK's buckets.
+//! The SDK has an OTLP exporter of its own. It cannot be flushed, logs every failure and reports another service name.
+//! So the SDK's instruments (`temporal_…`) are created on the meter of this process, and use its exporter. Durations
+//! are in milliseconds, with the SDK's buckets.
 
 use opentelemetry::metrics::{Histogram as OtelHistogram, Meter};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use temporalio_common::telemetry::metrics::{
     default_buckets_for,
 };
 
-/// A meter as the SDK's core wants it.
+/// Adapts an OpenTelemetry meter to the interface of the SDK's core.
 #[derive(Debug)]
 pub(super) struct OtelMeter(Meter);
 
@@ -29,7 +29,7 @@ impl OtelMeter {
     }
 }
 
-/// The SDK's own buckets; it knows them by the name without its prefix.
+/// The SDK's own buckets, which it finds by the metric's name without the prefix.
 fn find_buckets(name: &str) -> Vec<f64> {
     default_buckets_for(name.strip_prefix("temporal_").unwrap_or(name), false).to_vec()
 }

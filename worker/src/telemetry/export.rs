@@ -1,8 +1,8 @@
-//! The exporters: from the OpenTelemetry SDK's queues to an OTLP collector.
+//! Exports traces and metrics from the OpenTelemetry SDK's queues to an OTLP collector.
 //!
-//! Each signal has one thread with a bounded queue; a collector that is slow or away costs dropped
-//! data, never a tick. The SDK would log every failed export: [`QuietExporter`] says once that a collector
-//! is away, and once that it is back.
+//! Each signal has one thread with a bounded queue. A slow or unreachable collector may cost data, but must never delay
+//! a tick. The SDK would log every failed export. `QuietExporter` logs once that a collector is unreachable, and once
+//! that it is back.
 
 use super::settings::CollectorEndpoint;
 use opentelemetry::{Key, KeyValue};
@@ -54,44 +54,44 @@ pub(super) fn start_metric_export(to: &CollectorEndpoint) -> Result<SdkMeterProv
     Ok(SdkMeterProvider::builder().with_resource(build_resource()).with_periodic_exporter(exporter).build())
 }
 
-/// The exporters' HTTP client panics without a process-wide provider; a second one changes nothing.
+/// Installs the process-wide TLS provider, without which the exporters' HTTP client panics. A second call has no
+/// effect.
 fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// What the environment says of this process (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`),
-/// with a name of our own where it says none.
+/// The resource from `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, named `steward` if they give no name.
 fn build_resource() -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let said = Resource::builder().build();
-    let name = said.get(&Key::from("service.name")).map(|name| name.to_string());
-    let named = name.is_some_and(|name| !name.starts_with("unknown_service"));
-    let ours = [version].into_iter().chain((!named).then(|| KeyValue::new("service.name", "steward")));
-    let said = said.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
-    let said: Vec<KeyValue> = said.filter(|kv| named || kv.key.as_str() != "service.name").collect();
-    Resource::builder_empty().with_attributes(ours).with_attributes(said).build()
+    let detected = Resource::builder().build();
+    let name = detected.get(&Key::from("service.name")).map(|name| name.to_string());
+    let is_named = name.is_some_and(|name| !name.starts_with("unknown_service"));
+    let own = [version].into_iter().chain((!is_named).then(|| KeyValue::new("service.name", "steward")));
+    let detected = detected.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    let detected: Vec<KeyValue> = detected.filter(|kv| is_named || kv.key.as_str() != "service.name").collect();
+    Resource::builder_empty().with_attributes(own).with_attributes(detected).build()
 }
 
-/// An exporter that says once that it cannot deliver, and once that it can again.
+/// An exporter that logs once that it cannot deliver, and once that it can again.
 #[derive(Debug)]
 struct QuietExporter<E> {
     inner: E,
     signal: &'static str,
     url: String,
-    away: AtomicBool,
+    is_away: AtomicBool,
 }
 
 impl<E> QuietExporter<E> {
     fn new(inner: E, signal: &'static str, to: &CollectorEndpoint) -> Self {
-        Self { inner, signal, url: to.url.clone(), away: AtomicBool::new(false) }
+        Self { inner, signal, url: to.url.clone(), is_away: AtomicBool::new(false) }
     }
 
     fn report_once(&self, result: OTelSdkResult) -> OTelSdkResult {
-        let was_away = self.away.swap(result.is_err(), Ordering::Relaxed);
+        let was_away = self.is_away.swap(result.is_err(), Ordering::Relaxed);
         match &result {
             Err(e) if !was_away => tracing::warn!(
                 signal = self.signal, url = self.url, error = %e,
-                "the collector takes nothing; going on without it, this is said once"
+                "failed to export to the collector; continuing without it, and logging this only once"
             ),
             Ok(()) if was_away => tracing::info!(signal = self.signal, url = self.url, "the collector is back"),
             Ok(()) | Err(_) => {}

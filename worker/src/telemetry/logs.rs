@@ -1,9 +1,9 @@
-//! Log lines: for people on a terminal, JSON anywhere else, one event a line in both.
+//! Formats log lines: for people on a terminal, as JSON anywhere else, one event per line in both.
 //!
-//! An event carries the fields of the spans around it. In JSON all of them stand beside each other and the inner ones
-//! win, so that `matter`, `task`, `action_id` and `workflow_id` are where one looks for them. Text from outside may be in
-//! any value: control characters and what reorders text are escaped, so that a value can neither forge a line or a field
-//! nor drive a terminal.
+//! An event carries the fields of the spans around it. In JSON all fields are on one level, and inner ones win, so that
+//! `matter`, `task`, `action_id` and `workflow_id` are easy to find. Any value may hold text from unknown senders. So
+//! control characters and characters that reorder text are escaped: a value must not forge a line or a field, or
+//! control a terminal.
 
 use crate::cli::output;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 type LogLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Logs to standard error, in the form that fits it.
+/// Logs to standard error, as lines on a terminal and as JSON anywhere else.
 pub(super) fn create_stderr_layer<S>() -> LogLayer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -45,12 +45,12 @@ where
         "message" => write!(writer, "{}", output::escape_text(&format!("{value:?}"))),
         name => write!(writer, "{name}={}", format_value(&format!("{value:?}"))),
     });
-    // There is nowhere to say that the log cannot be written.
+    // There is no place to report that the log cannot be written.
     let lines = fmt::layer().compact().with_writer(open).with_ansi(colour).log_internal_errors(false);
     lines.with_timer(ChronoLocal::new("%H:%M:%S".into())).fmt_fields(fields.delimited(" ")).boxed()
 }
 
-/// One JSON object a line.
+/// One JSON object per line.
 fn create_json_layer<S, W>(open: impl Fn() -> W + Send + Sync + 'static) -> LogLayer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -60,10 +60,10 @@ where
     lines.with_writer(move || FlatJsonWriter(open())).boxed()
 }
 
-/// A value as a person reads it: bare where it is one word, quoted where it could be taken for more.
+/// A value for a person: bare if it is one word, quoted if it could be mistaken for several fields.
 fn format_value(text: &str) -> String {
     let bare = !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !"\"=".contains(c) && !is_unseen(c));
-    // What was recorded as a string comes quoted.
+    // A value that was recorded as a string is already quoted.
     if bare || is_quoted(text) { output::escape_text(text) } else { output::escape_text(&format!("{text:?}")) }
 }
 
@@ -80,7 +80,7 @@ fn is_quoted(text: &str) -> bool {
     !escaped
 }
 
-/// Takes each event from the JSON formatter, in one call, and writes it flat and escaped.
+/// Receives each event from the JSON formatter in one call, and writes it flat and escaped.
 struct FlatJsonWriter<W>(W);
 
 impl<W: Write> Write for FlatJsonWriter<W> {
@@ -95,8 +95,9 @@ impl<W: Write> Write for FlatJsonWriter<W> {
     }
 }
 
-/// Puts the fields of an event and of the spans around it beside its time, level and target. Of one name the innermost
-/// stays.
+/// Moves the fields of an event and of its spans to the level of its time and target.
+///
+/// If several have one name, the innermost stays.
 fn flatten_event(mut event: Map<String, Value>) -> Map<String, Value> {
     let spans = match event.remove("spans") {
         Some(Value::Array(spans)) => spans,
@@ -127,7 +128,7 @@ mod tests {
         Json,
     }
 
-    /// What the log says while `work` runs.
+    /// The log while `work` runs.
     fn log_of(form: LogForm, work: impl FnOnce()) -> String {
         let mut file = tempfile::tempfile().unwrap();
         let log = file.try_clone().unwrap();
@@ -177,7 +178,7 @@ mod tests {
         "done\nERROR forged task=task/other\r\u{1b}[2J\u{9b}31m\u{7f}\u{85}\u{2028}\u{202e}\t\0 \\\"quote";
 
     #[test]
-    fn text_from_outside_never_forges_a_line() {
+    fn untrusted_text_never_forges_a_line() {
         let say = || {
             let span = tracing::info_span!("activity", matter = EVIL, workflow_id = %EVIL).entered();
             tracing::warn!(task = EVIL, reason = %EVIL, debug = ?EVIL, error = %std::io::Error::other(EVIL), "{EVIL}");
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_from_outside_never_forges_a_field() {
+    fn untrusted_text_never_forges_a_field() {
         let log = log_of(PEOPLE, || tracing::warn!(reason = %"x task=task/other", "refused"));
         assert!(log.ends_with("refused reason=\"x task=task/other\"\n"), "{log:?}");
         let log = log_of(PEOPLE, || tracing::warn!(reason = "x\" task=\"y", "refused"));
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn another_crates_line_says_whose_it_is() {
+    fn a_line_of_another_crate_names_its_target() {
         let log = log_of(PEOPLE, || tracing::warn!(target: "temporalio_sdk_core::worker", "slow"));
         assert!(log.ends_with(" WARN temporalio_sdk_core::worker: slow\n"), "{log:?}");
     }

@@ -1,8 +1,7 @@
-//! Our own few metrics, counted from what the activities were asked and what they answered.
+//! Counts Steward's own metrics from the results of activities.
 //!
-//! Counted in one place by [`super::activity`], so that no activity knows of metrics. An activity
-//! that runs twice counts twice: these are for watching a fleet, the ledger and the audit records
-//! are for accounting.
+//! [`super::activity`] calls this for every activity, so activities must not count anything themselves. An activity
+//! that runs twice counts twice. These metrics are for monitoring; the ledger and the audit records are for accounting.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
@@ -13,10 +12,10 @@ use steward_domain::steward::tick::MatterObservation;
 use steward_workflows::activities::ApplyOutput;
 use temporalio_sdk::interceptors::ExecuteActivityResult;
 
-/// The upper bounds of the clerk's latency, in seconds; a call ends within 90.
+/// The upper bounds of the buckets for the clerk's latency, in seconds. A call ends within 90 s.
 const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 90.0];
 
-/// The instruments.
+/// The instruments of Steward's own metrics.
 pub(super) struct ActivityMetrics {
     ticks: Counter<u64>,
     decisions: Counter<u64>,
@@ -28,13 +27,13 @@ pub(super) struct ActivityMetrics {
 
 impl ActivityMetrics {
     pub(super) fn new(meter: &Meter) -> Self {
-        let counter = |name: &'static str, unit: &'static str, about: &'static str| {
-            meter.u64_counter(name).with_unit(unit).with_description(about).build()
+        let counter = |name: &'static str, unit: &'static str, description: &'static str| {
+            meter.u64_counter(name).with_unit(unit).with_description(description).build()
         };
         Self {
-            ticks: counter("steward.ticks", "{tick}", "Looks at a matter, by whether a clerk is needed"),
-            decisions: counter("steward.decisions", "{decision}", "Decisions filed, by how they landed"),
-            applies: counter("steward.applies", "{apply}", "Plans carried out, by how that ended"),
+            ticks: counter("steward.ticks", "{tick}", "Checks of a matter, by whether a clerk is needed"),
+            decisions: counter("steward.decisions", "{decision}", "Decisions filed, by disposition"),
+            applies: counter("steward.applies", "{apply}", "Plans applied, by outcome"),
             clerk_calls: counter("steward.clerk.calls", "{call}", "Clerk calls, by outcome"),
             clerk_latency: meter
                 .f64_histogram("steward.clerk.latency")
@@ -42,24 +41,24 @@ impl ActivityMetrics {
                 .with_description("How long a clerk call takes")
                 .with_boundaries(LATENCY_BUCKETS.to_vec())
                 .build(),
-            guard_refusals: counter("steward.guard.refusals", "{refusal}", "Clerk calls refused, by the cap"),
+            guard_refusals: counter("steward.guard.refusals", "{refusal}", "Clerk calls refused, by cap"),
         }
     }
 
-    /// Counts what an activity came to.
-    pub(super) fn count_activity(&self, activity: &str, ended: &ExecuteActivityResult, took: Duration) {
-        let answer = ended.as_ref().ok();
-        if let Some(seen) = answer.and_then(|a| a.downcast_ref::<MatterObservation>()) {
-            self.ticks.add(1, &[KeyValue::new("outcome", label_tick(seen))]);
-        } else if let Some(ReserveOutcome::Refused(refusal)) = answer.and_then(|a| a.downcast_ref()) {
+    /// Counts the result of an activity.
+    pub(super) fn count_activity(&self, activity: &str, result: &ExecuteActivityResult, took: Duration) {
+        let output = result.as_ref().ok();
+        if let Some(observation) = output.and_then(|o| o.downcast_ref::<MatterObservation>()) {
+            self.ticks.add(1, &[KeyValue::new("outcome", label_tick(observation))]);
+        } else if let Some(ReserveOutcome::Refused(refusal)) = output.and_then(|o| o.downcast_ref()) {
             self.guard_refusals.add(1, &[KeyValue::new("cap", serialize_label(&refusal.cap))]);
-        } else if let Some(applied) = answer.and_then(|a| a.downcast_ref::<ApplyOutput>()) {
+        } else if let Some(applied) = output.and_then(|o| o.downcast_ref::<ApplyOutput>()) {
             self.count_apply(applied);
-        } else if let Some(reply) = answer.and_then(|a| a.downcast_ref::<ClerkReply>()) {
+        } else if let Some(reply) = output.and_then(|o| o.downcast_ref::<ClerkReply>()) {
             self.count_clerk_call(label_call(&reply.outcome), took);
-        } else if ended.is_err() && activity == "steward.apply" {
+        } else if result.is_err() && activity == "steward.apply" {
             self.applies.add(1, &[KeyValue::new("outcome", "error")]);
-        } else if ended.is_err() && activity == "steward.judge" {
+        } else if result.is_err() && activity == "steward.judge" {
             self.count_clerk_call("error", took);
         }
     }
@@ -84,10 +83,10 @@ impl ActivityMetrics {
     }
 }
 
-fn label_tick(seen: &MatterObservation) -> &'static str {
-    if seen.stopped {
+fn label_tick(observation: &MatterObservation) -> &'static str {
+    if observation.stopped {
         "stopped"
-    } else if seen.looks.is_empty() {
+    } else if observation.looks.is_empty() {
         "quiet"
     } else {
         "evaluating"
@@ -104,7 +103,7 @@ fn label_call(outcome: &ClerkCallOutcome) -> &'static str {
     }
 }
 
-/// The word that JSON has for it.
+/// The spelling of a value in JSON.
 fn serialize_label(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

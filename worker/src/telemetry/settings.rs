@@ -1,32 +1,32 @@
-//! What the environment says about telemetry.
+//! Reads the telemetry settings from the environment.
 //!
-//! `STEWARD_LOG` is ours, and a mistake in it is an error. The `OTEL_…` variables are everybody's:
-//! a mistake in them is a complaint, and the signal stays off. The exporters and the OpenTelemetry SDK read them
-//! themselves. What is read here is whether to export at all, because an exporter that is not told where to would go
-//! to localhost, and what an exporter would replace by its default without a word.
+//! An invalid `STEWARD_LOG` is an error. The `OTEL_…` variables are shared with other programs, so an invalid one is
+//! only a complaint, and the signal stays off. The exporters and the OpenTelemetry SDK read these variables themselves.
+//! This module reads only two kinds. The first decides whether to export at all: without an endpoint, an exporter would
+//! use localhost. The second are values that an exporter would silently replace by a default.
 
 use axum::http::Uri;
 use axum::http::uri::Scheme;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-/// Where one signal goes.
+/// The collector of one signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CollectorEndpoint {
-    /// As the variable has it, to name it in a warning.
+    /// The value of the variable, for warnings.
     pub(super) url: String,
-    /// Over gRPC the exporter trusts no certificate unless it is told which; over HTTP it trusts the system's.
+    /// Over gRPC the exporter needs explicit root certificates; over HTTP it uses those of the system.
     pub(super) is_grpc_over_tls: bool,
 }
 
-/// What the environment asks for.
+/// The telemetry settings of the environment.
 #[derive(Debug)]
 pub(super) struct TelemetrySettings {
-    /// What is logged.
+    /// The log levels of each target.
     pub(super) levels: Targets,
     /// `None` keeps the signal off.
     pub(super) traces: Option<CollectorEndpoint>,
     pub(super) metrics: Option<CollectorEndpoint>,
-    /// What was asked for and cannot be had; each names its variable and the fix.
+    /// Invalid values; each text names the variable and the fix.
     pub(super) complaints: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl TelemetrySettings {
     /// Reads the variables through `get`.
     ///
     /// # Errors
-    /// When `STEWARD_LOG` is not understood.
+    /// `STEWARD_LOG` is not valid.
     pub(super) fn read(get: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let get = |name: &str| get(name).filter(|v| !v.trim().is_empty());
         let levels = parse_levels(get("STEWARD_LOG").as_deref().unwrap_or("info"))?;
@@ -42,28 +42,28 @@ impl TelemetrySettings {
         if get("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true")) {
             return Ok(settings);
         }
-        let mut of = |signal| {
+        let mut read_signal = |signal| {
             read_collector(&get, signal).unwrap_or_else(|complaint| {
                 settings.complaints.push(complaint);
                 None
             })
         };
-        (settings.traces, settings.metrics) = (of("TRACES"), of("METRICS"));
+        (settings.traces, settings.metrics) = (read_signal("TRACES"), read_signal("METRICS"));
         Ok(settings)
     }
 }
 
-/// A level for our own crates (the others stay at warn), or a list like
+/// Parses a level for Steward's crates (the others stay at warn), or a list like
 /// `info,steward_vault=debug,temporalio_sdk_core=info`.
 fn parse_levels(text: &str) -> anyhow::Result<Targets> {
-    // The OpenTelemetry SDK repeats itself at every failed export; our exporters say it once.
+    // The OpenTelemetry SDK logs every failed export; `QuietExporter` logs it once.
     let mut levels = Targets::new().with_default(LevelFilter::WARN).with_target("opentelemetry", LevelFilter::OFF);
     levels = levels.with_target("steward", LevelFilter::INFO);
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (target, level) = part.split_once('=').unwrap_or(("steward", part));
         let level: LevelFilter = level.trim().parse().map_err(|_| {
             anyhow::anyhow!(
-                "failed to read STEWARD_LOG: `{part}` is not a level: say off, error, warn, info, debug or trace, \
+                "failed to read STEWARD_LOG: `{part}` is not a level: use off, error, warn, info, debug or trace, \
                  or <crate>=<level>, separated by commas"
             )
         })?;
@@ -72,13 +72,13 @@ fn parse_levels(text: &str) -> anyhow::Result<Targets> {
     Ok(levels)
 }
 
-/// Where a signal goes; its own variables count before those of all signals.
+/// The collector of a signal; its own variables precede those of all signals.
 fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Option<CollectorEndpoint>, String> {
     if get(&format!("OTEL_{signal}_EXPORTER")).as_deref() == Some("none") {
         return Ok(None);
     }
-    let find_variable = |what: &str| {
-        let names = [format!("OTEL_EXPORTER_OTLP_{signal}_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
+    let find_variable = |suffix: &str| {
+        let names = [format!("OTEL_EXPORTER_OTLP_{signal}_{suffix}"), format!("OTEL_EXPORTER_OTLP_{suffix}")];
         names.into_iter().find_map(|name| get(&name).map(|value| (name, value)))
     };
     let Some((name, url)) = find_variable("ENDPOINT") else { return Ok(None) };
@@ -86,7 +86,9 @@ fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result
     let is_tls = match scheme.as_ref().map(Scheme::as_str) {
         Some("http") => false,
         Some("https") => true,
-        Some(_) | None => return Err(format!("{name} is `{url}`, which is no URL: begin it with http:// or https://")),
+        Some(_) | None => {
+            return Err(format!("{name} is `{url}`, which is not a URL: begin it with http:// or https://"));
+        }
     };
     let is_grpc = match find_variable("PROTOCOL") {
         None => false,
@@ -94,7 +96,9 @@ fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result
             "grpc" => true,
             "http/protobuf" => false,
             other => {
-                return Err(format!("{name} is `{other}`, which this build does not speak: say grpc or http/protobuf"));
+                return Err(format!(
+                    "{name} is `{other}`, which this build does not support: use grpc or http/protobuf"
+                ));
             }
         },
     };
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signals_own_variables_go_first() {
+    fn the_variables_of_one_signal_come_first() {
         let settings = read(&[
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/here"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c:4317"),
@@ -145,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn what_an_exporter_would_replace_without_a_word_names_its_variable_and_the_fix() {
+    fn a_value_that_an_exporter_would_replace_names_its_variable_and_the_fix() {
         for url in ["c:4318", "http://not a url", "http://", " http://c:4318", "ftp://c:4318", "/v1/traces"] {
             let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", url)]);
             assert_eq!((settings.traces, settings.metrics, settings.complaints.len()), (None, None, 2), "{url}");
-            let complaint = format!("OTEL_EXPORTER_OTLP_ENDPOINT is `{url}`, which is no URL");
+            let complaint = format!("OTEL_EXPORTER_OTLP_ENDPOINT is `{url}`, which is not a URL");
             assert!(settings.complaints[0].starts_with(&complaint), "{:?}", settings.complaints);
         }
         let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "c/m")];
@@ -157,11 +161,11 @@ mod tests {
         assert!(settings.traces.is_some() && settings.metrics.is_none(), "{settings:?}");
         assert!(settings.complaints[0].starts_with("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is `c/m`"), "{settings:?}");
         let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")];
-        assert!(read(&vars).complaints[0].contains("say grpc or http/protobuf"));
+        assert!(read(&vars).complaints[0].contains("use grpc or http/protobuf"));
     }
 
     #[test]
-    fn a_level_is_for_our_crates_and_a_list_for_any() {
+    fn a_level_is_for_stewards_crates_and_a_list_for_any() {
         use tracing::Level;
         let enabled = |text: &str, target: &str, level| parse_levels(text).unwrap().would_enable(target, &level);
         assert!(enabled("debug", "steward_vault::action::writer", Level::DEBUG));

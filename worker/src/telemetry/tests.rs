@@ -1,7 +1,7 @@
-//! A whole tick on a real server, seen by a real collector.
+//! Runs a whole tick on a real server and checks what a real collector receives.
 //!
-//! The environment and the global subscriber belong to a process, so each scene plays in a process
-//! of its own: this test binary again, told by `SCENE` what to play.
+//! The environment and the global subscriber belong to a process. So each scene runs in a process of its own: this test
+//! binary again, which `SCENE` tells what to run.
 
 mod collector;
 mod fakes;
@@ -20,7 +20,7 @@ use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 
 const QUEUE: &str = "steward";
 
-/// What a scene's process said and did.
+/// The log and the report of a scene's process.
 struct Played {
     log: String,
     report: Value,
@@ -83,8 +83,8 @@ fn threads() -> Vec<String> {
     tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap().trim().to_owned()).collect()
 }
 
-/// One tick of the real workflow over activities that pretend, started by us or, as a schedule
-/// does it, by somebody who knows of no traces.
+/// Runs one tick of the real workflow with fake activities. It is started by a traced client or, as a schedule does, by
+/// a client without traces.
 async fn tick(telemetry: &Telemetry, by_another: bool) {
     let options = ClientOptions::new("default").plugins(telemetry.create_client_plugins()).build();
     let address = std::env::var("SERVER").unwrap();
@@ -93,8 +93,8 @@ async fn tick(telemetry: &Telemetry, by_another: bool) {
         if by_another { connect(&address, ClientOptions::new("default").build()).await } else { client.clone() };
     let runtime = Runtime::from_current_tokio(telemetry.build_runtime_options().unwrap()).unwrap();
     let vault = WorkerOptions::new(QUEUE).register_workflow::<StewardWorkflow>().unwrap();
-    let vault = vault.register_activities(fakes::Vault).build();
-    let clerk = WorkerOptions::new(clerk_queue(QUEUE)).register_activities(fakes::Bench).build();
+    let vault = vault.register_activities(fakes::FakeVault).build();
+    let clerk = WorkerOptions::new(clerk_queue(QUEUE)).register_activities(fakes::FakeClerkWorker).build();
     let mut vault = Worker::new(&runtime, client.clone(), vault).unwrap();
     let mut clerk = Worker::new(&runtime, client.clone(), clerk).unwrap();
     let (stop_vault, stop_clerk) = (vault.shutdown_handle(), clerk.shutdown_handle());
@@ -124,7 +124,7 @@ fn chain(spans: &[Span], name: &str) -> Vec<String> {
     names
 }
 
-/// Holds that all spans are of one trace below `root`, and that what activities do hangs where it was done.
+/// Asserts that all spans belong to one trace below `root`, and that the work of activities has the right parent.
 fn holds_one_trace(collector: &Collector, root: &str) {
     let spans = collector.spans();
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
@@ -144,7 +144,7 @@ fn holds_one_trace(collector: &Collector, root: &str) {
         assert!(chain[0] == name && chain.join(" < ").ends_with(&above.join(" < ")), "{chain:?}");
     }
     let judged = spans.iter().find(|span| span.name == "RunActivity:steward.judge").unwrap();
-    assert_eq!(text_of(&judged.attributes, "task").as_deref(), Some(fakes::ASKED));
+    assert_eq!(text_of(&judged.attributes, "task").as_deref(), Some(fakes::JUDGED));
     assert_eq!(text_of(&judged.attributes, "matter").as_deref(), Some(fakes::MATTER));
     assert!(!names.contains(&"activity") && !names.contains(&"RunActivity"), "{names:?}");
 }
@@ -178,13 +178,13 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
     assert!(names.iter().any(|name| name.starts_with("temporal_workflow_")), "{names:?}");
 
     let lines = played.lines();
-    let said =
+    let line =
         |message: &str| lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{lines:?}"));
-    let asking = said("asking");
-    assert_eq!((&asking["task"], &asking["matter"]), (&fakes::ASKED.into(), &fakes::MATTER.into()));
+    let asking = line("asking");
+    assert_eq!((&asking["task"], &asking["matter"]), (&fakes::JUDGED.into(), &fakes::MATTER.into()));
     assert!(asking["workflow_id"].as_str().unwrap().starts_with("tick-"));
-    assert!(said("writing")["action_id"].is_string());
-    assert_eq!(said("activity failed")["error"], "no settling today");
+    assert!(line("writing")["action_id"].is_string());
+    assert_eq!(line("activity failed")["error"], "no settling today");
 
     let history = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(history.path(), server.history(asking["workflow_id"].as_str().unwrap())).unwrap();
@@ -228,39 +228,40 @@ async fn the_sampler_is_the_environments() {
     assert!(!collector.metric_names().is_empty());
 }
 
-/// Exports far more often than by default, to meet the trouble many times in a short scene.
+/// Exports far more often than by default, so that a failure occurs many times in a short scene.
 const OFTEN: [(&str, &str); 2] = [("OTEL_BSP_SCHEDULE_DELAY", "20"), ("OTEL_METRIC_EXPORT_INTERVAL", "20")];
 
-/// Seconds that only one export would take that is waited for ([`UNTIRING`]), and no machine that is merely busy.
-const HELD_UP: f64 = 60.0;
-/// An exporter that would wait for its answer for 10 minutes.
+/// Seconds that pass only if an export of [`UNTIRING`] is awaited, not on a busy machine.
+const MAX_DELAY: f64 = 60.0;
+/// Lets an exporter wait for a response for 10 minutes.
 const UNTIRING: (&str, &str) = ("OTEL_EXPORTER_OTLP_TIMEOUT", "600000");
 
 #[tokio::test]
-async fn a_collector_that_is_away_is_said_once_and_holds_nobody_up() {
+async fn an_unreachable_collector_is_logged_once_and_delays_nothing() {
     let server = DevServer::start();
     for protocol in ["http/protobuf", "grpc"] {
         let away = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"), ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)];
         let played = play("tick", Some(&server), &[away, OFTEN].concat()).await;
         let lines = played.lines();
-        let told: Vec<&Value> = lines.iter().filter(|l| l["message"].as_str().unwrap().contains("collector")).collect();
-        assert_eq!(told.len(), 2, "once for each signal: {told:?}");
+        let logged: Vec<&Value> =
+            lines.iter().filter(|l| l["message"].as_str().unwrap().contains("collector")).collect();
+        assert_eq!(logged.len(), 2, "once for each signal: {logged:?}");
         assert!(lines.iter().all(|l| !l["target"].as_str().unwrap().contains("opentelemetry")), "{lines:?}");
-        assert!(played.report["tick"].as_f64().unwrap() < HELD_UP, "{}", played.report);
+        assert!(played.report["tick"].as_f64().unwrap() < MAX_DELAY, "{}", played.report);
     }
 }
 
 #[tokio::test]
-async fn a_collector_that_never_answers_holds_nobody_up() {
+async fn a_collector_that_never_answers_delays_nothing() {
     let server = DevServer::start();
-    // Connections are taken by the kernel and nobody reads them.
+    // The kernel accepts the connections, and nothing reads from them.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", silent.local_addr().unwrap());
     for protocol in ["http/protobuf", "grpc"] {
         let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()), ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)];
         let played = play("tick", Some(&server), &[&vars[..], &OFTEN, &[UNTIRING]].concat()).await;
-        assert!(played.report["tick"].as_f64().unwrap() < HELD_UP, "{}", played.report);
-        assert!(played.report["flush"].as_f64().unwrap() < HELD_UP, "{}", played.report);
+        assert!(played.report["tick"].as_f64().unwrap() < MAX_DELAY, "{}", played.report);
+        assert!(played.report["flush"].as_f64().unwrap() < MAX_DELAY, "{}", played.report);
     }
 }
 
@@ -268,10 +269,10 @@ async fn a_collector_that_never_answers_holds_nobody_up() {
 async fn a_mistake_in_the_standard_variables_is_a_warning() {
     let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "pigeon")];
     let played = play("nothing", None, &vars).await;
-    assert!(played.log.contains("say grpc or http/protobuf"), "{}", played.log);
+    assert!(played.log.contains("use grpc or http/protobuf"), "{}", played.log);
     assert!(!played.report["threads"].to_string().contains("OpenTelemetry"), "{}", played.report);
     for (name, value, complaint) in [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:1", "is `127.0.0.1:1`, which is no URL"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:1", "is `127.0.0.1:1`, which is not a URL"),
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "zip", "no traces are exported: unsupported compression algorithm 'zip'"),
     ] {
         let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"), (name, value)];

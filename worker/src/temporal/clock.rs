@@ -1,8 +1,8 @@
-//! How far the Temporal server's clock is from ours.
+//! Measures the difference between the Temporal server's clock and the local one.
 //!
-//! The server has no call that tells its time, but it notes when it last saw a poller. A poll on a
-//! queue that nobody else knows, described while it waits, gives that time to within the call's own
-//! duration. Nothing is stored by it; `doctor` says what comes of it.
+//! The server has no call that returns its time, but it records when it last saw a poller. So this module polls a queue
+//! that no other process uses, and describes the queue while the poll waits. The result is exact to the duration of the
+//! call. It must not store anything; `doctor` reports the result.
 
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,36 +13,38 @@ use temporalio_common::protos::temporal::api::enums::v1::{TaskQueueKind, TaskQue
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
-/// How long the server may take to notice the poll: 5 s.
+/// How long the server may take to record the poll: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The server's clock minus ours (`now`), zero where the difference may be the calls' own time.
+/// The server's clock minus the local one (`now`); zero if the duration of the calls explains the difference.
 ///
 /// # Errors
-/// When the server gives no answer or does not note the poll.
+/// The server does not answer, or does not record the poll.
 pub(crate) async fn measure_clock_offset(
     client: &Client,
     now: impl Fn() -> DateTime<Utc>,
 ) -> anyhow::Result<TimeDelta> {
     let queue = format!("steward-doctor-{}", std::process::id());
-    let asked = now();
+    let before = now();
     let seen = tokio::select! {
-        seen = tokio::time::timeout(PATIENCE, read_poll_time(client, &queue)) => seen.context("the server noted no poll")??,
+        seen = tokio::time::timeout(PATIENCE, read_poll_time(client, &queue)) => {
+            seen.context("the server did not record the poll")??
+        }
         ended = poll_queue(client, &queue) => match ended {
-            Ok(()) => anyhow::bail!("the server ended a poll at once"),
+            Ok(()) => anyhow::bail!("the server ended the poll at once"),
             Err(e) => return Err(e),
         },
     };
-    Ok(compute_offset(asked, seen, now()))
+    Ok(compute_offset(before, seen, now()))
 }
 
-/// How far `seen` lies outside of the span in which it must have been noted.
-fn compute_offset(asked: DateTime<Utc>, seen: DateTime<Utc>, told: DateTime<Utc>) -> TimeDelta {
-    if seen > told {
-        seen - told
-    } else if seen < asked {
-        seen - asked
+/// How far `seen` lies outside the span from `before` to `after`, in which it was recorded.
+fn compute_offset(before: DateTime<Utc>, seen: DateTime<Utc>, after: DateTime<Utc>) -> TimeDelta {
+    if seen > after {
+        seen - after
+    } else if seen < before {
+        seen - before
     } else {
         TimeDelta::zero()
     }
@@ -70,7 +72,7 @@ async fn read_poll_time(client: &Client, queue: &str) -> anyhow::Result<DateTime
         };
         let described = client.connection().workflow_service().describe_task_queue(request.into_request()).await?;
         if let Some(at) = described.into_inner().pollers.into_iter().find_map(|poller| poller.last_access_time) {
-            return Ok(SystemTime::try_from(at).context("the server told no time")?.into());
+            return Ok(SystemTime::try_from(at).context("the server sent an invalid time")?.into());
         }
     }
 }
@@ -86,7 +88,7 @@ mod tests {
     use temporalio_client::ClientOptions;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_clock_that_is_an_hour_off_is_seen_against_the_server_and_a_right_one_is_not() {
+    async fn a_clock_that_is_an_hour_off_is_detected_and_a_right_one_is_not() {
         let server = DevServer::start();
         let client = server.client(ClientOptions::new("default").build()).await;
         assert!(measure_clock_offset(&client, Utc::now).await.unwrap().abs() < TimeDelta::seconds(1));

@@ -1,7 +1,7 @@
-//! The note that a process of this configuration leaves as the holder of a vault.
+//! Builds the note that this process writes as the holder of a vault.
 //!
-//! What it is, how it is held against the lock, and who reads it is in [`steward_server::http::holder`]; here is only what this
-//! process says of itself.
+//! [`steward_server::http::holder`] describes the note, compares it with the lock, and reads it. This module only fills
+//! in the values of this process. It must not put a secret into the note: URLs are stripped of passwords and keys.
 
 use crate::config::{ClerkChoice, StewardConfig};
 use crate::runtime::clerks::strip_url_secrets;
@@ -11,7 +11,7 @@ use steward_server::http::holder::HolderServiceSettings;
 pub(crate) use steward_server::http::holder::{HolderRecord, VaultHolder};
 pub(crate) use steward_server::http::serving::{ListenerRecord, ServerEndpoint};
 
-/// A note of this process, which uses the Temporal server at this address.
+/// The note of this process, which uses the Temporal server at `address`.
 pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, address: &str) -> HolderRecord {
     HolderRecord {
         command: command.to_owned(),
@@ -37,7 +37,7 @@ fn build_holder_asks(own: EffectiveHolderSettings) -> Option<HolderServiceSettin
     Some(HolderServiceSettings { caps: own.caps, clerk, tracker: own.tracker })
 }
 
-/// These settings, with what the holder of the vault says of its own in their place.
+/// The settings of the vault's holder as its note has them; this process's own ones where the note is silent.
 pub(crate) fn read_holder_settings(config: &StewardConfig, holder: &HolderRecord) -> EffectiveHolderSettings {
     let own = EffectiveHolderSettings::from_config(config);
     let Some(asks) = &holder.asks else { return own };
@@ -45,24 +45,24 @@ pub(crate) fn read_holder_settings(config: &StewardConfig, holder: &HolderRecord
     EffectiveHolderSettings { caps: asks.caps, clerk, tracker: asks.tracker.clone() }
 }
 
-/// Whom the process that decides asks and tells, and how often it may ask.
+/// The clerk and the tracker of the process that decides, and how often it may ask the clerk.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EffectiveHolderSettings {
     pub(crate) caps: CallCaps,
     pub(crate) clerk: ClerkChoice,
-    /// The address of the tracker; `None` where none is set.
+    /// The address of the tracker; `None` if none is configured.
     pub(crate) tracker: Option<String>,
 }
 
 impl EffectiveHolderSettings {
-    /// Those of this process.
+    /// The settings of this process.
     pub(crate) fn from_config(config: &StewardConfig) -> Self {
         let tracker = config.tracker.as_ref().map(|tracker| strip_url_secrets(&tracker.base_url));
         Self { caps: config.caps, clerk: config.clerk.strip_secrets(), tracker }
     }
 }
 
-/// The note of this process, which listens there beside whoever holds the vault.
+/// The note of this process as a listener that is not the holder of the vault.
 pub(crate) fn describe_this_listener(config: &StewardConfig, listen: SocketAddr) -> ListenerRecord {
     let HolderRecord { pid, encrypted, host, .. } = describe_this_process(config, "serve", "");
     ListenerRecord { pid, door: ServerEndpoint { listen, encrypted, host } }

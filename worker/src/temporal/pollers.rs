@@ -1,8 +1,8 @@
-//! Whether anybody serves a task queue.
+//! Checks whether a worker serves a task queue.
 //!
-//! A schedule goes on firing when nobody listens; its ticks then wait and nothing says so. The server
-//! remembers who polled during the last five minutes, so a worker that was killed shows a while longer:
-//! the vault's lock tells that apart. What comes of it is for `doctor` to say.
+//! A schedule keeps firing when no worker listens, and its ticks then wait silently. The server remembers the pollers
+//! of the last five minutes, so a killed worker is listed a while longer. The vault's lock shows the difference. This
+//! module must not judge the result: `doctor` reports it.
 
 use super::clock::build_task_queue;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeTaskQueueRequest;
 
-/// How long a worker that has just started may take to poll: 5 s.
+/// How long a new worker may take to poll: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Whether anybody polled this queue for tasks of this kind lately, or does so in a moment.
+/// Whether a worker polled this queue for tasks of this kind recently, or does so within 5 s.
 ///
 /// # Errors
-/// When the server gives no answer.
+/// The server does not answer.
 pub(crate) async fn is_queue_polled(client: &Client, queue: &str, kind: TaskQueueType) -> anyhow::Result<bool> {
     let begun = Instant::now();
     loop {

@@ -1,7 +1,7 @@
-//! The ports of the Temporal server that `up` starts.
+//! Chooses the ports of the Temporal server that `steward up` starts.
 //!
-//! A port that a person set is used as it is or refused by name; only a default moves on to the next free one. The two
-//! are never one number.
+//! A configured port is used as it is, or refused with the name of its variable. Only a default moves on to the next
+//! free port. The two ports must never be the same.
 
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
@@ -9,17 +9,17 @@ use std::net::{Ipv4Addr, TcpListener};
 
 const DEFAULT_PORT: u16 = 7233;
 const DEFAULT_UI_PORT: u16 = 8233;
-/// How many ports after a default are tried: 20.
-const FURTHER: u16 = 20;
+/// The number of ports after a default that are tried: 20.
+const MORE_PORTS: u16 = 20;
 
-/// Where the server listens, and where its web page is.
+/// The ports of the server and of its web page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ServerPorts {
     pub(crate) port: u16,
     pub(crate) ui_port: u16,
 }
 
-/// One of the two, as it is set.
+/// The setting of one of the two ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortSetting {
     pub(crate) variable: &'static str,
@@ -38,7 +38,7 @@ impl PortSetting {
         Self { variable: "STEWARD_TEMPORAL_UI_PORT", set: config.temporal_ui_port, default: DEFAULT_UI_PORT }
     }
 
-    /// The number that is tried first.
+    /// The port that is tried first.
     pub(crate) fn preferred_port(self) -> u16 {
         self.set.unwrap_or(self.default)
     }
@@ -48,14 +48,14 @@ impl PortSetting {
         self.set.is_some()
     }
 
-    /// What this setting says by itself; `None` for a default, which depends on the other.
+    /// The configured port; `None` for a default, which depends on the other port.
     fn find_explicit_port(self) -> anyhow::Result<Option<u16>> {
         match self.set {
             None => Ok(None),
             Some(0) => Ok(Some(find_any_free_port()?)),
             Some(port) if is_port_free(port) => Ok(Some(port)),
             Some(port) => bail!(
-                "{} is {port}, which is taken: {} is free, or unset it to let `steward up` find one",
+                "{} is {port}, which is taken: use {}, which is free, or unset it so that `steward up` finds one",
                 self.variable,
                 find_next_free_port(port, None).map_or_else(find_any_free_port, Ok)?
             ),
@@ -64,7 +64,7 @@ impl PortSetting {
 
     /// The default, or the next free port that is not `other`.
     fn find_default_port(self, other: Option<u16>) -> anyhow::Result<u16> {
-        let last = self.default + FURTHER;
+        let last = self.default + MORE_PORTS;
         find_next_free_port(self.default, other).with_context(|| {
             format!("ports {} to {last} are all taken: set {} to a free one", self.default, self.variable)
         })
@@ -72,10 +72,10 @@ impl PortSetting {
 }
 
 impl ServerPorts {
-    /// Chooses both.
+    /// Chooses both ports.
     ///
     /// # Errors
-    /// A port that was set and is taken, or no free one; the message names the variable.
+    /// A configured port is taken, or no port is free. The message names the variable.
     pub(crate) fn choose(config: &StewardConfig) -> anyhow::Result<Self> {
         let (server, ui) = (PortSetting::for_server(config), PortSetting::for_ui(config));
         let (port, ui_port) = (server.find_explicit_port()?, ui.find_explicit_port()?);
@@ -85,14 +85,14 @@ impl ServerPorts {
     }
 }
 
-/// A port that nobody uses, chosen by the system.
+/// A free port, chosen by the system.
 pub(super) fn find_any_free_port() -> anyhow::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of this machine is free")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("this machine has no free port")?;
     Ok(listener.local_addr()?.port())
 }
 
 fn find_next_free_port(first: u16, other: Option<u16>) -> Option<u16> {
-    (first..=first.saturating_add(FURTHER)).find(|&port| Some(port) != other && is_port_free(port))
+    (first..=first.saturating_add(MORE_PORTS)).find(|&port| Some(port) != other && is_port_free(port))
 }
 
 fn is_port_free(port: u16) -> bool {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_set_is_used_or_refused_by_name_with_a_free_one() {
+    fn a_configured_port_is_used_or_refused_with_its_name_and_a_free_one() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         let named = [
@@ -120,7 +120,7 @@ mod tests {
         for (refused, name) in named {
             let message = refused.unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(&format!("{port}, which is taken")), "{message}");
-            let free = message.split(": ").nth(1).unwrap().split(' ').next().unwrap();
+            let free = message.split(": use ").nth(1).unwrap().split(',').next().unwrap();
             assert!(is_port_free(free.parse().unwrap()), "{message}");
         }
         drop(taken);
@@ -129,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn a_default_moves_on_when_it_is_taken_and_never_to_the_number_of_the_other() {
+    fn a_taken_default_moves_on_and_never_to_the_other_port() {
         let defaults = choose(None, None).unwrap();
-        assert!((DEFAULT_PORT..=DEFAULT_PORT + FURTHER).contains(&defaults.port), "{defaults:?}");
+        assert!((DEFAULT_PORT..=DEFAULT_PORT + MORE_PORTS).contains(&defaults.port), "{defaults:?}");
         let next = find_next_free_port(DEFAULT_PORT, Some(defaults.port)).unwrap();
         let (_taken, moved) =
             (TcpListener::bind((Ipv4Addr::LOCALHOST, defaults.port)), choose(None, Some(next)).unwrap());

@@ -1,8 +1,8 @@
-//! The first calls to Temporal, repeated while the server merely gives no answer.
+//! Repeats the first calls to Temporal while the server does not answer.
 //!
-//! A busy server or a slow line is no reason to end. Such a call is repeated with growing pauses, and the log says what
-//! is waited for. An error that a repeat cannot change (a namespace that is not there, a refused key, a server that does
-//! not know the call) is returned at once. Whoever calls it ends the wait by dropping it.
+//! A busy server or a slow connection must not end the process. Such a call is repeated with growing pauses, and the
+//! log names the call. An error that a repetition cannot change is returned at once: a missing namespace, a refused
+//! key, or a server that does not know the call. The caller ends the wait by dropping the future.
 
 use crate::cli::output::format_causes;
 use crate::registrar::RegistrarError;
@@ -21,16 +21,16 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause: 15 s.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Repeats a call until it succeeds or fails for good. `what` reads after "to".
+/// Repeats a call until it succeeds or fails for good. `action` reads after "to".
 ///
 /// # Errors
-/// The first error that a repeat cannot change.
+/// The first error that a repetition cannot change.
 pub(crate) async fn retry_unanswered<T>(
-    what: &str,
+    action: &str,
     address: &str,
     mut call: impl AsyncFnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut retry = StartRetry::new(what, address);
+    let mut retry = StartRetry::new(action, address);
     loop {
         match call().await {
             Err(e) if is_unanswered(&e) => retry.log_and_wait(&e).await,
@@ -39,26 +39,26 @@ pub(crate) async fn retry_unanswered<T>(
     }
 }
 
-/// One call that is repeated, and since when.
+/// A call that is repeated, and the time of its first failure.
 pub(crate) struct StartRetry {
-    what: String,
+    action: String,
     address: String,
     since: DateTime<Utc>,
     next_pause: Duration,
 }
 
 impl StartRetry {
-    pub(crate) fn new(what: &str, address: &str) -> Self {
-        Self { what: what.to_owned(), address: address.to_owned(), since: Utc::now(), next_pause: FIRST_PAUSE }
+    pub(crate) fn new(action: &str, address: &str) -> Self {
+        Self { action: action.to_owned(), address: address.to_owned(), since: Utc::now(), next_pause: FIRST_PAUSE }
     }
 
-    /// Says what is waited for, and waits.
+    /// Logs the call that failed, and waits before the next try.
     pub(crate) async fn log_and_wait(&mut self, error: &anyhow::Error) {
         let pause = self.take_pause();
         tracing::warn!(
             "waiting for the Temporal server at {} to {} since {}: {}; trying again in {:.1} s",
             self.address,
-            self.what,
+            self.action,
             format_seconds(self.since),
             format_causes(error),
             pause.as_secs_f64()
@@ -73,7 +73,7 @@ impl StartRetry {
     }
 }
 
-/// Whether an error says only that no answer came in time, or that the server cannot answer now.
+/// Whether an error means only that no answer came in time, or that the server cannot answer now.
 pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         if cause.is::<Elapsed>() {
@@ -90,7 +90,7 @@ pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Whether a later call may be answered otherwise.
+/// Whether a later call may succeed.
 ///
 /// A client's own time limit is reported as `Cancelled`. A connection that broke during the call has the code `Unknown`
 /// and a source; a status that the server sent has no source. A server that is too busy to run its own scheduler
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_waited_for_and_a_refusal_is_not() {
+    fn a_missing_answer_is_retried_and_a_refusal_is_not() {
         for code in [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::FailedPrecondition] {
             assert!(is_unanswered(&describe(code)), "{code}");
         }
@@ -130,7 +130,7 @@ mod tests {
         let broken = Status::from_error(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
         assert_eq!(broken.code(), Code::Unknown);
         assert!(is_unanswered(&anyhow::Error::new(broken)), "the connection broke during the call");
-        assert!(!is_unanswered(&describe(Code::Unknown)), "the server said so");
+        assert!(!is_unanswered(&describe(Code::Unknown)), "the server sent this code");
         let info = |code| anyhow::Error::new(ClientConnectError::SystemInfoCallError(Status::new(code, "x")));
         assert!(is_unanswered(&info(Code::Cancelled)) && !is_unanswered(&info(Code::Unauthenticated)));
         let listing = |e: ScheduleListingError| anyhow::Error::new(RegistrarError::from(e));
@@ -138,7 +138,7 @@ mod tests {
         let source = Box::new(Status::unavailable("x"));
         assert!(is_unanswered(&listing(ScheduleListingError::Broken { page: 1, source })));
         assert!(!is_unanswered(&listing(ScheduleListingError::Endless)));
-        assert!(!is_unanswered(&anyhow::anyhow!("the address is no address")));
+        assert!(!is_unanswered(&anyhow::anyhow!("the address is invalid")));
     }
 
     #[test]

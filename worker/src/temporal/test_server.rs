@@ -1,30 +1,31 @@
-//! A real Temporal server for one test: in memory, on a free port, gone with the test.
+//! Starts a real Temporal server for one test: in memory, on a free port, ended with the test.
 //!
-//! It is only for tests of this crate; `steward up` starts its own, which keeps what it knows. Tests
-//! get a client of it and talk to the server as the product does.
+//! It is only for tests of this crate. `steward up` must not use it: that command starts a server with a database.
+//! Tests get a client and call the server as the product does.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Url};
 
-/// Servers that are started for one that serves.
+/// How often a start is tried: another process may take the port meanwhile.
 const TRIES: usize = 5;
 
 /// A running dev server.
 pub(crate) struct DevServer {
     child: Child,
-    // Kept open: the server dies when it cannot write to it.
-    said: BufReader<ChildStdout>,
+    // Kept open: the server ends when it cannot write to it.
+    output: BufReader<ChildStdout>,
     /// `127.0.0.1:<port>`.
     pub(crate) address: String,
 }
 
 impl DevServer {
-    /// Starts a server and waits until it says that it serves. Somebody else may take its port, or one that it takes
-    /// for itself, before it does: then another is tried.
+    /// Starts a server and waits until it reports that it serves.
+    ///
+    /// If another process takes one of its ports first, another server is started.
     pub(crate) fn start() -> Self {
-        (0..TRIES).find_map(|_| Self::try_start()).expect("no dev server served")
+        (0..TRIES).find_map(|_| Self::try_start()).expect("no dev server started")
     }
 
     fn try_start() -> Option<Self> {
@@ -39,25 +40,26 @@ impl DevServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        let mut server = Self { child, said, address };
-        let ready = server.said.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut server = Self { child, output, address };
+        let ready =
+            server.output.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
         ready.then_some(server)
     }
 
-    /// Connects.
+    /// Connects a client to the server.
     pub(crate) async fn client(&self, options: ClientOptions) -> Client {
         connect(&self.address, options).await
     }
 
     /// The whole history of a workflow, as the CLI prints it.
     pub(crate) fn history(&self, workflow_id: &str) -> String {
-        let said = Command::new(cli())
+        let output = Command::new(cli())
             .args(["workflow", "show", "-o", "json", "--address", &self.address, "-w", workflow_id])
             .output()
             .unwrap();
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        String::from_utf8(said.stdout).unwrap()
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 }
 

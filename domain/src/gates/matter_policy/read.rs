@@ -82,7 +82,7 @@ impl MatterPolicyReader {
     }
 
     /// Says of a key of the block that its value is none, what would be one, and what holds meanwhile.
-    fn report_unreadable(&mut self, key: &str, value: &Value, (expected, holds): (&str, &str)) {
+    fn report_unreadable(&mut self, key: &str, value: &Value, expected: &str, holds: &str) {
         self.report_fault(&[BLOCK, key], describe_value(value), format!("expected {expected}; until then {holds}"));
     }
 
@@ -116,7 +116,7 @@ impl MatterPolicyReader {
             policy.quiet_hours = value.as_str().and_then(QuietHours::parse);
             if policy.quiet_hours.is_none() {
                 let expected = "hours such as `\"22:00-07:00 +01:00\"` (without an offset they are UTC's)";
-                self.report_unreadable("quiet_hours", value, (expected, "the ceiling `ask` holds"));
+                self.report_unreadable("quiet_hours", value, expected, "the ceiling `ask` holds");
                 policy.ceiling = Some(Ceiling::Ask);
             }
         }
@@ -132,7 +132,7 @@ impl MatterPolicyReader {
     fn read_ceiling(&mut self, keys: &Map<String, Value>) -> Option<Ceiling> {
         let value = keys.get("ceiling")?;
         Some(parse_ceiling(value).unwrap_or_else(|| {
-            self.report_unreadable("ceiling", value, (CEILINGS, "`ask` holds"));
+            self.report_unreadable("ceiling", value, CEILINGS, "`ask` holds");
             Ceiling::Ask
         }))
     }
@@ -152,7 +152,7 @@ impl MatterPolicyReader {
         let value = keys.get(key)?;
         let expected = format!("a list of some of {}", known.join(", "));
         let Some(items) = value.as_array() else {
-            self.report_unreadable(key, value, (&expected, "none is allowed"));
+            self.report_unreadable(key, value, &expected, "none is allowed");
             return Some(Vec::new());
         };
         let mut words = Vec::new();
@@ -172,7 +172,7 @@ impl MatterPolicyReader {
         let value = keys.get("trusted_sources")?;
         let expected = "a list of sources as signals name them (`source_type`)";
         let Some(items) = value.as_array() else {
-            self.report_unreadable("trusted_sources", value, (expected, "no source is trusted"));
+            self.report_unreadable("trusted_sources", value, expected, "no source is trusted");
             return Some(Vec::new());
         };
         let mut names = Vec::new();
@@ -196,7 +196,7 @@ impl MatterPolicyReader {
         let value = keys.get("daily_budget")?;
         let budget = value.as_u64().and_then(|budget| u32::try_from(budget).ok());
         Some(budget.unwrap_or_else(|| {
-            self.report_unreadable("daily_budget", value, ("a whole number from 0", "it is 0"));
+            self.report_unreadable("daily_budget", value, "a whole number from 0", "it is 0");
             0
         }))
     }

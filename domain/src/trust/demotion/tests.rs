@@ -41,7 +41,7 @@ fn made(hours_ago: i64, source: &str, undone: bool) -> LiveChange {
 }
 
 fn marks(made: &[LiveChange], caps: &ModeCaps, mode: Mode) -> Vec<(String, Mode, Mode)> {
-    let steps = find_demotions(made, caps, (mode, REVERSAL_BUDGET), at(NOW));
+    let steps = find_demotions(made, caps, mode, REVERSAL_BUDGET, at(NOW));
     let told = steps.into_iter().map(|s| match s.mark {
         TrustMark::Lowered { subject, from, to, .. } => (subject.to_string(), from, to),
         other => panic!("{other:?}"),
@@ -108,7 +108,7 @@ fn undos_go_on_to_count_after_a_step_however_old_the_changes_are() {
     for undone in 0..10_u64 {
         let moment = at(NOW) + TimeDelta::minutes(undone.cast_signed());
         all[undone as usize].undone = Some(LiveChangeUndo { seq: place(moment), at: moment, id: undone.to_string() });
-        for step in find_demotions(&all, &caps, (Mode::Live, REVERSAL_BUDGET), moment) {
+        for step in find_demotions(&all, &caps, Mode::Live, REVERSAL_BUDGET, moment) {
             let TrustMark::Lowered { subject, to, .. } = step.mark else { panic!() };
             told.push((undone + 1, to));
             caps.insert(subject, cap(Some(to), moment));
@@ -141,8 +141,7 @@ fn a_class_answers_for_what_no_source_has_answered_for() {
 #[test]
 fn a_step_names_the_newest_undo_that_counted_in_whatever_order_they_come() {
     let mut all = some(6, 3);
-    let cause =
-        |all: &[LiveChange]| find_demotions(all, &ModeCaps::new(), (Mode::Live, 0.05), at(NOW))[0].cause.clone();
+    let cause = |all: &[LiveChange]| find_demotions(all, &ModeCaps::new(), Mode::Live, 0.05, at(NOW))[0].cause.clone();
     let newest = cause(&all);
     let undo = all[0].undone.clone().unwrap();
     assert_eq!(newest, (undo.id, undo.at));
@@ -214,7 +213,7 @@ fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
                     sources: vec![speaker("mail")],
                     undone: undone.map(moment).map(|at| LiveChangeUndo { seq: place(at), at, id: made.to_string() }),
                 });
-                !find_demotions(&told.collect::<Vec<_>>(), &ModeCaps::new(), (Mode::Live, REVERSAL_BUDGET), moment(now))
+                !find_demotions(&told.collect::<Vec<_>>(), &ModeCaps::new(), Mode::Live, REVERSAL_BUDGET, moment(now))
                     .is_empty()
             }
         })
@@ -309,7 +308,7 @@ fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
     let named = |name: &str| ChangeSupporter { key: key.clone(), name: name.into(), is_stranger: false };
     let all =
         [by(made(2, "", true), &[named("mail:ann@b.example")]), by(made(1, "", true), &[named("mail:Ann@b.example")])];
-    let told = find_demotions(&all, &ModeCaps::new(), (Mode::Live, 0.05), at(NOW))[0].mark.to_string();
+    let told = find_demotions(&all, &ModeCaps::new(), Mode::Live, 0.05, at(NOW))[0].mark.to_string();
     assert!(told.starts_with(&format!("mail:Ann@b.example ({key}) went from live")), "{told}");
     assert!(told.contains(&format!("`steward trust raise {key}`")), "{told}");
     let plan = hold_by_trust(live_plan(), &[named("mail:Ann@b.example")], &lowered(&key, Mode::Shadow, 0));
@@ -344,7 +343,7 @@ fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut Test
         }
         change(speaker("bank"), known_rate);
         let now = moment + TimeDelta::minutes(59);
-        for step in find_demotions(&all, &caps, (Mode::Live, REVERSAL_BUDGET), now) {
+        for step in find_demotions(&all, &caps, Mode::Live, REVERSAL_BUDGET, now) {
             let TrustMark::Lowered { subject, to, .. } = step.mark else { panic!() };
             told.push((subject.to_string(), hour));
             caps.insert(subject, cap(Some(to), now));

@@ -1,9 +1,9 @@
-//! `steward backtest`: recorded decisions under other settings, compared with the present ones.
+//! `steward backtest`: replays recorded decisions under other settings and compares them with the current ones.
 //!
-//! Reads the index and the chain of records, asks no clerk and writes nothing. It prints the settings that were asked
-//! about as TOML for `steward.toml`, unless they are bolder than that file and the cases do not support them
-//! ([`steward_domain::trust::report::clearance`]): then it prints the reasons instead. A ceiling of a source is a line that a
-//! human adds to its instinct.
+//! It reads the index and the chain of audit records. It must not ask a clerk or write a file. It prints the replayed
+//! settings as TOML for `steward.toml`. If they are bolder than that file and the cases do not support them
+//! ([`steward_domain::trust::report::clearance`]), it prints the reasons instead. It never sets the ceiling of a
+//! source: a person adds that line to the source's instinct.
 
 mod text;
 
@@ -32,26 +32,26 @@ use steward_domain::trust::report::clearance::SettingsClearance;
 use steward_vault::action::chain::ChainVerification;
 use steward_vault::index::Index;
 
-/// The backtest, and the settings to paste or what they lack.
+/// The backtest, with the settings to paste or the evidence that they lack.
 #[derive(Serialize)]
 struct BacktestRunReport {
     told_at: DateTime<Utc>,
-    /// Whether the records are whole that were replayed.
+    /// The verification of the records that were replayed.
     chain: ChainVerification,
     #[serde(flatten)]
     backtest: BacktestReport,
     bar: EvidenceBar,
-    /// Why these settings are refused; empty if they are supported, or no bolder than the file's.
+    /// Why these settings are refused; empty if they are supported, or no bolder than the file.
     lacking: Vec<String>,
-    /// Ceilings of sources that were asked about and that only a human sets.
+    /// Ceilings of sources among the replayed settings, which only a person sets.
     by_hand: Vec<ManualCeiling>,
-    /// What to paste into `steward.toml`; `None` if nothing of that file was asked about, or it is refused.
+    /// The lines for `steward.toml`; `None` if no key of that file was given, or the settings are refused.
     toml: Option<String>,
-    /// Settings of that TOML that the environment sets to another value.
+    /// Settings of that TOML that the environment overrides with another value.
     overruled: Vec<OverriddenSetting>,
 }
 
-/// A line in an instinct.
+/// A ceiling that a person writes into a source's instinct.
 #[derive(Serialize)]
 struct ManualCeiling {
     source: String,
@@ -59,11 +59,11 @@ struct ManualCeiling {
     ceiling: Ceiling,
 }
 
-/// A setting that the environment decides.
+/// A setting that the environment overrides.
 #[derive(Serialize)]
 struct OverriddenSetting {
     name: String,
-    /// The value that holds.
+    /// The effective value.
     environment: String,
     /// The value in the TOML.
     file: String,
@@ -71,79 +71,80 @@ struct OverriddenSetting {
 
 pub(super) async fn run(
     config: &StewardConfig,
-    ask: &cli::BacktestArgs,
+    args: &cli::BacktestArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let now = config.decision_rules();
-    let against = match &ask.against {
+    let against = match &args.against {
         Some(file) => PolicyOverrides::read(file)?.apply_to(&now),
         None => now.clone(),
     };
-    let (look, told_at) = (super::super::open_read_only(config).await?, Utc::now());
-    let wishes = if ask.recommended {
-        let Some(wish) = find_recommendation(&look.index, &now, config.reversal_budget, told_at).await? else {
-            let why = "nothing is recommended: `steward trust report` says what is lacking";
+    let (vault, told_at) = (super::super::open_read_only(config).await?, Utc::now());
+    let overrides = if args.recommended {
+        let Some(recommended) = find_recommendation(&vault.index, &now, config.reversal_budget, told_at).await? else {
+            let why = "nothing is recommended: `steward trust report` says which evidence is missing";
             out.print_value(&json!({"lacking": [why], "toml": null}), || why.into())?;
             return Ok(CommandExit::Refused);
         };
-        vec![wish]
+        vec![recommended]
     } else {
-        read_wishes(ask)?
+        read_overrides(args)?
     };
-    let apply_wishes = |rules: &ReplayRules| wishes.iter().fold(rules.clone(), |rules, wish| wish.apply_to(&rules));
-    let rules = apply_wishes(&now);
+    let apply_overrides =
+        |rules: &ReplayRules| overrides.iter().fold(rules.clone(), |rules, overrides| overrides.apply_to(&rules));
+    let rules = apply_overrides(&now);
     check_threshold_order(&rules)?;
-    // The TOML must hold when the environment of this one command is gone, so it is judged by the file alone.
+    // The TOML must still be right without the environment of this command, so it is judged against the file alone.
     let file = config::locate_config_file().0;
     let before =
-        if wishes.iter().all(|wish| *wish == PolicyOverrides::default()) { now } else { read_rules_file(&file)? };
-    let pasted = apply_wishes(&before);
+        if overrides.iter().all(|one| *one == PolicyOverrides::default()) { now } else { read_rules_file(&file)? };
+    let pasted = apply_overrides(&before);
     check_threshold_order(&pasted)?;
     let bar = EvidenceBar::from_budget(config.reversal_budget.min(read_reversal_budget(&file)?));
-    let mut backtesting = BacktestPass::new(rules, against, told_at);
+    let mut backtest_pass = BacktestPass::new(rules, against, told_at);
     let mut clearance = SettingsClearance::new(pasted.clone(), before, told_at);
-    let each = |case: &_| {
-        backtesting.add_case(case);
+    let add_case = |case: &_| {
+        backtest_pass.add_case(case);
         clearance.add_case(case);
     };
-    look.index.for_each_case(told_at, each).await?;
+    vault.index.for_each_case(told_at, add_case).await?;
     check_sources_cited(&clearance)?;
-    let files = look.index.list_instinct_files().await?;
-    let line =
+    let files = vault.index.list_instinct_files().await?;
+    let manual_ceiling =
         |(source, ceiling): (String, Ceiling)| ManualCeiling { file: instinct_path(&source, &files), source, ceiling };
-    // Bolder settings rest on the files themselves.
-    let chain = if clearance.is_bolder() { verify_chain(&look.root) } else { read_known_chain(&look).await };
-    let backtest = backtesting.into_report();
-    let entries = list_overridden_entries(&wishes, &pasted);
+    // Bolder settings need the chain of the files themselves; the index could be wrong.
+    let chain = if clearance.is_bolder() { verify_chain(&vault.root) } else { read_known_chain(&vault).await };
+    let backtest = backtest_pass.into_report();
+    let entries = list_overridden_entries(&overrides, &pasted);
     let toml = (!entries.is_empty()).then(|| render_toml(&entries, &backtest, told_at));
     let mut lacking = list_missing_evidence(&clearance, &bar, &chain);
     lacking.extend(refuse_file_in_vault(&file, toml.as_deref().unwrap_or_default(), config.vault_folder()?)?);
-    let told = BacktestRunReport {
+    let report = BacktestRunReport {
         told_at,
         backtest,
         bar,
-        by_hand: clearance.ceilings_to_set().into_iter().map(line).collect(),
+        by_hand: clearance.ceilings_to_set().into_iter().map(manual_ceiling).collect(),
         chain,
         toml: toml.filter(|_| lacking.is_empty()),
         overruled: if lacking.is_empty() { find_overridden_settings(&entries) } else { Vec::new() },
         lacking,
     };
-    out.print_value(&told, || text::describe_backtest(&told))?;
-    Ok(match (told.lacking.is_empty(), told.chain.faults.is_empty()) {
+    out.print_value(&report, || text::describe_backtest(&report))?;
+    Ok(match (report.lacking.is_empty(), report.chain.faults.is_empty()) {
         (false, _) => CommandExit::Refused,
         (true, false) => CommandExit::Faults,
         (true, true) => CommandExit::Ok,
     })
 }
 
-/// The settings as lines for `steward.toml`, with a comment that says what they rest on.
+/// The settings as lines for `steward.toml`, with a comment that names the records behind them.
 fn render_toml(entries: &[(&str, toml_edit::Value)], backtest: &BacktestReport, told_at: DateTime<Utc>) -> String {
     let records = backtest.records.map(|records| format!(", records {} to {}", records.first_seq, records.last_seq));
     let head = format!("# steward backtest at {}{}\n", format_seconds(told_at), records.unwrap_or_default());
     entries.iter().fold(head, |toml, (key, value)| format!("{toml}{key} = {value}\n"))
 }
 
-/// The settings that the environment sets to another value; it counts more than the file.
+/// The settings to which the environment gives another value; the environment overrides the file.
 fn find_overridden_settings(entries: &[(&str, toml_edit::Value)]) -> Vec<OverriddenSetting> {
     let differs = |(key, value): &(&str, toml_edit::Value)| {
         let environment = config::read_environment_value(key)?;
@@ -154,25 +155,25 @@ fn find_overridden_settings(entries: &[(&str, toml_edit::Value)]) -> Vec<Overrid
     entries.iter().filter_map(differs).collect()
 }
 
-/// What the report recommends under the thresholds of these settings, if anything.
+/// The recommendation of the report under the thresholds of these settings, if there is one.
 async fn find_recommendation(
     index: &Index,
     rules: &ReplayRules,
     budget: f64,
     now: DateTime<Utc>,
 ) -> anyhow::Result<Option<PolicyOverrides>> {
-    let mut reporting = TrustReportPass::new(&rules.policy, now);
-    index.for_each_case(now, |case| reporting.add_case(case)).await?;
-    Ok(reporting.into_report(budget).choice.map(|choice| PolicyOverrides::from_choice(&choice, &rules.policy)))
+    let mut pass = TrustReportPass::new(&rules.policy, now);
+    index.for_each_case(now, |case| pass.add_case(case)).await?;
+    Ok(pass.into_report(budget).choice.map(|choice| PolicyOverrides::from_choice(&choice, &rules.policy)))
 }
 
-/// A name that nobody goes by would be replayed as if nothing had been asked.
+/// Refuses a source that no proposal cites: the replay would silently ignore its ceiling.
 fn check_sources_cited(clearance: &SettingsClearance) -> anyhow::Result<()> {
     match clearance.uncited_sources().first() {
         None => Ok(()),
         Some(key) => bail!(
-            "no proposal cites a source `{}`: `steward trust report --json | jq -r '.sources[].source'` names those that \
-             are",
+            "no proposal cites a source `{}`: `steward trust report --json | jq -r '.sources[].source'` lists \
+             the sources that are cited",
             escape_text(key)
         ),
     }
@@ -182,28 +183,28 @@ fn list_missing_evidence(clearance: &SettingsClearance, bar: &EvidenceBar, chain
     let mut lacking = clearance.list_shortfalls(bar);
     if clearance.is_bolder() {
         if chain.head_unknown && chain.records > 0 {
-            lacking.insert(0, "the chain's head is lost, so records missing at the end cannot be told".into());
+            lacking.insert(0, "the head of the chain is lost, so missing records at the end would not be seen".into());
         }
         lacking.splice(0..0, describe_broken_chain(chain));
     }
     lacking
 }
 
-/// What is asked about: the file first, then the options over it.
-fn read_wishes(ask: &cli::BacktestArgs) -> anyhow::Result<Vec<PolicyOverrides>> {
-    let mut wishes = Vec::new();
-    if let Some(file) = &ask.policy {
-        wishes.push(PolicyOverrides::read(file)?);
+/// The settings to replay: those of the file first, then the options, which override them.
+fn read_overrides(args: &cli::BacktestArgs) -> anyhow::Result<Vec<PolicyOverrides>> {
+    let mut all = Vec::new();
+    if let Some(file) = &args.policy {
+        all.push(PolicyOverrides::read(file)?);
     }
-    let mut wish = PolicyOverrides {
-        mode: ask.mode.as_deref().map(parse_mode).transpose()?,
-        confidence: ask.confidence.map(|n| check_threshold("--confidence", n)).transpose()?,
-        high_confidence: ask.high_confidence.map(|n| check_threshold("--high-confidence", n)).transpose()?,
+    let mut options = PolicyOverrides {
+        mode: args.mode.as_deref().map(parse_mode).transpose()?,
+        confidence: args.confidence.map(|n| check_threshold("--confidence", n)).transpose()?,
+        high_confidence: args.high_confidence.map(|n| check_threshold("--high-confidence", n)).transpose()?,
         ..PolicyOverrides::default()
     };
-    for pair in &ask.ceilings {
-        wish.add_ceiling(pair)?;
+    for pair in &args.ceilings {
+        options.add_ceiling(pair)?;
     }
-    wishes.push(wish);
-    Ok(wishes)
+    all.push(options);
+    Ok(all)
 }

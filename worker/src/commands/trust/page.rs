@@ -1,8 +1,8 @@
-//! The report as one page that stands by itself: no script, nothing from elsewhere, light and dark.
+//! Renders the trust report as one HTML page without scripts or external resources.
 //!
-//! The template escapes every value, and what would hide or turn text is shown as what it is: a source's name came from
-//! outside. The page forbids itself whatever it does not need, so that a name that got through all the same could load
-//! nothing. Pictures are the dashboard's ([`steward_server::charts`]).
+//! The names of sources come from unknown senders. So the template escapes every value, and characters that hide or
+//! reorder text are shown as escapes. The page's Content-Security-Policy forbids everything that it does not need: a
+//! name that got through anyway could load nothing. The charts are the dashboard's ([`steward_server::charts`]).
 
 use super::settings::RecommendedSettings;
 use super::text::{
@@ -18,10 +18,10 @@ use steward_domain::trust::report::{DayTally, RecordSpan, TrustReport, TrustRepo
 use steward_domain::trust::tally::CaseTally;
 use steward_server::charts::{Chart, DayPart, DayStack, PlotArea, draw_days, draw_interval, draw_reliability};
 
-/// Rows that one table holds; the JSON has them all.
-const SHOWN: usize = 40;
-/// Days that are drawn, the newest: narrower bars could not be told apart on a phone.
-const DAYS: usize = 60;
+/// The most rows of one table; the JSON has all rows.
+const MAX_ROWS: usize = 40;
+/// The most days that are drawn, the newest: narrower bars would be too thin on a phone.
+const MAX_DAYS: usize = 60;
 const RELIABILITY_AREA: PlotArea = PlotArea { left: 44.0, top: 12.0, width: 300.0, height: 300.0 };
 const DAYS_AREA: PlotArea = PlotArea { left: 40.0, top: 10.0, width: 430.0, height: 150.0 };
 
@@ -29,12 +29,12 @@ const DAYS_AREA: PlotArea = PlotArea { left: 40.0, top: 10.0, width: 430.0, heig
 #[template(path = "trust_report.html")]
 struct ReportPage<'a> {
     told_at: String,
-    beware: Option<String>,
-    /// `None` until a change was proposed.
+    warning: Option<String>,
+    /// `None` while no change was proposed.
     content: Option<ReportContent<'a>>,
 }
 
-/// What there is to say of a vault in which changes were proposed.
+/// The content for a vault in which changes were proposed.
 struct ReportContent<'a> {
     report: &'a TrustReport,
     records: RecordSpan,
@@ -48,15 +48,15 @@ struct ReportContent<'a> {
     demotions: Vec<DemotionRow>,
     reliability: Chart,
     calibration: String,
-    /// What precision is asked for, in percent.
-    asked: String,
+    /// The precision that a recommendation needs, in percent.
+    needed_precision: String,
     tables: Vec<PrecisionTable>,
     days: Chart,
     let_through: String,
     notes: Vec<String>,
 }
 
-/// The first rows, and how many there are besides.
+/// The first rows, and the number of the other ones.
 struct ShownRows {
     shown: Vec<String>,
     more: usize,
@@ -70,7 +70,7 @@ struct DemotionRow {
     command: String,
 }
 
-/// The precision of each class, source or band, drawn and in figures.
+/// The precision of each class, source or band, as a chart and in numbers.
 struct PrecisionTable {
     caption: &'static str,
     rows: Vec<PrecisionRow>,
@@ -86,18 +86,18 @@ struct PrecisionRow {
     supported: &'static str,
 }
 
-/// Draws the page.
+/// Renders the page.
 ///
 /// # Errors
 /// The template cannot be filled.
-pub(super) fn render_page(told: &TrustReportDocument) -> askama::Result<String> {
-    let beware = describe_broken_chain(&told.chain).map(|why| escape_text(&format_chain_warning(&why)));
-    let content = told.report.records.map(|records| gather_content(told, records));
-    ReportPage { told_at: format_seconds(told.told_at), beware, content }.render()
+pub(super) fn render_page(document: &TrustReportDocument) -> askama::Result<String> {
+    let warning = describe_broken_chain(&document.chain).map(|why| escape_text(&format_chain_warning(&why)));
+    let content = document.report.records.map(|records| gather_content(document, records));
+    ReportPage { told_at: format_seconds(document.told_at), warning, content }.render()
 }
 
-fn gather_content(told: &TrustReportDocument, records: RecordSpan) -> ReportContent<'_> {
-    let (report, tally) = (&told.report, told.report.total.tally);
+fn gather_content(document: &TrustReportDocument, records: RecordSpan) -> ReportContent<'_> {
+    let (report, tally) = (&document.report, document.report.total.tally);
     let supported = sort_supported_first(report);
     ReportContent {
         report,
@@ -107,15 +107,15 @@ fn gather_content(told: &TrustReportDocument, records: RecordSpan) -> ReportCont
         precision: format_precision(tally),
         unanswered: describe_unanswered(tally),
         supported: ShownRows {
-            shown: supported.iter().take(SHOWN).map(|row| escape_text(&row.says)).collect(),
-            more: supported.len().saturating_sub(SHOWN),
+            shown: supported.iter().take(MAX_ROWS).map(|row| escape_text(&row.says)).collect(),
+            more: supported.len().saturating_sub(MAX_ROWS),
         },
         why: report.choice.as_ref().map(|choice| escape_text(&choice.why)),
-        settings: told.settings.as_ref().map(list_settings),
-        demotions: told.lowered.iter().map(describe_demotion).collect(),
+        settings: document.settings.as_ref().map(list_settings),
+        demotions: document.lowered.iter().map(describe_demotion).collect(),
         reliability: draw_reliability(RELIABILITY_AREA, &report.reliability.bins),
         calibration: describe_calibration(report),
-        asked: format!("{:.1}", report.bar.precision_at_least * 100.0),
+        needed_precision: format!("{:.1}", report.bar.precision_at_least * 100.0),
         tables: build_precision_tables(report),
         days: draw_report_days(&report.days),
         let_through: describe_let_through(report),
@@ -125,10 +125,10 @@ fn gather_content(told: &TrustReportDocument, records: RecordSpan) -> ReportCont
 
 fn list_settings(settings: &RecommendedSettings) -> ShownRows {
     let variables = settings.variables.iter().map(|v| format!("{}={}   # now {}", v.name, v.value, v.now));
-    let instincts = settings.instincts.iter().take(SHOWN).map(|file| format!("ceiling: act   # in {file}"));
+    let instincts = settings.instincts.iter().take(MAX_ROWS).map(|file| format!("ceiling: act   # in {file}"));
     ShownRows {
         shown: variables.chain(instincts).map(|line| escape_text(&line)).collect(),
-        more: settings.instincts.len().saturating_sub(SHOWN),
+        more: settings.instincts.len().saturating_sub(MAX_ROWS),
     }
 }
 
@@ -143,14 +143,14 @@ fn describe_demotion(one: &TrustReportDemotion) -> DemotionRow {
 }
 
 fn describe_calibration(report: &TrustReport) -> String {
-    let told = &report.reliability;
-    match (told.expected_calibration_error, told.brier_score) {
+    let summary = &report.reliability;
+    match (summary.expected_calibration_error, summary.brier_score) {
         (Some(error), Some(brier)) => format!(
-            "Expected calibration error {error:.3}, Brier score {brier:.3}, {} decided cases. On the dashed line confidence \
-             means what it says; below it, it claims too much.",
-            told.decided
+            "Expected calibration error {error:.3}, Brier score {brier:.3}, {} decided cases. On the dashed line the \
+             stated confidence is right; below it, the confidence is too high.",
+            summary.decided
         ),
-        (None, _) | (_, None) => "Nothing is decided yet.".into(),
+        (None, _) | (_, None) => "No case is decided yet.".into(),
     }
 }
 
@@ -159,22 +159,22 @@ fn build_precision_tables(report: &TrustReport) -> Vec<PrecisionTable> {
     let source = |row: &TrustReportRow| row.name.clone().unwrap_or_else(|| "all other sources".into());
     let both = |row: &TrustReportRow| format!("{} from {}", class(row), row.name.as_deref().unwrap_or_default());
     let band = |row: &TrustReportRow| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
-    let asked = report.bar.precision_at_least;
-    let rows = |of: &mut dyn Iterator<Item = &TrustReportRow>, name: &dyn Fn(&TrustReportRow) -> String| {
-        of.map(|row| build_precision_row(escape_text(&name(row)), row, asked)).collect()
+    let needed = report.bar.precision_at_least;
+    let rows = |chosen: &mut dyn Iterator<Item = &TrustReportRow>, name: &dyn Fn(&TrustReportRow) -> String| {
+        chosen.map(|row| build_precision_row(escape_text(&name(row)), row, needed)).collect()
     };
     let (sources, class_sources) = (&report.sources, sort_supported_first(report));
     vec![
         PrecisionTable { caption: "By class", rows: rows(&mut report.classes.iter(), &class), more: 0 },
         PrecisionTable {
-            caption: "By source; a case counts for every source that spoke for it",
-            rows: rows(&mut sources.iter().take(SHOWN).chain(&report.other_sources), &source),
-            more: sources.len().saturating_sub(SHOWN),
+            caption: "By source; a case counts for every source that supported it",
+            rows: rows(&mut sources.iter().take(MAX_ROWS).chain(&report.other_sources), &source),
+            more: sources.len().saturating_sub(MAX_ROWS),
         },
         PrecisionTable {
             caption: "By class and source",
-            rows: rows(&mut class_sources.iter().copied().take(SHOWN), &both),
-            more: class_sources.len().saturating_sub(SHOWN),
+            rows: rows(&mut class_sources.iter().copied().take(MAX_ROWS), &both),
+            more: class_sources.len().saturating_sub(MAX_ROWS),
         },
         PrecisionTable {
             caption: "By stated confidence",
@@ -184,9 +184,9 @@ fn build_precision_tables(report: &TrustReport) -> Vec<PrecisionTable> {
     ]
 }
 
-fn build_precision_row(name: String, row: &TrustReportRow, asked: f64) -> PrecisionRow {
+fn build_precision_row(name: String, row: &TrustReportRow, needed: f64) -> PrecisionRow {
     PrecisionRow {
-        interval: draw_interval(format!("Precision of {name}"), &row.tally.precision(), asked),
+        interval: draw_interval(format!("Precision of {name}"), &row.tally.precision(), needed),
         name,
         precision: format_precision(row.tally),
         tally: row.tally,
@@ -195,13 +195,13 @@ fn build_precision_row(name: String, row: &TrustReportRow, asked: f64) -> Precis
     }
 }
 
-/// How many were proposed on each day and what became of them.
+/// Draws how many changes were proposed on each day, and their outcomes.
 fn draw_report_days(all: &[DayTally]) -> Chart {
-    let days = &all[all.len().saturating_sub(DAYS)..];
+    let days = &all[all.len().saturating_sub(MAX_DAYS)..];
     let (first, last) =
         (days.first().map(|d| d.day).unwrap_or_default(), days.last().map(|d| d.day).unwrap_or_default());
     let most = days.iter().map(|d| d.tally.total_count()).max().unwrap_or(0);
-    let sum = |of: fn(&CaseTally) -> u64| days.iter().map(|d| of(&d.tally)).sum::<u64>();
+    let sum = |count: fn(&CaseTally) -> u64| days.iter().map(|d| count(&d.tally)).sum::<u64>();
     let summary = format!(
         "{first} to {last}: {} agreed, {} were wrong, {} are open; at most {most} a day",
         sum(|tally| tally.agreed),

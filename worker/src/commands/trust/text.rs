@@ -77,8 +77,8 @@ fn describe_totals(document: &TrustReportDocument) -> String {
         return format!("{warning}no change has been proposed yet: there is nothing to report");
     };
     format!(
-        "{warning}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} \
-         were wrong; precision {}.\nOpen: {}{}.\n",
+        "{warning}{} changes were proposed from {} to {} (records {} to {}).\n\
+         Decided: {}, of which {} agreed and {} were wrong; precision {}.\nOpen: {}{}.\n",
         tally.total_count(),
         format_seconds(records.from),
         format_seconds(records.to),
@@ -95,7 +95,7 @@ fn describe_totals(document: &TrustReportDocument) -> String {
 
 /// The warning at the top of a report if somebody changed the records.
 pub(super) fn format_chain_warning(why: &str) -> String {
-    format!("Beware: {why}. The numbers below still come from those records: do not set anything because of them.")
+    format!("Warning: {why}. The numbers below still come from those records: do not set anything because of them.")
 }
 
 /// How many of the open cases nobody answered in time.
@@ -289,26 +289,26 @@ pub(super) fn list_reader_notes(report: &TrustReport) -> Vec<String> {
         .cases_at_least
         .map_or_else(|| "no number of decided cases is enough".into(), |n| format!("at least {n} are decided"));
     vec![
-        "Agreed: confirmed, left alone for the 7 days in which it could be undone, or later done by hand. Wrong: undone, \
-         dismissed, or something else was done by hand. Open: neither is known yet."
+        "Agreed: confirmed, left alone for the 7 days in which it could be undone, or later done by hand. Wrong: \
+         undone, dismissed, or something else was done by hand. Open: neither is known yet."
             .into(),
         "Brackets hold 95 % intervals (Wilson): for about one row in twenty the true value is outside. They count \
          decided cases only, and people do not decide at random."
             .into(),
-        "Would act on: the share of all cases on which each mode would act with the current thresholds, if nothing but \
-         the ceilings of sources and matters held them. The daily budget of a source is not included."
+        "Would act on: the share of all cases on which each mode would act with the current thresholds, if nothing \
+         but the ceilings of sources and matters held them. The daily budget of a source is not included."
             .into(),
         format!(
-            "Supported: of the cases on which the mode would act, {enough}, and the lower bound of their precision is \
-             {:.1} % or more (1 − STEWARD_REVERSAL_BUDGET). The same must hold if every proposal without an answer \
-             within its 14 days counts as wrong: people who agree do it by hand and are seen, but people who disagree \
-             often do nothing.",
+            "Supported: of the cases on which the mode would act, {enough}, and the lower bound of their precision \
+             is {:.1} % or more (1 − STEWARD_REVERSAL_BUDGET). The same must hold if every proposal without an \
+             answer within its 14 days counts as wrong: people who agree do it by hand and are seen, but people who \
+             disagree often do nothing.",
             report.bar.precision_at_least * 100.0
         ),
         format!(
-            "Worse lately: so many of the {NEWEST} newest known cases were wrong that even the upper bound of their 99 \
-             % interval is below that. For a source that is wrong in 2 % of cases, one check in 1,700 says so by \
-             chance; for 3 %, one in 370."
+            "Worse lately: so many of the {NEWEST} newest known cases were wrong that even the upper bound of their \
+             99 % interval is below that. For a source that is wrong in 2 % of cases, one check in 1,700 says \
+             so by chance; for 3 %, one in 370."
         ),
         "Held by this gate alone: no other gate was closed except mode, caller and brake, which judge no single case. \
          A case with several closed gates counts for each of them on the left."

@@ -2,7 +2,7 @@ use super::*;
 
 fn read(text: &str) -> anyhow::Result<PolicyOverrides> {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("wish.toml");
+    let path = dir.path().join("overrides.toml");
     std::fs::write(&path, text).unwrap();
     PolicyOverrides::read(&path)
 }
@@ -12,16 +12,16 @@ fn rules() -> ReplayRules {
 }
 
 #[test]
-fn a_wish_changes_what_it_says_and_nothing_else() {
-    let wish =
+fn overrides_change_what_they_name_and_nothing_else() {
+    let overrides =
         read("live_mode = \"live\"\nconfidence_threshold = 1\nrelated_ceiling = \"confirm\"\nscan_seconds = 5\n")
             .unwrap();
-    let wished = wish.apply_to(&rules());
+    let changed = overrides.apply_to(&rules());
     let mut expected = rules();
     expected.policy.mode = Mode::Live;
     expected.policy.confidence_threshold = 1.0;
     expected.policy.related_ceiling = Ceiling::Confirm;
-    assert_eq!(wished, expected);
+    assert_eq!(changed, expected);
     let mut more = PolicyOverrides::default();
     more.add_ceiling("default=ask").unwrap();
     more.add_ceiling(" context_edit = Confirm").unwrap();
@@ -34,14 +34,14 @@ fn a_wish_changes_what_it_says_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_said_rightly_is_an_error() {
+fn an_unknown_word_or_key_is_an_error() {
     for (text, named) in [
         ("live_mode = \"full\"", "full"),
         ("live_moed = \"live\"", "live_moed"),
         ("confidence_threshold = 1.1", "1.1"),
         ("confidence_threshold = \"high\"", "confidence_threshold"),
         ("related_ceiling = \"yes\"", "yes"),
-        ("related_ceiling = ", "wish.toml"),
+        ("related_ceiling = ", "overrides.toml"),
     ] {
         let message = format!("{:#}", read(text).unwrap_err());
         assert!(message.contains(named), "{text}: {message}");
@@ -52,7 +52,7 @@ fn what_is_not_said_rightly_is_an_error() {
 }
 
 #[test]
-fn every_key_of_the_file_can_be_asked_for() {
+fn every_key_of_the_file_can_be_overridden() {
     let choice =
         SettingsChoice { mode: Mode::Live, classes: vec![], sources: vec!["gmail".into()], why: String::new() };
     let all = PolicyOverrides {
@@ -66,8 +66,8 @@ fn every_key_of_the_file_can_be_asked_for() {
 
 #[test]
 fn high_confidence_below_the_ordinary_one_is_an_error_that_names_both() {
-    let wish = PolicyOverrides { high_confidence: Some(0.5), ..PolicyOverrides::default() };
-    let message = check_threshold_order(&wish.apply_to(&rules())).unwrap_err().to_string();
+    let overrides = PolicyOverrides { high_confidence: Some(0.5), ..PolicyOverrides::default() };
+    let message = check_threshold_order(&overrides.apply_to(&rules())).unwrap_err().to_string();
     assert!(message.contains("0.5, below confidence_threshold, which is 0.6"), "{message}");
     check_threshold_order(
         &PolicyOverrides { high_confidence: Some(0.6), ..PolicyOverrides::default() }.apply_to(&rules()),
@@ -76,7 +76,7 @@ fn high_confidence_below_the_ordinary_one_is_an_error_that_names_both() {
 }
 
 #[test]
-fn what_a_file_alone_sets_is_known_whatever_the_environment_says() {
+fn the_settings_of_a_file_are_read_without_the_environment() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("steward.toml");
     assert_eq!(read_rules_file(&path).unwrap(), rules());
@@ -90,7 +90,7 @@ fn what_a_file_alone_sets_is_known_whatever_the_environment_says() {
 }
 
 #[test]
-fn a_file_in_the_vault_may_not_hold_what_decides() {
+fn a_file_in_the_vault_must_not_hold_settings_that_decide() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, toml: &str| refuse_file_in_vault(path, toml, dir.path()).unwrap();
     let inside = dir.path().join("steward.toml");

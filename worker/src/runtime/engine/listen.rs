@@ -1,7 +1,7 @@
-//! Brings the index up to date with the vault: by file events, which are hints, and by scans, which are the truth.
+//! Brings the index up to date with the vault. File events are only hints; scans find every change.
 //!
-//! It waits for no server. What follows from a change is asked of others and done by them: matters are
-//! woken ([`super::wake`]), routines triggered ([`super::routines`]), schedules registered ([`super::register`]).
+//! It must not wait for a server. Other parts do what follows from a change: [`super::wake`] wakes matters,
+//! [`super::routines`] triggers the vault's own schedules, and [`super::register`] registers the schedules of matters.
 
 use super::create_interval;
 use super::log_problems;
@@ -18,33 +18,33 @@ use steward_vault::index::{Index, ScanChanges};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
-/// Listens to the vault while the engine runs.
+/// Follows the changes of a vault while the engine runs.
 pub(super) struct VaultListener {
     pub(super) keeper: Arc<VaultWriter>,
     pub(super) index: Arc<Index>,
     pub(super) config: StewardConfig,
     pub(super) registration: Arc<RegistrationLoop>,
     pub(super) routines: RoutineRequests,
-    /// Something was put into the drop folder.
+    /// Notified when a file is put into the drop folder.
     pub(super) dropped: Arc<Notify>,
-    /// The vault's folder is back at its place.
+    /// Notified when the vault's folder is back in its place.
     pub(super) returned: Arc<Notify>,
 }
 
 impl VaultListener {
-    /// Listens until the process ends.
+    /// Follows changes until the process ends.
     pub(super) async fn run(self) {
-        // One at a time: what changes while the index is busy is gathered by the watcher.
+        // One at a time: the watcher collects what changes while the index is busy.
         let (send, mut hints) = mpsc::channel(1);
         let _watcher = match watch_vault(self.keeper.root(), send) {
             Ok(watcher) => Some(watcher),
             Err(e) => {
-                tracing::warn!(error = %e, "the vault cannot be watched; changes are found by the periodic scan");
+                tracing::warn!(error = %e, "failed to watch the vault; the periodic scan finds the changes");
                 None
             }
         };
         self.request_waiting_work().await;
-        // The first scan is at once: files may have changed between the start and the watch.
+        // The first scan runs at once: files may have changed between the start and the watch.
         let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
         scan.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut contents = create_interval(self.config.content_scan_seconds);
@@ -72,24 +72,24 @@ impl VaultListener {
             }
             self.dispatch_news(self.index.take_changes());
             self.registration.request_round_if_behind();
-            // Commands beside this process mark matters, too.
+            // Commands in other processes mark matters, too.
             self.index.notify_wakes();
         }
     }
 
-    /// Events and records that came while nobody listened are no news to the scans.
+    /// Requests work for events and records that came while no process listened: scans do not report them as new.
     async fn request_waiting_work(&self) {
         match self.index.list_events_to_extract(1, &ExhaustedShares::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.routines.extractor.notify_one(),
             Err(e) => {
-                tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
+                tracing::error!(error = %e, "failed to see whether events wait; the next scheduled run reads them")
             }
         }
         match self.index.list_owed_deliveries().await {
             Ok(owing) if owing.is_empty() => {}
             Ok(_) => self.routines.tracker.notify_one(),
-            Err(e) => tracing::error!(error = %e, "failed to tell what is owed to the tracker"),
+            Err(e) => tracing::error!(error = %e, "failed to see what is owed to the tracker"),
         }
     }
 

@@ -1,7 +1,7 @@
-//! The parts of a vault that its process holds, opened in good order.
+//! Opens the parts of a vault that its process holds, in a fixed order.
 //!
-//! The lock first, then the index, brought up to date, then the rate guard's ledger. Nothing is begun here:
-//! whoever opened them starts what works with them.
+//! First it takes the lock, then it opens the index and brings it up to date, then it opens the rate guard's ledger. It
+//! must not start any work: the caller does that.
 
 use super::log_problems;
 use super::wait_for_stop;
@@ -20,7 +20,7 @@ use steward_vault::steward::guard::Ledger;
 use steward_vault::tracker::outbox::TrackerSite;
 use tokio::sync::watch as flag;
 
-/// How often a process that waits for the lock tries again: 2 s.
+/// The pause between two attempts to take the lock: 2 s.
 const LOCK_RETRY: Duration = Duration::from_secs(2);
 
 /// The parts of a vault that need no Temporal.
@@ -34,7 +34,7 @@ impl OpenedVault {
     /// Takes the lock and brings the index up to date.
     ///
     /// # Errors
-    /// [`LockError::Held`] inside when another process writes this vault.
+    /// [`LockError::Held`] inside if another process holds this vault.
     pub(crate) async fn open(config: &StewardConfig) -> anyhow::Result<Self> {
         let root = VaultRoot::open(config.vault_folder()?)?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
@@ -54,12 +54,12 @@ impl OpenedVault {
     /// As [`OpenedVault::open`], waiting while another process holds the lock.
     ///
     /// # Errors
-    /// Anything but a held lock; `None` when told to stop before it was free.
+    /// Any failure but a held lock. Returns `None` if the process is asked to stop first.
     pub(crate) async fn open_when_unlocked(
         config: &StewardConfig,
         stop: &mut flag::Receiver<bool>,
     ) -> anyhow::Result<Option<Self>> {
-        let mut told = false;
+        let mut is_logged = false;
         loop {
             let opened = tokio::select! {
                 opened = Self::open(config) => opened,
@@ -68,9 +68,9 @@ impl OpenedVault {
             match opened {
                 Ok(parts) => return Ok(Some(parts)),
                 Err(e) if matches!(e.downcast_ref::<LockError>(), Some(LockError::Held { .. })) => {
-                    if !told {
-                        tracing::info!("another process holds the vault; serving clerk calls and waiting for its turn");
-                        told = true;
+                    if !is_logged {
+                        tracing::info!("another process holds the vault; serving clerk calls and waiting for the lock");
+                        is_logged = true;
                     }
                 }
                 Err(e) => return Err(e),

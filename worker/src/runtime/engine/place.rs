@@ -1,8 +1,8 @@
-//! Follows whether the vault's folder is where this process opened it.
+//! Watches whether the vault's folder is still where this process opened it.
 //!
-//! A folder that was moved away is waited for: nothing is written meanwhile (the keeper holds that), and the vault is
-//! read as a whole once it is back. Another folder in its place is another vault to this process: its lock, journal and
-//! databases are open in the old one. The process ends then, so that it can be started for the new one.
+//! If the folder was moved away, the process waits for it. Meanwhile the vault writer must not write anything. Once the
+//! folder is back, the whole vault is read again. If another folder takes its place, the process ends, because its
+//! lock, journal and databases are open in the old folder. It can then be started for the new one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use steward_vault::files::root::{FolderPlacement, VaultRoot};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often the folder is looked for: 1 s.
+/// How often the folder is checked: 1 s.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Says in the log when the folder goes and comes back, and tells `returned`; ends the process by `failed` when another
-/// folder took its place.
+/// Logs when the folder disappears and returns, and notifies `returned`.
+///
+/// Ends the process through `failed` if another folder took its place.
 pub(super) async fn follow_vault_folder(
     root: VaultRoot,
     returned: Arc<Notify>,
@@ -27,18 +28,19 @@ pub(super) async fn follow_vault_folder(
         clock.tick().await;
         match root.placement() {
             FolderPlacement::Here if is_away => {
-                tracing::info!("the vault's folder is back at {path}: it is read anew and served");
+                tracing::info!("the vault's folder is back at {path}: the vault is read again and served");
                 is_away = false;
                 returned.notify_one();
             }
             FolderPlacement::Gone if !is_away => {
-                tracing::warn!("the vault's folder is not at {path} any more: nothing is written until it is back");
+                tracing::warn!("the vault's folder is no longer at {path}: nothing is written until it is back");
                 is_away = true;
             }
             FolderPlacement::Here | FolderPlacement::Gone => {}
             FolderPlacement::Replaced => {
-                let replaced = anyhow::anyhow!("another folder is at {path} than the one that was opened: start again");
-                // The receiver is gone only when the process ends anyway.
+                let replaced =
+                    anyhow::anyhow!("another folder replaced the vault's folder at {path}: start again to serve it");
+                // The receiver is gone only if the process is ending anyway.
                 let _ = failed.send(replaced);
                 return;
             }

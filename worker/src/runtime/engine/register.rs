@@ -1,7 +1,7 @@
-//! Keeps the schedules in step with the matters while the engine runs.
+//! Keeps the schedules in agreement with the matters while the engine runs.
 //!
-//! One round of registration at a time; requests that come during a round are served by the next one,
-//! all together. A round that failed in part is tried again after the next scan.
+//! One round of registration runs at a time. The next round serves all requests that come meanwhile. A round that
+//! failed in part is repeated after the next scan.
 
 use super::create_interval;
 use crate::config::StewardConfig;
@@ -21,11 +21,11 @@ pub(super) struct RegistrationLoop {
     index: Arc<Index>,
     config: StewardConfig,
     requests: Notify,
-    /// Some schedule is not as it should be, because the server gave no answer.
+    /// Whether some schedule is out of date because the server did not answer.
     behind: AtomicBool,
     /// How many rounds have begun.
     begun: AtomicU64,
-    /// How many have ended.
+    /// The number of the round that ended last.
     ended: flag::Sender<u64>,
 }
 
@@ -35,22 +35,22 @@ impl RegistrationLoop {
         Self { registrar, index, config, requests, behind: AtomicBool::new(behind), begun, ended }
     }
 
-    /// Asks for a round that begins from now on; returns its number.
+    /// Requests a round that begins after this call; returns its number.
     pub(super) fn request_round(&self) -> u64 {
-        // Read first: a round that begins in between is one that begins from now on.
+        // Read before notifying: a round that begins in between counts as well.
         let round = self.begun.load(Ordering::SeqCst).saturating_add(1);
         self.requests.notify_one();
         round
     }
 
-    /// Asks for a round if the last one left something to do.
+    /// Requests a round if the last one left something to do.
     pub(super) fn request_round_if_behind(&self) {
         if self.behind.load(Ordering::Relaxed) {
             self.request_round();
         }
     }
 
-    /// The number of the round that ended last.
+    /// Follows the number of the round that ended last.
     pub(super) fn subscribe_rounds(&self) -> flag::Receiver<u64> {
         self.ended.subscribe()
     }
@@ -61,14 +61,15 @@ impl RegistrationLoop {
         loop {
             tokio::select! {
                 () = self.requests.notified() => {}
-                // Schedules may have vanished at the server.
+                // Schedules may have been deleted at the server.
                 _ = check.tick() => {}
             }
             check.reset();
             let round = self.begun.fetch_add(1, Ordering::SeqCst).saturating_add(1);
             self.behind.store(false, Ordering::Relaxed);
             let behind = self.register_schedules().await.unwrap_or_else(|e| {
-                tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
+                let error = format!("{e:#}");
+                tracing::error!(%error, "failed to register the schedules; trying again at the next scan");
                 true
             });
             self.behind.fetch_or(behind, Ordering::Relaxed);
@@ -76,7 +77,7 @@ impl RegistrationLoop {
         }
     }
 
-    /// Whether some schedule could not be registered.
+    /// Registers all schedules; returns whether some of them failed.
     async fn register_schedules(&self) -> anyhow::Result<bool> {
         let plan = desired::plan_schedules(&self.registrar, &self.index, &self.config).await?;
         let outcome = desired::apply_schedules(&self.registrar, plan).await;
@@ -90,7 +91,7 @@ impl RegistrationLoop {
         Ok(outcome.is_behind())
     }
 
-    /// Gives schedules the intervals that ticks ask for, one after the other; of one matter the last counts.
+    /// Gives schedules the intervals that ticks request, one after the other. For each matter the last request counts.
     pub(super) async fn apply_new_intervals(self: Arc<Self>, mut changes: mpsc::UnboundedReceiver<NewInterval>) {
         let mut wanted: BTreeMap<RecordPath, u32> = BTreeMap::new();
         loop {
@@ -101,7 +102,7 @@ impl RegistrationLoop {
             };
             let edit = self.registrar.set_matter_interval(matter.slug(), seconds);
             tokio::pin!(edit);
-            // Taken in meanwhile, so that they do not pile up where the server is slow.
+            // Requests are received meanwhile, so that they do not pile up if the server is slow.
             let edited = loop {
                 tokio::select! {
                     edited = &mut edit => break edited,
@@ -109,7 +110,7 @@ impl RegistrationLoop {
                 }
             };
             if let Err(e) = edited {
-                tracing::warn!(matter = %matter, "failed to {e}; trying again with the next scan");
+                tracing::warn!(matter = %matter, "failed to {e}; trying again at the next scan");
                 self.behind.store(true, Ordering::Relaxed);
             }
         }

@@ -1,8 +1,8 @@
-//! Triggers the vault's own schedules, all requests for one of them merged.
+//! Triggers the vault's own schedules, and merges the requests for each of them.
 //!
-//! At most one trigger of a schedule is under way, and one more follows when somebody asked meanwhile.
-//! What is asked for under a stop is triggered after it. A trigger that fails is not tried again: the
-//! schedule comes round by itself.
+//! At most one trigger of a schedule is in progress. If requests come meanwhile, one more trigger follows. Requests
+//! under a stop are served after it. A failed trigger must not be repeated: the schedule fires by itself at its
+//! interval.
 
 use super::create_interval;
 use super::register::RegistrationLoop;
@@ -17,11 +17,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval as every};
 
-/// How far apart two triggers of one schedule are at least: 2 s. A run of the router costs the server as
-/// much as a tick, and what arrives within seconds is one batch for it.
-const TRIGGER_PACE: Duration = Duration::from_secs(2);
+/// The least time between two triggers of one schedule: 2 s. A run of the router costs the server as much as a tick,
+/// and it handles everything that arrives within seconds as one batch.
+const TRIGGER_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Where runs of the vault's own schedules are asked for. Cheap to clone; asking costs nothing.
+/// Requests for runs of the vault's own schedules. Cheap to clone; a request costs nothing.
 #[derive(Clone, Default)]
 pub(super) struct RoutineRequests {
     pub(super) extractor: Arc<Notify>,
@@ -30,7 +30,7 @@ pub(super) struct RoutineRequests {
 }
 
 impl RoutineRequests {
-    /// Triggers what is asked for until the process ends.
+    /// Triggers the requested schedules until the process ends.
     pub(super) fn spawn_triggers(
         &self,
         registration: &Arc<RegistrationLoop>,
@@ -40,34 +40,34 @@ impl RoutineRequests {
         let extractor = (&self.extractor, EXTRACT_SCHEDULE);
         let router = (&self.router, ROUTER_SCHEDULE);
         let tracker = has_tracker.then_some((&self.tracker, TRACKER_SCHEDULE));
-        let served = [extractor, router].into_iter().chain(tracker);
-        served
+        let schedules = [extractor, router].into_iter().chain(tracker);
+        schedules
             .map(|(requests, id)| {
                 let (requests, registration) = (Arc::clone(requests), Arc::clone(registration));
                 let trigger = move || trigger_routine(Arc::clone(&registration), id);
-                tokio::spawn(trigger_on_request(requests, TRIGGER_PACE, is_stopped.clone(), trigger))
+                tokio::spawn(trigger_on_request(requests, TRIGGER_INTERVAL, is_stopped.clone(), trigger))
             })
             .collect()
     }
 }
 
-/// Triggers once for all requests that have come, and again for those that come meanwhile.
+/// Triggers once for all requests so far, and again for those that come meanwhile.
 async fn trigger_on_request<F: Future<Output = ()>>(
     requests: Arc<Notify>,
-    pace: Duration,
+    interval: Duration,
     is_stopped: impl Fn() -> bool,
     trigger: impl Fn() -> F,
 ) {
-    let mut pace = every(pace);
-    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut next_trigger = every(interval);
+    next_trigger.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stop_checks = create_interval(1);
     loop {
         requests.notified().await;
-        pace.tick().await;
+        next_trigger.tick().await;
         while is_stopped() {
             stop_checks.tick().await;
         }
-        // Whoever asked during the wait is served by this one.
+        // This trigger also serves the requests that came during the wait.
         let _ = requests.notified().now_or_never();
         trigger().await;
     }
@@ -77,13 +77,13 @@ async fn trigger_routine(registration: Arc<RegistrationLoop>, id: &'static str) 
     match registration.registrar.trigger_schedule(id).await {
         Ok(ScheduleTriggerOutcome::Triggered) => tracing::info!(schedule = id, "triggered"),
         Ok(ScheduleTriggerOutcome::Missing) => {
-            tracing::warn!(schedule = id, "not triggered: it is missing at the server; all are registered again");
+            tracing::warn!(schedule = id, "not triggered: it is missing; all schedules will be registered again");
             registration.request_round();
         }
         Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
-            tracing::debug!(schedule = id, "not triggered: paused, or another vault's");
+            tracing::debug!(schedule = id, "not triggered: it is paused or belongs to another vault");
         }
-        Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),
+        Err(e) => tracing::warn!(schedule = id, "failed to {e}; the schedule fires by itself at its interval"),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Wakes the matters that the index marks: has their schedules triggered, a few side by side.
+//! Wakes the matters that the index marks, by triggering a few of their schedules at once.
 //!
-//! The index is the queue. A mark stays until a tick has observed its matter, so nothing is lost when a
-//! call fails, and nothing grows here. A matter holds one of [`WAKES_AT_ONCE`] places from its trigger
-//! until a tick has observed it, so a burst is passed on as fast as the server ticks and no faster.
-//! Under a stop nobody is woken. It never reads the vault.
+//! The index is the queue. A mark stays until a tick has observed its matter, so a failed call loses nothing, and
+//! nothing grows here. A matter holds one of [`WAKES_AT_ONCE`] places from its trigger until a tick has observed it. So
+//! a burst passes at the speed of the server's ticks. Under a stop no matter is woken. This module must not read the
+//! vault.
 
 mod places;
 
@@ -18,21 +18,22 @@ use steward_vault::index::{Index, IndexError, WakeMark};
 use tokio::sync::watch as flag;
 use tokio::time::{Instant, timeout_at};
 
-/// Most matters that are woken and not observed yet: 8. The development server takes no more triggers in a
-/// second however many are under way. It refuses to describe schedules when 16 are asked for at once, and the
-/// repeats made the whole five times slower. A run that waits there for 300 s is given up.
+/// The most matters that are woken and not observed yet: 8.
+///
+/// More triggers at once do not make the development server faster. It refuses to describe 16 schedules at once, and
+/// the repeated calls made everything five times slower. A run that waits there for 300 s is cancelled.
 pub(super) const WAKES_AT_ONCE: usize = 8;
 
-/// What became of the request for one tick.
+/// The outcome of a request for one tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WakeOutcome {
-    /// A tick follows, now or after the one that runs.
+    /// A tick follows, now or after the current one.
     Triggered,
     /// The schedule is paused, so no tick follows.
     Paused,
-    /// There is no schedule; this round of registration makes it.
+    /// There is no schedule; this round of registration creates it.
     Missing { round: u64 },
-    /// The server refused or gave no answer.
+    /// The server refused or did not answer.
     Failed,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct WakeDispatcher<T, S> {
     pub(super) index: Arc<Index>,
     /// Triggers the schedule of a matter.
     pub(super) trigger: T,
-    /// Whether the fleet is stopped.
+    /// Whether a stop is in force.
     pub(super) is_stopped: S,
     /// The number of the round of registration that ended last.
     pub(super) rounds: flag::Receiver<u64>,
@@ -53,14 +54,14 @@ where
     F: Future<Output = WakeOutcome>,
     S: Fn() -> bool,
 {
-    /// Wakes until the process ends.
+    /// Wakes matters until the process ends.
     pub(super) async fn run(mut self) {
         let mut places = WakePlaces::default();
         let mut calls = FuturesUnordered::new();
         let mut stop_checks = create_interval(1);
         loop {
             if (self.is_stopped)() {
-                // What was not observed before the stop is marked still, and woken after it.
+                // Matters that were not observed before the stop are still marked, and are woken after it.
                 calls.clear();
                 places = WakePlaces::default();
                 stop_checks.tick().await;
@@ -96,7 +97,7 @@ where
         }
     }
 
-    /// Gives the free places to the matters that have waited longest; returns those to be triggered.
+    /// Gives the free places to the matters that have waited longest; returns those to trigger.
     async fn fill_places(&self, places: &mut WakePlaces, now: Instant) -> Result<Vec<WakeMark>, IndexError> {
         let round = *self.rounds.borrow();
         places.release_unobserved(now);
@@ -116,12 +117,12 @@ where
         if outcome == WakeOutcome::Paused
             && let Err(e) = self.index.clear_wake_mark(&mark.matter, mark.at).await
         {
-            tracing::error!(matter = %mark.matter, error = %e, "failed to note that a matter is paused");
+            tracing::error!(matter = %mark.matter, error = %e, "failed to clear the wake mark of a paused matter");
         }
     }
 }
 
-/// Doubles with every try, from `first` to `longest`.
+/// The wait before the next try: `first`, doubled with every try, at most `longest`.
 fn compute_back_off(first: Duration, tries: u32, longest: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(longest)
 }

@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 const SIGNATURE: &str = "116f1af5c43261f8678eb907d33ea91ef2a51eaeb3f92823394ffc4502e89aba";
 const BODY: &str = "{\"text\":\"it is paid\"}";
 
-struct Bench {
+struct WebhookFixture {
     dir: tempfile::TempDir,
     address: SocketAddr,
     streams: StreamContext,
 }
 
-impl Bench {
+impl WebhookFixture {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("vault")).unwrap();
@@ -36,7 +36,7 @@ impl Bench {
         Self { dir, address, streams }
     }
 
-    /// The status of a call, and everything that was answered.
+    /// Makes a call; returns the status and the whole response.
     async fn call(&self, path: &str, signature: &str, body: &str) -> (u16, String) {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Signature-256: sha256={signature}\r\n\
@@ -50,12 +50,12 @@ impl Bench {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        // A server that has heard enough hangs up while we are still talking.
+        // The server may close the connection while the request is still being sent.
         let _ = stream.read_to_string(&mut answer).await;
         (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
     }
 
-    /// A caller that begins to talk and does not end.
+    /// Begins a request and never finishes its body.
     async fn drip(&self, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 22\r\n\r\n{{");
@@ -75,16 +75,16 @@ impl Bench {
 
 #[tokio::test]
 async fn a_signed_call_is_an_event_on_disk_before_it_is_answered_and_once() {
-    let bench = Bench::new().await;
+    let fixture = WebhookFixture::new().await;
     for _ in 0..3 {
-        assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
-        assert_eq!(bench.events(), 1);
+        assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
+        assert_eq!(fixture.events(), 1);
     }
 }
 
 #[tokio::test]
-async fn strangers_hear_a_number_and_one_word() {
-    let bench = Bench::new().await;
+async fn a_refused_call_gets_only_a_status() {
+    let fixture = WebhookFixture::new().await;
     let forged = "0".repeat(64);
     for (path, signature, body, expected) in [
         ("/hooks/shop", forged.as_str(), BODY, 401),
@@ -93,94 +93,94 @@ async fn strangers_hear_a_number_and_one_word() {
         ("/hooks/..%2fshop", SIGNATURE, BODY, 404),
         ("/", SIGNATURE, BODY, 404),
     ] {
-        let (status, answer) = bench.call(path, signature, body).await;
+        let (status, answer) = fixture.call(path, signature, body).await;
         assert_eq!(status, expected, "{path}");
         assert!(!answer.contains("s3cret") && !answer.contains(SIGNATURE), "{answer}");
     }
-    assert_eq!(bench.raw("GET /hooks/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.0, 405);
-    assert_eq!(bench.events(), 0);
+    assert_eq!(fixture.raw("GET /hooks/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.0, 405);
+    assert_eq!(fixture.events(), 0);
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_refused_whether_it_says_so_or_not() {
-    let bench = Bench::new().await;
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, &"x".repeat(3000)).await.0, 413);
-    let told = "POST /hooks/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 52428800\r\n\r\n";
-    assert_eq!(bench.raw(told).await.0, 413, "it is not waited for");
+async fn a_body_beyond_the_limit_is_refused_with_and_without_a_stated_length() {
+    let fixture = WebhookFixture::new().await;
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, &"x".repeat(3000)).await.0, 413);
+    let stated = "POST /hooks/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 52428800\r\n\r\n";
+    assert_eq!(fixture.raw(stated).await.0, 413, "the body is not awaited");
     let chunk = format!("bb8\r\n{}\r\n0\r\n\r\n", "x".repeat(3000));
     let chunked = "POST /hooks/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert_eq!(bench.raw(&format!("{chunked}{chunk}")).await.0, 413);
+    assert_eq!(fixture.raw(&format!("{chunked}{chunk}")).await.0, 413);
 }
 
 #[tokio::test]
-async fn a_signed_body_that_is_no_event_is_a_bad_request() {
-    let bench = Bench::new().await;
+async fn a_signed_body_that_is_not_an_event_is_a_bad_request() {
+    let fixture = WebhookFixture::new().await;
     let signature = "adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b";
-    assert_eq!(bench.call("/hooks/shop", signature, "{}").await.0, 400);
+    assert_eq!(fixture.call("/hooks/shop", signature, "{}").await.0, 400);
 }
 
 #[tokio::test]
 async fn a_paused_webhook_asks_to_be_called_again() {
-    let bench = Bench::new().await;
-    bench.streams.index.update_stream_pause("shop", true).await.unwrap();
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 503);
-    bench.streams.index.update_stream_pause("shop", false).await.unwrap();
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
+    let fixture = WebhookFixture::new().await;
+    fixture.streams.index.update_stream_pause("shop", true).await.unwrap();
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 503);
+    fixture.streams.index.update_stream_pause("shop", false).await.unwrap();
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
 }
 
 #[tokio::test]
-async fn a_webhook_without_its_secret_says_so_and_hinders_no_other() {
-    let bench = Bench::new().await;
+async fn a_webhook_without_its_secret_reports_it_and_does_not_block_another() {
+    let fixture = WebhookFixture::new().await;
     let table = json!({"kind": "webhook", "secret_env": "NO_SUCH_SECRET"});
     let config = StreamConfig::read("chat", table.as_object().unwrap().clone()).unwrap();
-    assert!(open_hooks(&bench.streams, vec![config]).await.is_empty());
-    let counts = bench.streams.index.list_stream_counts().await.unwrap();
+    assert!(open_hooks(&fixture.streams, vec![config]).await.is_empty());
+    let counts = fixture.streams.index.list_stream_counts().await.unwrap();
     let chat = counts.iter().find(|c| c.source == "chat").unwrap();
     assert!(chat.last_error.as_deref().unwrap().contains("NO_SUCH_SECRET"), "{chat:?}");
 }
 
 #[tokio::test]
-async fn many_calls_at_once_are_all_taken_in() {
-    let bench = Bench::new().await;
-    let calls = (0..300).map(|_| bench.call("/hooks/shop", SIGNATURE, BODY));
+async fn many_calls_at_once_are_all_accepted() {
+    let fixture = WebhookFixture::new().await;
+    let calls = (0..300).map(|_| fixture.call("/hooks/shop", SIGNATURE, BODY));
     let answers = futures_util::future::join_all(calls).await;
     let others: Vec<u16> = answers.into_iter().map(|(status, _)| status).filter(|status| *status != 200).collect();
     assert!(others.is_empty(), "{others:?}");
-    assert_eq!(bench.events(), 1);
+    assert_eq!(fixture.events(), 1);
 }
 
 #[tokio::test]
-async fn whoever_is_slow_at_one_webhook_shuts_no_other() {
-    let bench = Bench::new().await;
-    let drips = futures_util::future::join_all((0..100).map(|_| bench.drip("/hooks/shop"))).await;
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 503, "its own turn does not come");
-    assert_eq!(bench.call("/hooks/repo", SIGNATURE, BODY).await.0, 200);
+async fn slow_callers_of_one_webhook_do_not_block_another() {
+    let fixture = WebhookFixture::new().await;
+    let drips = futures_util::future::join_all((0..100).map(|_| fixture.drip("/hooks/shop"))).await;
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 503, "it gets no turn");
+    assert_eq!(fixture.call("/hooks/repo", SIGNATURE, BODY).await.0, 200);
     drop(drips);
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
 }
 
 #[tokio::test]
-async fn calls_that_are_refused_are_counted_some_at_a_time() {
-    let bench = Bench::new().await;
+async fn refused_calls_are_counted_in_batches() {
+    let fixture = WebhookFixture::new().await;
     let begun = std::time::Instant::now();
     let forged = "0".repeat(64);
     for _ in 0..50 {
-        assert_eq!(bench.call("/hooks/shop", &forged, BODY).await.0, 401);
+        assert_eq!(fixture.call("/hooks/shop", &forged, BODY).await.0, 401);
     }
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, &"x".repeat(3000)).await.0, 413);
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, &"x".repeat(3000)).await.0, 413);
     let signature = "adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b";
-    assert_eq!(bench.call("/hooks/shop", signature, "{}").await.0, 400);
-    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
+    assert_eq!(fixture.call("/hooks/shop", signature, "{}").await.0, 400);
+    assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
     let (mut steps, mut often) = (std::collections::BTreeSet::new(), tokio::time::interval(Duration::from_millis(20)));
     let all = async {
-        while bench.refused().await < 52 {
+        while fixture.refused().await < 52 {
             often.tick().await;
-            steps.insert(bench.refused().await);
+            steps.insert(fixture.refused().await);
         }
     };
     tokio::time::timeout(Duration::from_secs(120), all).await.expect("they are not counted");
-    assert_eq!(bench.refused().await, 52);
+    assert_eq!(fixture.refused().await, 52);
     // The count from before, and one of each pause: on a slow machine there are more of those.
-    let most = 3 + begun.elapsed().as_secs() / REFUSED.as_secs();
-    assert!(u64::try_from(steps.len()).unwrap() <= most, "each was written down for itself: {steps:?}");
+    let most = 3 + begun.elapsed().as_secs() / REFUSAL_INTERVAL.as_secs();
+    assert!(u64::try_from(steps.len()).unwrap() <= most, "each refusal was stored on its own: {steps:?}");
 }

@@ -1,4 +1,6 @@
-//! A small OTLP collector on loopback: HTTP or gRPC, keeps what it is sent.
+//! A small OTLP collector on loopback that keeps the spans and metrics it receives.
+//!
+//! It accepts OTLP over HTTP and over gRPC on one port. Tests read the received data; nothing is written to disk.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -17,7 +19,7 @@ use prost::Message;
 use std::sync::{Arc, Mutex};
 use tonic::{Request, Response, Status};
 
-/// What was received.
+/// The received spans, metrics and resources.
 #[derive(Clone, Default)]
 pub(super) struct Collector {
     spans: Arc<Mutex<Vec<Span>>>,
@@ -26,16 +28,16 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Serves OTLP, over HTTP and over gRPC; gives the endpoint.
+    /// Serves OTLP over HTTP and gRPC; returns the endpoint.
     pub(super) async fn serve(&self) -> String {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let grpc = |of: &str| format!("/opentelemetry.proto.collector.{of}/Export");
+        let grpc_path = |service: &str| format!("/opentelemetry.proto.collector.{service}/Export");
         let routes = axum::Router::new()
-            .route("/v1/traces", post(async |State(to): State<Self>, body: Bytes| to.traces(body)))
-            .route("/v1/metrics", post(async |State(to): State<Self>, body: Bytes| to.metrics(body)))
-            .route_service(&grpc("trace.v1.TraceService"), TraceServiceServer::new(self.clone()))
-            .route_service(&grpc("metrics.v1.MetricsService"), MetricsServiceServer::new(self.clone()))
+            .route("/v1/traces", post(async |State(collector): State<Self>, body: Bytes| collector.traces(body)))
+            .route("/v1/metrics", post(async |State(collector): State<Self>, body: Bytes| collector.metrics(body)))
+            .route_service(&grpc_path("trace.v1.TraceService"), TraceServiceServer::new(self.clone()))
+            .route_service(&grpc_path("metrics.v1.MetricsService"), MetricsServiceServer::new(self.clone()))
             .with_state(self.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         endpoint
@@ -54,16 +56,16 @@ impl Collector {
     }
 
     fn keep_traces(&self, request: ExportTraceServiceRequest) {
-        for of_resource in request.resource_spans {
-            self.resources.lock().unwrap().push(of_resource.resource.unwrap_or_default().attributes);
-            self.spans.lock().unwrap().extend(of_resource.scope_spans.into_iter().flat_map(|s| s.spans));
+        for group in request.resource_spans {
+            self.resources.lock().unwrap().push(group.resource.unwrap_or_default().attributes);
+            self.spans.lock().unwrap().extend(group.scope_spans.into_iter().flat_map(|s| s.spans));
         }
     }
 
     fn keep_metrics(&self, request: ExportMetricsServiceRequest) {
-        for of_resource in request.resource_metrics {
-            self.resources.lock().unwrap().push(of_resource.resource.unwrap_or_default().attributes);
-            self.metrics.lock().unwrap().extend(of_resource.scope_metrics.into_iter().flat_map(|s| s.metrics));
+        for group in request.resource_metrics {
+            self.resources.lock().unwrap().push(group.resource.unwrap_or_default().attributes);
+            self.metrics.lock().unwrap().extend(group.scope_metrics.into_iter().flat_map(|s| s.metrics));
         }
     }
 
@@ -92,12 +94,12 @@ impl Collector {
         }
     }
 
-    /// What every exported resource says under a key.
+    /// The values of a key in the exported resources.
     pub(super) fn resource(&self, key: &str) -> Vec<String> {
         let resources = self.resources.lock().unwrap();
-        let mut said: Vec<String> = resources.iter().map(|r| text_of(r, key).unwrap_or_default()).collect();
-        said.dedup();
-        said
+        let mut values: Vec<String> = resources.iter().map(|r| text_of(r, key).unwrap_or_default()).collect();
+        values.dedup();
+        values
     }
 }
 

@@ -1,4 +1,7 @@
-//! Activities under their real names that touch nothing: two tasks, one asked about, one refused.
+//! Fake activities under their real names: one task is judged by a clerk, another one is refused by the rate guard.
+//!
+//! They return fixed results and write nothing, so that a test can check the traces and metrics of a whole tick. Only
+//! `settle` fails, so that a failure is logged too.
 #![allow(dead_code, unreachable_pub, reason = "the macros make a constant of each activity, for callers")]
 
 use chrono::{DateTime, Utc};
@@ -22,27 +25,27 @@ use temporalio_sdk::activities::ActivityContext;
 use tracing::Instrument;
 
 pub(super) const MATTER: &str = "matter/eagle-farm.md";
-/// The task that the clerk is asked about.
-pub(super) const ASKED: &str = "task/book-surveyor.md";
+/// The task that the clerk judges.
+pub(super) const JUDGED: &str = "task/book-surveyor.md";
 const REFUSED: &str = "task/call-bank.md";
 
-pub(super) struct Vault;
+pub(super) struct FakeVault;
 
 #[activities]
-impl Vault {
+impl FakeVault {
     #[activity(definition = steward_workflows::activities::Observe)]
     async fn observe(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        ask: ObserveInput,
+        input: ObserveInput,
     ) -> Result<MatterObservation, ActivityError> {
         Ok(MatterObservation {
-            matter: ask.matter,
+            matter: input.matter,
             observed_at: DateTime::UNIX_EPOCH,
             policy: DecisionPolicy::default(),
             note: None,
             stopped: false,
-            looks: vec![look(ASKED), look(REFUSED)],
+            looks: vec![build_check(JUDGED), build_check(REFUSED)],
             quiet: 0,
             left_due: 0,
             skipped: BTreeMap::new(),
@@ -57,16 +60,16 @@ impl Vault {
     async fn reserve(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        ask: ReserveRequest,
+        input: ReserveRequest,
     ) -> Result<ReserveOutcome, ActivityError> {
-        if ask.task.as_deref() == Some(REFUSED) {
+        if input.task.as_deref() == Some(REFUSED) {
             return Ok(ReserveOutcome::Refused(GuardRefusal {
                 cap: GuardCap::Task,
                 clears_at: None,
                 reason: "enough".into(),
             }));
         }
-        let reservation = json!({ "call_id": ask.call_id, "reserved_at": Utc::now(), "probe": false });
+        let reservation = json!({ "call_id": input.call_id, "reserved_at": Utc::now(), "probe": false });
         Ok(ReserveOutcome::Reserved(serde_json::from_value(reservation).unwrap()))
     }
 
@@ -82,27 +85,27 @@ impl Vault {
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]
-    async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
+    async fn apply(self: Arc<Self>, _ctx: ActivityContext, input: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let span = tracing::info_span!("file write");
         let write = move || span.in_scope(|| tracing::info_span!("rename").in_scope(|| tracing::info!("writing")));
         tokio::task::spawn_blocking(write).await.unwrap();
-        let (action_id, landing) = (ask.plan.id().clone(), ask.plan.disposition());
+        let (action_id, landing) = (input.plan.id().clone(), input.plan.disposition());
         Ok(ApplyOutput::Filed { action_id, record: path("event/steward-action-1.md"), landing })
     }
 }
 
-pub(super) struct Bench;
+pub(super) struct FakeClerkWorker;
 
 #[activities]
-impl Bench {
+impl FakeClerkWorker {
     #[activity(definition = steward_workflows::activities::Judge)]
-    async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
+    async fn judge(self: Arc<Self>, _ctx: ActivityContext, input: JudgeInput) -> Result<ClerkReply, ActivityError> {
         let call = async {
             tokio::task::yield_now().await;
             tracing::info!("asking");
         };
         call.instrument(tracing::info_span!("clerk call")).await;
-        let evidence = ask.question.evidence.iter().map(|e| e.reference.clone()).collect();
+        let evidence = input.question.evidence.iter().map(|e| e.reference.clone()).collect();
         let verdict = Verdict {
             decision: Judgement::LikelyDone,
             confidence: 0.9,
@@ -118,7 +121,7 @@ fn path(text: &str) -> RecordPath {
     RecordPath::parse(text).unwrap()
 }
 
-fn look(task: &str) -> TaskCheck {
+fn build_check(task: &str) -> TaskCheck {
     let subject = QuestionSubject {
         task: path(task),
         task_name: task.into(),

@@ -1,15 +1,15 @@
-//! What the Temporal CLI inherits of our environment: what it needs, and none of our secrets.
+//! Chooses the environment variables that the Temporal CLI inherits, so that it gets no secrets.
 //!
-//! Names that are passed on are listed; a secret may have any name. Proxies and certificates are not among them: the
-//! server talks to nobody but this machine.
+//! The allowed names are listed, because a secret can have any name. The list must not contain proxies or certificates:
+//! the server communicates only with this machine.
 
 use std::ffi::{OsStr, OsString};
 
-/// Where programs, the person's files and temporary files are, who they are, and how times and words are written.
+/// The locations of programs, home and temporary files, the user's name, the time zone and the language.
 const NAMES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
 const PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-/// The variables that are passed on.
+/// Keeps only the variables that are passed on.
 pub(super) fn filter_inherited(
     all: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {

@@ -9,10 +9,15 @@ use super::MatterPolicyContext;
 use super::PolicyContext;
 use super::PolicyLine;
 use super::build_line;
-use steward_domain::action::mutation::{ContextField, MutationClass, RelatedField};
+use steward_domain::action::mutation::{ContextField, Mutation, MutationClass, RelatedField};
+use steward_domain::action::plan::Disposition;
+use steward_domain::gates::evaluate::{ChangeFacts, ClerkCall};
+use steward_domain::gates::evidence::EvidenceWeight;
+use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::matter_policy::read::BLOCK;
 use steward_domain::gates::mode::{Ceiling, Mode};
 use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordPath;
 use steward_domain::signals::signal::source_key;
 use steward_domain::trust::mark::TrustSubject;
 
@@ -47,13 +52,16 @@ fn describe_class_reach(
         return (SHADOW_ONLY.to_owned(), settings.build_mode_line().from);
     }
     let (ceiling, source) = (find_lowest_ceiling(settings, note, class), find_furthest_source(settings, note));
-    let (lowest, from) = if source.0 < ceiling.0 { source } else { ceiling };
-    let (reach, (mut value, mut from)) = match lowest {
+    let (_, from) = if source.0 < ceiling.0 { source } else { ceiling };
+    let (others_ceiling, because) = find_unnamed_source_ceiling(settings, note);
+    let others = evaluate_reach(settings, note, class, "", others_ceiling);
+    let named = list_named_sources(settings, note);
+    let reaches = named.iter().map(|(key, (ceiling, _))| evaluate_reach(settings, note, class, key, *ceiling));
+    let (reach, (mut value, mut from)) = match reaches.fold(others, Ceiling::max) {
         Ceiling::Ask => return ("is left to you".to_owned(), from),
-        Ceiling::Confirm => (lowest, ("waits for your confirmation".to_owned(), from)),
+        Ceiling::Confirm => (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from)),
         Ceiling::Act => find_live_reach(settings, note, class),
     };
-    let (others, because) = find_unnamed_source_ceiling(settings, note);
     if others < reach {
         let whose =
             if trusted_sources(note).is_some() { "trusted sources" } else { "sources with a ceiling of their own" };
@@ -69,6 +77,54 @@ fn describe_class_reach(
     }
 }
 
+/// How far a change of the class may go that a source with this ceiling supports, by the gates themselves: all that
+/// varies from change to change is at its best. The quiet hours are shown beside it.
+fn evaluate_reach(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+    class: MutationClass,
+    source: &str,
+    ceiling: Ceiling,
+) -> Ceiling {
+    let policy = note.policy.map(|policy| MatterPolicy { quiet_hours: None, ..policy.clone() });
+    let policies: Vec<&MatterPolicy> = policy.iter().collect();
+    let evaluate = |mutation: &Mutation| {
+        let facts = ChangeFacts {
+            mutation: Some(mutation),
+            caller_says_shadow: false,
+            policy: settings.effective_policy(),
+            confidence: 1.0,
+            evidence: &[EvidenceWeight { source, confidence: 1.0, observations: u32::MAX }],
+            sources: &[source],
+            ceiling: ceiling.min(note.top),
+            clerk_call: ClerkCall::NotNeeded,
+            passed_over: false,
+            matter_policies: &policies,
+            at: settings.now,
+        };
+        let evaluation = facts.evaluate();
+        match evaluation.disposition {
+            Disposition::Live => Ceiling::Act,
+            Disposition::Pending if evaluation.is_confirmable => Ceiling::Confirm,
+            Disposition::Pending | Disposition::Shadow | Disposition::Recorded => Ceiling::Ask,
+        }
+    };
+    list_class_examples(class, note.matter).iter().map(evaluate).max().unwrap_or(Ceiling::Ask)
+}
+
+/// A change of the class for each field that it may write.
+fn list_class_examples(class: MutationClass, matter: &RecordPath) -> Vec<Mutation> {
+    let text = String::new;
+    match class {
+        MutationClass::StateChange => vec![Mutation::StateChange { to: RecordState::Done }],
+        MutationClass::ContextEdit => ContextField::ALL.map(|field| Mutation::ContextEdit { field, to: text() }).into(),
+        MutationClass::ParentMatter => vec![Mutation::ParentMatter { to: matter.clone() }],
+        MutationClass::Related => {
+            RelatedField::ALL.map(|field| Mutation::Related { field, member: text(), present: true }).into()
+        }
+    }
+}
+
 /// The lowest ceiling that the class and the note set, whichever source supports a change.
 fn find_lowest_ceiling(
     settings: &PolicyContext<'_>,
@@ -77,8 +133,9 @@ fn find_lowest_ceiling(
 ) -> (Ceiling, String) {
     let no_class = note.policy.and_then(|p| p.classes.as_ref()).is_some_and(|allowed| !allowed.contains(&class));
     let fields = note.policy.and_then(|p| p.fields.as_ref());
-    let no_field =
-        fields.is_some_and(|allowed| !list_class_fields(class).iter().any(|f| allowed.iter().any(|a| a == f)));
+    let no_field = fields.is_some_and(|allowed| {
+        !list_class_examples(class, note.matter).iter().any(|m| allowed.iter().any(|field| field == m.field()))
+    });
     let closed = |is_closed: bool, key: &str| is_closed.then(|| (Ceiling::Ask, note.locate_key(&[BLOCK, key])));
     let here = [closed(no_class, "classes"), closed(no_field, "fields"), note.top_ceiling(), note.block_ceiling()];
     // Of several equally low ceilings, the first one is named.
@@ -187,16 +244,6 @@ fn find_exhausted_budget(settings: &PolicyContext<'_>, note: &MatterPolicyContex
     }
     let budget = note.policy.and_then(|policy| policy.daily_budget)?;
     (note.spent >= budget).then(|| note.locate_key(&[BLOCK, "daily_budget"]))
-}
-
-/// The fields that changes of a class write.
-fn list_class_fields(class: MutationClass) -> Vec<&'static str> {
-    match class {
-        MutationClass::StateChange => vec!["state"],
-        MutationClass::ContextEdit => ContextField::ALL.map(ContextField::as_str).to_vec(),
-        MutationClass::ParentMatter => vec!["parent_matter"],
-        MutationClass::Related => RelatedField::ALL.map(RelatedField::as_str).to_vec(),
-    }
 }
 
 #[cfg(test)]

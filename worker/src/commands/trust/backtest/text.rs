@@ -1,6 +1,7 @@
-//! The backtest for a terminal: 100 columns.
+//! Prints the backtest for a terminal of 100 columns.
 //!
-//! Names of sources came from outside; every line goes through [`write_section`], which shows them safely.
+//! Names of sources come from unknown senders, so every line that may hold one goes through [`write_section`], which
+//! escapes them. Nothing is counted here: the numbers come from [`steward_domain::trust::backtest`].
 
 use super::{BacktestRunReport, ManualCeiling, OverriddenSetting};
 use crate::commands::trust::describe_broken_chain;
@@ -12,54 +13,54 @@ use steward_domain::trust::backtest::{BacktestDifference, BacktestOutcome};
 use steward_domain::trust::report::advice::format_precision;
 use steward_domain::trust::report::risk::RiskCurve;
 
-/// Reasons against the settings that a person is shown.
-const SHOWN: usize = 12;
-const REFUSED: &str = "Refused, so there is nothing to paste";
-const PASTE: &str = "To paste into steward.toml, above its first [table] and in place of the same keys";
-const OVERRIDDEN: &str = "The environment overrides that file: change it there";
+/// The most reasons against the settings that are printed.
+const MAX_REASONS: usize = 12;
+const REFUSED: &str = "Refused: there is nothing to paste, because";
+const PASTE: &str = "To paste into steward.toml, above the first [table]; replace lines with the same keys";
+const OVERRIDDEN: &str = "The environment overrides the file; change these settings there";
 
-pub(super) fn describe_backtest(told: &BacktestRunReport) -> String {
-    let backtest = &told.backtest;
+pub(super) fn describe_backtest(report: &BacktestRunReport) -> String {
+    let backtest = &report.backtest;
     let Some(records) = backtest.records else {
         let mut out = String::from("no change has been proposed yet: there is nothing to replay");
-        write_section(&mut out, REFUSED, &describe_missing_evidence(told));
-        write_section(&mut out, PASTE, &describe_toml(told));
-        write_section(&mut out, OVERRIDDEN, &describe_overridden_settings(told));
+        write_section(&mut out, REFUSED, &describe_missing_evidence(report));
+        write_section(&mut out, PASTE, &describe_toml(report));
+        write_section(&mut out, OVERRIDDEN, &describe_overridden_settings(report));
         return out.trim_end().into();
     };
-    let mut out = describe_broken_chain(&told.chain)
-        .map(|why| wrap_text(&format!("Beware: {why}.")) + "\n\n")
+    let mut out = describe_broken_chain(&report.chain)
+        .map(|why| wrap_text(&format!("Warning: {why}.")) + "\n\n")
         .unwrap_or_default();
     let _ = write!(
         out,
-        "{} recorded proposals from {} to {} (records {} to {}),\nreplayed; no clerk was asked.\n",
+        "Replayed {} recorded proposals from {} to {} (records {} to {}).\nNo clerk was asked.\n",
         backtest.policy.coverage.of,
         format_seconds(records.from),
         format_seconds(records.to),
         records.first_seq,
         records.last_seq
     );
-    write_section(&mut out, "The settings asked about", &describe_outcome(&backtest.policy));
+    write_section(&mut out, "The replayed settings", &describe_outcome(&backtest.policy));
     if backtest.against.rules == backtest.policy.rules {
         write_section(
             &mut out,
             "Compared with",
-            &["the same settings: say others with --mode, --ceiling or --policy".into()],
+            &["the same settings: name others with --mode, --ceiling or --policy".into()],
         );
     } else {
         write_section(&mut out, "Compared with", &describe_outcome(&backtest.against));
         write_section(&mut out, "Newly live", &describe_difference(&backtest.newly_live));
         write_section(&mut out, "No longer live", &describe_difference(&backtest.no_longer_live));
     }
-    write_section(&mut out, "Risk and coverage by least confidence", &describe_curve(&backtest.risk_coverage));
-    write_section(&mut out, REFUSED, &describe_missing_evidence(told));
+    write_section(&mut out, "Risk and coverage by confidence threshold", &describe_curve(&backtest.risk_coverage));
+    write_section(&mut out, REFUSED, &describe_missing_evidence(report));
     write_section(
         &mut out,
-        "To set by hand, because a source's ceiling is yours alone",
-        &describe_manual_ceilings(told),
+        "To set by hand, because only a person sets the ceiling of a source",
+        &describe_manual_ceilings(report),
     );
-    write_section(&mut out, PASTE, &describe_toml(told));
-    write_section(&mut out, OVERRIDDEN, &describe_overridden_settings(told));
+    write_section(&mut out, PASTE, &describe_toml(report));
+    write_section(&mut out, OVERRIDDEN, &describe_overridden_settings(report));
     out.truncate(out.trim_end().len());
     out
 }
@@ -67,11 +68,11 @@ pub(super) fn describe_backtest(told: &BacktestRunReport) -> String {
 fn describe_outcome(outcome: &BacktestOutcome) -> Vec<String> {
     let rules = &outcome.rules;
     let sources = rules.sources.iter().map(|(key, to)| format!("source {key} = {}", to.as_str()));
-    let set = list_policy_entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
-    let set = set.collect::<Vec<_>>().join(", ");
+    let entries = list_policy_entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
+    let entries = entries.collect::<Vec<_>>().join(", ");
     let live = outcome.live;
     vec![
-        wrap_text(&set),
+        wrap_text(&entries),
         format!(
             "live {}, pending {}, shadow {}",
             live.total_count(),
@@ -94,8 +95,8 @@ fn describe_difference(difference: &BacktestDifference) -> Vec<String> {
     let all = difference.all;
     let mut lines =
         vec![format!("{} in all: {} agreed, {} wrong, {} open", all.total_count(), all.agreed, all.wrong, all.open)];
-    lines.extend(difference.classes.iter().map(|of| {
-        let (class, tally) = (of.class.as_str(), of.tally);
+    lines.extend(difference.classes.iter().map(|row| {
+        let (class, tally) = (row.class.as_str(), row.tally);
         format!("  {class}: {} agreed, {} wrong, {} open", tally.agreed, tally.wrong, tally.open)
     }));
     lines
@@ -103,12 +104,12 @@ fn describe_difference(difference: &BacktestDifference) -> Vec<String> {
 
 fn describe_curve(curve: &RiskCurve) -> Vec<String> {
     let Some(area) = curve.area else {
-        return vec!["nothing that is decided could be live".into()];
+        return vec!["no decided case could be live".into()];
     };
     let mut lines = vec![format!("{:>10} {:>9} {:>11} {:>7}  risk %", "threshold", "decided", "coverage %", "wrong")];
     let mut last = None;
     for point in &curve.points {
-        // Thresholds that let through no more than the one before say nothing new.
+        // A threshold that lets through as many cases as the one before adds nothing.
         if point.coverage.count == 0 || last == Some(point.coverage.count) {
             continue;
         }
@@ -122,32 +123,32 @@ fn describe_curve(curve: &RiskCurve) -> Vec<String> {
             format_interval(&point.risk)
         ));
     }
-    lines.push(format!("area under the curve {area:.4} (0 is best), of {} decided cases", curve.decided));
+    lines.push(format!("area under the curve {area:.4} (0 is best), from {} decided cases", curve.decided));
     lines
 }
 
-fn describe_missing_evidence(told: &BacktestRunReport) -> Vec<String> {
-    let mut lines: Vec<String> = told.lacking.iter().take(SHOWN).map(|why| wrap_text(why)).collect();
-    let more = told.lacking.len().saturating_sub(SHOWN);
+fn describe_missing_evidence(report: &BacktestRunReport) -> Vec<String> {
+    let mut lines: Vec<String> = report.lacking.iter().take(MAX_REASONS).map(|why| wrap_text(why)).collect();
+    let more = report.lacking.len().saturating_sub(MAX_REASONS);
     if more > 0 {
-        lines.push(format!("{more} more: --json"));
+        lines.push(format!("{more} more: add --json to see all"));
     }
     lines
 }
 
-fn describe_manual_ceilings(told: &BacktestRunReport) -> Vec<String> {
+fn describe_manual_ceilings(report: &BacktestRunReport) -> Vec<String> {
     let line = |one: &ManualCeiling| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.as_str()), one.file);
-    if told.lacking.is_empty() { told.by_hand.iter().map(line).collect() } else { Vec::new() }
+    if report.lacking.is_empty() { report.by_hand.iter().map(line).collect() } else { Vec::new() }
 }
 
-fn describe_toml(told: &BacktestRunReport) -> Vec<String> {
-    let Some(toml) = &told.toml else { return Vec::new() };
+fn describe_toml(report: &BacktestRunReport) -> Vec<String> {
+    let Some(toml) = &report.toml else { return Vec::new() };
     let mut lines: Vec<String> = toml.lines().map(str::to_owned).collect();
-    lines.push("# a worker reads this file when it starts".into());
+    lines.push("# a worker reads this file only when it starts".into());
     lines
 }
 
-fn describe_overridden_settings(told: &BacktestRunReport) -> Vec<String> {
+fn describe_overridden_settings(report: &BacktestRunReport) -> Vec<String> {
     let line = |one: &OverriddenSetting| format!("{} is set to `{}`, not `{}`", one.name, one.environment, one.file);
-    told.overruled.iter().map(|one| wrap_text(&line(one))).collect()
+    report.overruled.iter().map(|one| wrap_text(&line(one))).collect()
 }

@@ -9,11 +9,11 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::ObservationQuery;
 use tokio::sync::Barrier;
 
-/// Longer than any machine needs.
+/// Longer than any machine needs: 60 s.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A vault of matters with one task each, its index, and a server that counts.
-struct Bench {
+/// A vault of matters with one task each, its index, and a fake server that counts triggers.
+struct WakeFixture {
     dir: tempfile::TempDir,
     root: VaultRoot,
     index: Arc<Index>,
@@ -24,7 +24,7 @@ struct Bench {
     rounds: flag::Sender<u64>,
 }
 
-impl Bench {
+impl WakeFixture {
     async fn new(matters: usize) -> Arc<Self> {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["vault/matter", "vault/task", "vault/signal"] {
@@ -57,7 +57,7 @@ impl Bench {
 
     /// A tick as the server would run it.
     async fn tick(&self, matter: &RecordPath) {
-        let ask = ObservationQuery {
+        let query = ObservationQuery {
             matter: matter.clone(),
             look_id: format!("run-{}/1", self.triggered().len()),
             now: Utc::now(),
@@ -67,7 +67,7 @@ impl Bench {
             max_looks: 64,
             default_ceiling: Ceiling::Act,
         };
-        self.index.observe_due_tasks(&ask).await.unwrap();
+        self.index.observe_due_tasks(&query).await.unwrap();
     }
 
     fn begin(&self, matter: &RecordPath) {
@@ -84,21 +84,21 @@ impl Bench {
         self.triggered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
+    async fn until(&self, goal: &str, is_reached: impl AsyncFn() -> bool) {
         let waited = tokio::time::timeout(PATIENCE, async {
             let mut pause = tokio::time::interval(Duration::from_millis(5));
-            while !is_so().await {
+            while !is_reached().await {
                 pause.tick().await;
             }
         });
-        assert!(waited.await.is_ok(), "waited for {what}; triggered: {:?}", self.triggered());
+        assert!(waited.await.is_ok(), "waited for {goal}; triggered: {:?}", self.triggered());
     }
 
-    async fn until_nobody_is_marked(&self) {
+    async fn until_no_mark_is_left(&self) {
         self.until("an empty queue", async || self.index.list_wake_marks().await.unwrap().is_empty()).await;
     }
 
-    /// Wakes with these triggers for as long as `work` lasts.
+    /// Wakes matters with this trigger while `work` runs.
     async fn while_waking<F: Future<Output = WakeOutcome>>(
         self: &Arc<Self>,
         trigger: impl Fn(Arc<Self>, RecordPath) -> F,
@@ -118,130 +118,130 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn matters_are_woken_side_by_side_up_to_the_bound_and_none_is_left() {
-    let bench = Bench::new(2 * WAKES_AT_ONCE).await;
+async fn matters_are_woken_at_once_up_to_the_limit_and_none_is_left() {
+    let fixture = WakeFixture::new(2 * WAKES_AT_ONCE).await;
     for n in 0..2 * WAKES_AT_ONCE {
-        bench.signal(&format!("s{n}"), n).await;
+        fixture.signal(&format!("s{n}"), n).await;
     }
-    // Every call waits until as many are under way as may be.
+    // Every call waits until the highest number of calls is in progress.
     let full = Arc::new(Barrier::new(WAKES_AT_ONCE));
-    let trigger = |bench: Arc<Bench>, matter: RecordPath| {
+    let trigger = |fixture: Arc<WakeFixture>, matter: RecordPath| {
         let full = Arc::clone(&full);
         async move {
-            bench.begin(&matter);
+            fixture.begin(&matter);
             full.wait().await;
-            bench.end();
-            bench.tick(&matter).await;
+            fixture.end();
+            fixture.tick(&matter).await;
             WakeOutcome::Triggered
         }
     };
-    bench.while_waking(trigger, bench.until_nobody_is_marked()).await;
-    assert_eq!(bench.most_at_once.load(Ordering::SeqCst), WAKES_AT_ONCE);
-    assert_eq!(bench.triggered().len(), 2 * WAKES_AT_ONCE, "each matter once");
+    fixture.while_waking(trigger, fixture.until_no_mark_is_left()).await;
+    assert_eq!(fixture.most_at_once.load(Ordering::SeqCst), WAKES_AT_ONCE);
+    assert_eq!(fixture.triggered().len(), 2 * WAKES_AT_ONCE, "each matter once");
 }
 
 #[tokio::test]
 async fn signals_that_come_while_a_matter_is_being_woken_need_one_more_wake_at_most() {
-    let bench = Bench::new(1).await;
-    bench.signal("s0", 0).await;
-    let trigger = |bench: Arc<Bench>, matter: RecordPath| async move {
-        bench.begin(&matter);
-        if bench.triggered().len() == 1 {
-            bench.tick(&matter).await;
-            // After the look of the first tick, and before its trigger is answered.
+    let fixture = WakeFixture::new(1).await;
+    fixture.signal("s0", 0).await;
+    let trigger = |fixture: Arc<WakeFixture>, matter: RecordPath| async move {
+        fixture.begin(&matter);
+        if fixture.triggered().len() == 1 {
+            fixture.tick(&matter).await;
+            // After the check of the first tick, and before its trigger is answered.
             for n in 1..6 {
-                bench.signal(&format!("s{n}"), 0).await;
+                fixture.signal(&format!("s{n}"), 0).await;
             }
         } else {
-            bench.tick(&matter).await;
+            fixture.tick(&matter).await;
         }
-        bench.end();
+        fixture.end();
         WakeOutcome::Triggered
     };
-    bench
+    fixture
         .while_waking(trigger, async {
-            bench.until("the wake for the later signals", async || bench.triggered().len() >= 2).await;
-            bench.until_nobody_is_marked().await;
+            fixture.until("the wake for the later signals", async || fixture.triggered().len() >= 2).await;
+            fixture.until_no_mark_is_left().await;
         })
         .await;
-    assert_eq!(bench.triggered(), ["m0", "m0"]);
-    assert_eq!(bench.most_at_once.load(Ordering::SeqCst), 1, "never two triggers of one matter");
+    assert_eq!(fixture.triggered(), ["m0", "m0"]);
+    assert_eq!(fixture.most_at_once.load(Ordering::SeqCst), 1, "never two triggers of one matter");
 }
 
 #[tokio::test]
-async fn under_a_stop_nobody_is_woken_and_after_it_all_that_are_marked() {
-    let bench = Bench::new(3).await;
-    bench.stopped.store(true, Ordering::SeqCst);
+async fn under_a_stop_no_matter_is_woken_and_after_it_all_marked_ones() {
+    let fixture = WakeFixture::new(3).await;
+    fixture.stopped.store(true, Ordering::SeqCst);
     for n in 0..3 {
-        bench.signal(&format!("s{n}"), n).await;
+        fixture.signal(&format!("s{n}"), n).await;
     }
-    let trigger = |bench: Arc<Bench>, matter: RecordPath| async move {
-        assert!(!bench.stopped.load(Ordering::SeqCst));
-        bench.begin(&matter);
-        bench.tick(&matter).await;
+    let trigger = |fixture: Arc<WakeFixture>, matter: RecordPath| async move {
+        assert!(!fixture.stopped.load(Ordering::SeqCst));
+        fixture.begin(&matter);
+        fixture.tick(&matter).await;
         WakeOutcome::Triggered
     };
-    bench
+    fixture
         .while_waking(trigger, async {
             let mut clock = tokio::time::interval(Duration::from_millis(1_500));
             for _ in 0..2 {
                 clock.tick().await;
             }
-            assert_eq!(bench.triggered(), Vec::<String>::new());
-            assert_eq!(bench.index.list_wake_marks().await.unwrap().len(), 3);
-            bench.stopped.store(false, Ordering::SeqCst);
-            bench.until_nobody_is_marked().await;
+            assert_eq!(fixture.triggered(), Vec::<String>::new());
+            assert_eq!(fixture.index.list_wake_marks().await.unwrap().len(), 3);
+            fixture.stopped.store(false, Ordering::SeqCst);
+            fixture.until_no_mark_is_left().await;
         })
         .await;
-    assert_eq!(bench.triggered().len(), 3);
+    assert_eq!(fixture.triggered().len(), 3);
 }
 
 #[tokio::test]
-async fn a_matter_without_a_schedule_waits_for_the_next_registration_and_holds_up_nobody() {
-    let bench = Bench::new(2).await;
-    bench.signal("s0", 0).await;
-    let trigger = |bench: Arc<Bench>, matter: RecordPath| async move {
-        bench.begin(&matter);
-        if matter.slug() == "m0" && *bench.rounds.borrow() < 7 {
+async fn a_matter_without_a_schedule_waits_for_the_next_registration_and_blocks_no_other() {
+    let fixture = WakeFixture::new(2).await;
+    fixture.signal("s0", 0).await;
+    let trigger = |fixture: Arc<WakeFixture>, matter: RecordPath| async move {
+        fixture.begin(&matter);
+        if matter.slug() == "m0" && *fixture.rounds.borrow() < 7 {
             return WakeOutcome::Missing { round: 7 };
         }
-        bench.tick(&matter).await;
+        fixture.tick(&matter).await;
         WakeOutcome::Triggered
     };
-    bench
+    fixture
         .while_waking(trigger, async {
-            bench.until("the first try", async || !bench.triggered().is_empty()).await;
-            bench.signal("s1", 1).await;
-            bench.until("the other matter", async || bench.triggered().len() == 2).await;
-            bench.rounds.send_replace(6);
-            bench.index.notify_wakes();
-            assert!(bench.index.list_wake_marks().await.unwrap().keys().any(|matter| matter.slug() == "m0"));
-            bench.rounds.send_replace(7);
-            bench.until_nobody_is_marked().await;
+            fixture.until("the first try", async || !fixture.triggered().is_empty()).await;
+            fixture.signal("s1", 1).await;
+            fixture.until("the other matter", async || fixture.triggered().len() == 2).await;
+            fixture.rounds.send_replace(6);
+            fixture.index.notify_wakes();
+            assert!(fixture.index.list_wake_marks().await.unwrap().keys().any(|matter| matter.slug() == "m0"));
+            fixture.rounds.send_replace(7);
+            fixture.until_no_mark_is_left().await;
         })
         .await;
-    assert_eq!(bench.triggered(), ["m0", "m1", "m0"]);
+    assert_eq!(fixture.triggered(), ["m0", "m1", "m0"]);
 }
 
 #[tokio::test]
-async fn a_call_that_fails_loses_no_wake_and_a_paused_matter_is_let_go() {
-    let bench = Bench::new(2).await;
-    bench.signal("s0", 0).await;
-    bench.signal("s1", 1).await;
-    let trigger = |bench: Arc<Bench>, matter: RecordPath| async move {
-        bench.begin(&matter);
-        let tried = bench.triggered().iter().filter(|slug| *slug == matter.slug()).count();
+async fn a_failed_call_loses_no_wake_and_a_paused_matter_is_dropped() {
+    let fixture = WakeFixture::new(2).await;
+    fixture.signal("s0", 0).await;
+    fixture.signal("s1", 1).await;
+    let trigger = |fixture: Arc<WakeFixture>, matter: RecordPath| async move {
+        fixture.begin(&matter);
+        let tried = fixture.triggered().iter().filter(|slug| *slug == matter.slug()).count();
         match (matter.slug(), tried) {
             ("m0", 1) => WakeOutcome::Failed,
             ("m0", _) => {
-                bench.tick(&matter).await;
+                fixture.tick(&matter).await;
                 WakeOutcome::Triggered
             }
             _ => WakeOutcome::Paused,
         }
     };
-    bench.while_waking(trigger, bench.until_nobody_is_marked()).await;
-    let triggered = bench.triggered();
+    fixture.while_waking(trigger, fixture.until_no_mark_is_left()).await;
+    let triggered = fixture.triggered();
     assert_eq!(triggered.iter().filter(|slug| *slug == "m0").count(), 2, "{triggered:?}");
     assert_eq!(triggered.iter().filter(|slug| *slug == "m1").count(), 1, "{triggered:?}");
 }
