@@ -1,4 +1,4 @@
-// Keyboard shortcuts. Everything works without this file.
+// Keyboard shortcuts, news, charts, and search while one types. Every page works without this file.
 (() => {
   "use strict";
   const cards = () => [...document.querySelectorAll(".card")];
@@ -28,6 +28,46 @@
     if (event.target.dataset.sent) event.preventDefault();
     else event.target.dataset.sent = "yes";
   });
+  // The server escapes what it sends; the policy of the page runs no script in it.
+  const fetchPart = async (url, selector, signal) => {
+    const response = await fetch(url, { signal, headers: { accept: "text/html" } });
+    if (!response.ok) return null;
+    return new DOMParser().parseFromString(await response.text(), "text/html").querySelector(selector);
+  };
+  // Says that there is news; nothing that is being read or typed moves.
+  for (const news of document.querySelectorAll("[data-live]")) {
+    const source = new EventSource(news.dataset.live);
+    source.addEventListener("message", (event) => { news.innerHTML = event.data; });
+  }
+  // The charts come after the page.
+  for (const section of document.querySelectorAll("[data-load]")) {
+    fetchPart(section.dataset.load, "#drawn").then((part) => {
+      if (part) section.querySelector(".drawn").replaceChildren(...part.childNodes);
+    }, () => {});
+  }
+  // The results follow the words; the address follows the results.
+  for (const form of document.querySelectorAll("form[data-search]")) {
+    let timer = 0;
+    let request = new AbortController();
+    const search = () => {
+      clearTimeout(timer);
+      request.abort();
+      request = new AbortController();
+      const url = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+      fetchPart(url, form.dataset.search, request.signal).then((part) => {
+        if (!part) return;
+        document.querySelector(form.dataset.search).replaceWith(part);
+        if (url !== location.href) history.pushState(null, "", url);
+      }, () => {});
+    };
+    form.addEventListener("input", (event) => {
+      if (event.target.name !== "q") return;
+      clearTimeout(timer);
+      timer = setTimeout(search, 300);
+    });
+    form.addEventListener("change", search);
+    window.addEventListener("popstate", () => location.reload());
+  }
   window.addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   });

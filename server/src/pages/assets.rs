@@ -1,4 +1,4 @@
-//! The style sheet, the scripts and the icon. They are part of the binary.
+//! The style sheet, the script and the icon. They are part of the binary.
 //!
 //! Their URLs change with their content, so a browser may cache them for ever. They hold nothing of a vault and need no
 //! login. Only the names listed here are served.
@@ -13,8 +13,6 @@ use std::sync::LazyLock;
 pub(crate) struct AssetUrls {
     pub(crate) style: String,
     pub(crate) script: String,
-    pub(crate) htmx: String,
-    pub(crate) sse: String,
     pub(crate) icon: String,
 }
 
@@ -26,17 +24,11 @@ struct AssetFile {
 
 const STYLE: AssetFile =
     AssetFile { name: "steward.css", kind: "text/css", bytes: include_bytes!("../../assets/steward.css") };
-const SCRIPT: AssetFile = define_script("steward.js", include_bytes!("../../assets/steward.js"));
-// htmx 4.0.1 and its extension, as npm has them (Zero-Clause BSD).
-const HTMX: AssetFile = define_script("htmx.min.js", include_bytes!("../../assets/htmx.min.js"));
-const SSE: AssetFile = define_script("hx-sse.min.js", include_bytes!("../../assets/hx-sse.min.js"));
+const SCRIPT: AssetFile =
+    AssetFile { name: "steward.js", kind: "text/javascript", bytes: include_bytes!("../../assets/steward.js") };
 const ICON: AssetFile =
     AssetFile { name: "icon.svg", kind: "image/svg+xml", bytes: include_bytes!("../../assets/icon.svg") };
-const FILES: [&AssetFile; 5] = [&STYLE, &SCRIPT, &HTMX, &SSE, &ICON];
-
-const fn define_script(name: &'static str, bytes: &'static [u8]) -> AssetFile {
-    AssetFile { name, kind: "text/javascript", bytes }
-}
+const FILES: [&AssetFile; 3] = [&STYLE, &SCRIPT, &ICON];
 
 impl AssetFile {
     fn versioned_url(&self) -> String {
@@ -49,8 +41,6 @@ pub(crate) fn asset_urls() -> &'static AssetUrls {
     static ALL: LazyLock<AssetUrls> = LazyLock::new(|| AssetUrls {
         style: STYLE.versioned_url(),
         script: SCRIPT.versioned_url(),
-        htmx: HTMX.versioned_url(),
-        sse: SSE.versioned_url(),
         icon: ICON.versioned_url(),
     });
     &ALL
