@@ -1,4 +1,4 @@
-//! Hands the Temporal protocol's descriptors to `src/history.rs`, which reads recorded histories with them.
+//! Passes the descriptors of the Temporal protocol to `src/history.rs`, which reads recorded histories with them.
 #![allow(clippy::print_stdout, reason = "cargo listens on standard output")]
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

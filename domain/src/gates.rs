@@ -1,8 +1,8 @@
 //! Gates: a change is made only when every gate is open.
 //!
-//! [`evaluate`] is the one place where a change meets its gates before it lands, [`landing`] the one place where it meets
-//! them when it lands. [`closed`] says how a change lands behind a set of closed gates. The other modules hold one gate
-//! or two each.
+//! [`evaluate`] is the only place that evaluates the gates when a change is decided. [`landing`] is the only place that
+//! evaluates them again when the plan is applied. [`closed`] turns a set of closed gates into a disposition. The other
+//! modules hold one or two gates each.
 
 pub mod closed;
 pub mod evaluate;

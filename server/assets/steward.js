@@ -1,4 +1,4 @@
-// Keyboard shortcuts, news, charts, and search while one types. Every page works without this file.
+// Keyboard shortcuts, news, charts, and search while typing. Every page works without this file.
 (() => {
   "use strict";
   const cards = () => [...document.querySelectorAll(".card")];

@@ -1,4 +1,4 @@
-//! A client of the control API: what was asked, and what was answered with which status.
+//! A client of the control API: it sends a request and returns the status and the body of the response.
 
 use crate::steward::Running;
 use crate::world::World;
@@ -7,7 +7,7 @@ use reqwest::{Method, Response, redirect};
 use serde_json::{Value, json};
 use std::sync::Once;
 
-/// A caller of one server.
+/// A client of one server.
 #[derive(Clone)]
 pub struct Api {
     /// `http://127.0.0.1:<port>`.
@@ -16,7 +16,7 @@ pub struct Api {
     client: reqwest::Client,
 }
 
-/// One answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -25,13 +25,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Its JSON.
+    /// The body as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
     }
 
-    /// Holds the status, for its JSON.
+    /// Asserts the status and returns the JSON.
     #[must_use]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
@@ -39,7 +39,7 @@ impl Answer {
     }
 }
 
-/// A world's worker with its dashboard: `up` on a server of its namespace.
+/// The worker of a world with its dashboard: `up` on a server of its own namespace.
 pub async fn up(world: &World) -> (Running, Api) {
     world.index_quietly(&world.steward).await;
     let mut running = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["up"]);
@@ -50,7 +50,7 @@ pub async fn up(world: &World) -> (Running, Api) {
     (running, Api::new(&base))
 }
 
-/// The address that it printed, which lets one person in.
+/// The printed login link, which logs one person in.
 #[must_use]
 pub fn link(running: &Running) -> String {
     let out = running.out();
@@ -59,7 +59,7 @@ pub fn link(running: &Running) -> String {
 }
 
 impl Api {
-    /// Somebody whom the server does not know.
+    /// A client without a token.
     #[must_use]
     pub fn new(base: &str) -> Self {
         static CRYPTO: Once = Once::new();
@@ -68,7 +68,7 @@ impl Api {
         Self { base: base.to_owned(), headers: HeaderMap::new(), client }
     }
 
-    /// The same with one more header, which goes along every time.
+    /// A copy that sends one more header with every request.
     #[must_use]
     pub fn with(&self, name: &str, value: &str) -> Self {
         let mut other = self.clone();
@@ -77,13 +77,13 @@ impl Api {
         other
     }
 
-    /// The same with a token of this scope.
+    /// A copy with a token of this scope.
     pub async fn token(&self, world: &World, scope: &str) -> Self {
         let made = world.json(&["token", "create", "--scope", scope, "--name", &format!("test {scope}")]).await;
         self.with("authorization", &format!("Bearer {}", made["token"].as_str().unwrap()))
     }
 
-    /// Asks for something; a path begins with `/`.
+    /// Sends a GET request; the path begins with `/`.
     pub async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, None).await
     }
@@ -94,12 +94,12 @@ impl Api {
         one.ask(Method::POST, path, Some(body.to_string())).await
     }
 
-    /// Answers an action.
+    /// Resolves an action.
     pub async fn answer(&self, kind: &str, action: &str) -> Answer {
         self.post(&format!("/api/v1/steward/{kind}/{action}"), &json!({"reason": "as the test says"})).await
     }
 
-    /// Any method, any body.
+    /// Sends a request of any method and body.
     pub async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Answer {
         let mut request = self.client.request(method, format!("{}{path}", self.base)).headers(self.headers.clone());
         if let Some(body) = body {

@@ -1,13 +1,13 @@
-//! A model that is the attacker's: it answers whatever would do the most harm.
+//! A model that the attacker controls: it gives the most harmful answers.
 //!
-//! Asked for the first time about something it answers outside the form, in some way of a long list; on
-//! the stricter second try it does the most that the form allows, with full confidence. Nothing here is
-//! believed by the tests: they look at what became of the vault.
+//! The first answer to a question is outside the form, each time in another way. The answer to the stricter second try
+//! is the strongest one that the form allows, with full confidence. The tests do not rely on anything here; they check
+//! the vault afterwards.
 
 use crate::clerk::{Asked, Says, verdict};
 use serde_json::{Map, Value, json};
 
-/// What an attacker would like to see in somebody's records, on one line as the form wants it.
+/// What an attacker would like to see in a record, in one line because the form requires it.
 pub const VALUES: [&str; 8] = [
     "[[matter/../../etc/passwd]] ![[secret]]",
     "<script>fetch('//evil.example')</script>",
@@ -40,7 +40,7 @@ fn offers(asked: &Asked) -> Vec<&str> {
     all.into_iter().flatten().filter_map(|c| c["ref"].as_str()).collect()
 }
 
-/// Words that stand in the event.
+/// Text that is in the event.
 fn quote(asked: &Asked) -> String {
     let event = &asked.question["event"];
     let text = [&event["text"], &event["subject"]].into_iter().filter_map(Value::as_str).find(|t| t.len() > 3);
@@ -56,7 +56,7 @@ fn finding(asked: &Asked, target: &str, mutation: &Value) -> Value {
     })
 }
 
-/// The most that the form allows: every class in turn, of an offered record, surest.
+/// The strongest valid answer: every class in turn, for an offered record, with full confidence.
 fn best(asked: &Asked) -> String {
     let offers = offers(asked);
     let of = |kind: &str| offers.iter().find(|o| o.starts_with(kind)).copied();
@@ -81,7 +81,7 @@ fn best(asked: &Asked) -> String {
     json!({"signals": [finding(asked, target, &mutation)]}).to_string()
 }
 
-/// Outside the form, each in another way.
+/// Invalid answers, each outside the form in another way.
 fn outside(asked: &Asked, way: usize) -> String {
     let target = offers(asked).first().copied().unwrap_or("task/none.md");
     let done = json!({"class": "state_change", "set": {"state": "done"}});

@@ -1,8 +1,8 @@
 //! A real Chromium on the pages of a dashboard, driven through WebDriver.
 //!
-//! One chromedriver for a test run ([`driver`]), a session with a folder of its own for every test. Where there is no
-//! Chromium, [`Browser::open`] says so and the test passes. What a page is held to, whatever it shows, is in [`page`];
-//! Waiting is asking, never a fixed time. Screenshots are kept in `target/screenshots/`.
+//! A test run has one chromedriver ([`driver`]), and every test has a session with a folder of its own. If there is no
+//! Chromium, [`Browser::open`] prints it and the test passes. [`page`] holds the checks for every page. Waiting is
+//! polling, never a fixed time. Screenshots are kept in `target/screenshots/`.
 
 pub mod driver;
 pub mod page;
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 /// The Tab key, as WebDriver writes it.
 pub const TAB: char = '\u{E004}';
 
-/// A browser with nothing in it: no cookie, no page.
+/// A browser without cookies and without an open page.
 pub struct Browser {
     client: Client,
-    /// The test, as its screenshots are named.
+    /// The name of the test, which names its screenshots.
     name: String,
     process: u32,
     /// `http://127.0.0.1:<port>`.
@@ -29,7 +29,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// A new one for this dashboard; `None`, said aloud, where there is no Chromium.
+    /// Opens a browser for this dashboard. Returns `None` and prints it if there is no Chromium.
     pub async fn open(name: &str, base: &str) -> Option<Self> {
         let (client, process) = driver::session().await?;
         let browser = Self { client, name: name.to_owned(), process, base: base.to_owned() };
@@ -43,22 +43,22 @@ impl Browser {
         open.expect("there was a Chromium a moment ago")
     }
 
-    /// Goes on at another dashboard.
+    /// Switches to another dashboard.
     pub fn moves_to(&mut self, base: &str) {
         base.clone_into(&mut self.base);
     }
 
-    /// Lets pages run script, or not; from the next page on.
+    /// Enables or disables script, from the next page on.
     pub async fn script(&self, runs: bool) {
         self.cdp("Emulation.setScriptExecutionDisabled", json!({"value": !runs})).await;
     }
 
-    /// A window so wide, in the light or in the dark.
+    /// Sets the width of the window, and the light or dark colours.
     pub async fn looks(&self, width: u32, dark: bool) {
         let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         self.cdp("Emulation.setDeviceMetricsOverride", size).await;
         let scheme = if dark { "dark" } else { "light" };
-        // A page that still scrolls is no page to click on.
+        // Clicks fail while a page still scrolls.
         let still = json!({"name": "prefers-reduced-motion", "value": "reduce"});
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}, still]});
         self.cdp("Emulation.setEmulatedMedia", media).await;
@@ -71,14 +71,14 @@ impl Browser {
         self.is_drawn().await;
     }
 
-    /// Logs in by an address that was printed.
+    /// Logs in by a printed link.
     pub async fn log_in(&self, link: &str) {
         self.goto(link).await;
         self.press("button.go").await;
         assert_eq!(self.text("h1").await, "Today");
     }
 
-    /// Clicks on what leads to another page, and waits for it.
+    /// Clicks something that leads to another page, and waits for that page.
     pub async fn press(&self, css: &str) {
         let element = self.find(css).await;
         self.run("window.stewardLeft = true").await;
@@ -86,22 +86,22 @@ impl Browser {
         self.arrives(css).await;
     }
 
-    /// Clicks on what will have no answer: whoever should give it is gone.
+    /// Clicks something that gets no response, because the server is gone.
     pub async fn press_into_the_void(&self, css: &str) {
         let element = self.find(css).await;
-        // The page of an error is as good as an error.
+        // The browser's error page is as good as an error.
         let _ = element.click().await;
     }
 
-    /// Waits until another page has come for the one that `leaves` was said of.
+    /// Waits until another page has replaced the one that `leaves` was called for.
     pub async fn arrives(&self, why: &str) {
         let come = "return !window.stewardLeft && document.readyState === 'complete'";
-        // Between two pages there is none to ask.
+        // Between two pages no script can run.
         let asked = async || self.client.execute(come, Vec::new()).await.ok().filter(|it| *it == json!(true));
         wait::until(&format!("a page after {why}"), asked).await;
     }
 
-    /// Posts an answer with the key of the open page, as no button of it would.
+    /// Posts a resolution with the form key of the open page, as no button does.
     pub async fn answers(&self, kind: &str, action: &str) {
         let script = "const key = document.querySelector('input[name=form_key]');
             const form = document.createElement('form');
@@ -119,7 +119,7 @@ impl Browser {
         self.arrives(&format!("{kind} {action}")).await;
     }
 
-    /// The first that there is.
+    /// The first match.
     pub async fn find(&self, css: &str) -> Element {
         match self.client.find(Locator::Css(css)).await {
             Ok(element) => element,
@@ -127,12 +127,12 @@ impl Browser {
         }
     }
 
-    /// How many there are.
+    /// The number of matches.
     pub async fn count(&self, css: &str) -> usize {
         self.client.find_all(Locator::Css(css)).await.unwrap().len()
     }
 
-    /// What a person reads there.
+    /// The text that a person reads there.
     pub async fn text(&self, css: &str) -> String {
         self.find(css).await.text().await.unwrap()
     }
@@ -142,43 +142,43 @@ impl Browser {
         self.find(css).await.send_keys(text).await.unwrap();
     }
 
-    /// Strikes a key, wherever the focus is.
+    /// Presses a key, wherever the focus is.
     pub async fn strikes(&self, key: char) {
         let struck =
             KeyActions::new("keys".into()).then(KeyAction::Down { value: key }).then(KeyAction::Up { value: key });
         self.client.perform_actions(struck).await.unwrap();
     }
 
-    /// Strikes a key that leads to another page, and waits for it.
+    /// Presses a key that leads to another page, and waits for that page.
     pub async fn strikes_and_leaves(&self, key: char) {
         self.run("window.stewardLeft = true").await;
         self.strikes(key).await;
         self.arrives(&format!("the key {key}")).await;
     }
 
-    /// The id of what has the focus, else its class or tag.
+    /// The id of the focused element, or its class or tag.
     pub async fn focus(&self) -> String {
         let script = "const at = document.activeElement; return at.id || at.className || at.localName";
         self.run(script).await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Path and query of the page.
+    /// The path and the query of the page.
     pub async fn place(&self) -> String {
         let address = self.client.current_url().await.unwrap();
         address.query().map_or_else(|| address.path().to_owned(), |query| format!("{}?{query}", address.path()))
     }
 
-    /// Forgets who is logged in.
+    /// Deletes the cookies, which logs the person out.
     pub async fn forgets(&self) {
         self.client.delete_all_cookies().await.unwrap();
     }
 
-    /// The cookies as JSON would have them: name, value and what guards them.
+    /// The cookies as JSON: name, value and security attributes.
     pub async fn cookies(&self) -> Vec<Value> {
         self.cdp("Network.getAllCookies", json!({})).await["cookies"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Runs a script of the test's own, which no policy of the page hinders.
+    /// Runs a script of the test itself, which the page's policy does not block.
     pub async fn run(&self, script: &str) -> Value {
         self.client.execute(script, Vec::new()).await.unwrap_or_else(|e| panic!("{script}: {e}"))
     }
@@ -197,7 +197,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         run::strike(self.process);
         if let Some(pid) = i32::try_from(self.process).ok().and_then(Pid::from_raw) {
-            // One that has ended by itself is as good.
+            // A browser that has already ended is fine.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

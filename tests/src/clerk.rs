@@ -1,4 +1,4 @@
-//! A model server that says what a test wants it to say, to whoever asks in the words of a vendor's API.
+//! A model server with scripted answers, in the API of any vendor.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,32 +13,32 @@ use tokio::sync::watch;
 /// One request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Counted from 1.
+    /// The number of the request, from 1.
     pub number: usize,
-    /// The body, as sent.
+    /// The body as it was sent.
     pub body: Value,
     /// The user's message: subject and signals.
     pub question: Value,
 }
 
 impl Asked {
-    /// The task it is about.
+    /// The task of the question.
     #[must_use]
     pub fn task(&self) -> &str {
         self.question["subject"]["task"].as_str().unwrap()
     }
 }
 
-/// What the server answers.
+/// The answer of the server.
 #[derive(Clone, Debug)]
 pub enum Says {
-    /// A verdict that cites every signal, with a confidence.
+    /// A verdict that cites every signal, with this confidence.
     Verdict(&'static str, f64),
-    /// Any text in the place of a verdict.
+    /// Any text instead of a verdict.
     Text(String),
-    /// A status, with a `Retry-After` if there is one.
+    /// A status, with an optional `Retry-After`.
     Status(u16, Option<String>),
-    /// Something else, once the gate is open.
+    /// Another answer, after the gate is open.
     Once(watch::Receiver<bool>, Box<Says>),
 }
 
@@ -50,7 +50,7 @@ struct Shared {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// Whose API a request came by.
+/// The vendor's API of a request.
 #[derive(Clone, Copy)]
 enum Api {
     OpenAi,
@@ -60,15 +60,15 @@ enum Api {
 
 /// A running server.
 pub struct Clerk {
-    /// Its base URL for the OpenAI-compatible clerk.
+    /// The base URL for the OpenAI-compatible clerk.
     pub url: String,
-    /// Its base URL for the others.
+    /// The base URL for the other clerks.
     pub address: String,
     shared: Shared,
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// A gate for [`Says::Once`], closed.
+/// A closed gate for [`Says::Once`].
 #[must_use]
 pub fn gate() -> (watch::Sender<bool>, watch::Receiver<bool>) {
     watch::channel(false)
@@ -90,7 +90,7 @@ impl Clerk {
         Self { url: format!("{address}/v1"), address, shared, serving }
     }
 
-    /// Every request so far.
+    /// All requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().unwrap().clone()
@@ -115,7 +115,7 @@ async fn answer(api: Api, State(shared): State<Shared>, body: Bytes) -> Response
     };
     let mut says = (shared.script)(&asked);
     while let Says::Once(mut gate, then) = says {
-        // A gate whose holder is gone is open.
+        // A gate whose holder was dropped counts as open.
         let _ = gate.wait_for(|open| *open).await;
         says = *then;
     }
@@ -134,7 +134,7 @@ async fn answer(api: Api, State(shared): State<Shared>, body: Bytes) -> Response
     }
 }
 
-/// A verdict that would be accepted.
+/// A valid verdict.
 #[must_use]
 pub fn verdict(asked: &Asked, decision: &str, confidence: f64) -> Value {
     let signals = asked.question["signals"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! What stands in a folder, to hold it against what stood there before.
+//! The contents of a folder, to compare with its earlier contents.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
@@ -6,12 +6,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Every file below a folder, but for the steward's own and git's.
+/// Every file below a folder, except Steward's own and git's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files(BTreeMap<String, (SystemTime, Vec<u8>)>);
 
 impl Files {
-    /// Reads them all.
+    /// Reads all files.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         let mut files = BTreeMap::new();
@@ -19,7 +19,7 @@ impl Files {
         Self(files)
     }
 
-    /// Every file around a folder: of the folder that it is in, but for itself.
+    /// Every file around a folder: those of its parent folder, except the folder itself.
     #[must_use]
     pub fn around(folder: &Path) -> Self {
         let (parent, mut files) = (folder.parent().unwrap(), BTreeMap::new());
@@ -29,7 +29,7 @@ impl Files {
         Self(files)
     }
 
-    /// What was added, removed, written over, or only touched since `before`.
+    /// The files that were added, removed, overwritten or only touched since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Vec<String> {
         let mut found = Vec::new();
@@ -45,7 +45,7 @@ impl Files {
         found
     }
 
-    /// What changed since `before`, apart from new event records.
+    /// The changes since `before`, apart from new event records.
     #[must_use]
     pub fn since_but_events(&self, before: &Self) -> Vec<String> {
         self.since(before).into_iter().filter(|line| !line.starts_with("+ event/")).collect()
@@ -57,7 +57,7 @@ impl Files {
     }
 }
 
-/// The names of the steward's own files in a vault, folders with a slash behind.
+/// The names of Steward's own files in a vault; folders end in a slash.
 #[must_use]
 pub fn own_names(vault: &Path) -> Vec<String> {
     let own = vault.join(".steward");
@@ -93,7 +93,7 @@ fn read(root: &Path, folder: &Path, files: &mut BTreeMap<String, (SystemTime, Ve
     }
 }
 
-/// Its time and bytes; `None` where it was moved away since the folder was listed.
+/// The time and bytes of a file; `None` if it was moved away since the folder was listed.
 fn there(entry: &DirEntry) -> Option<(SystemTime, Vec<u8>)> {
     let read = || std::io::Result::Ok((entry.metadata()?.modified()?, std::fs::read(entry.path())?));
     match read() {

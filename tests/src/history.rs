@@ -1,4 +1,4 @@
-//! Histories: fetched from the server, or read as the Temporal CLI prints them.
+//! Workflow histories, fetched from the server or read in the format of the Temporal CLI.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
@@ -6,10 +6,10 @@ use temporalio_common::protos::temporal::api::enums::v1::{EventType, TimeoutType
 use temporalio_common::protos::temporal::api::failure::v1::failure::FailureInfo;
 use temporalio_common::protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 
-/// Reads what `temporal workflow show -o json` printed.
+/// Reads the output of `temporal workflow show -o json`.
 ///
 /// # Panics
-/// When it is no history.
+/// When it is not a history.
 #[must_use]
 pub fn read(json: &str) -> History {
     let descriptors: &[u8] = include_bytes!(env!("TEMPORAL_DESCRIPTORS"));
@@ -21,13 +21,13 @@ pub fn read(json: &str) -> History {
     History::decode(message.encode_to_vec().as_slice()).unwrap()
 }
 
-/// How many events there are of a type.
+/// The number of events of a type.
 #[must_use]
 pub fn count(events: &[HistoryEvent], kind: EventType) -> usize {
     events.iter().filter(|event| event.event_type() == kind).count()
 }
 
-/// Which time-outs ended activities that were given up, in order.
+/// The time-outs that ended activities for good, in order.
 #[must_use]
 pub fn timeouts(events: &[HistoryEvent]) -> Vec<TimeoutType> {
     let failures = events.iter().filter_map(|event| match &event.attributes {

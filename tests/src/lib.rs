@@ -1,9 +1,8 @@
 //! What the tests on a real Temporal server share.
 //!
-//! Every test has a [`world::World`] of its own: a vault in a temporary folder, a namespace on the
-//! one development server of the test run, and the real binary, started as a child process with
-//! nothing of our environment but what the test sets. Waiting is polling with a deadline. What a
-//! test run starts ends with it, also when it panics or is killed ([`run`]).
+//! Every test has its own [`world::World`]: a vault in a temporary folder and a namespace on the one development server
+//! of the test run. The real binary runs as a child process; of our environment it sees only what the test sets.
+//! Waiting is polling with a deadline. All processes end with the test run, even if it panics or is killed ([`run`]).
 #![allow(clippy::unwrap_used, reason = "a harness that cannot go on says where, and the test fails")]
 
 pub mod api;

@@ -1,8 +1,8 @@
 //! What happened before a test began.
 //!
-//! [`change`] has the real keeper make a real change, as of then; no worker may serve the vault meanwhile. [`Made`]
-//! writes records in their real form, one after the other in one chain, as many as a test wants and with whatever words:
-//! to be read, not to be answered.
+//! [`change`] makes the real vault writer apply a real change with an earlier time; no worker may serve the vault
+//! meanwhile. [`Made`] writes any number of records in their real form, in one chain and with any text. They can be
+//! read, but not resolved.
 
 use crate::vault::Vault;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,7 +19,7 @@ use steward_domain::steward::tick::TaskCheck;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 
-/// A task of the matter `house` was found to be done then, and was changed; the action's id.
+/// Sets a task of the matter `house` to done at that time. Returns the action's id.
 #[must_use]
 pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
     let keeper = VaultWriter::lock(VaultRoot::open(vault.path()).unwrap()).unwrap();
@@ -75,21 +75,21 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
     AuditRecord::parse(&vault.read(receipt.record.as_str())).unwrap().draft.id.to_string()
 }
 
-/// Records that were never decided, only written.
+/// Records that were written without a decision.
 pub struct Made<'v> {
     vault: &'v Vault,
     last: ChainLink,
 }
 
 impl<'v> Made<'v> {
-    /// Begins the chain of a vault that has none.
+    /// Begins the chain of a new vault.
     #[must_use]
     pub fn new(vault: &'v Vault) -> Self {
         std::fs::create_dir_all(vault.path().join("event")).unwrap();
         Self { vault, last: ChainLink { seq: 0, prev: ContentHash::genesis() } }
     }
 
-    /// Writes one more.
+    /// Writes one more record.
     pub fn record(&mut self, draft: AuditDraft) {
         let (file, seq) = (draft.record_path().unwrap(), self.last.seq + 1);
         let record = AuditRecord::from_draft(draft, Vec::new(), ChainLink { seq, prev: self.last.prev.clone() });

@@ -1,7 +1,7 @@
-//! A Plane server that follows the published REST API, as far as it is asked for, and fails as told.
+//! A Plane server that follows the published REST API as far as Steward uses it, with scripted failures.
 //!
-//! One workspace, one project, any number of issues. Comments know their external id once in a project and
-//! are answered with 409 the second time; removed ones are forgotten, as there. Every request is kept.
+//! It has one workspace, one project and any number of issues. The external id of a comment is unique in the project: a
+//! second comment with the same id gets 409. Removed comments are forgotten, as in Plane. Every request is kept.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The key that it takes.
+/// The API key that it accepts.
 pub const KEY: &str = "plane_api_0123456789abcdef";
-/// The workspace that it has.
+/// Its workspace.
 pub const WORKSPACE: &str = "acme";
-/// The project that it has.
+/// Its project.
 pub const PROJECT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
-/// An issue that it has from the start.
+/// An issue that exists from the start.
 pub const ISSUE: &str = "bbbbbbbb-0000-4000-8000-000000000001";
-/// Another one.
+/// Another issue.
 pub const OTHER_ISSUE: &str = "bbbbbbbb-0000-4000-8000-000000000002";
-/// The states of the project, by name.
+/// The states of the project, with their names.
 pub const STATES: [(&str, &str, &str, u32); 6] = [
     ("Backlog", "cccccccc-0000-4000-8000-000000000001", "backlog", 15_000),
     ("In Progress", "cccccccc-0000-4000-8000-000000000002", "started", 35_000),
@@ -43,20 +43,20 @@ pub struct Asked {
     pub body: Value,
 }
 
-/// What goes wrong with a request.
+/// How a request fails.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// A status with headers and a body; nothing is done.
+    /// Returns a status with headers and a body; nothing is done.
     Says(u16, Vec<(&'static str, String)>, String),
-    /// It is done, and then the answer is this status.
+    /// Does it, and then returns this status.
     DoneBut(u16),
-    /// The answer is 504, and it is done when [`Plane::catches_up`].
+    /// Returns 504, and does it at [`Plane::catches_up`].
     Late,
-    /// It is done, and before anything else a person moves the issue to the state of this name.
+    /// Does it, after a person has moved the issue to the state of this name.
     ThenMoved(&'static str),
-    /// No answer ever; nothing is done.
+    /// Never responds; nothing is done.
     Silent,
-    /// A body without end.
+    /// Returns an endless body.
     Endless,
 }
 
@@ -83,7 +83,7 @@ struct Inside {
     issues: BTreeMap<String, Kept>,
     asked: Vec<Asked>,
     late: Vec<Asked>,
-    /// Comments ever made.
+    /// The number of comments ever made.
     made: u32,
     script: Arc<Script>,
     remaining: Option<u32>,
@@ -97,13 +97,13 @@ impl Shared {
 
 /// A running server.
 pub struct Plane {
-    /// Its base URL, without `/api/v1`.
+    /// The base URL, without `/api/v1`.
     pub url: String,
     shared: Shared,
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// Lets the notes of deliveries in a vault say that what was asked there was asked ten minutes earlier.
+/// Changes the delivery notes of a vault as if each request had been sent ten minutes earlier.
 pub fn minutes_later(vault: &Path) {
     let Ok(notes) = std::fs::read_dir(vault.join(".steward/outbox")) else { return };
     for note in notes.map(|entry| entry.unwrap().path()) {
@@ -142,22 +142,22 @@ impl Plane {
         Self { url, shared, serving }
     }
 
-    /// Fails from now on as the script says.
+    /// Fails from now on as scripted.
     pub fn fails(&self, script: impl Fn(&Asked) -> Option<Fault> + Send + Sync + 'static) {
         self.shared.open().script = Arc::new(script);
     }
 
-    /// Fails at every request with a status.
+    /// Fails every request with a status.
     pub fn is_down(&self, status: u16) {
         self.fails(move |_| Some(Fault::Says(status, Vec::new(), "{\"error\": \"scripted\"}".into())));
     }
 
-    /// Works again.
+    /// Ends all failures.
     pub fn works(&self) {
         self.fails(|_| None);
     }
 
-    /// Does what it was late with.
+    /// Does the delayed requests.
     pub fn catches_up(&self) {
         let mut inside = self.shared.open();
         for asked in std::mem::take(&mut inside.late) {
@@ -165,7 +165,7 @@ impl Plane {
         }
     }
 
-    /// Says with every answer that so many requests are left in this minute.
+    /// Reports in every response how many requests are left in this minute.
     pub fn says_left(&self, requests: u32) {
         self.shared.open().remaining = Some(requests);
     }
@@ -188,7 +188,7 @@ impl Plane {
         self.shared.open().issues.insert(issue.to_owned(), kept);
     }
 
-    /// Every issue that it has.
+    /// All issues.
     #[must_use]
     pub fn issues(&self) -> Vec<String> {
         self.shared.open().issues.keys().cloned().collect()
@@ -199,7 +199,7 @@ impl Plane {
         self.shared.open().issues.remove(issue);
     }
 
-    /// The comments that an issue has.
+    /// The comments of an issue.
     #[must_use]
     pub fn comments(&self, issue: &str) -> Vec<Comment> {
         self.shared.open().issues[issue].comments.clone()
@@ -216,19 +216,19 @@ impl Plane {
         }
     }
 
-    /// A comment that another vault made for an action of the same id.
+    /// Adds a comment that another vault made for an action of the same id.
     pub fn has_comment(&self, issue: &str, external_id: &str) {
         let body = json!({"external_source": "steward", "external_id": external_id, "comment_html": "<p>theirs</p>"});
         let _ = comment(&mut self.shared.open(), issue, &body);
     }
 
-    /// Comments that were ever made.
+    /// The number of comments ever made.
     #[must_use]
     pub fn made(&self) -> u32 {
         self.shared.open().made
     }
 
-    /// Every request so far.
+    /// All requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.open().asked.clone()
@@ -288,7 +288,7 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
             let _ = does(&mut shared.open(), &asked);
             (StatusCode::from_u16(status).unwrap(), "").into_response()
         }
-        // Plane's own authentication names no scheme, so that the framework answers with 403.
+        // Plane's own authentication names no scheme, so its framework returns 403.
         None if key != Some(KEY) => said(403, &json!({"detail": "Given API token is not valid"})),
         None => {
             let mut inside = shared.open();
@@ -317,7 +317,7 @@ fn comment_id(number: u32) -> String {
 
 fn does(inside: &mut Inside, asked: &Asked) -> Response {
     let parts: Vec<&str> = asked.path.split('/').collect();
-    // As Django's router has it: a slash at the end, or there is no such page.
+    // As in Django's router, a path without a slash at the end is not found.
     let ["", "api", "v1", rest @ .., ""] = parts.as_slice() else { return missing() };
     match (asked.method.as_str(), rest) {
         ("GET", ["users", "me"]) => said(200, &json!({"id": PROJECT, "display_name": "steward"})),

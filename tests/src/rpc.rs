@@ -1,4 +1,4 @@
-//! A gRPC caller of one server, with or without a token.
+//! A gRPC client of one server, with or without a token.
 
 use crate::api::Api;
 use crate::wait;
@@ -9,10 +9,10 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
-/// What clients are made of.
+/// The channel type of the clients.
 pub type Line = InterceptedService<Channel, Bearer>;
 
-/// Sends a token along.
+/// Adds a token to each request.
 #[derive(Clone, Debug, Default)]
 pub struct Bearer(Option<MetadataValue<Ascii>>);
 
@@ -25,22 +25,22 @@ impl Interceptor for Bearer {
     }
 }
 
-/// Somebody whom the server does not know.
+/// A client without a token.
 pub async fn stranger(api: &Api) -> Line {
     line(endpoint(api), Bearer::default()).await
 }
 
-/// Somebody with this token.
+/// A client with this token.
 pub async fn with(api: &Api, token: &str) -> Line {
     line(endpoint(api), Bearer(Some(format!("Bearer {token}").parse().unwrap()))).await
 }
 
-/// Somebody with a token of this scope.
+/// A client with a token of this scope.
 pub async fn caller(world: &World, api: &Api, scope: &str) -> Line {
     with(api, &token(world, scope).await.0).await
 }
 
-/// As [`caller`], asking for another host.
+/// Like [`caller`], but with another Host header.
 pub async fn caller_of(world: &World, api: &Api, host: &'static str) -> Line {
     let (token, _) = token(world, "operate").await;
     let endpoint = endpoint(api).origin(host.parse().unwrap());
@@ -61,7 +61,7 @@ async fn line(endpoint: Endpoint, bearer: Bearer) -> Line {
     InterceptedService::new(endpoint.connect().await.unwrap(), bearer)
 }
 
-/// The code of a refusal, with the trailers that every refusal has: its HTTP status, and its reason where it has one.
+/// The code of a refusal, with its HTTP status and its reason from the trailers; the reason may be missing.
 #[must_use]
 pub fn refusal<T>(answer: Result<T, Status>) -> (Code, String, String) {
     let Err(status) = answer else { panic!("it was not refused") };

@@ -1,15 +1,15 @@
 //! The folder and the processes of one test run, and their end.
 //!
-//! A shell outlives the test process by a moment: it waits for the end of its standard input,
-//! which only this process holds open, then ends every process that is still noted in the run's
-//! folder and removes the folder. So nothing is left over, however the test process ends.
+//! A shell outlives the test process by a moment. It waits for the end of its standard input, which only this process
+//! holds open. Then it ends every process that is still noted in the run's folder, and removes the folder. So nothing
+//! is left over, however the test process ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Set to anything, it keeps the folder of a test run.
+/// If set to anything, the folder of the test run is kept.
 const KEEP: &str = "STEWARD_TESTS_KEEP";
 const REAPER: &str = r#"cat >/dev/null
 for noted in "$1"/pids/*; do
@@ -32,7 +32,7 @@ fn run() -> &'static Run {
         let keep = std::env::var(KEEP).unwrap_or_default();
         let mut command = Command::new("sh");
         command.args(["-c", REAPER, "reaper"]).arg(&folder).arg(keep);
-        // Of its own group, so that Ctrl-C does not end it before its work.
+        // It has its own process group, so that Ctrl-C does not end it before it has cleaned up.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let quiet = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let reaper = quiet.spawn().expect("a shell").stdin.take().unwrap();
@@ -46,7 +46,7 @@ pub fn folder() -> &'static Path {
     &run().folder
 }
 
-/// A new folder inside, and its number.
+/// A new folder inside it, with its number.
 #[must_use]
 pub fn new_folder() -> (PathBuf, u32) {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -61,9 +61,9 @@ pub fn note(pid: u32) {
     std::fs::write(folder().join("pids").join(pid.to_string()), "").unwrap();
 }
 
-/// Strikes a process off; to be done before its number is free again.
+/// Removes a process from the notes. Call this before the process id can be used again.
 pub fn strike(pid: u32) {
-    // Already struck off is as good.
+    // It may have been removed already.
     let _ = std::fs::remove_file(folder().join("pids").join(pid.to_string()));
 }
 
@@ -73,7 +73,7 @@ pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The binary, as cargo builds it: beside the folder of the test executables.
+/// The binary that cargo built: it is beside the folder of the test executables.
 #[must_use]
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
@@ -85,7 +85,7 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// The Temporal CLI: as set, or where `make tools` puts it.
+/// The Temporal CLI: from the environment, or where `make tools` puts it.
 #[must_use]
 pub fn temporal_cli() -> &'static Path {
     static CLI: OnceLock<PathBuf> = OnceLock::new();

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 static ADDRESS: OnceCell<String> = OnceCell::const_new();
 
-/// Where the server listens; the first to ask starts it.
+/// The address of the server; the first call starts it.
 pub async fn address() -> &'static str {
     ADDRESS.get_or_init(start).await
 }
@@ -29,7 +29,7 @@ async fn start() -> String {
         .spawn()
         .expect("the Temporal CLI");
     run::note(server.id());
-    // It ends with the run; see there.
+    // The server ends with the run; see `run`.
     std::mem::forget(server);
     wait::until("the Temporal server to answer", async || {
         let connection = connect(&address).await?;

@@ -1,6 +1,6 @@
 //! The binary under test: run to its end, or kept running.
 //!
-//! It sees nothing of our environment but the PATH; every setting is the test's own.
+//! Of our environment it sees only the PATH; the test sets every variable.
 
 use crate::{run, wait};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long a command may take on a busy machine; some wait for a minute themselves.
+/// The longest time of a command on a busy machine; some commands wait for a minute themselves.
 const COMMAND: Duration = wait::PATIENCE.saturating_mul(2);
 
 /// How to start the binary.
@@ -26,7 +26,7 @@ pub struct Steward {
     inside: PathBuf,
 }
 
-/// What a command said and how it ended.
+/// The output and the exit code of a command.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub code: Option<i32>,
@@ -41,13 +41,13 @@ impl Said {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("no JSON ({e}): {self}"))
     }
 
-    /// Holds the exit code.
+    /// Asserts the exit code.
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
         self
     }
 
-    /// Everything it said, for a person or an `assert`.
+    /// All output, for a person or an `assert`.
     #[must_use]
     pub fn all(&self) -> String {
         format!("{}{}", self.out, self.err)
@@ -76,19 +76,19 @@ impl Steward {
         steward
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     pub fn set(&mut self, name: &str, value: impl ToString) -> &mut Self {
         self.variables.insert(name.to_owned(), value.to_string().into());
         self
     }
 
-    /// Sets a variable to any bytes.
+    /// Sets an environment variable to any bytes.
     pub fn set_bytes(&mut self, name: &str, value: &[u8]) -> &mut Self {
         self.variables.insert(name.to_owned(), OsString::from_vec(value.to_vec()));
         self
     }
 
-    /// A variable of its environment, where it is text.
+    /// An environment variable, if it is text.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name)?.to_str()
@@ -116,7 +116,7 @@ impl Steward {
         other
     }
 
-    /// A copy that is started by another program, which gets the command line as its last arguments.
+    /// A copy that another program starts, with the command line as that program's last arguments.
     #[must_use]
     pub fn wrapped(&self, by: &[&str]) -> Self {
         Self { wrapped: by.iter().map(|&word| word.to_owned()).collect(), ..self.clone() }
@@ -143,7 +143,7 @@ impl Steward {
         }
     }
 
-    /// Starts a command that stays.
+    /// Starts a command that keeps running.
     #[must_use]
     pub fn start(&self, arguments: &[&str]) -> Running {
         static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -157,7 +157,7 @@ impl Steward {
     }
 }
 
-/// A process of ours; it ends when this is dropped.
+/// A running process; it ends when this value is dropped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -167,25 +167,25 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its number.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it said on standard output so far.
+    /// Its standard output so far.
     #[must_use]
     pub fn out(&self) -> String {
         std::fs::read_to_string(&self.out).unwrap_or_default()
     }
 
-    /// What it logged so far.
+    /// Its log so far.
     #[must_use]
     pub fn err(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.err).unwrap_or_default()).into_owned()
     }
 
-    /// Waits until it says something on standard output.
+    /// Waits until it prints something to standard output.
     pub async fn says(&mut self, text: &str) {
         wait::until(&format!("process {} to say `{text}`", self.pid()), async || {
             if self.out().contains(text) {
@@ -198,7 +198,7 @@ impl Running {
         .await;
     }
 
-    /// How it ended, if it did.
+    /// Its exit status, if it has ended.
     pub fn status(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().unwrap();
@@ -228,7 +228,7 @@ impl Running {
         }
     }
 
-    /// Ends it by force and at once.
+    /// Kills it at once.
     pub fn kill(&mut self) {
         if self.status().is_none() {
             run::strike(self.child.id());
@@ -237,7 +237,7 @@ impl Running {
         }
     }
 
-    /// Asks it to end and waits.
+    /// Asks it to end, and waits.
     pub async fn stop(mut self) -> ExitStatus {
         self.send(Signal::TERM);
         self.ends().await

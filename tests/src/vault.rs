@@ -1,4 +1,4 @@
-//! Vaults made for a test, and what a test asks of them afterwards.
+//! Vaults that are made for a test, and what tests read from them afterwards.
 
 use crate::files::Files;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,13 +15,13 @@ pub struct Vault {
     path: PathBuf,
 }
 
-/// A signal about a task, sure enough to be acted upon unless said otherwise.
+/// A signal about a task, certain enough to act upon by default.
 #[derive(Clone, Debug)]
 pub struct Signal<'a> {
     pub task: &'a str,
     pub source: &'a str,
     pub quote: &'a str,
-    /// The state it proposes; empty for none.
+    /// The state that it proposes; empty for none.
     pub proposes: &'a str,
     pub effect: &'a str,
     pub target_confidence: f64,
@@ -30,7 +30,7 @@ pub struct Signal<'a> {
 }
 
 impl<'a> Signal<'a> {
-    /// Says that a task is done.
+    /// Proposes that a task is done.
     #[must_use]
     pub fn done(task: &'a str) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Vault {
         Self { path }
     }
 
-    /// Its folder.
+    /// The folder of the vault.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -123,7 +123,7 @@ impl Vault {
         self.write(&format!("signal/{name}.md"), signal.text());
     }
 
-    /// Says how often a source was right before.
+    /// Sets the number of times that a source was right before.
     pub fn instinct(&self, source: &str, observations: u32) {
         let text = format!("---\ntype: instinct\nsource: {source}\nobservations: {observations}\n---\n");
         self.write(&format!("instinct/{source}.md"), text);
@@ -135,7 +135,7 @@ impl Vault {
         std::fs::read(self.path.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
     }
 
-    /// The field `state` of a task, as it stands in its file.
+    /// The field `state` in the file of a task.
     #[must_use]
     pub fn state(&self, task: &str) -> String {
         let bytes = self.read(&format!("task/{task}.md"));
@@ -157,13 +157,13 @@ impl Vault {
         records
     }
 
-    /// All its files but the steward's own.
+    /// All files except Steward's own.
     #[must_use]
     pub fn files(&self) -> Files {
         Files::of(&self.path)
     }
 
-    /// Puts everything under git.
+    /// Puts all files under git.
     pub fn commit(&self) {
         let _ = self.git(&["init", "--quiet"]);
         let _ = self.git(&["add", "--all"]);
@@ -171,7 +171,7 @@ impl Vault {
             self.git(&["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "--quiet", "--message", "all"]);
     }
 
-    /// Asks git.
+    /// Runs a git command.
     #[must_use]
     pub fn git(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
@@ -181,13 +181,13 @@ impl Vault {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Removes the databases, as a person who tidies up too much.
+    /// Removes the databases, as a person may do who cleans up too much.
     pub fn lose_databases(&self) {
         self.lose("ledger.db");
         self.lose_index();
     }
 
-    /// Removes the index alone, so that the guard still knows what was asked.
+    /// Removes the index alone, so that the rate guard keeps its count.
     pub fn lose_index(&self) {
         self.lose("state.db");
     }

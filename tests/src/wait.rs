@@ -1,17 +1,17 @@
-//! Waiting for something to become true: polling with a deadline.
+//! Waiting until something becomes true, by polling with a deadline.
 
 use std::time::{Duration, Instant};
 
-/// How long things that should happen may take on a busy machine: 120 s. A test that passes waits for none of it.
+/// The longest time of an expected event on a busy machine: 120 s. A passing test does not wait that long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Asks until there is an answer; panics with `what` when there is none in time.
+/// Polls until there is a result. Panics with `what` if there is none in time.
 pub async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     within(PATIENCE, what, ask).await
 }
 
-/// As [`until`], with a deadline of its own.
+/// Like [`until`], with another deadline.
 pub async fn within<T>(deadline: Duration, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     let mut pause = tokio::time::interval(PAUSE);
@@ -25,7 +25,7 @@ pub async fn within<T>(deadline: Duration, what: &str, mut ask: impl AsyncFnMut(
     }
 }
 
-/// Something that must stay so for a while; panics with `what` when it changes.
+/// Checks that something stays true for a while. Panics with `what` if it changes.
 pub async fn stays(so: Duration, what: &str, mut ask: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     let mut pause = tokio::time::interval(PAUSE);
@@ -35,7 +35,7 @@ pub async fn stays(so: Duration, what: &str, mut ask: impl AsyncFnMut() -> bool)
     }
 }
 
-/// Lets a moment pass at which something shall happen to others; waits for nothing.
+/// Lets a moment pass in which other processes do something; it waits for no condition.
 pub async fn a_moment(so: Duration) {
     tokio::time::interval_at(tokio::time::Instant::now() + so, so).tick().await;
 }

@@ -1,4 +1,4 @@
-//! One test's world: a vault, a namespace, a task queue, and the binary that serves them.
+//! The environment of one test: a vault, a namespace, a task queue, and the binary that serves them.
 
 use crate::steward::{Running, Said, Steward};
 use crate::vault::Vault;
@@ -18,9 +18,9 @@ use temporalio_common::data_converters::RawValue;
 use temporalio_common::protos::temporal::api::common::v1::Payload;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 
-/// A workflow task whose worker died is given to another after this long.
+/// The time after which a workflow task of a dead worker is given to another worker.
 ///
-/// Short, because tests of crashes wait for it, and long enough for a worker that is alive on a busy machine.
+/// It is short, because crash tests wait for it. It is long enough for a live worker on a busy machine.
 pub const TASK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything one test needs.
@@ -44,7 +44,7 @@ pub struct Started {
 }
 
 impl World {
-    /// A new vault without records, on a namespace of its own.
+    /// A new empty vault with its own namespace.
     pub async fn new() -> Self {
         let (folder, number) = run::new_folder();
         let vault = Vault::new(folder.join("vault"));
@@ -62,7 +62,7 @@ impl World {
         Self { vault, client, steward, queue, namespace, folder, task_timeout: TASK_TIMEOUT, next, indexed }
     }
 
-    /// One matter `house` with one task `rent`, and a signal that says it is done.
+    /// A world with the matter `house`, its task `rent`, and a signal that says the task is done.
     pub async fn with_one_done() -> Self {
         let world = Self::new().await;
         world.vault.matter("house");
@@ -78,20 +78,20 @@ impl World {
         self
     }
 
-    /// A world in which a slow worker is not taken for a dead one: what it does stands in the history once.
+    /// A world in which a slow worker does not count as dead, so that each of its steps is in the history once.
     #[must_use]
     pub fn with_patient_server(mut self) -> Self {
         self.task_timeout = wait::PATIENCE;
         self
     }
 
-    /// A world whose stewards may act.
+    /// A world in live mode.
     #[must_use]
     pub fn live(self) -> Self {
         self.set("STEWARD_LIVE_MODE", "live")
     }
 
-    /// A world whose clerk is a server.
+    /// A world whose clerk is an OpenAI-compatible server.
     #[must_use]
     pub fn asking(self, clerk: &crate::clerk::Clerk) -> Self {
         self.set("STEWARD_CLERK", "openai")
@@ -99,13 +99,13 @@ impl World {
             .set("STEWARD_CLERK_MODEL", "scripted")
     }
 
-    /// A world whose clerk is a server that speaks Anthropic's or Ollama's API.
+    /// A world whose clerk is a server with Anthropic's or Ollama's API.
     #[must_use]
     pub fn asking_as(self, name: &str, clerk: &crate::clerk::Clerk) -> Self {
         self.asking(clerk).set("STEWARD_CLERK", name).set("STEWARD_CLERK_BASE_URL", &clerk.address)
     }
 
-    /// How to start the binary where no Temporal server is set: it starts its own, on ports that are free.
+    /// The binary without a configured Temporal server: it starts its own, on free ports.
     #[must_use]
     pub fn without_server(&self) -> Steward {
         self.steward
@@ -130,8 +130,8 @@ impl World {
         running
     }
 
-    /// Reads the vault into its index, as the first start would, but leaves nobody to be woken. Most tests tick a
-    /// matter themselves and want no other tick. A later start wakes whom it finds marked, as any start does.
+    /// Reads the vault into its index, as the first start would, without marks that wake matters. Most tests tick a
+    /// matter themselves and want no other tick. A later start wakes the matters that it finds marked, as always.
     pub async fn index_quietly(&self, steward: &Steward) {
         let state = steward.variable("STEWARD_STATE_DIR").map_or(self.vault.path().join(".steward"), PathBuf::from);
         let is_later_start = self.indexed.swap(true, Ordering::Relaxed) && state.join(index::FILE).exists();
@@ -145,13 +145,13 @@ impl World {
         }
     }
 
-    /// Pauses what comes by the clock, and would write instincts into whatever test it meets. A worker that serves
-    /// has made its schedule.
+    /// Pauses the routine that runs by the clock and would write instincts into the test. A serving worker has already
+    /// registered its schedule.
     pub async fn hold_calibration(&self) {
         self.hold_schedule("al-reversal-calibration").await;
     }
 
-    /// Pauses a schedule, so that nothing comes by the clock.
+    /// Pauses a schedule, so that it starts nothing by the clock.
     pub async fn hold_schedule(&self, id: &str) {
         let schedule = self.client.get_schedule_handle(id);
         let _ = schedule.pause(Some("begun by hand in tests"), Default::default()).await;
@@ -162,7 +162,7 @@ impl World {
         self.steward.run(arguments).await
     }
 
-    /// Runs a command that must do what it was asked, for its JSON.
+    /// Runs a command that must succeed, and returns its JSON.
     pub async fn json(&self, arguments: &[&str]) -> Value {
         let mut all = vec!["--json"];
         all.extend(arguments);
@@ -175,13 +175,13 @@ impl World {
         self.begin_as(&id, "StewardWorkflow", &Value::from(format!("matter/{matter}.md"))).await
     }
 
-    /// Starts a human's answer.
+    /// Starts the resolution of an action by a person.
     pub async fn answer(&self, kind: &str, action: &str) -> Started {
         let id = format!("{kind}-{}", self.next.fetch_add(1, Ordering::Relaxed));
         self.begin_as(&id, "AnswerWorkflow", &json!({"kind": kind, "action": action, "by": "tester"})).await
     }
 
-    /// Starts a human's answer to several actions.
+    /// Starts the resolution of a batch by a person.
     pub async fn answer_together(&self, kind: &str, actions: &[String]) -> Started {
         let id = format!("{kind}-together-{}", self.next.fetch_add(1, Ordering::Relaxed));
         let ask = json!({"kind": kind, "actions": actions, "by": "tester", "together": "00000000000000aa"});
@@ -199,12 +199,12 @@ impl World {
         Started { handle }
     }
 
-    /// Ticks a matter and waits for what came of it.
+    /// Ticks a matter and waits for the result.
     pub async fn tick(&self, matter: &str) -> TickReport {
         self.begin(matter).await.report().await
     }
 
-    /// What `temporal …` prints when it is asked about this namespace.
+    /// The output of a `temporal …` command for this namespace.
     pub async fn temporal(&self, arguments: &[&str]) -> String {
         let mut command = tokio::process::Command::new(run::temporal_cli());
         command.args(arguments).args(["--address", server::address().await, "--namespace", &self.namespace]);
@@ -220,7 +220,7 @@ impl World {
         records.iter().filter(|r| r.undo_recipe.is_some()).map(|r| r.draft.id.to_string()).collect()
     }
 
-    /// The one live action there must be.
+    /// The id of the only live action.
     #[must_use]
     pub fn live_action(&self) -> String {
         let live = self.live_actions();
@@ -228,7 +228,7 @@ impl World {
         live.into_iter().next().unwrap()
     }
 
-    /// Holds the chain of audit records.
+    /// Asserts that the chain of audit records is intact.
     pub async fn verify_chain(&self) {
         let found = self.json(&["audit", "verify"]).await;
         assert_eq!(found["faults"], json!([]), "{found}");
@@ -250,7 +250,7 @@ impl Started {
         serde_json::from_slice(&raw.payloads[0].data).unwrap()
     }
 
-    /// Why it failed; for a run that must.
+    /// The error of a run that must fail.
     pub async fn failure(&self) -> String {
         let result = tokio::time::timeout(wait::PATIENCE, self.handle.get_result(Default::default())).await;
         match result {
@@ -266,7 +266,7 @@ impl Started {
         serde_json::from_value(result.clone()).unwrap_or_else(|e| panic!("no report ({e}): {result}"))
     }
 
-    /// Everything that happened.
+    /// The history of the run.
     pub async fn history(&self) -> Vec<HistoryEvent> {
         self.handle.fetch_history(Default::default()).into_events().await.unwrap()
     }
@@ -278,7 +278,7 @@ impl Started {
     }
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process exists and is not a zombie.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
     let known = i32::try_from(pid).ok().and_then(Pid::from_raw).is_some();

@@ -1,9 +1,9 @@
-//! The exact change: which fields of which record, from which content, and how it lands.
+//! A plan: the exact change of one record, the content that it is based on, and its disposition.
 //!
-//! A [`Plan`] is made only by [`crate::steward::decide::decide`], by [`mod@crate::signals::route`] and by the answers of a
-//! human ([`crate::action::undo`]); its fields are private so that nothing else can. It holds no free text
-//! that could name a file or a field: both come from closed types. The vault's `apply` is the
-//! only place that takes one, and [`Plan::prepare`] is how it learns the bytes to write.
+//! Only [`crate::steward::decide::decide`], [`mod@crate::signals::route`] and a human's resolution
+//! ([`crate::action::undo`]) may make a [`Plan`]. Its fields are private to this crate, so that no other crate can make
+//! one. A plan must not hold free text that could name a file or a field: both come from closed types. The vault's
+//! `apply_plan` is the only place that applies a plan. [`Plan::prepare`] gives it the bytes to write.
 
 use crate::action::audit::{AuditDraft, FieldPatch};
 use crate::action::mutation::{Mutation, RelatedField, format_link_like};
@@ -15,11 +15,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Most bytes of a field's lines that a record keeps for the way back: 16 KiB, a quarter of what the
+/// The most bytes of a field's lines that an audit record keeps for an undo: 16 KiB. This is a quarter of what the
 /// frontmatter of the record itself may have.
 pub const MAX_UNDO_BYTES: usize = 16 * 1024;
 
-/// SHA-256 of a whole file, in hex.
+/// The SHA-256 hash of a whole file, in hex.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContentHash(String);
@@ -37,20 +37,20 @@ impl ContentHash {
         &self.0
     }
 
-    /// What the first record of a chain names as its predecessor: 64 zeros.
+    /// The predecessor that the first record of a chain names: 64 zeros.
     #[must_use]
     pub fn genesis() -> Self {
         Self("0".repeat(64))
     }
 }
 
-/// Names one action for good: 16 hex digits, the same however often the action is tried.
+/// The id of one action: 16 hex digits. It is the same however often the action is tried.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ActionId(String);
 
 impl ActionId {
-    /// Derives an id from what makes the action unique.
+    /// Derives an id from the parts that make the action unique.
     #[must_use]
     pub fn derive(parts: &[&str]) -> Self {
         let mut hasher = Sha256::new();
@@ -68,7 +68,7 @@ impl ActionId {
     }
 }
 
-/// A text is not the id of an action.
+/// The text is not the id of an action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an action id is 16 hex digits")]
 pub struct ActionIdError;
@@ -94,22 +94,22 @@ impl fmt::Display for ActionId {
     }
 }
 
-/// How a decision lands.
+/// How a decision ends, ordered from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
-    /// Nothing would change; the decision is filed.
+    /// The decision changes nothing. It is only recorded.
     Recorded,
-    /// It would change the record, but only says so.
+    /// The decision would change the record. It only records what it would change.
     Shadow,
-    /// It waits for a human's word.
+    /// The change waits for a human's confirmation.
     Pending,
-    /// It changes the record.
+    /// The record is changed.
     Live,
 }
 
 impl Disposition {
-    /// The word used in records and reports.
+    /// The name used in records and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -121,32 +121,32 @@ impl Disposition {
     }
 }
 
-/// What a change starts from.
+/// What a change is based on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PlanBasis {
-    /// The whole content that was judged: a steward's own change.
+    /// The whole content that was judged, for a steward's own change.
     Content(ContentHash),
-    /// The values of the fields alone: a human's answer, merged field by field.
+    /// Only the values of the fields, for a human's resolution. It is merged field by field.
     Fields,
 }
 
-/// What is done to the fields, exact enough to be carried out without thinking.
+/// The exact edit of the fields. Applying it needs no further decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PlannedChange {
-    /// The decision is filed and nothing else.
+    /// Nothing is changed. The decision is only recorded.
     Nothing,
-    /// Sets one field that must have this value now; `None` means absent.
+    /// Sets one field. It must have the value `expect` now; `None` means absent.
     Set { field: String, expect: Option<Value>, value: Value },
-    /// Lets one member into a set, or takes it out.
+    /// Adds one member to a set, or removes it.
     Member { field: String, member: String, present: bool },
-    /// Puts back what an earlier change did, field by field; of a set, also all that is known of its life.
+    /// Reverts an earlier change field by field. For a set it also holds the known history of the set.
     Restore { number: u64, patches: Vec<FieldPatch>, life: Vec<SetHistoryStep> },
 }
 
 impl PlannedChange {
-    /// What a mutation does to a field that has this value now; `None` means absent.
+    /// The edit that a mutation makes to a field with the value `now`. `None` means absent.
     pub(crate) fn from_mutation(mutation: &Mutation, now: Option<&Value>) -> Self {
         let now = now.filter(|v| !v.is_null());
         let value = match mutation {
@@ -161,7 +161,7 @@ impl PlannedChange {
     }
 }
 
-/// A change that may be carried out, and the record that will remember it.
+/// A change that may be applied, and the audit record for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub(crate) draft: AuditDraft,
@@ -169,7 +169,7 @@ pub struct Plan {
     pub(crate) change: PlannedChange,
 }
 
-/// The bytes to write and what undoing them takes.
+/// The bytes to write, and what an undo of them needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreparedChange {
     pub before: ContentHash,
@@ -177,67 +177,69 @@ pub struct PreparedChange {
     pub patch: Vec<FieldPatch>,
 }
 
-/// Why a plan does not fit the record as it is now. Nothing has been changed.
+/// Why a plan cannot be applied to the current record. Nothing has been changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PreparePlanError {
     #[error("the record was changed meanwhile")]
     ChangedMeanwhile,
     #[error("edited by a human since: {}", .0.join(", "))]
     Conflict(Vec<String>),
-    #[error("the lines of `{field}` have {bytes} bytes, too many to remember for an undo: shorten its comment or text")]
+    #[error("the lines of `{field}` have {bytes} bytes, too many to keep for an undo: shorten its comment or text")]
     TooLong { field: String, bytes: usize },
     #[error(transparent)]
     Frontmatter(#[from] FrontmatterError),
 }
 
 impl Plan {
-    /// Names the action; the same for every try.
+    /// The id of the action. It is the same for every try.
     #[must_use]
     pub fn id(&self) -> &ActionId {
         &self.draft.id
     }
 
-    /// The record it is about.
+    /// The record that the plan is about.
     #[must_use]
     pub fn target(&self) -> &RecordPath {
         &self.draft.target
     }
 
-    /// What the audit record will say.
+    /// The draft of the audit record.
     #[must_use]
     pub fn draft(&self) -> &AuditDraft {
         &self.draft
     }
 
-    /// How it lands; what holds at landing may lower it, nothing raises it.
+    /// The disposition. The gates may lower it when the plan is applied. Nothing raises it.
     #[must_use]
     pub fn disposition(&self) -> Disposition {
         self.draft.landing
     }
 
-    /// When it was decided.
+    /// When the plan was decided.
     #[must_use]
     pub fn decided_at(&self) -> DateTime<Utc> {
         self.draft.timestamp
     }
 
-    /// Whether it would write the target's file.
+    /// Whether applying the plan would write the target's file.
     #[must_use]
     pub fn has_record_change(&self) -> bool {
         self.draft.landing == Disposition::Live && self.change != PlannedChange::Nothing
     }
 
-    /// Whether the record with this content is the one that was judged. A human's answer rests on no content.
+    /// Whether the plan is based on this content of the record. A human's resolution fits any content.
     #[must_use]
     pub fn is_based_on(&self, current: &ContentHash) -> bool {
         !matches!(&self.basis, PlanBasis::Content(judged) if judged != current)
     }
 
-    /// Works out the bytes to write over the record as it is now.
+    /// Computes the bytes to write over the current record.
     ///
     /// # Errors
-    /// [`PreparePlanError::ChangedMeanwhile`] when a steward's change meets other content than was
-    /// judged; [`PreparePlanError::Conflict`] when a human's answer meets fields edited since.
+    /// [`PreparePlanError::ChangedMeanwhile`] if the content is not the one that a steward's change was judged on.
+    /// [`PreparePlanError::Conflict`] if a human edited a field since. [`PreparePlanError::TooLong`] if the lines of a
+    /// field are too long to keep for an undo. [`PreparePlanError::Frontmatter`] if the record cannot be read or
+    /// edited.
     pub fn prepare(&self, current: &[u8]) -> Result<PreparedChange, PreparePlanError> {
         let before = ContentHash::hash_bytes(current);
         if !self.is_based_on(&before) {
@@ -268,7 +270,7 @@ impl Plan {
     }
 }
 
-/// The new bytes, and what undoing them takes.
+/// The new bytes, and what an undo of them needs.
 fn prepare_edit(before: &RecordFields, edited: EditedDocument) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
     let after = frontmatter::read_document(&edited.bytes)?;
     let mut patch = Vec::with_capacity(edited.undo.len());
@@ -287,9 +289,11 @@ fn prepare_edit(before: &RecordFields, edited: EditedDocument) -> Result<(Vec<u8
     Ok((edited.bytes, patch))
 }
 
-/// A three-way merge by field: what stands as we left it goes back, what is back already is left
-/// alone, what a human edited since is a conflict. Of a set only our own member goes back, in the lines
-/// that the changes which stay would have left.
+/// Merges an undo into the record, field by field.
+///
+/// A field that still has our value gets its old value back. A field that has its old value already stays. A field
+/// that a human edited since is a conflict. In a set only our own member is reverted. Its lines become what the
+/// remaining changes would have left.
 fn restore_fields(
     current: &[u8],
     now: &RecordFields,
@@ -306,21 +310,21 @@ fn restore_fields(
         let Some(undo) = &patch.undo else { continue };
         if is_set_field(&patch.field) {
             after = match frontmatter::undo_set_step(&after, &patch.field, life, number) {
-                Some(unwound) => unwound,
+                Some(bytes) => bytes,
                 None => frontmatter::undo_member(&after, undo)?,
             };
         } else if is_same_value(now.get(&patch.field), patch.value.as_ref()) {
             after = frontmatter::undo_fields(&after, std::slice::from_ref(undo))?;
         }
     }
-    let then = frontmatter::read_document(&after)?;
-    let turned = |p: &FieldPatch| FieldPatch {
+    let restored = frontmatter::read_document(&after)?;
+    let reverse_patch = |p: &FieldPatch| FieldPatch {
         field: p.field.clone(),
         prior: read_value(now, &p.field),
-        value: read_value(then.fields(), &p.field),
+        value: read_value(restored.fields(), &p.field),
         undo: None,
     };
-    let patch = patches.iter().map(turned).filter(|p| p.prior != p.value).collect();
+    let patch = patches.iter().map(reverse_patch).filter(|p| p.prior != p.value).collect();
     Ok((after, patch))
 }
 
@@ -340,7 +344,7 @@ fn read_value(fields: &RecordFields, field: &str) -> Option<Value> {
     fields.get(field).filter(|v| !v.is_null()).cloned()
 }
 
-/// Whether two values mean the same to a reader: an empty field says no more than a missing one.
+/// Whether two values mean the same to a reader. An empty field counts as a missing one.
 fn is_same_value(a: Option<&Value>, b: Option<&Value>) -> bool {
     a.filter(|v| !v.is_null()) == b.filter(|v| !v.is_null())
 }

@@ -1,53 +1,53 @@
-//! Which gates stand closed, and how a change lands behind them.
+//! A set of closed gates, and the disposition that follows from it.
 //!
-//! The one rule of landing for a decision as it is taken and for one that is replayed under other settings. A set
-//! of gates is kept in the index as the gates' words, so that a million decisions can be held against any policy
-//! without their records being read again. What the gates found is not kept here: see [`GateResult`].
+//! The same rule applies to a new decision and to one that is replayed under other settings. The index stores each set
+//! as the names of its gates. So a million decisions can be replayed under any policy without reading their records
+//! again. A set does not hold the values that the gates found: see [`GateResult`].
 
 use crate::action::plan::Disposition;
 use crate::gates::result::{GateName, GateResult};
 
-/// A set of gates that stand closed.
+/// A set of closed gates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClosedGates(u16);
 
 impl ClosedGates {
-    /// Those of these gates that are closed.
+    /// The closed ones of these gates.
     #[must_use]
     pub fn from_gates(gates: &[GateResult]) -> Self {
         gates.iter().filter(|g| !g.open).fold(Self::default(), |closed, g| closed.with_gate(g.gate))
     }
 
-    /// The same set with one gate more.
+    /// The same set with one more gate.
     #[must_use]
     pub fn with_gate(self, gate: GateName) -> Self {
         Self(self.0 | gate_bit(gate))
     }
 
-    /// The same set with this gate in it or not.
+    /// The same set with this gate added or removed.
     #[must_use]
     pub fn set_gate(self, gate: GateName, closed: bool) -> Self {
         if closed { self.with_gate(gate) } else { Self(self.0 & !gate_bit(gate)) }
     }
 
-    /// Whether a gate is closed.
+    /// Whether this gate is closed.
     #[must_use]
     pub fn has_gate(self, gate: GateName) -> bool {
         self.0 & gate_bit(gate) != 0
     }
 
-    /// The gates, in the order in which they are listed.
+    /// The closed gates, in the order of [`GateName::ALL`].
     pub fn iter(self) -> impl Iterator<Item = GateName> {
         GateName::ALL.into_iter().filter(move |gate| self.has_gate(*gate))
     }
 
-    /// The gates' words with spaces between them.
+    /// The names of the gates, separated by spaces.
     #[must_use]
     pub fn join_names(self) -> String {
         self.iter().map(GateName::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads [`ClosedGates::join_names`]; `None` where a word names no gate.
+    /// Reads the form that [`ClosedGates::join_names`] writes. Returns `None` if a word is not the name of a gate.
     #[must_use]
     pub fn parse_names(words: &str) -> Option<Self> {
         words.split_whitespace().try_fold(Self::default(), |closed, word| {
@@ -56,8 +56,8 @@ impl ClosedGates {
         })
     }
 
-    /// How a change lands behind these gates. The gate `trust` is evaluated at landing and not here: see
-    /// [`super::landing`].
+    /// The disposition of a change behind these gates. The gate `trust` has no effect here: it is evaluated when the
+    /// plan is applied, see [`super::landing`].
     #[must_use]
     pub fn decide_disposition(self, changes_something: bool) -> Disposition {
         let any = |names: &[GateName]| names.iter().any(|gate| self.has_gate(*gate));
@@ -67,8 +67,8 @@ impl ClosedGates {
         if any(&[GateName::Caller, GateName::Mode, GateName::Brake]) {
             return Disposition::Shadow;
         }
-        let waits = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];
-        if any(&waits) || any(&[GateName::Steward, GateName::SourceBudget, GateName::Policy]) {
+        let decided = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];
+        if any(&decided) || any(&[GateName::Steward, GateName::SourceBudget, GateName::Policy]) {
             return Disposition::Pending;
         }
         Disposition::Live

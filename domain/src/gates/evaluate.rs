@@ -1,9 +1,10 @@
-//! Every gate, evaluated in one place.
+//! Evaluates every gate of a change when it is decided.
 //!
-//! A tick and the router evaluate a change as they saw it ([`ChangeFacts::evaluate`]). A plan is evaluated once more when
-//! it lands ([`super::landing`]), a recorded decision under other settings ([`replay_closed_gates`]), a proposal when a
-//! person confirms it ([`allows_confirmation`]). `steward policy check` evaluates the best change that is possible. Every
-//! gate is evaluated and kept, also behind a closed one, because a record must show all values.
+//! A tick and the router evaluate a change with the facts that they observed ([`ChangeFacts::evaluate`]). The command
+//! `steward policy check` does the same for the best change that is possible. [`super::landing`] evaluates the gates
+//! again when the plan is applied. `replay_closed_gates` evaluates a recorded decision under other settings, and
+//! [`allows_confirmation`] a proposal that a person confirms. A closed gate must not end the evaluation, because the
+//! record shows all values.
 
 use crate::action::mutation::{Mutation, MutationClass};
 use crate::action::plan::Disposition;
@@ -16,21 +17,21 @@ use crate::gates::mode::{
 use crate::gates::result::{GateName, GateResult};
 use chrono::{DateTime, Utc};
 
-/// What a call of the clerk cost.
+/// How the clerk's answer to a change was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClerkCall {
-    /// The rate guard had reserved it.
+    /// The clerk was asked. The rate guard had reserved the call.
     Reserved,
-    /// The answer to the same evidence was remembered.
+    /// An earlier answer to the same question was used.
     Remembered,
-    /// No clerk is asked for such a change.
+    /// The change needs no clerk.
     NotNeeded,
 }
 
-/// Everything that the gates need to know about a change before it lands.
+/// Everything that the gates need to know about a change when it is decided.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeFacts<'a> {
-    /// `None` where the decision changes nothing.
+    /// `None` if the decision changes nothing.
     pub mutation: Option<&'a Mutation>,
     /// The caller asked for a tick that changes nothing.
     pub caller_says_shadow: bool,
@@ -40,33 +41,33 @@ pub struct ChangeFacts<'a> {
     pub confidence: f64,
     /// The signals that support the change.
     pub evidence: &'a [EvidenceWeight<'a>],
-    /// The sources of all signals that it cites.
+    /// The sources of all signals that the decision cites.
     pub sources: &'a [&'a str],
     /// The lowest ceiling that people set for these sources and for the matters concerned.
     pub ceiling: Ceiling,
     pub clerk_call: ClerkCall,
-    /// The steward passed the proposal over beside other messages.
+    /// The steward did not act on the proposal while it weighed other messages.
     pub passed_over: bool,
-    /// What the notes of the matters concerned allow.
+    /// The policies in the notes of the matters concerned.
     pub matter_policies: &'a [&'a MatterPolicy],
     pub at: DateTime<Utc>,
 }
 
-/// What all gates came to.
+/// The results of all gates, and what follows from them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateEvaluation {
     pub gates: Vec<GateResult>,
     pub disposition: Disposition,
-    /// Whether a person's confirmation may carry the change out.
+    /// Whether a person may confirm the change.
     pub is_confirmable: bool,
 }
 
 impl ChangeFacts<'_> {
-    /// Evaluates every gate that can be evaluated before a plan lands.
+    /// Evaluates every gate that can be evaluated when the change is decided.
     #[must_use]
     pub fn evaluate(&self) -> GateEvaluation {
         let ceiling = self.lowest_ceiling();
-        let caller = if self.caller_says_shadow { "shadow" } else { "any" };
+        let requested_mode = if self.caller_says_shadow { "shadow" } else { "any" };
         let call = match self.clerk_call {
             ClerkCall::Reserved => "reserved",
             ClerkCall::Remembered => "remembered, no clerk asked",
@@ -77,7 +78,7 @@ impl ChangeFacts<'_> {
             None => GateResult::new(GateName::Discretion, true, "no change", "evidence of a change"),
         };
         let mut gates = vec![
-            GateResult::new(GateName::Caller, !self.caller_says_shadow, caller, "any"),
+            GateResult::new(GateName::Caller, !self.caller_says_shadow, requested_mode, "any"),
             mode_gate(self.policy),
             confidence_gate(self.policy, self.confidence),
             discretion,
@@ -85,8 +86,8 @@ impl ChangeFacts<'_> {
             GateResult::new(GateName::RateGuard, true, call, "reserved where a clerk is asked"),
         ];
         if self.passed_over {
-            // One message may turn another into a question, never into nothing: what the steward passed over is shown.
-            let (found, needed) = ("not decided upon beside other messages", "its own decision");
+            // A message must not make another one disappear. So a person sees what the steward did not act on.
+            let (found, needed) = ("passed over while other messages spoke", "a decision by the steward");
             gates.push(GateResult::new(GateName::Steward, false, found, needed));
         }
         if let Some(mutation) = self.mutation {
@@ -106,8 +107,9 @@ impl ChangeFacts<'_> {
     }
 }
 
-/// Whether a person's confirmation may carry a change out: a ceiling of `ask`, or a note that does not allow the change,
-/// leaves it to the person's own hands.
+/// Whether a person may confirm a change.
+///
+/// A ceiling of `ask`, or a note that forbids the change, leaves it to the person to make by hand.
 #[must_use]
 pub fn allows_confirmation(ceiling: Ceiling, mutation: Option<&Mutation>, policies: &[&MatterPolicy]) -> bool {
     let forbids = |policy: &&MatterPolicy| {
@@ -116,10 +118,10 @@ pub fn allows_confirmation(ceiling: Ceiling, mutation: Option<&Mutation>, polici
     ceiling > Ceiling::Ask && !policies.iter().any(forbids)
 }
 
-/// The gates of a recorded decision that would stand closed under other settings.
+/// The gates of a recorded decision that would be closed under other settings.
 ///
-/// Mode, confidence and ceiling follow the settings. The gates `trust` and `brake` were of their moment and count as
-/// open; every other gate stays as it was recorded.
+/// Mode, confidence and ceiling follow the settings. The gates `trust` and `brake` depended on the moment, so they
+/// count as open. Every other gate stays as it was recorded.
 pub(crate) fn replay_closed_gates(
     recorded: ClosedGates,
     policy: &DecisionPolicy,

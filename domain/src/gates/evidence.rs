@@ -1,18 +1,19 @@
-//! The gate `discretion`: what the evidence of a change must weigh.
+//! The gate `discretion`: how certain the evidence of a change must be.
 //!
-//! Each source has a threshold that falls the more often the source was right
-//! ([`crate::gates::mode::discretion_threshold`]). Every signal that supports the change must reach its source's threshold.
+//! Each source has a threshold. The threshold is lower the more often the source was right
+//! ([`crate::gates::mode::discretion_threshold`]). Every signal that supports a change must reach the threshold of its
+//! source.
 
 use crate::gates::mode::{discretion_threshold, format_exact};
 use crate::gates::result::{GateName, GateResult};
 use crate::steward::clerk::SignalEvidence;
 
-/// What one signal weighs: no more than the weaker of what it is about and what it says.
+/// How certain one signal is, and what its source has shown so far.
 #[derive(Clone, Copy, Debug)]
 pub struct EvidenceWeight<'a> {
     /// The source, as the signal names it. Untrusted.
     pub source: &'a str,
-    /// 0 to 1.
+    /// The lower of the confidence in the target and the confidence in the effect, 0 to 1.
     pub confidence: f64,
     /// How often the source was right before.
     pub observations: u32,
@@ -25,13 +26,14 @@ impl EvidenceWeight<'_> {
 }
 
 impl<'a> From<&'a SignalEvidence> for EvidenceWeight<'a> {
-    fn from(e: &'a SignalEvidence) -> Self {
-        let confidence = e.target_confidence.min(e.effect_confidence);
-        Self { source: &e.source, confidence, observations: e.observations }
+    fn from(evidence: &'a SignalEvidence) -> Self {
+        let confidence = evidence.target_confidence.min(evidence.effect_confidence);
+        Self { source: &evidence.source, confidence, observations: evidence.observations }
     }
 }
 
-/// The signal that misses its threshold by most is shown. A change that no cited signal supports does not pass.
+/// The gate shows the signal with the smallest margin over its threshold. A change that no cited signal supports does
+/// not pass.
 pub(crate) fn discretion_gate(weights: &[EvidenceWeight<'_>]) -> GateResult {
     match weights.iter().min_by(|a, b| a.threshold_margin().total_cmp(&b.threshold_margin())) {
         None => GateResult::new(GateName::Discretion, false, "no evidence", "evidence"),

@@ -1,8 +1,8 @@
-//! The gates as they stand when a plan lands.
+//! Evaluates the gates again when a plan is applied.
 //!
-//! A plan may be decided by one process and landed by another, minutes later and under other settings. It lands no
-//! livelier than the lower of both, and its record shows the gates that bound it. Nothing here makes a plan livelier:
-//! one that was decided in shadow stays a shadow. A stop is no mode and does not pass here: under a stop nothing lands.
+//! One process may decide a plan, and another may apply it minutes later under other settings. The stricter of the two
+//! wins, and the record shows the gates that held the change. This module must not raise a disposition: a plan that was
+//! decided in shadow stays in shadow. A stop is not evaluated here, because under a stop no plan is applied.
 
 use crate::action::plan::{Disposition, Plan};
 use crate::gates::closed::ClosedGates;
@@ -16,32 +16,32 @@ use crate::signals::route;
 use crate::trust::demotion::{ChangeSupporter, ModeCaps};
 use chrono::{DateTime, Utc};
 
-/// What the vault knows about a change at the moment when its plan lands.
+/// What the vault knows about a change when its plan is applied.
 #[derive(Clone, Debug)]
 pub struct LandingFacts {
-    /// The lowest ceiling that people have set by now for the cited sources and the matters concerned.
+    /// The lowest ceiling that people set until now for the cited sources and the matters concerned.
     pub ceiling: Ceiling,
     /// The sources that support the change.
     pub supporters: Vec<ChangeSupporter>,
-    /// Who is demoted.
+    /// The caps of the sources and classes that were demoted or restored.
     pub mode_caps: ModeCaps,
-    /// How much each of the sources has changed in a day.
+    /// How many live changes each of the sources has caused in a day.
     pub spendings: Vec<SourceSpending>,
-    /// The notes of the matters concerned.
+    /// The policies of the matters concerned, and how much of their budgets is used.
     pub matter_policies: Vec<MatterPolicyUsage>,
 }
 
-/// The settings of the process that lands a plan.
+/// The settings of the process that applies a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct LandingSettings<'a> {
     /// Mode, thresholds and class ceilings of this process.
     pub policy: &'a DecisionPolicy,
-    /// Live changes of one source in 24 h ([`super::source_budget::LIVE_PER_SOURCE_DAY`]).
+    /// The limit of live changes per source in 24 h ([`super::source_budget::LIVE_PER_SOURCE_DAY`]).
     pub live_per_source_day: u32,
 }
 
 impl Plan {
-    /// The same plan, no livelier than the settings of this process and the vault allow now.
+    /// Lowers the plan to what the settings of this process and the vault allow now.
     #[must_use]
     pub fn hold_at_landing(self, settings: LandingSettings<'_>, facts: &LandingFacts, now: DateTime<Utc>) -> Self {
         let plan = self.hold_by_policy(settings.policy, facts.ceiling);
@@ -56,13 +56,13 @@ impl Plan {
         plan.narrow_confirmation(&facts.matter_policies).hold_behind(gates)
     }
 
-    /// Holds the plan within this process's mode, thresholds and ceilings.
+    /// Lowers the plan to what this process's mode, thresholds and ceilings allow.
     fn hold_by_policy(mut self, policy: &DecisionPolicy, ceiling: Ceiling) -> Self {
-        let lower_mode = policy.mode < self.draft.mode;
+        let is_mode_lower = policy.mode < self.draft.mode;
         self.draft.mode = self.draft.mode.min(policy.mode);
-        self.tighten_gate(mode_gate(policy), lower_mode);
-        let bound = DecisionPolicy { mode: self.draft.mode, ..policy.clone() };
-        self.tighten_gate(confidence_gate(&bound, self.draft.confidence), lower_mode);
+        self.tighten_gate(mode_gate(policy), is_mode_lower);
+        let lower_policy = DecisionPolicy { mode: self.draft.mode, ..policy.clone() };
+        self.tighten_gate(confidence_gate(&lower_policy, self.draft.confidence), is_mode_lower);
         if let Some(class) = self.draft.class {
             let ceiling = ceiling.min(policy.class_ceiling(class));
             self.tighten_gate(ceiling_gate(ceiling), ceiling == Ceiling::Ask);
@@ -79,8 +79,8 @@ impl Plan {
         self
     }
 
-    /// Replaces the gate that was decided where this one binds: a closed gate replaces an open one, and of two that are
-    /// both open or both closed the lower one stays.
+    /// Replaces the gate of the decision if the new one is stricter. A closed gate replaces an open one. If both are
+    /// open or both are closed, the new one replaces the old one only if `is_lower`.
     fn tighten_gate(&mut self, gate: GateResult, is_lower: bool) {
         match self.draft.gates.iter_mut().find(|decided| decided.gate == gate.gate) {
             Some(decided) if decided.open == gate.open && is_lower => *decided = gate,
@@ -90,7 +90,7 @@ impl Plan {
         }
     }
 
-    /// A proposal may not be confirmed where a note does not allow it by now.
+    /// Makes a proposal unconfirmable if a note no longer allows it.
     fn narrow_confirmation(mut self, notes: &[MatterPolicyUsage]) -> Self {
         let policies: Vec<&MatterPolicy> = notes.iter().map(|note| &note.policy).collect();
         let mutation = self.draft.proposal.as_ref().map(|proposal| &proposal.mutation);
@@ -98,7 +98,7 @@ impl Plan {
         self
     }
 
-    /// Records these gates, and holds the plan at what the strictest of them allows.
+    /// Adds these gates to the record, and lowers the plan to what the strictest of them allows.
     fn hold_behind(mut self, gates: Vec<LandingGate>) -> Self {
         let allowed = gates.iter().map(|gate| gate.allows).min();
         self.draft.gates.extend(gates.into_iter().map(|gate| gate.result));

@@ -1,7 +1,7 @@
-//! How far a steward may go: shadow, live for high confidence only, live.
+//! Modes and ceilings: how far a steward may go.
 //!
-//! The environment sets the ceiling; nothing at run time raises it. A stop is no mode: under it nothing is decided or
-//! changed. A mode travels as data inside a plan, never as a flag beside it.
+//! The environment sets the mode. Nothing may raise it at run time. A stop is not a mode: under a stop nothing is
+//! decided or changed. A plan carries its mode as data, so a mode must not be passed as a flag beside the plan.
 
 use crate::action::mutation::MutationClass;
 use crate::gates::result::{GateName, GateResult};
@@ -12,21 +12,21 @@ pub const CONFIDENCE_THRESHOLD: f64 = 0.6;
 /// `live_high_confidence_only` needs at least this (`STEWARD_HIGH_CONFIDENCE_THRESHOLD`, 0 to 1).
 pub const HIGH_CONFIDENCE_THRESHOLD: f64 = 0.85;
 
-/// What a steward is allowed to do; ordered from least to most.
+/// What a steward is allowed to do, ordered from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Say what would be done.
+    /// Only record what would be changed.
     #[default]
     Shadow,
-    /// Do it where confidence is high.
+    /// Make a change if the confidence is high.
     LiveHighConfidenceOnly,
-    /// Do it.
+    /// Make changes.
     Live,
 }
 
 impl Mode {
-    /// Reads `STEWARD_LIVE_MODE`; `None` for a value that is not a mode (which means shadow).
+    /// Reads `STEWARD_LIVE_MODE`. Returns `None` if the value is not a mode, which the caller treats as shadow.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim() {
@@ -48,13 +48,13 @@ impl Mode {
     }
 }
 
-/// How far a human lets a source, matter or class go; ordered from least to most.
+/// How far a human lets a source, matter or class go, ordered from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ceiling {
-    /// The steward may only ask; the change is the human's to make.
+    /// The steward may only ask. The human makes the change by hand.
     Ask,
-    /// The steward may propose; a human confirms.
+    /// The steward may propose a change. A human confirms it.
     Confirm,
     /// The steward may act.
     #[default]
@@ -62,7 +62,7 @@ pub enum Ceiling {
 }
 
 impl Ceiling {
-    /// Reads a ceiling that a human set. One that is there but unreadable means `ask`.
+    /// Reads a ceiling that a human set. A malformed one means `ask`.
     #[must_use]
     pub fn parse_or_ask(text: &str) -> Self {
         match text.trim().to_ascii_lowercase().as_str() {
@@ -83,16 +83,16 @@ impl Ceiling {
     }
 }
 
-/// The settings that decide, as they were when a task was looked at.
+/// The settings that a decision depends on, as they were when the task was observed.
 ///
-/// Travels with the observation so that workflow code sees no environment.
+/// The observation carries them, because workflow code must not read the environment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionPolicy {
-    /// The ceiling from the environment.
+    /// The mode from the environment.
     pub mode: Mode,
-    /// Least confidence for `live`, 0 to 1.
+    /// The least confidence for `live`, 0 to 1.
     pub confidence_threshold: f64,
-    /// Least confidence for `live_high_confidence_only`, 0 to 1.
+    /// The least confidence for `live_high_confidence_only`, 0 to 1.
     pub high_confidence_threshold: f64,
     /// Ceiling of the mutation class `state_change`.
     pub state_change_ceiling: Ceiling,
@@ -134,10 +134,10 @@ impl Default for DecisionPolicy {
     }
 }
 
-/// Least `effect_confidence` that evidence of a source must reach, by how often it was right before.
+/// The least confidence that evidence of a source must reach, 0 to 1.
 ///
-/// Fewer than 5 observations 0.95, 5 to 9 0.90, 10 to 19 0.85, 20 to 49 0.80, from 50 on 0.75.
-/// A source nobody knows has 0 observations.
+/// It depends on how often the source was right before: 0.95 below 5 observations, 0.90 for 5 to 9, 0.85 for 10 to 19,
+/// 0.80 for 20 to 49, and 0.75 from 50 on. An unknown source has 0 observations.
 #[must_use]
 pub fn discretion_threshold(observations: u32) -> f64 {
     match observations {
@@ -149,7 +149,7 @@ pub fn discretion_threshold(observations: u32) -> f64 {
     }
 }
 
-/// Whether the mode lets anything happen at all.
+/// Whether the mode allows any change at all.
 pub(crate) fn can_act(policy: &DecisionPolicy) -> bool {
     policy.mode > Mode::Shadow
 }
@@ -175,8 +175,8 @@ pub(crate) fn ceiling_gate(ceiling: Ceiling) -> GateResult {
     GateResult::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.as_str(), "act")
 }
 
-/// Two decimals where they are exact; otherwise all of them, so that a value just below its threshold does not look as
-/// if it had reached it.
+/// Formats a value with two decimals if they are exact, otherwise with all of its decimals. A value just below its
+/// threshold must not look as if it had reached it.
 pub(crate) fn format_exact(value: f64) -> String {
     let short = format!("{value:.2}");
     if short.parse() == Ok(value) { short } else { value.to_string() }

@@ -1,7 +1,7 @@
-//! The gates by name, and what each of them found.
+//! The names of the gates, and the result of one gate.
 //!
-//! A result keeps the value that was found and the value that was needed, so that records, previews and screens show
-//! what decided. Nothing here decides.
+//! A result holds the value that was found and the value that was needed. Records, previews and screens show both. This
+//! module must not decide anything: the other modules of [`crate::gates`] evaluate the gates.
 
 use crate::action::plan::Disposition;
 use serde::{Deserialize, Serialize};
@@ -21,52 +21,52 @@ impl GateResult {
     }
 }
 
-/// A gate that is evaluated when a plan lands, and how far a change may go behind it.
+/// A gate that is evaluated when a plan is applied, and the disposition that it allows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LandingGate {
     pub(crate) result: GateResult,
-    /// The liveliest disposition that the gate allows; [`Disposition::Live`] where it is open.
+    /// The highest disposition that the gate allows: [`Disposition::Live`] if it is open.
     pub(crate) allows: Disposition,
 }
 
 impl LandingGate {
-    /// A gate behind which a change waits for a person where it is closed.
+    /// A gate that makes the change wait for a person if it is closed.
     pub(crate) fn waiting(result: GateResult) -> Self {
         let allows = if result.open { Disposition::Live } else { Disposition::Pending };
         Self { result, allows }
     }
 }
 
-/// The gates, in the order in which records show them.
+/// The name of a gate. Records list the gates in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateName {
-    /// The caller may ask for a tick that changes nothing.
+    /// Whether the caller requested a tick that changes nothing.
     Caller,
-    /// Shadow, live for high confidence only, live.
+    /// The mode from the environment: shadow, live for high confidence only, or live.
     Mode,
-    /// How sure the decision is.
+    /// How certain the decision is.
     Confidence,
-    /// How sure the evidence of each source must be, by how often the source was right.
+    /// How certain the evidence of each source is, against what its source must reach.
     Discretion,
     /// The lowest ceiling of class, sources and matters.
     Ceiling,
-    /// Room under the caps on clerk calls.
+    /// Whether the clerk call was within the rate guard's limits.
     RateGuard,
-    /// A proposal that the steward passed over beside other messages needs a person.
+    /// Whether the steward passed the proposal over while it weighed other messages. Such a proposal needs a person.
     Steward,
-    /// How much the sources of a change have changed in a day.
+    /// How many live changes the sources of the change have caused in a day.
     SourceBudget,
-    /// How far undos let the sources and the class of a change go.
+    /// Whether the sources or the class of the change are demoted.
     Trust,
-    /// What the matter's own note allows.
+    /// Whether the matter's own note allows the change.
     Policy,
-    /// An operator's stop. No new record has it: under a stop nothing is filed.
+    /// An operator's stop. Only old records have this gate, because under a stop nothing is recorded.
     Brake,
 }
 
 impl GateName {
-    /// Every gate, in the order in which they are listed.
+    /// Every gate, in the order in which records list them.
     pub const ALL: [Self; 11] = [
         Self::Caller,
         Self::Mode,

@@ -1,11 +1,10 @@
-//! What a source may change in a day without a human's word.
+//! The gate `source_budget`: limits the live changes that one source may cause in 24 hours.
 //!
-//! A sender who convinces the clerk once convinces it a thousand times. So the live changes that rest on
-//! one source are counted over 24 hours. All sources that nobody knows have one budget together, because a
-//! name costs nothing, and each of them a quarter of it, so that the loudest does not speak for the rest;
-//! what is beyond the budget waits like any other pending change. So does the end of a whole
-//! matter at a stranger's word: with it nothing would be heard of its tasks any more. The counts come from the
-//! audit records ([`crate::action::audit`]) and are taken when a plan lands, one plan after the other.
+//! A sender who convinces the clerk once can convince it a thousand times. So the live changes of each source are
+//! counted, and a change beyond the budget waits for a person. All unknown sources share one budget, because a new
+//! name costs its sender nothing. Each of them may use a quarter of it, so that one sender cannot use up the whole.
+//! An unknown source must not close a matter, because nothing more would be heard of the matter's tasks. The counts
+//! come from the audit records ([`crate::action::audit`]). They are taken when a plan is applied, one after the other.
 
 use crate::action::audit::AuditDraft;
 use crate::action::mutation::MutationClass;
@@ -16,20 +15,20 @@ use std::fmt::Write;
 
 /// The window in which changes are counted: 24 h.
 pub const BUDGET_WINDOW: TimeDelta = TimeDelta::hours(24);
-/// Live changes of one source in the window (`STEWARD_LIVE_PER_SOURCE_DAY`): 20. Many more than one sender
-/// settles in a day, and few enough to be taken back by hand.
+/// The limit of live changes per source in the window (`STEWARD_LIVE_PER_SOURCE_DAY`): 20. One sender needs far fewer
+/// in a day, and a person can still undo 20 changes by hand.
 pub const LIVE_PER_SOURCE_DAY: u32 = 20;
-/// One stranger has this part of the budget of all: a quarter, rounded up.
-const A_STRANGERS_PART: u32 = 4;
+/// One unknown source may use this part of the shared budget: a quarter, rounded up.
+const UNKNOWN_SOURCE_DIVISOR: u32 = 4;
 
-/// How much one source has changed lately.
+/// How many live changes one source has caused lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceSpending {
-    /// The source, as its instinct is named.
+    /// The name of the source's instinct.
     pub source: String,
-    /// Live changes within [`BUDGET_WINDOW`], this one not counted.
+    /// Its live changes within [`BUDGET_WINDOW`], without this one.
     pub changes: u32,
-    /// Those of all sources that were never right before; `None` if this one was.
+    /// The live changes of all unknown sources (never right before). `None` if this source was right before.
     pub strangers: Option<u32>,
 }
 
@@ -37,31 +36,32 @@ impl SourceSpending {
     fn has_room(&self, budget: u32) -> bool {
         match self.strangers {
             None => self.changes < budget,
-            Some(all) => self.changes < budget.div_ceil(A_STRANGERS_PART) && all < budget,
+            Some(all) => self.changes < budget.div_ceil(UNKNOWN_SOURCE_DIVISOR) && all < budget,
         }
     }
 }
 
-/// The gate, for a change that would be live. It is closed where every source that supports the change has used up its
-/// budget: one that has room is not held by the company it keeps. A change whose signals are all gone has no budget
-/// left; one that never cited a signal has no gate here.
+/// Evaluates the gate for a change that would be live.
+///
+/// The gate is closed if every source that supports the change has used up its budget. One source with budget left is
+/// enough to open it. If all cited signals are gone, the gate is closed. If no signal was ever cited, there is no gate.
 pub(crate) fn source_budget_gate(draft: &AuditDraft, spendings: &[SourceSpending], budget: u32) -> Option<LandingGate> {
     let ends_a_matter = draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
-    let may = |s: &&SourceSpending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
-    let with_room = spendings.iter().find(may);
+    let is_allowed = |s: &&SourceSpending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
+    let with_room = spendings.iter().find(is_allowed);
     let Some(shown) = with_room.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else {
-        let (found, needed) = ("the signals it rests on are gone", "one that speaks for it");
+        let (found, needed) = ("the signals it rests on are gone", "a signal that supports it");
         let gone = GateResult::new(GateName::SourceBudget, false, found, needed);
         return (!draft.evidence.is_empty()).then(|| LandingGate::waiting(gone));
     };
     let mut found = format!("{} live changes in 24 h from {}", shown.changes, shown.source);
     let mut needed = format!("fewer than {budget}");
     if let Some(all) = shown.strangers {
-        let _ = write!(found, ", {all} from all sources that nobody knows");
-        needed = format!("fewer than {} and {budget}", budget.div_ceil(A_STRANGERS_PART));
+        let _ = write!(found, ", {all} from all unknown sources");
+        needed = format!("fewer than {} and {budget}", budget.div_ceil(UNKNOWN_SOURCE_DIVISOR));
     }
     if ends_a_matter {
-        needed += ", for a matter from a source that was right before";
+        needed += "; only a source that was right before may close a matter";
     }
     Some(LandingGate::waiting(GateResult::new(GateName::SourceBudget, with_room.is_some(), found, needed)))
 }
@@ -89,7 +89,7 @@ mod tests {
             (&[known(20)], Disposition::Pending, "20 live changes"),
             (&[known(20), known(500)], Disposition::Pending, "20 live changes"),
             (&[known(20), known(3)], Disposition::Live, "3 live changes"),
-            (&[stranger(4, 19)], Disposition::Live, "4 live changes in 24 h from mail-a, 19 from all sources"),
+            (&[stranger(4, 19)], Disposition::Live, "4 live changes in 24 h from mail-a, 19 from all unknown sources"),
             (&[stranger(5, 5)], Disposition::Pending, "5 live changes in 24 h from mail-a, 5 from all"),
             (&[stranger(0, 20)], Disposition::Pending, "0 live changes in 24 h from mail-a, 20 from all"),
             (&[stranger(0, 20), known(3)], Disposition::Live, "3 live changes in 24 h from bank"),
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(plan.draft().pending_confirmation, landing == Disposition::Pending);
             let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::SourceBudget).unwrap();
             assert_eq!(gate.open, landing == Disposition::Live, "{spendings:?}");
-            let needed = if gate.found.contains("nobody") { "fewer than 5 and 20" } else { "fewer than 20" };
+            let needed = if gate.found.contains("unknown") { "fewer than 5 and 20" } else { "fewer than 20" };
             assert!(gate.found.starts_with(found) && gate.needed == needed, "{gate:?}");
             assert_eq!(plan.has_record_change(), landing == Disposition::Live);
         }
@@ -140,7 +140,7 @@ mod tests {
             (Disposition::Pending, Disposition::Live)
         );
         let gate = with(stranger(0, 0)).draft().gates.last().cloned().unwrap();
-        assert_eq!(gate.needed, "fewer than 5 and 20, for a matter from a source that was right before");
+        assert_eq!(gate.needed, "fewer than 5 and 20; only a source that was right before may close a matter");
         plan.draft.class = Some(MutationClass::Related);
         assert_eq!(hold_by_budget(plan, &[stranger(0, 0)], 20).disposition(), Disposition::Live);
     }

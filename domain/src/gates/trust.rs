@@ -1,7 +1,7 @@
-//! The gate `trust`: how far undos let the sources and the class of a change go.
+//! The gate `trust`: holds a change whose sources or class were demoted after too many undos.
 //!
-//! [`crate::trust::demotion`] says who is demoted. Of several sources that support a change the one that may go
-//! furthest counts: one that was undone too often does not hold what others support as well.
+//! [`crate::trust::demotion`] decides which sources and classes are demoted. If several sources support a change, the
+//! least restricted one counts. So a demoted source does not hold a change that another source supports as well.
 
 use crate::action::audit::AuditDraft;
 use crate::action::plan::Disposition;
@@ -10,14 +10,15 @@ use crate::gates::result::{GateName, GateResult, LandingGate};
 use crate::trust::demotion::{ChangeSupporter, ModeCaps};
 use crate::trust::mark::TrustSubject;
 
-/// A subject, how far it may go, and its name in the record where the subject is one source.
+/// A subject, and the mode that trust allows it.
 struct SubjectCap<'a> {
     mode: Mode,
     subject: TrustSubject,
+    /// The source's name in the record; `None` if the subject is not a single source.
     name: Option<&'a str>,
 }
 
-/// The gate, where a demotion binds more than the mode does; `None` where trust holds nothing.
+/// Evaluates the gate. Returns `None` if no demotion is stricter than the mode.
 pub(crate) fn trust_gate(
     draft: &AuditDraft,
     supporters: &[ChangeSupporter],
@@ -31,7 +32,7 @@ pub(crate) fn trust_gate(
     });
     let lowest = furthest.into_iter().chain(class).min_by_key(|cap| cap.mode);
     let SubjectCap { mode, subject, name } = lowest.filter(|cap| cap.mode < policy.mode)?;
-    let found = format!("{} for {}, which was lowered", mode.as_str(), subject.describe(name));
+    let found = format!("{} for {}, which was demoted", mode.as_str(), subject.describe(name));
     if mode == Mode::Shadow {
         let needed = format!("`steward trust raise {subject}`");
         let result = GateResult::new(GateName::Trust, false, found, needed);
@@ -42,7 +43,7 @@ pub(crate) fn trust_gate(
     Some(LandingGate::waiting(GateResult::new(GateName::Trust, open, found, format!("confidence >= {needed}"))))
 }
 
-/// How far a source may go, and whose mark says so: its own, or that of all unknown sources.
+/// The stricter of the source's own cap and, if the source is unknown, the cap of all unknown sources.
 fn find_source_cap<'a>(source: &'a ChangeSupporter, caps: &ModeCaps) -> SubjectCap<'a> {
     let cap = |subject: TrustSubject, name| {
         let mode = caps.get(&subject).and_then(|cap| cap.mode).unwrap_or(Mode::Live);

@@ -1,14 +1,13 @@
-//! From one signal to a plan, or to the named reason why there is none.
+//! The router: turns one signal into a plan, or names the reason why there is none.
 //!
-//! The steward weighs all evidence of a task or matter together; the router acts upon what one signal
-//! proposes and the steward does not judge, or did not get to judge in time. Pure: the same case gives
-//! the same answer. It opens the same gates as [`mod@crate::steward::decide`], and what it plans goes the same way
-//! through the one apply. The words of a signal name no field and no file: its proposal is of a closed
-//! form and its target a record that was found.
+//! The steward weighs all evidence about a task or matter. The router handles the proposal of a single signal that the
+//! steward does not judge, or did not judge in time. It is pure: the same case gives the same result. Its plans pass
+//! the same gates as those of [`mod@crate::steward::decide`], and the same write path. The text of a signal must not
+//! name a field or a file: its proposal has a closed form, and its target is a record that was found.
 //!
-//! The router never contradicts the steward. While a human is asked about the record, or newer words about it say
-//! otherwise, a proposal is withheld and becomes part of a question. So an unknown source can turn a proposal into a
-//! question, but never into nothing.
+//! The router must not contradict the steward. A proposal is withheld while a human is asked about the record, or if
+//! newer signals contradict it. It then becomes part of a question. So an unknown source can turn a proposal into a
+//! question, but cannot make it disappear.
 
 mod doubt;
 mod misfit;
@@ -40,16 +39,16 @@ pub use skip::RouteSkip;
 pub struct RouteTarget {
     pub path: RecordPath,
     pub state: RecordState,
-    /// A human put it off until then.
+    /// The time until which a human snoozed it.
     pub snoozed_until: Option<DateTime<Utc>>,
-    /// Another task has the same `id`, so that the two cannot be told apart.
+    /// Another task has the same `id`, so the two cannot be distinguished.
     pub has_twin: bool,
-    /// The content that is judged.
+    /// The hash of the content that is judged.
     pub hash: ContentHash,
     pub fields: RecordFields,
 }
 
-/// A record that has cited a signal before.
+/// An earlier decision that cited a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalClaim {
     pub id: ActionId,
@@ -58,74 +57,75 @@ pub struct SignalClaim {
 }
 
 impl SignalClaim {
-    /// Whether the record has taken the signal up, so that it leads to nothing else. A decision that
-    /// nothing changes says nothing of what the steward does not judge, and is no answer to a proposal
-    /// unless it asks the principal.
+    /// Whether the earlier decision settles the signal, so that the router must not act on it.
+    ///
+    /// A decision that changes nothing settles no change that the steward does not judge. It settles a change of state
+    /// only if it asks the human.
     fn is_binding(&self, mutation: Option<&Mutation>) -> bool {
-        let asks = self.decision == Judgement::NeedsInput;
+        let asks_human = self.decision == Judgement::NeedsInput;
         match (self.landing, mutation.map(Mutation::class)) {
-            (Disposition::Recorded, Some(MutationClass::StateChange)) => asks,
+            (Disposition::Recorded, Some(MutationClass::StateChange)) => asks_human,
             (Disposition::Recorded, Some(_)) => false,
             (Disposition::Recorded, None) | (Disposition::Live | Disposition::Pending | Disposition::Shadow, _) => true,
         }
     }
 }
 
-/// What was passed over beside other messages is shown to a human from this confidence on.
+/// A proposal that the steward passed over is shown to a human from this confidence on, 0 to 1.
 const SHOWN_FROM: f64 = 0.5;
 
-/// What a matter's steward has to do with a signal.
+/// How far the target's steward has weighed a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StewardWeighing {
-    /// Its turn is until then.
+    /// Its turn lasts until then.
     Until(DateTime<Utc>),
-    /// It has looked at the target since the signal came, and heard other messages in the same look.
+    /// It has checked the target since the signal arrived, and weighed other messages in the same check.
     DoneBesideOthers,
-    /// It has looked at the target since the signal came.
+    /// It has checked the target since the signal arrived.
     Done,
 }
 
-/// All that routing a signal rests on.
+/// Everything that the route of a signal depends on.
 #[derive(Clone, Debug)]
 pub struct RouteCase<'a> {
     pub reference: &'a RecordPath,
     pub signal: &'a Signal,
-    /// `None` where there is no such record that can be read.
+    /// `None` if the target does not exist or cannot be read.
     pub target: Option<&'a RouteTarget>,
-    /// The state of the matter that a `parent_matter` names; `None` where there is none.
+    /// The state of the matter that a `parent_matter` proposal names. `None` if there is no such matter.
     pub new_parent: Option<RecordState>,
     pub claim: Option<&'a SignalClaim>,
     pub weighing: StewardWeighing,
     pub doubt: Option<&'a ProposalDoubt>,
     /// How often the source was right before.
     pub observations: u32,
-    /// The lowest ceiling that a human set for the source and the matters concerned.
+    /// The lowest ceiling that a human set for the source or the matters concerned.
     pub ceiling: Ceiling,
     pub policy: &'a DecisionPolicy,
-    /// What the notes of the matters concerned allow: the target's, and the one that it is to move to.
+    /// The policies of the matters concerned: the target's own, and the one that it would move to.
     pub notes: &'a [MatterPolicy],
     pub workflow: WorkflowRef,
     pub at: DateTime<Utc>,
-    /// The moment that the record is named after: the same for every try.
+    /// The moment that the audit record is named after. It is the same for every try.
     pub decided_at: DateTime<Utc>,
 }
 
-/// What becomes of a signal.
+/// The outcome of routing a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RouteDecision {
     Skipped(RouteSkip),
     Planned(Box<Plan>),
-    /// The proposal is withheld, and this plan asks a human about it.
+    /// The proposal is withheld. This plan asks a human about it.
     QuestionPlanned(Box<Plan>),
 }
 
-/// The one action that a signal may lead to by itself.
+/// The id of the only action that a signal may lead to by itself.
 #[must_use]
 pub fn action_id(signal: &RecordPath) -> ActionId {
     ActionId::derive(&["route", signal.as_str()])
 }
 
-/// Names what landed as a shadow as such: the action itself is still to come.
+/// Gives a routed plan that ends as a shadow the id of a shadow, because the action itself may still follow.
 pub(crate) fn rename_as_shadow(draft: &mut AuditDraft) {
     if let [cited] = draft.evidence.as_slice()
         && draft.id == action_id(&cited.reference)
@@ -134,7 +134,7 @@ pub(crate) fn rename_as_shadow(draft: &mut AuditDraft) {
     }
 }
 
-/// What was only said is another action than what is done once the mode allows it.
+/// The id of a shadow differs from the id of the action, so the action can follow once the mode allows it.
 fn shadow_id(signal: &RecordPath) -> ActionId {
     ActionId::derive(&["route", signal.as_str(), "shadow"])
 }
@@ -148,12 +148,12 @@ pub fn plan_signal_route(case: &RouteCase<'_>) -> RouteDecision {
     }
 }
 
-/// What is listed on a question instead of being skipped.
+/// Replaces a skip by [`RouteSkip::Withheld`] if the signal belongs on an open question.
 fn skip_or_withhold(case: &RouteCase<'_>, skip: RouteSkip) -> RouteSkip {
     match (skip, case.doubt) {
-        // The question itself cites it.
+        // The question itself cites the signal.
         (RouteSkip::Claimed(id), Some(ProposalDoubt::Asked(question))) if id == *question => RouteSkip::Withheld(id),
-        // What would have been shown is listed as well where nothing can be proposed.
+        // The steward has weighed it, so nothing is proposed. It is still listed if it is certain enough to be shown.
         (RouteSkip::Weighed, Some(ProposalDoubt::Asked(question)))
             if combined_confidence(case.signal) >= SHOWN_FROM =>
         {
@@ -165,7 +165,7 @@ fn skip_or_withhold(case: &RouteCase<'_>, skip: RouteSkip) -> RouteSkip {
 
 fn route_proposal(case: &RouteCase<'_>, planned: Plan) -> RouteDecision {
     let passed_over = planned.draft.gates.iter().any(|g| g.gate == GateName::Steward && !g.open);
-    // One that is more likely wrong than right is left at what the steward made of it.
+    // If the proposal is more likely wrong than right, the steward's decision stands.
     if passed_over && planned.draft.confidence < SHOWN_FROM {
         return RouteDecision::Skipped(RouteSkip::Weighed);
     }
@@ -181,19 +181,19 @@ fn route_proposal(case: &RouteCase<'_>, planned: Plan) -> RouteDecision {
     }
 }
 
-/// The lower one of how sure target and effect are.
+/// The lower one of the confidence in the target and the confidence in the effect.
 fn combined_confidence(signal: &Signal) -> f64 {
     signal.target_confidence.min(signal.effect_confidence)
 }
 
-/// The proposal and its target, if the one may change the other now.
+/// Returns the proposal and its target if the proposal may change the target now.
 fn check_proposal<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a RouteTarget), RouteSkip> {
     let signal = case.signal;
-    let named = addressed_path(signal)?;
+    let path = addressed_path(signal)?;
     if let Some(claim) = case.claim.filter(|claim| claim.is_binding(signal.proposal.as_ref())) {
         return Err(RouteSkip::Claimed(claim.id.clone()));
     }
-    let (mutation, target) = check_target(signal, named, case.target)?;
+    let (mutation, target) = check_target(signal, path, case.target)?;
     if target.snoozed_until.is_some_and(|until| until > case.at) {
         return Err(RouteSkip::Snoozed);
     }
@@ -214,14 +214,14 @@ fn check_proposal<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a RouteTa
         },
         Mutation::ContextEdit { .. } | Mutation::Related { .. } => {}
     }
-    // Where nothing may change anyway there is nothing to be quiet about.
+    // In shadow mode nothing changes anyway, so the quiet hours do not matter.
     if case.policy.mode > Mode::Shadow && case.notes.iter().any(|note| note.quiet_until(case.at).is_some()) {
         return Err(RouteSkip::QuietHours);
     }
     Ok((mutation, target))
 }
 
-/// The record that a proposal is about.
+/// The path of the record that a proposal is about.
 fn addressed_path(signal: &Signal) -> Result<&RecordPath, RouteSkip> {
     match signal.effect {
         SignalEffect::None => Err(RouteSkip::NotAMutation),
@@ -230,17 +230,17 @@ fn addressed_path(signal: &Signal) -> Result<&RecordPath, RouteSkip> {
     }
 }
 
-/// What the two files alone say: the proposal and its target, if the one may change the other.
+/// Checks the signal and its target alone. Returns both if the proposal may change the target.
 fn check_target<'a>(
     signal: &'a Signal,
-    named: &RecordPath,
+    path: &RecordPath,
     target: Option<&'a RouteTarget>,
 ) -> Result<(&'a Mutation, &'a RouteTarget), RouteSkip> {
     let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
-    if !mutation.is_applicable_to(named.kind()) {
+    if !mutation.is_applicable_to(path.kind()) {
         return Err(RouteSkip::WrongKind);
     }
-    let target = target.filter(|t| t.path == *named).ok_or(RouteSkip::TargetMissing)?;
+    let target = target.filter(|t| t.path == *path).ok_or(RouteSkip::TargetMissing)?;
     if target.has_twin {
         return Err(RouteSkip::AmbiguousTarget);
     }
@@ -335,7 +335,7 @@ fn evaluate_route_gates(case: &RouteCase<'_>, mutation: &Mutation, combined: f64
     facts.evaluate()
 }
 
-/// What the change says of the life of its target.
+/// The decision that a change stands for.
 fn judge_mutation(mutation: &Mutation) -> Judgement {
     match mutation {
         Mutation::StateChange { to: RecordState::Done } => Judgement::LikelyDone,
@@ -348,8 +348,8 @@ fn judge_mutation(mutation: &Mutation) -> Judgement {
 }
 
 fn format_reasoning(signal: &Signal) -> String {
-    let own: String = signal.reasoning.trim().chars().take(MAX_REASONING_CHARS).collect();
-    if own.is_empty() { "One signal proposes it and gives no reasons.".into() } else { own }
+    let reasoning: String = signal.reasoning.trim().chars().take(MAX_REASONING_CHARS).collect();
+    if reasoning.is_empty() { "One signal proposes this change and gives no reason.".into() } else { reasoning }
 }
 
 #[cfg(test)]

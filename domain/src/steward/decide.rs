@@ -1,7 +1,7 @@
-//! From a checked answer to a plan, through every gate.
+//! Turns a clerk's checked answer into a plan, through every gate.
 //!
-//! Pure: the same case always gives the same plan, so that it can run inside a workflow, in a backtest and in a test
-//! alike. The gates are evaluated in [`crate::gates::evaluate`].
+//! Pure: the same case always gives the same plan. So the function can run in a workflow, in a backtest and in a test.
+//! It must not read a clock, a file or the environment. [`crate::gates::evaluate`] evaluates the gates.
 
 use crate::action::audit::{ActionKind, AuditDraft, CitedSignal, MutationProposal, WorkflowRef};
 use crate::action::mutation::Mutation;
@@ -16,22 +16,22 @@ use crate::steward::tick::TaskCheck;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-/// All that a decision rests on.
+/// Everything that a decision depends on.
 #[derive(Clone, Debug)]
 pub struct DecisionCase<'a> {
     pub look: &'a TaskCheck,
     pub policy: &'a DecisionPolicy,
-    /// What the matter's own note allows, if it says anything.
+    /// The policy in the matter's own note. `None` if the note has none.
     pub note: Option<&'a MatterPolicy>,
     pub verdict: &'a Verdict,
     pub clerk: &'a ClerkMark,
-    /// The caller asked for shadow, whatever the mode.
+    /// Whether the caller requested shadow, whatever the mode is.
     pub caller_says_shadow: bool,
     pub workflow: WorkflowRef,
     pub at: DateTime<Utc>,
 }
 
-/// Decides how a verdict lands and writes the plan for it.
+/// Decides the disposition of a verdict and returns its plan.
 #[must_use]
 pub fn decide(case: &DecisionCase<'_>) -> Plan {
     let subject = &case.look.question.subject;
@@ -102,11 +102,11 @@ fn evaluate_gates(
 }
 
 fn select_cited_evidence<'a>(look: &'a TaskCheck, verdict: &Verdict) -> Vec<&'a SignalEvidence> {
-    let named = |e: &&SignalEvidence| verdict.evidence.contains(&e.reference);
-    look.question.evidence.iter().filter(named).collect()
+    let is_cited = |e: &&SignalEvidence| verdict.evidence.contains(&e.reference);
+    look.question.evidence.iter().filter(is_cited).collect()
 }
 
-/// Whether a signal says what was decided; of a decision that changes nothing there is nothing to say.
+/// Whether a signal supports the decision. Every signal supports a decision that changes nothing.
 fn is_supporting(evidence: &SignalEvidence, proposed: Option<RecordState>) -> bool {
     proposed.is_none() || (evidence.effect == SignalEffect::Mutation && evidence.proposed_state == proposed)
 }

@@ -1,13 +1,14 @@
-//! Taking itself back: what is undone too often loses one step of its mode until a human raises it.
+//! Demotion: a source or class whose changes are undone too often loses one step of its mode until a human restores it.
 //!
-//! Live changes of the last 7 days are counted for each source and each class. Where at least two were undone and
-//! even the lower end of the 99 % Wilson interval of the rate (Wilson 1927) is above the budget, the mode goes
-//! one step down: live, high confidence only, shadow. The interval is wider than the report's because it is looked
-//! at every 10 minutes. Sources that were never right before answer together, too, for what they carried: a name costs
-//! its sender nothing, so one undone change each would lower nobody. A class answers for what neither its sources nor
-//! strangers have answered for: changes of a source that is lowered, or was when they were made, count for no class.
-//! After a step down two more undos take the next one; what was undone before a human raised a subject counts no more.
-//! Before and after go by the chain, not by clocks.
+//! The live changes of the last 7 days are counted for each source and each class. A subject is demoted if at least two
+//! of them were undone and the lower end of the 99 % Wilson interval of the rate (Wilson 1927) is above the budget. The
+//! mode then goes one step down: live, high confidence only, shadow. The interval is wider than the report's, because
+//! this check runs every 10 minutes. The next step needs two more undos. Undos from before a restore must not count.
+//! All unknown sources (never right before) also count as one subject, for the changes that no other source
+//! supports, apart from demoted ones. A new name costs its sender nothing, and one undone change each would demote none
+//! of them. A class counts only the rest: changes of a source that is demoted, or was when they were made, count for no
+//! class. Neither do changes for which the unknown sources were demoted. Events are ordered by the chain of records.
+//! Clocks must not decide the order.
 
 use crate::action::mutation::MutationClass;
 use crate::gates::mode::Mode;
@@ -16,60 +17,60 @@ use crate::trust::wilson;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The changes that count: those of 7 days.
+/// The window in which changes count: 7 days.
 pub const WINDOW: TimeDelta = TimeDelta::days(7);
-/// The rate of undone changes that may be (`STEWARD_REVERSAL_BUDGET`, 0 to 1): 5 %.
+/// The accepted rate of undone changes (`STEWARD_REVERSAL_BUDGET`, 0 to 1): 5 %.
 pub const REVERSAL_BUDGET: f64 = 0.05;
-/// Fewer undone changes lower nothing: one click may be a mistake.
+/// Fewer undone changes demote nothing, because one click may be a mistake.
 const MIN_UNDONE: u32 = 2;
 
-/// One change that was made without asking.
+/// One change that was made without a human's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveChange {
-    /// Its place in the chain of records.
+    /// Its position in the chain of records.
     pub seq: u64,
     pub at: DateTime<Utc>,
     pub class: MutationClass,
-    /// The sources that spoke for it.
+    /// The sources that supported it.
     pub sources: Vec<ChangeSupporter>,
     pub undone: Option<LiveChangeUndo>,
 }
 
-/// A source that speaks for a change.
+/// A source that supports a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSupporter {
-    /// The name by which trust goes.
+    /// The key by which trust identifies the source.
     pub key: String,
-    /// As the record names it. Untrusted.
+    /// The name of the source in the record. Untrusted.
     pub name: String,
-    /// It was never right before, as far as is known by now.
+    /// Whether the source was never right before, as far as is known now.
     pub is_stranger: bool,
 }
 
 /// The record of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LiveChangeUndo {
-    /// Its place in the chain of records.
+    /// Its position in the chain of records.
     pub seq: u64,
     pub at: DateTime<Utc>,
     pub id: String,
 }
 
-/// How far a subject may go.
+/// How far trust lets a subject go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModeCap {
-    /// `None` where a human raised it.
+    /// `None` if a human restored it.
     pub mode: Option<Mode>,
-    /// Since when.
+    /// The time from which it applies.
     pub since: DateTime<Utc>,
-    /// The place of its mark in the chain of records.
+    /// The position of its mark in the chain of records.
     pub seq: u64,
 }
 
 /// The newest mark of each subject.
 pub type ModeCaps = BTreeMap<TrustSubject, ModeCap>;
 
-/// A step back that is due.
+/// A demotion that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueDemotion {
     pub mark: TrustMark,
@@ -79,14 +80,14 @@ pub struct DueDemotion {
 
 #[derive(Default)]
 struct DemotionTally {
-    of: u32,
+    total: u32,
     undone: u32,
     /// Undone since the subject's last mark.
-    fresh: u32,
-    newest: Option<LiveChangeUndo>,
+    undone_since_mark: u32,
+    newest_undo: Option<LiveChangeUndo>,
 }
 
-/// Which subjects are to go one step down, in the order of their names: sources, strangers, classes.
+/// Finds the demotions that are due: sources in the order of their names, then unknown sources, then classes.
 #[must_use]
 pub fn find_demotions(
     made: &[LiveChange],
@@ -96,50 +97,51 @@ pub fn find_demotions(
     now: DateTime<Utc>,
 ) -> Vec<DueDemotion> {
     let recent: Vec<&LiveChange> = made.iter().filter(|m| m.at > now - WINDOW).collect();
-    let steps_of = |tallies: BTreeMap<TrustSubject, DemotionTally>| -> Vec<DueDemotion> {
+    let find_due = |tallies: BTreeMap<TrustSubject, DemotionTally>| -> Vec<DueDemotion> {
         tallies
             .iter()
             .filter_map(|(subject, tally)| decide_demotion(subject, tally, caps, mode, budget, &recent))
             .collect()
     };
-    let own = |m: &LiveChange| m.sources.iter().map(|source| TrustSubject::Source(source.key.clone())).collect();
-    let mut steps = steps_of(count_by_subject(&recent, caps, own));
-    let mut answered = DemotedSubjects { caps, now: steps.iter().map(|s| s.mark.subject().clone()).collect() };
-    let (carried, others): (Vec<&LiveChange>, Vec<&LiveChange>) =
-        recent.iter().partition(|m| answered.is_left_to_unknown_sources(m));
-    let of_strangers = steps_of(count_by_subject(&carried, caps, |_| vec![TrustSubject::Strangers]));
-    answered.now.extend(of_strangers.iter().map(|s| s.mark.subject().clone()));
-    steps.extend(of_strangers);
-    let unanswered =
-        carried.into_iter().filter(|m| !answered.has_demoted(&TrustSubject::Strangers, m.seq)).chain(others);
-    let rest: Vec<&LiveChange> = unanswered
-        .filter(|m| !m.sources.iter().any(|source| answered.has_demoted_source(&source.key, m.seq)))
+    let own_subjects =
+        |m: &LiveChange| m.sources.iter().map(|source| TrustSubject::Source(source.key.clone())).collect();
+    let mut steps = find_due(count_by_subject(&recent, caps, own_subjects));
+    let mut demoted = DemotedSubjects { caps, now: steps.iter().map(|s| s.mark.subject().clone()).collect() };
+    let (by_unknown, others): (Vec<&LiveChange>, Vec<&LiveChange>) =
+        recent.iter().partition(|m| demoted.is_left_to_unknown_sources(m));
+    let unknown_demotions = find_due(count_by_subject(&by_unknown, caps, |_| vec![TrustSubject::Strangers]));
+    demoted.now.extend(unknown_demotions.iter().map(|s| s.mark.subject().clone()));
+    steps.extend(unknown_demotions);
+    let not_demoted =
+        by_unknown.into_iter().filter(|m| !demoted.has_demoted(&TrustSubject::Strangers, m.seq)).chain(others);
+    let rest: Vec<&LiveChange> = not_demoted
+        .filter(|m| !m.sources.iter().any(|source| demoted.has_demoted_source(&source.key, m.seq)))
         .collect();
-    steps.extend(steps_of(count_by_subject(&rest, caps, |m| vec![TrustSubject::Class(m.class)])));
+    steps.extend(find_due(count_by_subject(&rest, caps, |m| vec![TrustSubject::Class(m.class)])));
     steps
 }
 
-/// Who has answered for what was undone.
+/// The subjects that were demoted for undone changes.
 struct DemotedSubjects<'a> {
     caps: &'a ModeCaps,
-    /// Those that go a step down this very moment.
+    /// The subjects that this check demotes.
     now: BTreeSet<TrustSubject>,
 }
 
 impl DemotedSubjects<'_> {
     fn has_demoted(&self, subject: &TrustSubject, seq: u64) -> bool {
-        let before = |cap: &ModeCap| cap.mode.is_some() || seq <= cap.seq;
-        self.now.contains(subject) || self.caps.get(subject).is_some_and(before)
+        let applied = |cap: &ModeCap| cap.mode.is_some() || seq <= cap.seq;
+        self.now.contains(subject) || self.caps.get(subject).is_some_and(applied)
     }
 
     fn has_demoted_source(&self, key: &str, seq: u64) -> bool {
         self.has_demoted(&TrustSubject::Source(key.to_owned()), seq)
     }
 
-    /// Strangers speak for it, and nobody else who has not answered for it.
+    /// Whether all supporters of the change that were not demoted for it are unknown sources, and there is one.
     fn is_left_to_unknown_sources(&self, made: &LiveChange) -> bool {
-        let mut left = made.sources.iter().filter(|source| !self.has_demoted_source(&source.key, made.seq)).peekable();
-        left.peek().is_some() && left.all(|source| source.is_stranger)
+        let mut rest = made.sources.iter().filter(|source| !self.has_demoted_source(&source.key, made.seq)).peekable();
+        rest.peek().is_some() && rest.all(|source| source.is_stranger)
     }
 }
 
@@ -149,21 +151,22 @@ fn count_by_subject(
     subjects: impl Fn(&LiveChange) -> Vec<TrustSubject>,
 ) -> BTreeMap<TrustSubject, DemotionTally> {
     let mut all: BTreeMap<TrustSubject, DemotionTally> = BTreeMap::new();
-    for one in made {
-        for subject in subjects(one) {
+    for change in made {
+        for subject in subjects(change) {
             let cap = caps.get(&subject);
             let forgiven =
-                |cap: &ModeCap| cap.mode.is_none() && one.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
+                |cap: &ModeCap| cap.mode.is_none() && change.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
             if cap.is_some_and(forgiven) {
                 continue;
             }
-            let last = cap.map_or(0, |cap| cap.seq);
+            let last_mark = cap.map_or(0, |cap| cap.seq);
             let tally = all.entry(subject).or_default();
-            tally.of = tally.of.saturating_add(1);
-            if let Some(undo) = &one.undone {
+            tally.total = tally.total.saturating_add(1);
+            if let Some(undo) = &change.undone {
                 tally.undone = tally.undone.saturating_add(1);
-                tally.fresh = tally.fresh.saturating_add(u32::from(undo.seq > last));
-                tally.newest = tally.newest.take().max(Some(undo.clone()));
+                let is_since_mark = u32::from(undo.seq > last_mark);
+                tally.undone_since_mark = tally.undone_since_mark.saturating_add(is_since_mark);
+                tally.newest_undo = tally.newest_undo.take().max(Some(undo.clone()));
             }
         }
     }
@@ -178,8 +181,8 @@ fn decide_demotion(
     budget: f64,
     made: &[&LiveChange],
 ) -> Option<DueDemotion> {
-    let (at_least, _) = wilson::score_interval(tally.undone.into(), tally.of.into(), wilson::Z_99);
-    if tally.fresh < MIN_UNDONE || at_least <= budget {
+    let (at_least, _) = wilson::score_interval(tally.undone.into(), tally.total.into(), wilson::Z_99);
+    if tally.undone_since_mark < MIN_UNDONE || at_least <= budget {
         return None;
     }
     let from = caps.get(subject).and_then(|cap| cap.mode).map_or(mode, |cap| cap.min(mode));
@@ -188,13 +191,13 @@ fn decide_demotion(
         Mode::LiveHighConfidenceOnly => Mode::Shadow,
         Mode::Shadow => return None,
     };
-    let (undone, of, name) = (tally.undone, tally.of, newest_source_name(subject, made));
+    let (undone, of, name) = (tally.undone, tally.total, newest_source_name(subject, made));
     let mark = TrustMark::Lowered { subject: subject.clone(), name, from, to, undone, of, at_least, budget };
-    let newest = tally.newest.as_ref()?;
+    let newest = tally.newest_undo.as_ref()?;
     Some(DueDemotion { mark, cause: (newest.id.clone(), newest.at) })
 }
 
-/// As the newest change names a source, where that says more than its key.
+/// The name of a source in its newest change, if the name says more than the key.
 fn newest_source_name(subject: &TrustSubject, made: &[&LiveChange]) -> Option<String> {
     let TrustSubject::Source(key) = subject else { return None };
     let named = made.iter().flat_map(|m| m.sources.iter().map(|source| (m.seq, source)));

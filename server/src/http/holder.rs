@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(holder, format!("process {}", std::process::id()));
         HolderRecord::remove(dir.path());
         drop(writer);
-        // A process that another test starts at this moment briefly holds copies of all open files, also of the lock.
+        // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
         let left = (0..100_000).find_map(|_| match VaultHolder::read(&root, dir.path()) {
             VaultHolder::Runs(_) | VaultHolder::Silent(_) => {
                 std::thread::yield_now();

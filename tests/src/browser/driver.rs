@@ -1,7 +1,7 @@
 //! The one chromedriver of a test run, and its sessions.
 //!
-//! Chromium talks to it through a pipe and ends when that closes, and both are noted in the run's folder, so nothing is
-//! left over however the run ends. Neither sees more of our environment than the PATH.
+//! Chromium is connected to the driver by a pipe and ends when the pipe closes. Both processes are noted in the run's
+//! folder, so nothing is left over however the run ends. Of our environment they see only the PATH.
 
 use crate::{run, wait};
 use fantoccini::wd::WebDriverCompatibleCommand;
@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 
 const CHROMIUM: &str = "/usr/bin/chromium";
 const DRIVER: &str = "/usr/bin/chromedriver";
-/// No guest of the network, no window, and the pipe by which it ends with its driver.
+/// No access to the network, no window, and the pipe through which it ends with its driver.
 const FLAGS: [&str; 12] = [
     "--headless=new",
     "--no-sandbox",
@@ -32,7 +32,7 @@ const FLAGS: [&str; 12] = [
     "--remote-debugging-pipe",
 ];
 
-/// A new Chromium and the number of its process; `None`, said aloud, where there is none.
+/// Starts Chromium and returns it with its process id. Returns `None` and prints it if there is no Chromium.
 pub(super) async fn session() -> Option<(Client, u32)> {
     static ADDRESS: OnceCell<String> = OnceCell::const_new();
     if !(Path::new(CHROMIUM).exists() && Path::new(DRIVER).exists()) {
@@ -48,7 +48,7 @@ pub(super) async fn session() -> Option<(Client, u32)> {
         "browserName": "chrome",
         "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
         "goog:loggingPrefs": {"browser": "ALL"},
-        // Of its own accord it would give a script half a minute.
+        // By default a script may run for half a minute.
         "timeouts": {"script": patience, "pageLoad": patience},
     });
     let mut builder = ClientBuilder::new(HttpConnector::new());
@@ -74,17 +74,17 @@ async fn start() -> String {
         .spawn()
         .expect("chromedriver");
     run::note(driver.id());
-    // It ends with the run; see there.
+    // The driver ends with the run; see `run`.
     std::mem::forget(driver);
     let answers = async || tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok();
     wait::until("chromedriver to listen", answers).await;
     format!("http://127.0.0.1:{port}")
 }
 
-/// What WebDriver itself has no word for: a command of Chromium's own.
+/// A command that is Chromium's own and not part of WebDriver.
 #[derive(Debug)]
 pub(super) struct Command {
-    /// Below the session.
+    /// The path below the session.
     pub(super) path: &'static str,
     pub(super) body: Value,
 }

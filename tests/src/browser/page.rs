@@ -1,7 +1,7 @@
-//! What every page is held to, whatever it shows: it ran no script of others, broke no rule of its policy, does not
-//! scroll sideways, and can be used by everybody, as far as axe-core can tell.
+//! The checks for every page: it ran no foreign script, broke no rule of its policy, does not scroll sideways, and has
+//! no accessibility problem that axe-core finds.
 //!
-//! Each check says what it found, so that a test can show that it finds something on a bad page.
+//! Each check returns its findings, so that a test can show that it finds something on a bad page.
 
 use super::Browser;
 use crate::{run, wait};
@@ -9,7 +9,7 @@ use base64::Engine;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Runs in every page before its own scripts: what is started by words that others wrote leaves a mark.
+/// Runs in every page before the page's own scripts. Injected text that is executed leaves a mark.
 const TRAP: &str = "for (const name of ['alert', 'confirm', 'prompt', 'print']) {
         window[name] = () => { window.stewardTrapped = name; };
     }";
@@ -17,15 +17,15 @@ const TRAP: &str = "for (const name of ['alert', 'confirm', 'prompt', 'print']) 
 const TALLEST: f64 = 6_000.0;
 
 impl Browser {
-    /// Lays the trap.
+    /// Installs the check for foreign scripts.
     pub(super) async fn prepare(&self) {
         self.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": TRAP})).await;
-        // A window that nobody looks at has no focus of its own, and keys may get lost.
+        // An unfocused window may lose keys.
         self.cdp("Emulation.setFocusEmulationEnabled", json!({"enabled": true})).await;
         self.looks(1_200, false).await;
     }
 
-    /// Waits until the page that was opened is drawn: before that it has no size, and takes no key.
+    /// Waits until the opened page is drawn: before that it has no size and takes no keys.
     pub(super) async fn is_drawn(&self) {
         let script = "return document.readyState === 'complete' && document.documentElement.clientWidth > 0";
         wait::until("the page to be drawn", async || (self.run(script).await == true).then_some(())).await;
@@ -37,8 +37,8 @@ impl Browser {
         self.run(script).await.as_u64().unwrap_or_default()
     }
 
-    /// What the console complained of since it was asked last: scripts that failed, rules of the policy that were broken,
-    /// files that were missing. That a page has a status of its own is none; tests hold that by themselves.
+    /// The console messages since the last call: failed scripts, broken rules of the policy, missing files. The HTTP
+    /// status of the page itself is not included; tests check it themselves.
     pub async fn complaints(&self) -> Vec<String> {
         let logged = self.sends("se/log", json!({"type": "browser"})).await;
         let logged = logged.as_array().cloned().unwrap_or_default();
@@ -50,7 +50,7 @@ impl Browser {
         bad.filter(|entry| !own_status(entry)).map(Value::to_string).collect()
     }
 
-    /// What a page may never have, on this one: complaints, a script of others that ran, a scroll bar at its foot.
+    /// The problems that no page may have: console messages, a foreign script that ran, a horizontal scroll bar.
     pub async fn faults(&self) -> Vec<String> {
         let mut faults = self.complaints().await;
         let ran = self.run("return [window.__ran, window.stewardTrapped].filter((mark) => mark !== undefined)").await;
@@ -82,13 +82,13 @@ impl Browser {
         faults
     }
 
-    /// Holds that there is nothing of the kind.
+    /// Asserts that there are no such problems.
     pub async fn is_sound(&self) {
         let faults = self.faults().await;
         assert_eq!(faults, Vec::<String>::new(), "{}", self.place().await);
     }
 
-    /// What axe-core calls serious or critical; its script is put into the page once.
+    /// The problems that axe-core calls serious or critical. Its script is added to the page once.
     pub async fn barriers(&self) -> Vec<String> {
         if self.run("return typeof axe").await != json!("object") {
             let file = run::project().join(".tools/axe-core/axe.min.js");
@@ -104,9 +104,9 @@ impl Browser {
         found.as_array().unwrap().iter().map(|it| it.as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Keeps a picture of the whole page as `target/screenshots/<test>-<step>.png`.
+    /// Saves a screenshot of the whole page as `target/screenshots/<test>-<step>.png`.
     pub async fn shot(&self, step: &str) {
-        // A page that was just opened again may have no size yet.
+        // A page that was just opened again may not have a size yet.
         let size = &wait::until("the page to have a size", async || {
             let size = self.cdp("Page.getLayoutMetrics", json!({})).await["cssContentSize"].clone();
             (size["width"].as_f64()? >= 1.0 && size["height"].as_f64()? >= 1.0).then_some(size)

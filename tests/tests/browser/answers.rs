@@ -1,4 +1,4 @@
-//! What waits is let happen or turned down, with a reason.
+//! Pending proposals are confirmed or dismissed on the pages, with a reason.
 
 use crate::house::{House, clear};
 use steward_domain::action::audit::ActionKind;
@@ -40,7 +40,7 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     page.answers("dismiss", &house.action("rent")).await;
     assert_eq!((page.status().await, page.text("h1").await.as_str()), (400, "Refused"));
 
-    // What was confirmed is a change like others.
+    // A confirmed change is like any other change.
     page.goto(&format!("/actions/{roof}")).await;
     let followed = page.text("section[aria-labelledby=followed]").await;
     assert!(followed.contains("confirmed") && followed.contains("tester"), "{followed}");
@@ -51,7 +51,7 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     house.world.verify_chain().await;
 }
 
-/// Ticks until the first page begins so.
+/// Ticks until the first page begins with this text.
 async fn leads_to(house: &House, lead: &str) {
     let page = &house.browser;
     let says = async || {
@@ -83,7 +83,7 @@ async fn what_only_a_human_can_say_is_asked_once_and_can_be_set_aside() {
     assert_eq!(page.text(".done[role=status]").await, "Dismissed: loan");
     assert_eq!(house.answer(&house.action("loan")).0, "steward-action-dismissed");
 
-    // The other one is done by hand, and asks no more.
+    // The other change is made by hand, so it is no longer a question.
     vault.set_state("fence", "done");
     leads_to(&house, "2 proposals wait for you; 2 things").await;
     assert_eq!(page.count("section[aria-labelledby=asks]").await, 0);

@@ -4,7 +4,7 @@ use crate::house::{House, clear};
 use std::time::Duration;
 use steward_tests::wait;
 
-/// Longer than a page takes to hear of something new; a machine that is later than that finds less fault, never more.
+/// Longer than a page takes to get an event. A slower machine finds fewer faults, never more.
 const A_WHILE: Duration = Duration::from_secs(1);
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn stop_works_at_once_from_every_page() {
     let files = world.vault.files();
     world.tick("house").await;
     assert_eq!(world.vault.files().since(&files), Vec::<String>::new(), "a tick changes nothing");
-    // A human's own word still counts.
+    // A person's resolution still works.
     page.press(&format!("{} button[value=undo]", house.card("rent"))).await;
     assert_eq!(world.vault.state("rent"), "open");
     page.press(".brake button.go").await;

@@ -1,4 +1,4 @@
-//! Clicks that no person of ours made: another site's, another session's.
+//! Forged requests: from another site, or with the key of another session.
 
 use crate::house::{clear, unclear};
 use reqwest::Method;
@@ -9,7 +9,7 @@ async fn form(api: &Api, path: &str, body: &str) -> Answer {
     api.with("content-type", "application/x-www-form-urlencoded").ask(Method::POST, path, Some(body.into())).await
 }
 
-/// A session, as a browser of ours has it, and the key of its forms.
+/// A session of our browser, and the key of its forms.
 async fn session(api: &Api, link: &str) -> (Api, String) {
     let ours = api.with("origin", &api.base);
     let entered = form(&ours, "/login", &format!("link={}", link.split("link=").nth(1).unwrap())).await;
@@ -54,7 +54,7 @@ async fn a_click_that_no_page_of_this_session_made_does_nothing() {
     assert_eq!(world.vault.files().since(&files), Vec::<String>::new());
     assert!(!world.vault.path().join(".steward/STOP").exists());
 
-    // The same click from a page of the session is followed: the checks above refuse nothing that is right.
+    // The same request from a page of the session is accepted, so the checks above refuse only forged ones.
     let right = form(&ann, "/stop", &format!("form_key={key}&back=//evil.example")).await;
     assert_eq!((right.status, right.headers["location"].to_str().unwrap()), (303, "/"));
     assert!(world.vault.path().join(".steward/STOP").exists());

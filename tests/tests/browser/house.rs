@@ -1,4 +1,4 @@
-//! A world with a change, a proposal and a dashboard, and a browser that looks at it.
+//! A world with a change, a proposal and a dashboard, and a browser on it.
 
 use steward_tests::api::{self, Api};
 use steward_tests::browser::Browser;
@@ -6,7 +6,7 @@ use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
 
-/// Everything that a journey needs.
+/// What a journey through the pages needs.
 pub(crate) struct House {
     pub(crate) browser: Browser,
     pub(crate) world: World,
@@ -14,25 +14,25 @@ pub(crate) struct House {
     pub(crate) up: Running,
 }
 
-/// A task `<name>` that will be done, and the signal that says so.
+/// A task `<name>` that will be done, and its signal.
 pub(crate) fn clear(world: &World, name: &str) {
     world.vault.task(name, "house");
     world.vault.signal(&format!("s-{name}"), &Signal::done(name));
 }
 
-/// A task whose change will wait for a human: its source is nobody's and not sure enough.
+/// A task whose change will wait for a person, because its source is unknown and not certain enough.
 pub(crate) fn unclear(world: &World, name: &str) {
     world.vault.task(name, "house");
     world.vault.signal(&format!("s-{name}"), &Signal { effect_confidence: 0.9, ..Signal::done(name) });
 }
 
 impl House {
-    /// Two tasks that were done, `rent` and `bills`, and two that wait, `roof` and `desk`; one person logged in.
+    /// Two done tasks, `rent` and `bills`, and two that wait, `roof` and `desk`. One person is logged in.
     pub(crate) async fn lived_in(test: &str) -> Option<Self> {
         Self::lived_in_with(test, &[]).await
     }
 
-    /// The same, and these wait, too.
+    /// The same, with more waiting tasks.
     pub(crate) async fn lived_in_with(test: &str, more: &[&str]) -> Option<Self> {
         let world = World::new().await.live();
         world.vault.matter("house");
@@ -49,9 +49,9 @@ impl House {
         Some(house)
     }
 
-    /// A dashboard of this world; nobody is logged in.
+    /// A dashboard of this world, without a login.
     pub(crate) async fn of(test: &str, world: World) -> Option<Self> {
-        // The browser first: without one there is nothing to do.
+        // The browser comes first: without one there is nothing to do.
         let mut browser = Browser::open(test, "").await?;
         let (up, api) = api::up(&world).await;
         browser.moves_to(&api.base);
@@ -79,7 +79,7 @@ impl House {
         format!("#a{}", self.action(task))
     }
 
-    /// Who answered it, how, and why.
+    /// Who resolved it, how, and why.
     pub(crate) fn answer(&self, action: &str) -> (String, String, Option<String>) {
         let records = self.world.vault.records();
         let mut of = records.iter().filter(|r| r.draft.answers.as_ref().is_some_and(|a| a.of.as_str() == action));

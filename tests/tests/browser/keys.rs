@@ -9,7 +9,7 @@ async fn everything_is_done_by_keys() {
     let Some(house) = House::lived_in("keys").await else { return };
     let (page, world) = (&house.browser, &house.world);
     page.goto("/").await;
-    // A key that is struck as the page is being drawn may reach nothing; the first that does leads past the head.
+    // A key that is pressed while the page is drawn may be lost. The first key that arrives skips the page head.
     let first = wait::until("a key to reach the page", async || {
         page.strikes(TAB).await;
         Some(page.focus().await).filter(|focus| focus != "body")
@@ -37,7 +37,7 @@ async fn everything_is_done_by_keys() {
     );
     page.strikes('/').await;
     assert_eq!(page.run("return document.activeElement.name").await, "q");
-    // In a field a letter is a letter.
+    // In a text field a letter is only a letter.
     page.strikes('j').await;
     assert_eq!(page.run("return document.activeElement.value").await, "j");
 

@@ -1,4 +1,4 @@
-//! A person comes in by the address that `steward up` prints, once, and goes.
+//! A person logs in once by the link that `steward up` prints, and logs out.
 
 use crate::house::House;
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn the_printed_address_lets_one_person_in_once() {
         assert_eq!(page.status().await, 401);
         page.is_sound().await;
     }
-    // To look at the address is not to use it.
+    // Opening the link does not use it up.
     page.goto(&link).await;
     page.goto(&link).await;
     page.shot("link").await;

@@ -1,6 +1,6 @@
 //! A real Chromium on the pages of the real binary: what a person sees, clicks and types.
 //!
-//! Where there is no Chromium the tests say so and pass. What each page looked like is in `target/screenshots/`.
+//! If there is no Chromium, the tests print it and pass. Screenshots of every page are in `target/screenshots/`.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod answers;

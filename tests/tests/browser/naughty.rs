@@ -1,7 +1,7 @@
-//! Words that break pages: the big list of naughty strings, and scripts for every place where words are put.
+//! Hostile text on pages: the big list of naughty strings, and scripts for every place that shows text.
 //!
-//! They are names of matters and tasks, quotes, sources, reasons, what the clerk said, what somebody answered. A page that
-//! shows them runs no script, shows them as they are, and keeps its width.
+//! The strings are names of matters and tasks, quotes, sources, reasons, the clerk's reasoning and people's names. A
+//! page that shows them must run no script, show them unchanged, and keep its width.
 
 use crate::house::House;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -20,9 +20,9 @@ use steward_tests::vault::{Signal, Vault};
 use steward_tests::world::World;
 use steward_tests::{browser::Browser, run};
 
-/// Below that a list is no list.
+/// The list must be at least this long.
 const AT_LEAST: usize = 480;
-/// Quotes that one record cites, and records whose words the whole list is.
+/// The number of quotes that one record cites, and of records that cover the whole list.
 const QUOTES: usize = 25;
 const SCRIPTS: [&str; 16] = [
     "<script>window.__ran='a'</script>",
@@ -61,7 +61,7 @@ fn named(vault: &Vault, path: &str, name: &str, more: &str) {
     vault.write(path, format!("---\ntype: {kind}\nname: {}\nstate: open\n{more}---\n{name}\n", Value::from(name)));
 }
 
-/// The record number `n`, which cites these words and was made with them.
+/// Record number `n`, which cites these strings and was made from them.
 fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
     let asks = n % 6 == 2;
     let landing = if asks {
@@ -105,7 +105,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
     }
 }
 
-/// Who dismissed it says so in these words.
+/// The person who dismisses it has one of these strings as name and reason.
 fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
     let answer = AuditResolution {
         of: of.id.clone(),
@@ -126,7 +126,7 @@ fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
     }
 }
 
-/// Everything that is there is one of these words or other; how many records there are.
+/// Asserts that all text on the pages is one of these strings. Returns the number of records.
 fn fill(vault: &Vault, words: &[String]) -> usize {
     for (n, word) in words.iter().enumerate() {
         named(vault, &format!("matter/m{n}.md"), word, "");
@@ -148,13 +148,13 @@ fn fill(vault: &Vault, words: &[String]) -> usize {
     many
 }
 
-/// As a browser shows it: white space is one space, and what has no width is none of our business.
+/// The text as a browser shows it: runs of white space become one space, and zero-width characters are ignored.
 fn plain(text: &str) -> String {
     let seen: String = text.chars().filter(|c| c.is_alphanumeric() || c.is_ascii_punctuation()).collect();
     seen
 }
 
-/// Follows a list to its end; everything that its pages said.
+/// Follows a list to its end and returns the text of all its pages.
 async fn read_on(page: &Browser, from: &str) -> String {
     let (mut at, mut all) = (from.to_owned(), String::new());
     loop {
@@ -175,7 +175,7 @@ async fn no_words_of_others_run_or_break_a_page() {
     let Some(mut page) = Browser::open("naughty", "").await else { return };
     let (world, words) = (World::new().await, strings());
     let records = fill(&world.vault, &words);
-    // What cannot be used is told of, in the same words.
+    // Problems of unusable records quote the same strings.
     world.vault.write("task/broken.md", format!("---\ntype: task\nstate: {}\n---\n", Value::from(SCRIPTS[2])));
     world.run(&["index", "rebuild"]).await;
     let mut serve = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["serve"]);
@@ -210,7 +210,7 @@ async fn no_words_of_others_run_or_break_a_page() {
     assert!(read_on(&page, "/search?q=script").await.len() > 1_000, "words of others are found");
     page.goto("/").await;
     assert!(page.count("section[aria-labelledby=asks] .card").await > 1);
-    // What is asked comes back, too.
+    // The search shows the query, too.
     let base = page.run("return location.origin").await;
     for word in SCRIPTS.iter().map(|word| (*word).to_owned()).chain(words.iter().step_by(40).cloned()) {
         for fields in [&[("q", word.as_str())][..], &[("source", &word)], &[("landing", &word), ("since", &word)]] {

@@ -1,4 +1,4 @@
-//! The power goes out in the midst of an undo that somebody clicked.
+//! A crash during an undo that a person clicked.
 
 use crate::house::{House, clear};
 use futures::join;
@@ -10,7 +10,7 @@ use steward_tests::world::World;
 /// After the change and before its record is filed, and after both.
 const POINTS: [&str; 2] = ["before-filing", "after-filing"];
 
-/// A world in which `rent` was done by a worker that is gone again, and what its file was before.
+/// A world in which a worker set `rent` to done and then ended, and the earlier contents of the file.
 async fn done_once() -> (World, Vec<u8>) {
     let world = World::new().await.live();
     world.vault.matter("house");

@@ -1,8 +1,8 @@
-//! A large house: 5,000 matters, 1,000 tasks and 300 of one matter, 10,000 actions and 150 answers of one click. Lists come
-//! in pages, no page is large, and one list keeps no other away.
+//! A large vault: 5,000 matters, 1,000 tasks and 300 of one matter, 10,000 actions and a batch of 150 resolutions.
+//! Lists come in pages, no page is large, and no list displaces another.
 //!
-//! How long each takes is printed (`--nocapture`); a slow machine is no fault. That no list reads a whole table is held
-//! beside the index (`vault/src/index/tests/plans.rs`).
+//! The times are printed (`--nocapture`) and never fail the test. `vault/src/index/tests/plans.rs` checks that no list
+//! reads a whole table.
 
 use chrono::{TimeDelta, Utc};
 use serde_json::json;
@@ -26,14 +26,14 @@ const TASKS: usize = 1_000;
 const ACTIONS: usize = 10_000;
 /// Tasks of one matter.
 const MANY: usize = 300;
-/// Answers of one click.
+/// Resolutions of one batch.
 const TOGETHER: usize = 150;
-/// Largest page, in bytes.
+/// The largest page, in bytes.
 const MOST_BYTES: usize = 1_000_000;
-/// Most rows and cards of one page.
+/// The most rows and cards of one page.
 const MOST_ROWS: usize = 100;
 const TIMES: usize = 5;
-/// What takes longer than that is asked for once, in milliseconds.
+/// A page that takes longer than this, in milliseconds, is requested only once.
 const LONG: f64 = 1_000.0;
 
 fn fill(vault: &Vault) {
@@ -54,7 +54,7 @@ fn fill(vault: &Vault) {
     for n in 0..ACTIONS {
         made.record(draft(n));
     }
-    // What was proposed long ago is confirmed just now.
+    // An old proposal is confirmed just now.
     let at = Utc::now() - TimeDelta::seconds(10);
     for n in 0..TOGETHER {
         let proposed = draft(3 * n + 1);
@@ -112,7 +112,7 @@ fn draft(n: usize) -> AuditDraft {
     }
 }
 
-/// Median of some, in milliseconds, and the page itself.
+/// The median of some requests in milliseconds, and the page itself.
 async fn measured(api: &Api, path: &str) -> (f64, String) {
     let mut times = Vec::new();
     let mut body = String::new();
@@ -176,7 +176,7 @@ async fn page(api: &Api, path: &str) -> String {
     answer.body
 }
 
-/// The address behind the words of a link.
+/// The address of the link with this text.
 fn link(body: &str, words: &str) -> Option<String> {
     let before = body.split(&format!("\">{words}</a>")).next().filter(|before| before.len() < body.len())?;
     Some(before.rsplit("href=\"").next()?.replace("&amp;", "&").replace("&#38;", "&"))
@@ -184,7 +184,7 @@ fn link(body: &str, words: &str) -> Option<String> {
 
 async fn one_click_keeps_no_other_card_away(api: &Api) {
     let today = page(api, "/").await;
-    // 20 that wait, 20 changes of which one stands for the click, 20 that would have changed.
+    // 20 that wait, 20 changes of which one stands for the batch, 20 that would have changed.
     assert_eq!(today.matches("<article").count(), 60, "{today}");
 }
 

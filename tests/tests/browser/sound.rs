@@ -1,4 +1,4 @@
-//! What every page is held to, and that a bad page is found out.
+//! The checks for every page, and that they find the faults of a bad page.
 
 use crate::house::House;
 use axum::Router;
@@ -13,7 +13,7 @@ const WIDTHS: [u32; 2] = [390, 1_200];
 
 #[tokio::test]
 async fn everybody_can_use_every_page_in_light_and_dark_on_a_phone_and_a_desk() {
-    // Enough that wait of one source to be offered together.
+    // Enough waiting proposals of one source to be offered as a batch.
     let Some(house) = House::lived_in_with("sound", &["gate", "shed", "lamp"]).await else { return };
     let page = &house.browser;
     let (id, waits) = (house.action("rent"), house.action("roof"));
@@ -58,13 +58,13 @@ async fn everybody_can_use_every_page_in_light_and_dark_on_a_phone_and_a_desk() 
     page.shot("stopped-390").await;
 }
 
-/// A page of somebody careless.
+/// A page with deliberate faults.
 async fn careless(body: &'static str, policy: &'static str) -> String {
     let html = format!("<!doctype html><html lang=en><title>t</title><main>{body}</main></html>");
     let answer = move || async move { ([(CONTENT_SECURITY_POLICY, policy)], Html(html)) };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
-    // It ends with the test's runtime.
+    // The server ends with the test's runtime.
     tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(answer))).await });
     address
 }
@@ -106,7 +106,7 @@ async fn a_page_that_breaks_a_rule_is_found_out() {
     }
     page.goto(&careless("<h1>Fine</h1><p>Nothing wrong.</p>", "default-src 'none'").await).await;
     let (faults, barriers) = (page.faults().await, page.barriers().await);
-    // The browser asks for an icon of its own, which the policy forbids here; nothing else is wrong.
+    // The browser requests an icon by itself, which the policy forbids here. Nothing else is wrong.
     assert!(faults.iter().all(|fault| fault.contains("favicon")), "{faults:?}");
     assert_eq!(barriers, Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! The real page of schedules of the server that `steward up` starts by itself.
+//! The real page of schedules of the Temporal server that `steward up` starts.
 
 use crate::house::clear;
 use rustix::process::Signal as Sent;

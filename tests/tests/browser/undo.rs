@@ -1,11 +1,12 @@
-//! Undo, whenever it is clicked: at once, again, from an old page, after a human's edit, too late, on what changed nothing.
+//! Undo in every situation: at once, again, from an old page, after a person's edit, too late, and where nothing
+//! changed.
 
 use crate::house::{House, clear};
 use chrono::{TimeDelta, Utc};
 use steward_tests::past;
 use steward_tests::world::World;
 
-/// What the page says of a click that was not followed.
+/// The text of the page after a refused click.
 async fn refused(house: &House, status: u64, title: &str, says: &str) {
     let page = &house.browser;
     let (h1, main) = (page.text("h1").await, page.text("main").await);

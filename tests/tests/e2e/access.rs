@@ -1,4 +1,4 @@
-//! Who did what to the house itself, who may keep listening, and what is too much.
+//! Access: the operator log, the end of open pages and streams, and the limits of requests and connections.
 
 use futures::StreamExt;
 use reqwest::{Client, Method, Response};
@@ -8,7 +8,7 @@ use steward_tests::api::{self, Api};
 use steward_tests::world::World;
 use steward_tests::{rpc, wait};
 
-/// As many live pages as one caller may have open.
+/// The number of live pages that one caller may have open.
 const OF_EACH: usize = 32;
 
 fn written(world: &World) -> Vec<(String, String, String)> {
@@ -134,7 +134,7 @@ async fn by_tls_a_browser_is_told_to_come_so_again_and_its_cookie_goes_no_other_
     let (base, secret) = link.split_once("/login?link=").unwrap();
     assert_eq!(base, api.base, "the command knows the name and the key by which it is reached");
     let port = base.rsplit(':').next().unwrap();
-    // The name is the test's own: whose certificate it is, another test asks.
+    // The name is the test's own; another test checks the certificate.
     let client = Client::builder()
         .danger_accept_invalid_certs(true)
         .resolve("steward.example", format!("127.0.0.1:{port}").parse().unwrap())

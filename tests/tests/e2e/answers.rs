@@ -1,4 +1,4 @@
-//! A change, and what a human makes of it: undo, confirm, dismiss, one by one and together.
+//! A change and a person's resolutions of it: undo, confirm and dismiss, one by one and in a batch.
 
 use serde_json::json;
 use steward_domain::action::audit::ActionKind;
@@ -25,7 +25,7 @@ fn refused(said: Said, status: u16) {
     assert!(answer["message"].as_str().is_some_and(|m| !m.is_empty()), "{answer}");
 }
 
-/// A source nobody knows, not sure enough to act on.
+/// An unknown source that is not certain enough to act upon.
 fn hint(task: &str) -> Signal<'_> {
     Signal { effect_confidence: 0.9, ..Signal::done(task) }
 }
@@ -201,7 +201,7 @@ async fn an_id_that_is_no_id_is_refused_as_that_and_not_as_unknown() {
     assert_eq!(world.run(&["undo", "ffff", "--json"]).await.expect(3).json()["status"], json!(404));
 }
 
-/// Live changes of so many tasks; the texts of the tasks before.
+/// Makes live changes of this many tasks. Returns the earlier texts of the tasks.
 async fn several_done(world: &World, tasks: usize) -> Vec<Vec<u8>> {
     world.vault.matter("house");
     for n in 0..tasks {

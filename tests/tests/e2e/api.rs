@@ -1,4 +1,4 @@
-//! The control API: what was decided, a human's answers, and who may.
+//! The control API: decisions, a person's resolutions, and the scopes of callers.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ async fn a_server_beside_the_worker_tells_and_asks_the_same() {
     assert!(serve.stop().await.success());
 }
 
-/// The description is held against every answer by a fuzzer; the server must stand it.
+/// A fuzzer compares every response with the OpenAPI description; the server must withstand it.
 #[tokio::test]
 async fn a_fuzzer_finds_no_fault_with_the_description() {
     let world = World::with_one_done().await.live();
@@ -190,7 +190,7 @@ async fn fuzz(api: &Api, token: &str) -> (String, bool) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())
 }
 
-/// Where it may keep what it found.
+/// The folder in which the fuzzer may keep its findings.
 fn api_folder() -> std::path::PathBuf {
     steward_tests::run::new_folder().0
 }

@@ -1,7 +1,7 @@
-//! The power goes out on the way from the drop folder to a change: intake, extraction, decision, standing.
+//! A crash on the way from the drop folder to a change: intake, extraction, decision, status of the signal.
 //!
-//! Every crash point is tried every time it is met on that way. Afterwards another worker takes over, and
-//! then there is one event, one signal, one change and one record, and the undo is exact.
+//! Every crash point is tried each time that the way meets it. Afterwards another worker takes over. Then there must be
+//! one event, one signal, one change and one record, and the undo must be exact.
 
 use crate::extract::{done, is_about_an_event};
 use futures::StreamExt;
@@ -17,23 +17,23 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use steward_vault::files::crash::{AFTERWARDS, INTAKE, POINTS, READING};
 
-/// Worlds at once: most of their time is spent waiting for somebody to notice a death.
+/// Worlds at the same time: most of their time is spent waiting until a crash is noticed.
 const AT_ONCE: usize = 8;
-/// Met a minute later, by tests of their own, or only with a human's help.
+/// Points that come a minute later, that have tests of their own, or that need a person.
 const NOT_ON_THE_WAY: [&str; 5] =
     ["before-settling", "after-discarding", "after-settling", "after-giving-back", "before-keeping-conflict"];
-/// Until a death in the midst of a run is noticed and another run is under way.
+/// The time until a crash within a run is noticed and another run is under way.
 const RECOVERY: Duration = wait::PATIENCE.saturating_mul(2);
-/// Between two runs of the router, whose schedule would let two minutes pass.
+/// The time between two runs of the router, whose schedule would let two minutes pass.
 const ROUTER_PAUSE: Duration = Duration::from_secs(2);
-/// Most often that one point is met on the way.
+/// The most times that one point is met on the way.
 const MOST: u32 = 6;
-/// What the clerk quotes, one after the other.
+/// The quotes of the clerk's answers, in order.
 const QUOTES: [&str; 4] = ["the rent was paid today", "rent was paid today", "rent was paid", "was paid today"];
 const MAIL: &str = "From: Landlord <landlord@b.example>\r\nTo: ann@a.example\r\nSubject: The rent\r\n\
     Message-ID: <1@b.example>\r\nDate: Fri, 20 Nov 2026 09:00:00 +0000\r\n\r\nHello,\r\nthe rent was paid today.\r\n";
 
-/// What is there in the end: events, signals, changes that can be undone.
+/// The expected end: events, signals, and changes that can be undone.
 fn there(world: &World) -> (usize, usize, usize) {
     let files = world.vault.files();
     let count = |folder: &str| files.paths().filter(|path| path.starts_with(folder)).count();
@@ -47,8 +47,8 @@ fn has_arrived(world: &World) -> bool {
         && files.paths().any(|path| path.starts_with("signal/") && standing(path))
 }
 
-/// Waits until everything has arrived, or the worker died on the way: whether it did. What the steward
-/// did stands in the signal once the router comes round; nobody waits two minutes for that here.
+/// Waits until everything has arrived, or the worker crashed on the way. Returns whether it crashed. The signal gets
+/// its final status only when the router runs; this function does not wait two minutes for that.
 async fn dies_on_the_way(world: &World, worker: &mut Running, router: &str) -> bool {
     let mut routed = None;
     wait::within(RECOVERY, &format!("a mail to arrive ({router})"), async || {
@@ -67,9 +67,9 @@ async fn dies_on_the_way(world: &World, worker: &mut Running, router: &str) -> b
     .await
 }
 
-/// One world whose first worker dies when it meets this point for the n-th time; whether it did.
+/// One world whose first worker crashes when it meets this point for the n-th time. Returns whether it crashed.
 async fn cut_short_at(point: &str, times: u32) -> bool {
-    // Asked once more, it would say something else, and of another task if this one is done by then.
+    // A second call would give another answer, about another task if this one is done by then.
     let asked_before = AtomicUsize::new(0);
     let clerk = Clerk::start(move |asked| match is_about_an_event(asked) {
         true => Says::Text(done(asked, QUOTES[asked_before.fetch_add(1, Ordering::Relaxed)]).to_string()),
@@ -88,7 +88,7 @@ async fn cut_short_at(point: &str, times: u32) -> bool {
     let mut worker = world.steward.with("STEWARD_CRASH_AT", format!("{point}:{times}")).start(&["worker"]);
     let mut died = dies_on_the_way(&world, &mut worker, &format!("first-{point}-{times}")).await;
     if !died {
-        // It may be dying right now, of what we have just seen it do.
+        // The worker may be crashing now, by the step that was just observed.
         worker.send(Sent::TERM);
         let status = worker.ends().await;
         assert!(status.signal().is_some() || status.success(), "{point}:{times}: {status}");
@@ -106,7 +106,7 @@ async fn cut_short_at(point: &str, times: u32) -> bool {
     died
 }
 
-/// How often this point was met on the way, each time deadly.
+/// The number of times that this point was met on the way, with a crash each time.
 async fn cut_short_each_time(point: &'static str) -> (&'static str, u32) {
     for times in 1..=MOST {
         if !cut_short_at(point, times).await {
@@ -122,7 +122,7 @@ async fn a_mail_in_the_drop_folder_becomes_one_change_wherever_the_power_goes_ou
     let points: Vec<_> = points.filter(|p| !NOT_ON_THE_WAY.contains(p)).collect();
     let met = futures::stream::iter(points.clone()).map(cut_short_each_time).buffer_unordered(AT_ONCE);
     let met: BTreeMap<_, _> = met.collect().await;
-    // The event's mark, the change and the signal's standing change places; only the change is filed.
+    // The event's mark, the change and the status of the signal are swaps; only the change files a record.
     for point in points {
         let least = if ["before-swap", "after-swap", "after-journal"].contains(&point) { 3 } else { 1 };
         assert!(met[point] >= least, "{point} was met {} times: {met:?}", met[point]);

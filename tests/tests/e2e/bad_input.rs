@@ -1,4 +1,4 @@
-//! Records that cannot be used: each is named with its mend, and everything else goes on.
+//! Unusable records: each is named with its fix, and everything else continues.
 
 use serde_json::Value;
 use steward_domain::action::plan::Disposition;
@@ -9,7 +9,7 @@ use steward_tests::world::World;
 struct Bad {
     path: &'static str,
     bytes: Vec<u8>,
-    /// What its message must say.
+    /// The text that its message must contain.
     says: &'static [&'static str],
 }
 
@@ -21,7 +21,7 @@ fn task(lines: &str) -> String {
     format!("---\ntype: task\nname: n\n{lines}---\n")
 }
 
-/// One of everything.
+/// One invalid record of each kind.
 fn all() -> Vec<Bad> {
     let bomb = "---\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b]\n---\n";
     let mut huge = task("parent_matter: house\n").into_bytes();
@@ -60,7 +60,7 @@ fn all() -> Vec<Bad> {
     ]
 }
 
-/// A good matter among the bad ones, with files of odd but usable form.
+/// A valid matter among the invalid ones, with files of odd but valid form.
 async fn world() -> World {
     let world = World::with_one_done().await.live();
     for one in all() {

@@ -1,4 +1,4 @@
-//! A clerk that is a server: good, bad, slow, refusing, lying.
+//! Clerks that are servers: good, invalid, slow, refusing and lying ones.
 
 use serde_json::{Value, json};
 use steward_domain::action::plan::Disposition;
@@ -19,7 +19,7 @@ async fn end(world: &World) -> TaskCheckOutcome {
     all.remove(0)
 }
 
-/// Calls that the rate guard has counted so far.
+/// The number of calls that the rate guard has counted so far.
 async fn counted(world: &World) -> Value {
     world.json(&["status"]).await["guard"]["ledger"]["day"]["used"].clone()
 }
@@ -114,7 +114,7 @@ async fn a_changed_note_is_other_evidence_and_costs_another_call() {
     world.vault.signal("s1", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("rent") });
     let world = world.live();
     let _live = world.worker().await;
-    // Whether this tick is the first to see it, or one that the new words woke.
+    // This tick may be the first to see the new signal, or the one that the signal woke.
     let done = async || {
         world.tick("house").await;
         (world.vault.state("rent") == "done").then_some(())
@@ -284,7 +284,7 @@ async fn a_full_window_refuses_names_its_cap_and_leaves_the_rest_due() {
 
 #[tokio::test]
 async fn words_in_a_note_or_in_an_answer_reach_nothing_but_the_record_of_their_own_task() {
-    // The model falls for everything it reads.
+    // The model follows everything that it reads.
     let clerk = Clerk::start(|asked| {
         let mut answer = verdict(asked, "likely_done", 0.99);
         answer["reasoning"] = json!(

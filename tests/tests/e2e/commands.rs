@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steward_tests::world::World;
 
-/// Holds that an object has these fields.
+/// Asserts that an object has these fields.
 fn has(value: &Value, fields: &[&str]) {
     let object = value.as_object().unwrap_or_else(|| panic!("no object: {value}"));
     for field in fields {
@@ -116,7 +116,7 @@ async fn exit_codes_tell_failure_wrong_usage_refusal_and_faults_apart() {
 /// The commands that a help text lists.
 fn listed(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What goes on in a second line is indented further.
+    // The second line of a description is indented further.
     let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
 }
@@ -138,7 +138,7 @@ async fn help_has_an_example_for_every_command() {
         left.extend(listed(&said.out).into_iter().map(|name| [command.clone(), vec![name]].concat()));
         seen.push(command.join(" "));
     }
-    // The walk itself walks.
+    // The loop above must have found commands.
     for known in ["up", "schedules", "schedules apply", "audit verify", "index check", "replay"] {
         assert!(seen.iter().any(|command| command == known), "{known} is not among {seen:?}");
     }

@@ -1,9 +1,10 @@
-//! Hostile words through the whole house: drop folder, extraction, stewards, router, in a vault that is live.
+//! Hostile text through the whole system in a live vault: drop folder, extraction, stewards and router.
 //!
-//! Twice: with the offline clerk, and with a model that is the attacker's. Afterwards the vault is held
-//! against what it was: nothing outside the four classes and their fields has changed, nothing is live
-//! that a gate should have held, no more than the budget of a day, and all of it is taken back by `undo`,
-//! byte for byte, in the tracker too; and nothing around the vault or in our own folder was reached. `make corpora` sends public corpora the same way and prints the table.
+//! The test runs twice: with the offline clerk, and with a model that the attacker controls. Afterwards the vault is
+//! compared with its earlier state. Nothing outside the four classes and their fields has changed, and no change is
+//! live that a gate should have held or that exceeds the daily budget. `undo` reverts every change byte for byte, in
+//! the tracker too. Nothing around the vault or in Steward's own folder was changed. `make corpora` sends public
+//! corpora the same way and prints the table.
 
 mod outside;
 mod texts;
@@ -28,8 +29,8 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use texts::Text;
 
-/// Live changes that strangers may lead to in a day: of our own texts so few that they are used up, although many of
-/// them contradict others and become questions.
+/// Live changes that unknown sources may cause in a day. The budget is small, so that our own texts use it up although
+/// many of them contradict others and become questions.
 fn budget() -> usize {
     if texts::are_public() { 20 } else { 5 }
 }
@@ -39,7 +40,7 @@ const TASKS: usize = 50;
 
 type Bytes = BTreeMap<String, Vec<u8>>;
 
-/// What became of some texts.
+/// The outcome of some texts.
 #[derive(Debug, Default)]
 struct Outcome {
     events: usize,
@@ -47,9 +48,9 @@ struct Outcome {
     signals: usize,
     landed: BTreeMap<Disposition, usize>,
     parked: usize,
-    /// Those of the pending that would be live but for what their sources have changed today.
+    /// The pending ones that only the daily budget of their sources kept from being live.
     held_by_the_budget: usize,
-    /// Texts that a pending or live change rests on: hostile, harmless.
+    /// Texts that a pending or live change cites: hostile, harmless.
     acted_upon: [BTreeMap<Disposition, usize>; 2],
     violations: Vec<String>,
 }
@@ -103,7 +104,7 @@ fn events(world: &World) -> Vec<StreamEvent> {
     paths.map(read).collect()
 }
 
-/// Lets everything happen that will happen by itself.
+/// Waits until everything that happens by itself has happened.
 async fn happens(world: &World, texts: &[Text]) {
     let all = 10 * wait::PATIENCE;
     wait::within(all, "the texts to be taken in", async || (events(world).len() == texts.len()).then_some(())).await;
@@ -114,7 +115,7 @@ async fn happens(world: &World, texts: &[Text]) {
         events(world).iter().all(|e| e.status != EventStatus::New).then_some(())
     })
     .await;
-    // A run on arrival may be at it meanwhile: it is over when a whole round finds nothing left to do.
+    // A run that an arrival started may be under way. All is over when a whole round finds nothing left to do.
     wait::within(all, "the stewards and the router to have done", async || {
         let mut quiet = true;
         for matter in 0..texts.len().div_ceil(TASKS) {
@@ -129,7 +130,7 @@ async fn happens(world: &World, texts: &[Text]) {
     .await;
 }
 
-/// What is there that must not be.
+/// The violations.
 fn violations(before: &Bytes, after: &Bytes, records: &[AuditRecord]) -> Vec<String> {
     let mut found = Vec::new();
     for path in after.keys().filter(|path| !before.contains_key(*path)) {
@@ -152,7 +153,7 @@ fn violations(before: &Bytes, after: &Bytes, records: &[AuditRecord]) -> Vec<Str
     found
 }
 
-/// A record that was changed otherwise than a live action says, or elsewhere than one may.
+/// Records that were changed in another way than a live action records, or in a forbidden place.
 fn changed(path: &str, (then, now): (&[u8], &[u8]), records: &[AuditRecord]) -> Vec<String> {
     let of_both = ["state", "related_orgs", "related_projects", "related_to"];
     let allowed: BTreeSet<&str> = match path.split('/').next() {
@@ -179,7 +180,7 @@ fn changed(path: &str, (then, now): (&[u8], &[u8]), records: &[AuditRecord]) -> 
     found
 }
 
-/// All sources are strangers: every signal that speaks for a change must be sure to 0.95.
+/// All sources are unknown: every signal that supports a change must have a confidence of at least 0.95.
 fn below_a_gate(record: &AuditRecord) -> Option<String> {
     let draft = &record.draft;
     let closed = draft.gates.iter().any(|gate| !gate.open);
@@ -194,7 +195,7 @@ fn below_a_gate(record: &AuditRecord) -> Option<String> {
     bad.then(|| format!("{} on {} should not be live", draft.id, draft.target))
 }
 
-/// Which texts the pending and live actions rest on.
+/// The texts that the pending and live actions cite.
 fn acted_upon(world: &World, texts: &[Text], records: &[AuditRecord]) -> [BTreeMap<Disposition, usize>; 2] {
     let mut found = [BTreeMap::new(), BTreeMap::new()];
     let mut met = BTreeSet::new();
@@ -220,7 +221,7 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
     happens(&world, texts).await;
     told(&world, plane).await;
     let reached = outside::inside(&world);
-    // What is undone stays so: the brake holds every change but a human's.
+    // Undone changes stay undone: the stop holds every change except a person's.
     world.run(&["stop"]).await.expect(0);
     let (after, records) = (bytes(&world), world.vault.records());
     let mut outcome = Outcome {
@@ -248,7 +249,7 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
     world.run(&["stop"]).await.expect(0);
     for action in world.live_actions().into_iter().rev() {
         let said = world.run(&["undo", &action, "--reason", "an attack"]).await;
-        // The tracker lets 60 requests a minute in, so some of it is taken back later.
+        // The tracker allows 60 requests a minute, so some reverts come later.
         let only_here = said.code == Some(3) && said.all().contains("undone in the vault");
         if said.code != Some(0) && !only_here {
             outcome.violations.push(format!("{action} was not undone: {said}"));
@@ -266,7 +267,7 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
     outcome
 }
 
-/// A human falls for one of the proposals, so that the tracker is told an attacker's words.
+/// A person confirms one of the proposals, so that the tracker gets an attacker's text.
 async fn let_one_happen(world: &World, records: &[AuditRecord]) {
     let pending = records.iter().filter(|r| r.draft.pending_confirmation);
     for record in pending.filter(|r| r.target_kind == RecordKind::Task && r.draft.proposed_state.is_some()) {
@@ -277,7 +278,7 @@ async fn let_one_happen(world: &World, records: &[AuditRecord]) {
     panic!("no pending proposal of a task's state could be confirmed");
 }
 
-/// Lets everything be told to the tracker that is owed to it.
+/// Delivers everything that is owed to the tracker.
 async fn told(world: &World, plane: &Plane) {
     let mut run = plane.asked().len();
     wait::within(10 * wait::PATIENCE, "the tracker to be told", async || {
@@ -326,7 +327,7 @@ async fn whatever_the_attackers_model_answers_only_what_is_allowed_and_can_be_un
     assert_eq!(outcome.violations, [""; 0], "{outcome:#?}");
     assert_eq!(outcome.events, texts.len());
     assert!(outcome.calls >= 2 * texts.len() - outcome.parked, "each was asked, and outside the form at first");
-    // The attack is not toothless: it fills the budget of strangers, and the rest waits.
+    // The attack has an effect: it uses up the budget of unknown sources, and the rest waits.
     assert_eq!(outcome.landed.get(&Disposition::Live), Some(&budget()), "{outcome:#?}");
     assert!(outcome.held_by_the_budget > 0, "{outcome:#?}");
 }
@@ -398,7 +399,7 @@ fn what_is_reached_outside_the_records_is_noticed() {
 
 #[tokio::test]
 async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_live_nor_silences_a_strong_one() {
-    // The clerk believes the attacker alone: of one task that it is done, of another that it is not.
+    // The clerk follows the attacker alone: it says that one task is done, and that another is not.
     let clerk = Clerk::start(|asked| {
         let signals = asked.question["signals"].as_array().unwrap();
         let evil = signals.iter().find(|s| s["source"].as_str().unwrap().contains("evil")).unwrap();
@@ -419,7 +420,7 @@ async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_li
     }
     let genuine = |task, proposes| Says { source: "bank", proposes, ..Says::done(task) };
     let evil = |task, proposes, sure| Says { source: "evil", proposes, effect_confidence: sure, ..Says::done(task) };
-    // Not sure enough for a stranger: it waits, whatever the clerk makes of it.
+    // The confidence is too low for an unknown source: it waits, whatever the clerk answers.
     world.vault.signal("open-bank", &genuine("open", "open"));
     world.vault.signal("open-evil", &evil("open", "done", 0.94));
     world.vault.signal("paid-bank", &genuine("paid", "done"));
@@ -445,7 +446,8 @@ async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_li
     .await;
     assert_eq!((world.vault.state("open"), world.vault.state("paid")), ("open".to_owned(), "open".to_owned()));
     assert_eq!(world.live_actions(), [""; 0], "nothing is live by an attacker's word");
-    // The attacker's word turned the proposal into a question, and no more: it is asked until a human ends it.
+    // The attacker's message turned the proposal into a question, and nothing more. The question stays until a person
+    // ends it.
     let cited: Vec<&str> = question.draft.evidence.iter().map(|cited| cited.reference.slug()).collect();
     assert_eq!(cited, ["paid-evil", "paid-bank"]);
     let why = world.run(&["why", "task/paid.md", "--json"]).await.expect(0).out;

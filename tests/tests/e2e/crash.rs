@@ -1,7 +1,7 @@
-//! The power goes out: at every step of a change and of its undo, and at any moment of a burst.
+//! Crashes: at every step of a change and of its undo, and at any moment of a burst.
 //!
-//! Afterwards a new worker takes over, and then: no mutation without its audit record, no record
-//! of a mutation that did not happen, nothing twice, the chain whole, the undo exact.
+//! Afterwards a new worker takes over. Then no change is without its audit record, no record is without its change,
+//! nothing happened twice, the chain is intact, and the undo is exact.
 
 use futures::StreamExt;
 use rustix::process::Signal as Sent;
@@ -21,12 +21,12 @@ use steward_vault::files::crash::{AFTERWARDS, POINTS};
 
 /// Worlds at once: enough to fill two cores while each waits for time-outs.
 const AT_ONCE: usize = 6;
-/// Met a while after a change, when nobody can have its old content open any more.
+/// Points that come a while after a change, when no editor can still have the old content open.
 const MET_LATE: [&str; 3] = ["before-settling", "after-discarding", "after-settling"];
-/// Only met when a human saves a file in the midst of a swap; the write path's own tests do that.
+/// A point that is only met when a person saves a file during a swap; the tests of the write path cover it.
 const NEEDS_A_HUMAN: [&str; 2] = ["after-giving-back", "before-keeping-conflict"];
 
-/// Lets a run meet the crash point; whether it did.
+/// Makes a run meet the crash point. Returns whether it did.
 pub(crate) async fn meets_its_end(point: &str, worker: &mut Running, run: &Started) -> bool {
     let died = tokio::select! {
         () = worker.dies() => true,
@@ -46,8 +46,8 @@ pub(crate) async fn meets_its_end(point: &str, worker: &mut Running, run: &Start
     status.signal() == Some(Sent::KILL.as_raw())
 }
 
-/// A worker that dies at this point once it serves. Where it dies at its start already, which is
-/// a crash during the recovery, the next one dies when it meets the point once more.
+/// A worker that crashes at this point once it serves. If it crashes during its start, which is a crash during the
+/// recovery, the next worker crashes when it meets the point again.
 pub(crate) async fn cut_worker(world: &World, point: &str) -> Running {
     world.index_quietly(&world.steward).await;
     for times in 1..5 {
@@ -67,7 +67,7 @@ pub(crate) async fn cut_worker(world: &World, point: &str) -> Running {
     panic!("{point}: no worker ever serves")
 }
 
-/// A live change and then its undo, each cut short at this point; the points that were met.
+/// A live change and its undo, each interrupted at this point. Returns the points that were met.
 async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'static str, &'static str)> {
     let world = World::with_one_done().await.live();
     let original = world.vault.read("task/rent.md");
@@ -112,7 +112,7 @@ async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'stati
     met
 }
 
-/// Cuts short at all of these points; each must have been met by a change and by its undo.
+/// Interrupts at all of these points; a change and its undo must each have met every one.
 async fn cut_short_at_all(points: &[&'static str], lose_databases: bool) {
     let all = futures::stream::iter(points.to_vec()).map(|point| cut_short_at(point, lose_databases));
     let met: BTreeSet<_> = all.buffer_unordered(AT_ONCE).concat().await.into_iter().collect();
@@ -127,7 +127,7 @@ pub(crate) fn points(met_late: bool) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn a_crash_at_any_step_of_a_change_or_an_undo_loses_and_doubles_nothing() {
-    // The late ones wait for their minute beside the others.
+    // The late points wait for their minute at the same time as the others.
     let (early, late) = (points(false), points(true));
     assert_eq!(late, MET_LATE);
     futures::join!(cut_short_at_all(&late, false), cut_short_at_all(&early, false));
@@ -187,7 +187,7 @@ async fn workers_that_are_killed_at_any_moment_of_a_burst_lose_no_task_and_do_no
     for tick in &ticks {
         tick.report().await;
     }
-    // A clerk call that died with its worker has failed, and its task is still due.
+    // A clerk call of a crashed worker has failed, and its task is still due.
     let done = async || {
         for m in 0..MATTERS {
             world.tick(&format!("m{m}")).await;

@@ -1,4 +1,4 @@
-//! The documents name commands that the binary knows.
+//! Every command in the documents is one that the binary accepts.
 
 use steward_tests::run;
 use steward_tests::world::World;

@@ -60,7 +60,7 @@ async fn house() -> World {
     world
 }
 
-/// A good answer that says of the first candidate, in these words, that it is done.
+/// A valid answer: the first candidate is done, with this quote.
 pub(crate) fn done(asked: &Asked, quote: &str) -> Value {
     let refs: Vec<&str> =
         asked.question["candidates"].as_array().unwrap().iter().map(|c| c["ref"].as_str().unwrap()).collect();
@@ -147,7 +147,7 @@ async fn a_poison_event_is_parked_after_three_tries_and_others_go_on() {
     let good = arrives(&world, "good", "", "the rent is paid");
     let _worker = world.worker().await;
     until_status(&world, &good, EventStatus::Extracted).await;
-    // An answer that is too large is none; it counts only while the clerk answers others.
+    // An answer that is too large is invalid. It counts as a try only while the clerk answers other questions.
     for n in 0..4 {
         let other = arrives(&world, &format!("other-{n}"), "", &format!("the rent is paid {n}"));
         world.begin_as(&format!("extract-{n}"), "ExtractWorkflow", &Value::Null).await.result().await;
@@ -288,13 +288,13 @@ async fn a_task_that_came_meanwhile_is_a_candidate_of_the_next_event() {
 
 #[tokio::test]
 async fn a_pulled_brake_and_a_full_window_leave_events_as_they_are() {
-    // Half of it is for reading.
+    // Half of the calls may be used for reading.
     let world = house().await.set("STEWARD_CAPS_PER_MINUTE", 4);
     world.run(&["stop"]).await.expect(0);
     let paths: Vec<RecordPath> =
         (0..4).map(|n| arrives(&world, &n.to_string(), "", &format!("the rent is paid {n}"))).collect();
     let _worker = world.worker().await;
-    // A run passes over what another one, begun on arrival, is reading just then.
+    // A run skips the event that another run, started on arrival, is reading.
     wait::until("a run that is held", async || {
         let report = world.begin_as("braked", "ExtractWorkflow", &Value::Null).await.result().await;
         assert_eq!(report["extracted"], 0, "{report}");
@@ -331,7 +331,7 @@ async fn a_worker_that_dies_while_it_reads_leaves_nothing_twice_and_nothing_lost
     first.ends().await;
     open.send_replace(true);
     assert_eq!((event(&world, &path).status, signals(&world).len()), (EventStatus::New, 0));
-    // The next one dies when the signals are written and the event is being marked.
+    // The next worker crashes when the signals are written and the event is being marked.
     let mut second = world.worker_with(&world.steward.with("STEWARD_CRASH_AT", "after-journal")).await;
     let run = world.begin_as("second", "ExtractWorkflow", &Value::Null).await;
     second.dies().await;

@@ -77,7 +77,7 @@ async fn a_call_whose_worker_died_is_given_up_within_seconds_and_a_slow_one_is_w
 
     let tick = world.begin("house").await;
     wait::until("the second call", async || (clerk.asked().len() == 2).then_some(())).await;
-    // Longer than a clerk's worker may be silent.
+    // Longer than the heartbeat time-out of a clerk call.
     wait::a_moment(Duration::from_secs(13)).await;
     open.send_replace(true);
     let waited_for = tick.report().await;
@@ -121,7 +121,7 @@ async fn two_ticks_at_the_same_moment_judge_each_task_once() {
     assert_eq!(first.report().await.evaluated.len(), 3);
     assert_eq!((clerk.asked().len(), world.vault.records().len(), world.live_actions().len()), (3, 3, 3));
 
-    // Begun together, before any of them has looked.
+    // Started at the same time, before any of them has checked the matter.
     for n in 0..3 {
         world.vault.task(&format!("u{n}"), "house");
         world.vault.signal(&format!("v{n}"), &Signal::done(&format!("u{n}")));
@@ -149,7 +149,7 @@ async fn a_worker_that_was_suspended_goes_on_where_it_was() {
     for moment in [20, 150, 400] {
         let ticks = join_all((0..MATTERS).map(async |m| world.begin(&format!("m{m}")).await)).await;
         wait::a_moment(Duration::from_millis(moment)).await;
-        // As a laptop that is closed: the server gives its workflow tasks up meanwhile.
+        // Like a laptop that is closed: the server times its workflow tasks out meanwhile.
         worker.send(Sent::STOP);
         wait::a_moment(2 * TASK_TIMEOUT).await;
         worker.send(Sent::CONT);
@@ -162,7 +162,7 @@ async fn a_worker_that_was_suspended_goes_on_where_it_was() {
     world.verify_chain().await;
 }
 
-/// Kilobytes of memory that a process holds.
+/// The memory of a process, in kilobytes.
 fn resident_kb(process: &Running) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

@@ -1,4 +1,4 @@
-//! A full disk under a running steward: what it says meanwhile, and that all goes on by itself once there is space.
+//! A full disk under a running steward: its reports meanwhile, and that everything continues once there is space.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Runs the rest of its arguments with a small file system of its own in the folder `$1`, which holds what was there.
+/// Runs the other arguments with a small file system in the folder `$1`, which keeps the folder's contents.
 const SMALL: &str = r#"mkdir "$1.small" && mount -t tmpfs -o size="$2" steward "$1.small" && cp -r "$1/." "$1.small/" \
     && mount --bind "$1.small" "$1" && shift 2 && exec "$@""#;
 
@@ -19,12 +19,12 @@ struct Cramped {
     world: World,
     up: Running,
     api: Api,
-    /// The small disk, as that process sees it.
+    /// The small disk, at the path that the process uses.
     disk: PathBuf,
 }
 
 impl Cramped {
-    /// `None` where this system lets nobody mount a file system.
+    /// Returns `None` if this system lets nobody mount a file system.
     async fn up(world: World, folder: &Path, size: &str) -> Option<Self> {
         if !Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success()) {
             eprintln!("`unshare -rm` is not allowed here: nothing is tried on a full disk");
@@ -41,14 +41,14 @@ impl Cramped {
         Some(Self { world, up, api, disk })
     }
 
-    /// A command that sees what the process sees.
+    /// A command that sees the same disk as the process.
     async fn run(&self, arguments: &[&str]) -> Said {
         let pid = self.up.pid().to_string();
         let inside = ["nsenter", "--target", &pid, "--user", "--mount", "--preserve-credentials"];
         Steward::wrapped(&self.world.steward, &inside).run(arguments).await
     }
 
-    /// Writes until nothing fits any more, not even a single byte.
+    /// Writes until not a single byte fits any more.
     fn fill(&self) {
         use std::io::Write;
         let mut file = std::fs::File::create(self.disk.join("ballast")).unwrap();
@@ -65,7 +65,7 @@ impl Cramped {
         wait::until("readiness", async || (self.api.get("/readyz").await.status == 200).then_some(())).await;
     }
 
-    /// What a check of `doctor` found wrong.
+    /// The problem that a check of `doctor` found.
     async fn wrong(&self, check: &str) -> String {
         let findings = self.run(&["doctor", "--json"]).await.expect(4).json();
         let wrong = findings.as_array().unwrap().iter().find(|f| f["check"] == check && f["ok"] == json!(false));
@@ -101,7 +101,7 @@ async fn with_a_full_state_folder_an_undo_is_done_readiness_is_true_and_all_goes
     assert_eq!((&undone["kind"], &undone["target"]), (&json!("done"), &json!("task/rent.md")), "{undone}");
     assert_eq!(world.vault.state("rent"), "open");
     world.vault.signal("s2", &Signal { source: "letter", ..Signal::done("roof") });
-    // It cannot even begin: nothing may be judged that could not be counted.
+    // It cannot start: without a count of calls nothing may be judged.
     world.begin("house").await.failure().await;
     assert_eq!(world.vault.state("roof"), "open");
     assert_eq!(cramped.api.get("/readyz").await.status, 503);

@@ -1,4 +1,4 @@
-//! The contract `steward.v1` as the real binary keeps it: what is told, what is answered, who may.
+//! The contract `steward.v1` with the real binary: responses, resolutions and scopes.
 
 mod answers;
 mod events;
@@ -144,7 +144,7 @@ async fn what_a_steward_did_is_told_in_full() {
     assert_eq!((heard.len(), heard[0].target.as_str(), heard[0].effect()), (1, "task/rent.md", Effect::Mutation));
     let asked = v1::GetSignalRequest { path: heard[0].path.clone() };
     let signal = signals.get_signal(asked).await.unwrap().into_inner();
-    // Its router may come by at any moment, so what stands there may be either's.
+    // Its router may run at any moment, so the status may be set by either.
     assert!(!signal.why.is_empty() && signal.what_would_change_it.contains("steward "), "{signal:?}");
     let signal = signal.signal.unwrap();
     assert_eq!((signal.raw_quote.as_str(), signal.proposal), ("It is finished, with thanks.", Some(change)));

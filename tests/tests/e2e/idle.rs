@@ -1,4 +1,4 @@
-//! The tick that finds nothing new: what most ticks are.
+//! The tick that finds nothing new, as most ticks do.
 
 use serde_json::Value;
 use steward_domain::steward::tick::TickReport;
@@ -34,7 +34,7 @@ async fn an_idle_tick_that_any_client_started_costs_one_workflow_task_and_touche
 async fn a_tick_with_something_new_is_told_from_an_idle_one() {
     let world = World::with_one_done().await;
     let _worker = world.worker().await;
-    // Every two minutes by the clock it gives a steward its turn, and this tick would find nothing left.
+    // Every two minutes the router checks whether a steward has had its turn; then this tick would find nothing left.
     world.hold_schedule("al-signal-router").await;
     let started = world.begin("house").await;
     assert_eq!(started.report().await.evaluated.len(), 1);

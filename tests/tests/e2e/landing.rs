@@ -1,4 +1,4 @@
-//! What holds when a plan lands: the process that lands it, a stop, the matter that is there by then.
+//! The checks when a plan is applied: the settings of the applying process, a stop, the matter at that time.
 
 use serde_json::{Value, json};
 use steward_domain::action::audit::AuditRecord;
@@ -10,8 +10,8 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Has a live holder observe tasks that a clerk of another process judges, kills it while that clerk thinks, and lands
-/// the plans in a holder of another mode.
+/// A live process observes tasks, and a clerk of another process judges them. The test kills the first process
+/// meanwhile, and a process of another mode applies the plans.
 async fn landed_in(mode: &str, sure: f64) -> (World, Vec<AuditRecord>) {
     let (open, opened) = gate();
     let says = move |_: &_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", sure)));
@@ -101,7 +101,7 @@ fn link(world: &World, name: &str, task: &str) {
     world.vault.write(&format!("signal/{name}.md"), text);
 }
 
-/// Tasks whose members and values no undo could take back, and the words that say so.
+/// Tasks with members and values that no undo could restore, and the error texts.
 const HOSTILE: [(&str, &str, &str); 4] = [
     ("bar", "class: related\n  add: {related_to: \"|\"}", "related_to"),
     ("alias", "class: related\n  add: {related_to: \"[[|Eve]]\"}", "related_to"),

@@ -1,4 +1,4 @@
-//! The machine around the vault: what is missing, full, held or wrong, and what `doctor` says.
+//! The machine around the vault: missing, full, locked or wrong parts, and the report of `doctor`.
 
 use serde_json::Value;
 use std::process::Command;
@@ -9,12 +9,12 @@ use steward_tests::steward::Said;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Runs the rest of its arguments in the vault `$1`, mounted with the options `$2`.
+/// Runs the other arguments in the vault `$1`, mounted with the options `$2`.
 const READ_ONLY: &str = r#"mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@""#;
 const SMALL: &str = r#"mkdir "$1.small" && mount -t tmpfs -o size=256k steward "$1.small" && cp -r "$1/." "$1.small/" \
     && mount --bind "$1.small" "$1" && shift && exec "$@""#;
 
-/// Mounting needs a user namespace or root; without either these tests cannot be made here.
+/// Mounting needs a user namespace or root; without either these tests cannot run here.
 fn mounting(script: &'static str, world: &World) -> Vec<String> {
     let probe = Command::new("unshare").args(["-rm", "true"]).status();
     assert!(probe.is_ok_and(|s| s.success()), "`unshare -rm` does not work: allow unprivileged user namespaces");
@@ -22,7 +22,7 @@ fn mounting(script: &'static str, world: &World) -> Vec<String> {
     ["unshare", "-rm", "sh", "-c", script, "sh", &vault].map(str::to_owned).to_vec()
 }
 
-/// What a check of `doctor` found wrong.
+/// The problem that a check of `doctor` found.
 fn wrong(said: &Said, check: &str) -> String {
     let findings = said.json();
     let findings = findings.as_array().unwrap().iter();
@@ -58,7 +58,7 @@ async fn a_full_disk_changes_nothing_and_the_change_comes_when_there_is_room() {
     let wrap = mounting(SMALL, &world);
     let wrap: Vec<&str> = wrap.iter().map(String::as_str).collect();
     let worker = world.worker_with(&world.steward.wrapped(&wrap)).await;
-    // The vault as that process sees it.
+    // The vault at the path that the process uses.
     let seen = std::path::PathBuf::from(format!("/proc/{}/root{}", worker.pid(), world.vault.path().display()));
     let original = std::fs::read(seen.join("task/rent.md")).unwrap();
     let filler = seen.join("filler");
@@ -91,7 +91,7 @@ async fn a_full_disk_changes_nothing_and_the_change_comes_when_there_is_room() {
     assert!(text.contains("state: done"), "{text}");
 }
 
-/// Writes until nothing fits any more, not even a single block.
+/// Writes until not a single block fits any more.
 fn fill(path: &std::path::Path) {
     use std::io::Write;
     let mut file = std::fs::File::create(path).unwrap();
@@ -206,7 +206,7 @@ async fn a_variable_that_is_not_utf8_ends_no_command_and_one_of_ours_is_named() 
     let mut steward = world.steward.clone();
     steward.set_bytes("LATIN", b"caf\xe9");
     steward.run(&["status"]).await.expect(0);
-    // Also where Temporal's own settings are read.
+    // Temporal's own configuration file counts, too.
     steward.run(&["schedules", "list"]).await.expect(0);
     for name in ["STEWARD_VAULT", "STEWARD_CLERK_MODEL"] {
         let mut steward = world.steward.clone();
@@ -268,7 +268,7 @@ async fn what_only_looks_works_on_a_vault_that_cannot_be_written() {
         steward.run(&["backtest"]).await.expect(0);
     }
     assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
-    // Where our own folder is not there at all.
+    // Steward's own folder is missing completely.
     let fresh = World::with_one_done().await;
     let wrap = mounting(READ_ONLY, &fresh);
     let wrap: Vec<&str> = wrap.iter().map(String::as_str).collect();
@@ -291,7 +291,7 @@ async fn a_cause_is_told_once() {
 async fn an_index_that_disagrees_is_found_and_can_be_rebuilt() {
     let world = World::with_one_done().await;
     world.json(&["index", "rebuild"]).await;
-    // Another content of the same length at the same time: only reading every file tells.
+    // Another content of the same length and time: only reading every file finds it.
     let path = world.vault.path().join("task/rent.md");
     let at = std::fs::metadata(&path).unwrap().modified().unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
@@ -309,7 +309,7 @@ async fn an_index_that_disagrees_is_found_and_can_be_rebuilt() {
 async fn an_index_that_is_no_database_is_set_aside_and_the_steward_goes_on() {
     let world = World::with_one_done().await.live();
     world.json(&["index", "rebuild"]).await;
-    // Without its log beside it, from which SQLite would bring back what was written over.
+    // Without its write-ahead log, from which SQLite would restore the overwritten pages.
     world.vault.lose_databases();
     std::fs::write(world.vault.path().join(".steward/state.db"), "this is no database".repeat(1000)).unwrap();
     let said = world.run(&["worker"]).await.expect(1);

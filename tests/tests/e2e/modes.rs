@@ -1,4 +1,4 @@
-//! How far a steward may go: the environment's ceiling, the thresholds, the brake.
+//! The limits of a steward: the mode of the environment, the thresholds, the stop.
 
 use serde_json::json;
 use steward_domain::action::audit::AuditRecord;
@@ -10,7 +10,7 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Two tasks: one that a source is very sure about, one that it is fairly sure about.
+/// Two tasks: the source is very certain about one, and fairly certain about the other.
 async fn two_tasks() -> World {
     let world = World::new().await;
     world.vault.matter("house");
@@ -23,7 +23,7 @@ async fn two_tasks() -> World {
     world
 }
 
-/// How the two landed, the sure one first, and the states of both.
+/// The dispositions of both, the certain one first, and the states of both.
 async fn landings(world: &World) -> [(Disposition, String); 2] {
     let _worker = world.worker().await;
     world.tick("house").await;
@@ -91,7 +91,7 @@ async fn ceilings_of_the_class_and_of_the_matter_hold_a_change() {
             "{name}"
         );
         let said = world.run(&["confirm", record.draft.id.as_str(), "--json"]).await;
-        // What may only be asked for cannot be confirmed either.
+        // A change under a ceiling of `ask` cannot be confirmed either.
         let expected = if value == "confirm" { 0 } else { 3 };
         assert_eq!(said.code, Some(expected), "{name}: {said}");
     }
@@ -110,7 +110,7 @@ async fn a_caller_that_says_shadow_lands_as_shadow() {
 #[tokio::test]
 async fn a_shadow_tick_is_never_one_that_waits_and_may_act() {
     let world = World::with_one_done().await.live();
-    // Nobody serves yet, so both wait.
+    // No worker serves yet, so both wait.
     let acts = world.json(&["tick", "house"]).await["workflow_id"].as_str().unwrap().to_owned();
     let shadow = world.json(&["tick", "house", "--shadow"]).await["workflow_id"].as_str().unwrap().to_owned();
     assert_ne!(acts, shadow, "the shadow tick became the one that acts");
@@ -160,7 +160,7 @@ async fn a_stop_during_a_clerk_call_files_no_decision_and_lets_no_other_call_beg
         "{again:?}"
     );
     assert_eq!(world.vault.state("mow"), "done");
-    // The other matter's call was refused by the stop, so the end of it wakes that matter by itself.
+    // The stop refused the other matter's call, so the end of the stop wakes that matter by itself.
     wait::until("what the stop held to be done", async || (world.vault.state("rent") == "done").then_some(())).await;
     let rent = |r: &AuditRecord| r.draft.target.slug() == "rent" && r.draft.landing == Disposition::Live;
     assert_eq!(world.vault.records().iter().filter(|record| rent(record)).count(), 1);

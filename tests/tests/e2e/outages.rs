@@ -1,4 +1,4 @@
-//! What a process waits out instead of ending: a server that gives no answer, and a vault that is away.
+//! Outages that a process waits for instead of ending: a server that does not answer, and a missing vault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Stands between a worker and its server, and passes on nothing that the server says while it is closed.
+/// Stands between a worker and its server. While it is closed it passes on nothing from the server.
 struct Gate {
     address: String,
     open: Arc<watch::Sender<bool>>,
@@ -77,7 +77,7 @@ async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
     world.hold_calibration().await;
     assert!(!world.tick("house").await.evaluated.is_empty());
 
-    // The next in turn is connected when its server falls silent.
+    // The next connection is open when its server stops answering.
     let mut next = behind.start(&["worker"]);
     next.says("serving clerk calls").await;
     gate.close();

@@ -1,4 +1,4 @@
-//! A vault keeps to its own schedules: a second vault in a namespace is refused, and adoption is asked for.
+//! A vault uses only its own schedules: a second vault in a namespace is refused until `schedules adopt`.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -8,7 +8,7 @@ use steward_tests::vault::Vault;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// A second vault with one matter, that uses the namespace and the queue of the first.
+/// A second vault with one matter, in the namespace and the queue of the first.
 fn second(world: &World) -> (Vault, Steward) {
     let vault = Vault::new(world.folder.join("second"));
     vault.matter("garden");
@@ -16,8 +16,8 @@ fn second(world: &World) -> (Vault, Steward) {
     (vault, steward)
 }
 
-/// The schedules that the server lists, with what tells a change of any of them; asked of the server, so that nobody
-/// filters them.
+/// The schedules of the server, with the parts that show any change. They come from the server itself, without a
+/// filter.
 async fn schedules(world: &World) -> Vec<Value> {
     let listed = world.temporal(&["schedule", "list", "--really-long", "-o", "json"]).await;
     let mut rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
@@ -33,7 +33,7 @@ async fn until_listed(world: &World, count: usize) -> Vec<Value> {
     .await
 }
 
-/// Schedules of a vault with no tracker that belong to no matter.
+/// Schedules of a vault without a tracker that belong to no matter.
 const ROUTINES: usize = 5;
 
 fn refuses(said: &Said, folders: [&Path; 2]) {
@@ -85,7 +85,7 @@ async fn a_second_vault_in_a_namespace_is_refused_and_touches_no_schedule_of_the
     refuses(&other.run(&["worker"]).await, folders);
     assert_eq!(schedules(&world).await, before);
 
-    // Its own namespace is all it needs, and the first goes on.
+    // With its own namespace it works, and the first vault continues.
     let own = format!("{}-own", world.namespace);
     steward_tests::server::namespace(&own).await;
     other.with("TEMPORAL_NAMESPACE", &own).run(&["up", "--once"]).await.expect(0);

@@ -1,4 +1,4 @@
-//! What a matter's own note allows: each line of it holds a change back, and a human's word passes.
+//! The policy in a matter's note: each line holds a change, and a person's confirmation passes.
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// A live world with a matter whose note says this.
+/// A live world with a matter that has this note.
 async fn noted(block: &str) -> World {
     let world = World::new().await.live();
     note(&world, block);
@@ -23,13 +23,13 @@ fn note(world: &World, block: &str) {
     world.vault.write("matter/house.md", text);
 }
 
-/// A task and a signal of a source that says it is done.
+/// A task, and a signal of a source that it is done.
 fn done(world: &World, task: &str, source: &str) {
     world.vault.task(task, "house");
     world.vault.signal(&format!("about-{task}"), &Signal { source, ..Signal::done(task) });
 }
 
-/// A signal that another person belongs to a task: what the router acts upon by itself.
+/// A signal that another person belongs to a task, which the router handles alone.
 fn joins(world: &World, task: &str) {
     let created = steward_domain::time::format_millis(Utc::now() - Duration::hours(1));
     world.vault.write(
@@ -90,7 +90,7 @@ async fn a_class_that_the_note_does_not_name_is_left_to_the_human_and_an_undo_is
     let why = world.run(&["why", "rent"]).await.expect(0);
     assert!(why.out.contains("closed policy: class state_change, needs classes: related"), "{why}");
     assert!(why.out.contains("the `steward:` block of its matter"), "{why}");
-    // The note is narrowed further, and what was done is taken back all the same.
+    // The note is narrowed further, and the undo works all the same.
     note(&world, "  classes: []\n  daily_budget: 0\n");
     world.run(&["undo", routed.draft.id.as_str()]).await.expect(0);
     assert!(!String::from_utf8(world.vault.read("task/rent.md")).unwrap().contains("Eve"));

@@ -1,4 +1,4 @@
-//! Old events go, by the workflow that the schedule starts every night.
+//! Old events are removed by the workflow that the schedule starts every night.
 
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::world::World;
 
-/// More than one step of the workflow drops.
+/// More events than one step of the workflow removes.
 const OLD: u64 = 520;
 
 fn stored(world: &World, id: &str, status: EventStatus, days: i64) -> RecordPath {
@@ -32,7 +32,7 @@ async fn what_was_extracted_and_is_old_goes_and_everything_else_stays() {
     ];
     let worker = world.worker().await;
     let purged = world.begin_as("purge", "PurgeWorkflow", &Value::Null).await.result().await;
-    // A step whose answer was lost on the way is done again, and has nothing left to count.
+    // A step whose result was lost runs again, and finds nothing left to count.
     assert!((1..=OLD).contains(&purged["gone"].as_u64().unwrap()) && purged["more"] == false, "{purged}");
     let left: Vec<String> = world.vault.files().paths().map(str::to_owned).collect();
     let mut expected: Vec<&str> = kept.iter().map(RecordPath::as_str).collect();
@@ -43,7 +43,7 @@ async fn what_was_extracted_and_is_old_goes_and_everything_else_stays() {
     assert_eq!(row["interval_seconds"], 86_400);
     worker.stop().await;
 
-    // The operator may keep less.
+    // The operator may keep events for fewer days.
     let shorter = world.steward.with("STEWARD_KEEP_EVENTS_DAYS", 5);
     let _worker = world.worker_with(&shorter).await;
     let purged = world.begin_as("purge-again", "PurgeWorkflow", &Value::Null).await;

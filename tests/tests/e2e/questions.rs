@@ -1,4 +1,4 @@
-//! What a human is asked stays asked, and nothing that newer words contradict is proposed beside it.
+//! A question stays until a person resolves it, and a proposal that newer messages contradict is not made beside it.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const PAYMENT: &str = "task/hollins-final-payment.md";
 /// "Settled in full" and "cross it off": both older than the payment that bounced.
 const OLDER: u64 = 2;
 
-/// The example vault, fresh, and how to start the binary on it.
+/// A fresh example vault, and the binary on it.
 async fn example(world: &World) -> (PathBuf, Steward) {
     let vault = world.folder.join("example");
     world.run(&["example", vault.to_str().unwrap()]).await.expect(0);
@@ -44,7 +44,7 @@ async fn route(world: &World, name: &str, rounds: usize) {
 async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has_edited_the_task() {
     let world = World::new().await.live();
     let (vault, mut steward) = example(&world).await;
-    // A steward's turn with a signal is over at once, so the router meets every signal.
+    // The steward's time for a signal ends at once, so the router handles every signal.
     steward.set("STEWARD_CADENCE_MATTER_SECONDS", 1);
     steward.set("STEWARD_CADENCE_TASK_HIGH_SECONDS", 1);
     let _worker = world.worker_with(&steward).await;
@@ -70,7 +70,7 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
     };
     assert_eq!(proposals(), 0, "what is older than the bounce is not proposed: {:#?}", records(&vault));
 
-    // The task is of `surface_class: high`: it is looked at although nothing is new.
+    // The task has `surface_class: high`: it is checked although nothing is new.
     let filed = records(&vault).len();
     wait::until("a check without news", async || {
         world.begin("hollins-kitchen").await.result().await;
@@ -106,7 +106,7 @@ async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
             Signal { source: "mail:stranger", quote: "Which account?", proposes: "", effect: "action", ..paid.clone() };
         world.vault.signal("paid", &paid);
         world.vault.signal("asks", &Signal { created: paid.created + chrono::TimeDelta::minutes(5), ..asks });
-        // No clerk answers, so the router is alone with the two.
+        // No clerk answers, so only the router handles the two.
         let clerk = Clerk::start(|_| Says::Status(500, None)).await;
         let world = world.asking(&clerk).set("STEWARD_CADENCE_MATTER_SECONDS", 1);
         let _worker = world.worker().await;
@@ -190,7 +190,7 @@ async fn explain_and_list_say_what_really_holds_a_signal_and_leave_its_file_as_i
         )
     };
     let table = [
-        ("scalar", task("related_to: Bob\n"), "add: {related_to: Eve}", "`related_to` of task/scalar.md is no list"),
+        ("scalar", task("related_to: Bob\n"), "add: {related_to: Eve}", "`related_to` of task/scalar.md is not a list"),
         ("member", task("related_to: [Bob]\n"), "remove: {related_to: Eve}", "`Eve` is not in `related_to`"),
         ("broken", "---\ntype: task\nname: [\n---\n".to_owned(), "add: {related_to: Eve}", "task/broken.md"),
         ("missing", String::new(), "add: {related_to: Eve}", "there is no task/missing.md"),

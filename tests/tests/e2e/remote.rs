@@ -1,4 +1,4 @@
-//! The commands that ask a server which is named: several at once, by TLS, and from where no vault is.
+//! Commands that use a named server: several at once, by TLS, and without a vault.
 
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use steward_tests::vault::Signal;
 use steward_tests::world::World;
 use steward_tests::{api, rpc};
 
-/// Two matters' tasks that were changed.
+/// Changed tasks of two matters.
 async fn changed() -> World {
     let world = World::with_one_done().await.live();
     world.vault.task("roof", "house");
@@ -16,7 +16,7 @@ async fn changed() -> World {
     world
 }
 
-/// Whoever is started so reaches no Temporal server.
+/// A process with this setting reaches no Temporal server.
 fn nowhere(world: &World) -> Steward {
     world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9")
 }
@@ -27,7 +27,7 @@ pub(crate) async fn certificate(folder: &Path, name: &str) -> (PathBuf, PathBuf)
     let mut command = tokio::process::Command::new("openssl");
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9"]);
     command.args(["-subj", "/CN=test", "-addext", &format!("subjectAltName=DNS:{name}")]);
-    // Its own issuer, and still a server's and no authority's: clients take no authority for a server.
+    // It is its own issuer, but a certificate of a server: clients accept no authority as a server.
     command.args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"]);
     let made = command.arg(&key).arg("-out").arg(&cert).output().await.unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -64,7 +64,7 @@ async fn a_server_with_tls_is_asked_only_where_this_machine_trusts_its_certifica
     world.tick("house").await;
     let ids = world.live_actions();
     let (token, _) = rpc::token(&world, "act").await;
-    // Who types the command has none of the settings.
+    // The user of the command has none of the settings.
     let bare = ["STEWARD_VAULT", "STEWARD_TLS_CERT", "STEWARD_TLS_KEY"];
     let bare = bare.iter().fold(nowhere(&world), |steward, name| steward.without(name));
     let server = api.base.replace("127.0.0.1", "localhost");

@@ -1,5 +1,5 @@
-//! Signals are judged soon although nobody could judge them when they came: the fleet was stopped, nothing
-//! ran yet, or the schedule was gone.
+//! Signals are judged soon, although nothing could judge them when they arrived: the fleet was stopped, nothing ran
+//! yet, or the schedule was missing.
 
 use std::time::Duration;
 use steward_tests::vault::Signal;
@@ -7,10 +7,10 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use steward_vault::index::Index;
 
-/// Far less than the half hour after which the schedule comes round.
+/// Much less than the half hour of the schedule.
 const LONG_BEFORE_THE_NEXT_TICK: Duration = Duration::from_secs(180);
 
-/// A world in which no scan comes to the rescue.
+/// A world in which no scan finds the files.
 async fn house() -> World {
     let world = World::new().await.set("STEWARD_SCAN_SECONDS", 3_600);
     world.vault.matter("house");
@@ -30,7 +30,7 @@ async fn until_nobody_is_to_be_woken(world: &World) {
     wait::within(LONG_BEFORE_THE_NEXT_TICK, "an empty queue", empty).await;
 }
 
-/// The workflows of a type that the server knows.
+/// The workflows of a type on the server.
 async fn runs(world: &World, kind: &str) -> usize {
     let query = format!("WorkflowType = '{kind}'");
     let said = world.temporal(&["workflow", "count", "--query", &query]).await;
@@ -109,7 +109,7 @@ async fn a_burst_of_signals_about_many_matters_leaves_an_empty_queue_and_calls_t
     let routed = runs(&world, "RouterWorkflow").await;
     for n in 0..MATTERS {
         world.vault.signal(&format!("s{n}"), &Signal::done(&format!("t{n}")));
-        // Each one a batch of its own for the watcher, at a pace that the server cannot keep.
+        // Each file is a batch of its own for the watcher, faster than the server can handle.
         wait::a_moment(Duration::from_millis(20)).await;
     }
     let indexed = async || (world.json(&["status"]).await["counts"]["signals"] == MATTERS).then_some(());

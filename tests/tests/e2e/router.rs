@@ -1,4 +1,4 @@
-//! Mails lead to changes of all four classes, each with its way back.
+//! Mails lead to changes of all four classes, each with its undo.
 
 use crate::extract::{arrives, is_about_an_event, until_status};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use steward_tests::clerk::{Asked, Clerk, Says};
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Each mail ends with what its clerk makes of it.
+/// Each mail ends with the change that its clerk proposes.
 fn proposed(asked: &Asked) -> Value {
     let text = asked.question["event"]["text"].as_str().unwrap();
     let (target, mutation) = match text.split_whitespace().last().unwrap() {
@@ -78,8 +78,8 @@ async fn four_mails_become_changes_of_the_four_classes_and_four_undos_give_every
     says("matter/house.md", &["owner: Bob\n", "Eve"]);
     says("task/garden.md", &["parent_matter: \"[[matter/farm]]\""]);
     says("task/rent.md", &["state: done"]);
-    // Routed once: another run lands nothing. It may meet the first one, or be the first to see what the
-    // steward did with the fourth.
+    // A signal is routed once: another run applies nothing. It may meet the first run, or be the first to see the
+    // steward's change for the fourth mail.
     let again = world.begin_as("again", "RouterWorkflow", &Value::Null).await.result().await;
     let claimed = again["skipped"]["claimed"].clone();
     assert!(again == json!({}) || again == json!({"skipped": {"claimed": claimed}}), "{again}");
@@ -106,7 +106,7 @@ async fn in_shadow_four_mails_lead_to_four_records_and_no_change() {
 #[tokio::test]
 async fn more_events_than_one_run_may_read_are_read_by_runs_that_follow_at_once() {
     let world = World::new().await;
-    // One sender may have a tenth of an hour's calls.
+    // One sender may use a tenth of the calls of an hour.
     let world = world.set("STEWARD_CAPS_PER_MINUTE", 1_000).set("STEWARD_CAPS_PER_HOUR", 10_000);
     world.vault.matter("house");
     world.vault.task("rent", "house");

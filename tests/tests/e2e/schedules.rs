@@ -1,4 +1,4 @@
-//! One schedule per matter, kept in step with the vault and with what people did to it.
+//! One schedule per matter, in step with the vault and with people's changes to the schedule.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -14,13 +14,13 @@ async fn schedule(world: &World, slug: &str) -> Option<Schedule> {
     let request =
         DescribeScheduleRequest { namespace: world.namespace.clone(), schedule_id: format!("al-steward-{slug}") };
     wait::until("the server to describe a schedule", async || {
-        // The server describes a schedule to one asker at a time and refuses the others.
+        // The server describes a schedule to one caller at a time and refuses the others.
         wait::a_moment(Duration::from_millis(150)).await;
         let mut service = world.client.connection().workflow_service();
         match service.describe_schedule(request.clone().into_request()).await {
             Ok(answer) => Some(answer.into_inner().schedule),
             Err(status) if status.code() == Code::NotFound => Some(None),
-            // Asked too often in a moment.
+            // Too many requests at the same moment.
             Err(status) if status.code() == Code::ResourceExhausted => None,
             Err(status) => panic!("{status}"),
         }
@@ -110,7 +110,7 @@ async fn schedules_follow_the_matters_while_a_worker_runs() {
 
 #[tokio::test]
 async fn the_schedule_of_a_matter_follows_what_its_steward_did_and_what_was_undone() {
-    // No scan comes to the rescue.
+    // No scan finds the file.
     let world = World::new().await.live().set("STEWARD_SCAN_SECONDS", 3_600);
     world.vault.matter("house");
     world.vault.matter("shed");

@@ -1,4 +1,4 @@
-//! `steward serve` beside a worker: found by its note, and never shows what is outdated.
+//! `steward serve` beside a worker: commands find it by its note, and it never shows outdated data.
 
 use serde_json::{Value, json};
 use steward_proto::v1::guard_service_client::GuardServiceClient;
@@ -123,7 +123,7 @@ async fn a_server_ends_when_its_index_is_replaced_and_shows_the_new_one_after_th
     assert_eq!(recent(&api).await, json!([]));
     assert!(worker.stop().await.success());
     let state = world.vault.path().join(".steward");
-    // Removed and not written over: who has the old file open can go on reading it, and must not.
+    // The file is removed and not overwritten: a process that has the old file open could still read it, and must not.
     for file in ["state.db", "state.db-wal", "state.db-shm"] {
         let _ = std::fs::remove_file(state.join(file));
     }

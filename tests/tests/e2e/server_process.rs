@@ -1,4 +1,4 @@
-//! The server that `up` starts: its ports, its environment, what it says, and who may read what it writes.
+//! The Temporal server that `up` starts: its ports, its environment, its output, and the access to its files.
 
 use serde_json::Value;
 use std::net::TcpListener;
@@ -55,7 +55,7 @@ fn mode(path: &Path) -> u32 {
 async fn the_server_inherits_no_secret_and_what_is_written_is_its_owners_alone() {
     let world = World::with_one_done().await.live();
     let own = world.vault.path().join(".steward");
-    // As a version of before left it.
+    // As an earlier version left it.
     std::fs::create_dir(&own).unwrap();
     std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
     for file in ["up.json", "temporal.log"] {

@@ -1,4 +1,4 @@
-//! A session ends where it is left: on the server, for every copy of its cookie.
+//! Logging out ends the session on the server, for every copy of its cookie.
 
 use futures::StreamExt;
 use reqwest::{Client, Method};
@@ -6,7 +6,7 @@ use steward_tests::api::{self, Answer, Api};
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Logs in by a link of its own; the cookie.
+/// Logs in by a link of its own. Returns the cookie.
 async fn enter(world: &World, form: &Api) -> String {
     let login = world.json(&["login"]).await;
     let secret = login["link"].as_str().unwrap().split("link=").nth(1).unwrap().to_owned();

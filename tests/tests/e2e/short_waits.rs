@@ -1,4 +1,4 @@
-//! A provider that asks to wait: a short wait is waited for, a long one an operator may lift.
+//! A provider that asks to wait: a run waits for a short time, and an operator may end a long wait.
 
 use crate::extract::{arrives, done, is_about_an_event, until_status};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn extraction_waits_a_second_where_the_provider_asks_for_one() {
     world.vault.matter("house");
     world.vault.task("rent", "house");
     let paths: Vec<_> = (0..6).map(|n| arrives(&world, &n.to_string(), "", &format!("the rent is paid {n}"))).collect();
-    // What waits at the start is read by one run; the next one comes minutes later.
+    // One run reads the events that wait at the start; the next run comes minutes later.
     let _worker = world.worker().await;
     for path in &paths {
         until_status(&world, path, EventStatus::Extracted).await;

@@ -1,4 +1,4 @@
-//! `STEWARD_STAMP_FILES`: what a task's file says of its last and next look, and what it costs nobody.
+//! `STEWARD_STAMP_FILES`: the times of the last and next check in a task's file, and that they disturb nothing.
 
 use serde_json::json;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use steward_tests::world::World;
 const CHECKED: &str = "last_steward_check_at";
 const NEXT: &str = "next_check_after";
 
-/// A quiet task, one that a signal says is done, and one with a date of a human's and a signal that
-/// changes nothing.
+/// A quiet task, a task that a signal reports as done, and a task with a person's date and a signal that changes
+/// nothing.
 async fn three_tasks() -> World {
     let world = World::with_one_done().await.live();
     world.vault.task("boiler", "house");
@@ -21,7 +21,7 @@ async fn three_tasks() -> World {
     world
 }
 
-/// A field of a task, in whole seconds of UTC as it must be written.
+/// A field of a task, in whole seconds of UTC.
 fn date(world: &World, task: &str, field: &str) -> Option<String> {
     let document = frontmatter::read_document(&world.vault.read(&format!("task/{task}.md"))).unwrap();
     let text = document.fields().get(field)?.as_str().unwrap().to_owned();
@@ -29,7 +29,7 @@ fn date(world: &World, task: &str, field: &str) -> Option<String> {
     Some(text)
 }
 
-/// The lines that git finds changed in a file, without what stands behind the colon.
+/// The lines that git shows as changed in a file, without the text after the colon.
 fn changed_lines(world: &World, path: &str) -> Vec<String> {
     let diff = world.vault.git(&["diff", "--unified=0", "--", path]);
     let changed = diff.lines().filter(|l| l.starts_with(['+', '-']) && !l.starts_with("+++") && !l.starts_with("---"));

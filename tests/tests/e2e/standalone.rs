@@ -1,4 +1,4 @@
-//! Answers where nothing runs: the command brings up what it needs, and leaves nothing running.
+//! Resolutions while nothing runs: the command starts what it needs, and leaves nothing running.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_le
     steward.run(&["example", vault.to_str().unwrap()]).await.expect(0);
     let steward = steward.with("STEWARD_VAULT", vault.display());
     let before = Files::of(&vault);
-    // The example holds one record that cannot be read.
+    // The example has one unreadable record.
     let round = steward.run(&["up", "--once", "--json"]).await.expect(4).json();
     let landed = |how: &str| -> Vec<Value> {
         round["said"].as_array().unwrap().iter().filter(|said| said["landing"] == how).cloned().collect()
@@ -36,7 +36,7 @@ async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_le
     assert!(!live.is_empty() && !landed("pending").is_empty(), "{round:#}");
     let after_round = Files::of(&vault);
 
-    // The very command that the round advises.
+    // The command that the round recommends.
     let advised = text(&round["undo"]);
     let id = advised.split_whitespace().nth(2).unwrap();
     let undone = steward.run(&["undo", id, "--json"]).await.expect(0).json();
@@ -62,7 +62,7 @@ async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_le
     assert_eq!(processes_on(&vault), Vec::<String>::new());
     assert!(!vault.join(".steward/up.json").exists());
     steward.run(&["audit", "verify"]).await.expect(0);
-    // The history of `up` is what it was, and goes on.
+    // The history of `up` is unchanged, and continues.
     let next = steward.run(&["up", "--once", "--json"]).await.expect(4).json();
     assert!(next["ticks"].as_u64() >= Some(12), "{next:#}");
 }

@@ -1,4 +1,4 @@
-//! What a person wrote of their sources before Steward came: kept by every calibration, and worth what it was.
+//! Numbers that a person wrote into instincts before Steward: every calibration keeps them, and they count.
 
 use serde_json::{Value, json};
 use steward_domain::action::plan::Disposition;
@@ -6,7 +6,7 @@ use steward_domain::record::frontmatter;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// The sources of the example with what a person wrote of each.
+/// The sources of the example with the person's numbers.
 const WRITTEN: [(&str, u64, f64); 7] = [
     ("bank", 25, 0.88),
     ("esign", 55, 0.9),
@@ -56,7 +56,7 @@ async fn a_track_record_written_by_hand_survives_calibration_a_lost_index_and_a_
     assert!(first["confidence"].as_f64().unwrap() > 0.7, "the average starts from 0.82: {first}");
     assert_eq!(calibrate(&world, "second").await["written"], 0, "once");
 
-    // 62 observations need 0.75, none 0.95: the contract's signal has 0.78.
+    // 62 observations need 0.75, none need 0.95: the contract's signal has 0.78.
     let contract = world.tick("apprentice").await;
     let landing = |record: &steward_domain::action::audit::AuditRecord| {
         (record.draft.target.as_str() == "task/apprentice-contract.md").then_some(record.draft.landing)

@@ -1,4 +1,4 @@
-//! A task that is an issue in a tracker: told, taken back, and neither lost nor doubled while that is away.
+//! A task with an issue in a tracker: changes are reported and reverted there, without loss or repetition in an outage.
 
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ async fn until_filed(world: &World, kind: ActionKind) {
     wait::until(&format!("a record {}", kind.as_str()), async || kinds(world).contains(&kind).then_some(())).await;
 }
 
-/// Runs the tracker's workflow until nothing is owed.
+/// Runs the tracker's workflow until no delivery is owed.
 async fn until_settled(world: &World) {
     let settled = async || {
         let status = world.json(&["status"]).await;
@@ -83,7 +83,7 @@ async fn a_live_change_is_told_at_once_and_an_undo_takes_it_back() {
     let before = world.json(&["status"]).await["tracker"].clone();
     assert_eq!((&before["owed"], &before["failed"]), (&json!(0), &json!(0)), "{before}");
     world.json(&["index", "check"]).await;
-    // Nothing of the key goes into the vault or a history.
+    // No part of the key is in the vault or a history.
     for path in world.vault.files().paths() {
         assert!(!String::from_utf8_lossy(&world.vault.read(path)).contains(KEY), "{path}");
     }
@@ -119,7 +119,7 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
     let shown = world.run(&["audit", "show", &action]).await.expect(0).out;
     assert!(shown.contains("are owed; tried ") && shown.contains("next try after"), "{shown}");
 
-    // What was never sent is taken back without the tracker.
+    // A delivery that was never sent is reverted without the tracker.
     let rent = world.vault.records().into_iter().find(|r| r.draft.target.slug() == "rent").unwrap();
     let said = world.json(&["undo", rent.draft.id.as_str()]).await;
     assert_eq!(said["tracker"], "nothing had been sent, and nothing will be", "{said}");
@@ -227,7 +227,7 @@ async fn a_matter_and_a_world_without_a_tracker_owe_nothing() {
     assert!(!shown.contains("tracker"), "{shown}");
 }
 
-/// A tick, its telling, an undo and its telling, with the process killed on the way out and on the way back.
+/// A tick, its delivery, an undo and its delivery, with a crash during both deliveries.
 async fn killed_on_the_way(point: &'static str, lose_databases: bool) {
     let what = format!("{point}, lost: {lose_databases}");
     let plane = Plane::start().await;

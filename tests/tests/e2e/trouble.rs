@@ -1,4 +1,4 @@
-//! What needs mending outside of the vault stands on the pages.
+//! Problems outside the vault are shown on the pages.
 
 use steward_tests::world::World;
 use steward_tests::{api, wait};

@@ -1,4 +1,4 @@
-//! Trust is learned from what humans answered: once for each answer, whatever happens on the way.
+//! Trust is learned from people's resolutions: once for each, whatever happens in between.
 
 use crate::crash::{cut_worker, meets_its_end, points};
 use chrono::{TimeDelta, Utc};
@@ -82,7 +82,7 @@ async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
     opposed.sort();
     assert_eq!(opposed, ["task/archived.md", "task/later.md"]);
     assert_eq!(calibrate(&world, "again").await["by_hand"], 0, "once");
-    // What was put off may be done after all; the latest counts.
+    // A dismissed proposal may be confirmed after all; the latest resolution counts.
     says(&world, "later", "state: open", "state: done");
     wait::until("the late work to be seen", async || {
         calibrate(&world, "late").await;
@@ -132,7 +132,7 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
     let why = world.run(&["why", "four"]).await.expect(0);
     assert!(why.out.contains("steward trust raise mail"), "{why}");
 
-    // What was learned outlives the index, and only a human's word ends it.
+    // The learned numbers survive the loss of the index, and only a person ends the demotion.
     worker.stop().await;
     world.vault.lose_index();
     let _worker = world.worker().await;
@@ -217,7 +217,7 @@ async fn an_undo_lowers_its_source_once_however_often_and_by_whomever_it_is_coun
     assert!((confidence - 0.1 - lowered["confidence"].as_f64().unwrap()).abs() < 1e-3, "{before} {lowered}");
     assert_eq!(calibrate(&world, "again").await, nothing());
 
-    // The power goes, and every database with it.
+    // A crash, with the loss of every database.
     worker.send(Sent::KILL);
     worker.ends().await;
     world.vault.lose_index();
@@ -275,8 +275,9 @@ async fn the_drill_tries_every_class_and_leaves_the_vault_as_it_was() {
     }
 }
 
-/// A proposal that a human carried out, one that they decided otherwise, and the calibration that files both,
-/// cut short at this point: whether it was met, and what the instinct and the records say in the end.
+/// A proposal that a person made by hand, one that they decided otherwise, and the calibration that files both,
+/// interrupted at this point. Returns whether the point was met, and the final contents of the instinct and the
+/// records.
 async fn calibrated_cut_at(point: Option<&'static str>) -> (bool, Value, Vec<ActionKind>) {
     let world = World::new().await;
     tasks(&world, &["done", "archived"]);
@@ -303,7 +304,7 @@ async fn calibrated_cut_at(point: Option<&'static str>) -> (bool, Value, Vec<Act
     worker.stop().await;
     world.verify_chain().await;
     let mut learned = instinct(&world, "mail");
-    // It names moments and ids, which are another run's.
+    // It contains times and ids, which differ between runs.
     learned.as_object_mut().unwrap().remove("history");
     let mut kinds: Vec<ActionKind> = world.vault.records().iter().map(|r| r.draft.kind).collect();
     kinds.sort();
@@ -318,14 +319,14 @@ async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clea
     let all = futures::stream::iter(points(false)).map(async |point| (point, calibrated_cut_at(Some(point)).await));
     let ended: Vec<_> = all.buffer_unordered(6).collect().await;
     let met = ended.iter().filter(|(_, (met, ..))| *met).count();
-    // Both records are filed by the calibration, so those points at least are met.
+    // The calibration files both records, so it meets at least those points.
     assert!(met >= 5, "{met} points were met: {ended:?}");
     for (point, (_, numbers, filed)) in ended {
         assert_eq!((&numbers, &filed), (&learned, &kinds), "{point}");
     }
 }
 
-/// A vault with five simulated days, whose fresh signals nobody decides upon while the brake is pulled.
+/// A vault with five simulated days. Nobody decides upon its fresh signals while the fleet is stopped.
 async fn five_days() -> World {
     let world = World::new().await;
     let folder = world.vault.path().display().to_string();
@@ -398,7 +399,7 @@ async fn the_report_of_simulated_days_counts_what_their_truth_says() {
     let world = five_days().await;
     let beside = world.vault.path().with_extension("truth.json");
     let truth: Value = serde_json::from_slice(&std::fs::read(beside).unwrap()).unwrap();
-    // By class and source: agreed, wrong, open. No change of five days was left alone for seven.
+    // By class and source: agreed, wrong, open. In five days no change was left alone for seven.
     let mut expected: BTreeMap<(String, String), [u64; 3]> = BTreeMap::new();
     for action in truth["actions"].as_object().unwrap().values() {
         let place = match action["principal"].as_str().unwrap() {

@@ -45,7 +45,7 @@ impl Past {
         self.next += 1;
     }
 
-    /// A proposal in shadow ten days ago, and what a human said of it.
+    /// A proposal in shadow mode ten days ago, and a person's reaction.
     fn proposed(&mut self, source: &str, class: MutationClass, (confidence, said): (f64, Option<ActionKind>)) {
         self.proposed_before(10, (source, class), (confidence, said));
     }
@@ -108,7 +108,8 @@ impl Past {
         self.file(draft);
     }
 
-    /// 98 of 100 changes of state from gmail were right, 12 others were not often enough, and a stranger has a name.
+    /// 98 of 100 state changes from gmail were right, another source has only 12 cases, and an unknown source has a
+    /// name.
     fn of_a_month() -> Self {
         let mut past = Self::new();
         let (yes, no) = (Some(ActionKind::DoneAnyway), Some(ActionKind::Opposed));
@@ -350,7 +351,7 @@ async fn bolder_settings_without_reason_are_refused_and_more_careful_ones_printe
 
     let mut past = Past::of_a_month();
     beside(&mut past, "");
-    // What the environment says is not what is compared with: it may be gone when the file holds.
+    // Settings of the environment are not compared: they may be gone when the file applies.
     past.steward = past.steward.with("STEWARD_LIVE_MODE", "live");
     let ask = ["--json", "backtest", "--mode", "live"];
     let told = past.run(&ask).await.expect(3).json();

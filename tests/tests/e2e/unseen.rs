@@ -1,4 +1,4 @@
-//! Characters that do not show, or turn what is read: never raw on a terminal, never raw in JSON, and the same in both.
+//! Invisible and direction-changing characters: never raw on a terminal or in JSON, and escaped alike in both.
 
 use serde_json::Value;
 use steward_domain::record::plain_text::is_unseen;
@@ -7,7 +7,7 @@ use steward_tests::world::World;
 
 const NAME: &str = "in\u{200b}voice \u{202e}gpj.exe\u{2066} \u{9b}31m";
 
-/// As YAML can hold it: control characters stand there by their numbers alone.
+/// As YAML can hold it: control characters are written as numbers.
 fn escaped(text: &str) -> String {
     text.replace('\u{9b}', "\\u009b")
 }

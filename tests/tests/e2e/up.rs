@@ -13,7 +13,7 @@ fn note(world: &World) -> PathBuf {
     world.vault.path().join(".steward/up.json")
 }
 
-/// The server that `up` says it has started, noted so that it cannot outlive this run.
+/// The server that `up` reports to have started, noted so that it cannot outlive this run.
 fn server_pid(world: &World) -> u32 {
     let text = std::fs::read_to_string(note(world)).unwrap();
     let pid = serde_json::from_str::<Value>(&text).unwrap()["server_pid"].as_u64().unwrap();
@@ -30,7 +30,7 @@ async fn gone(pid: u32) {
 #[tokio::test]
 async fn ctrl_c_ends_everything_that_up_started() {
     let world = World::with_one_done().await.live();
-    // A namespace that its own server must be told of.
+    // A namespace that `up` must create on its own server.
     let steward = world.without_server().with("TEMPORAL_NAMESPACE", "affairs");
     world.index_quietly(&steward).await;
     for sent in [Sent::INT, Sent::TERM] {
@@ -86,7 +86,7 @@ async fn up_once_says_what_was_decided_and_leaves_nothing_running() {
     let vault = world.folder.join("example");
     steward.run(&["example", vault.to_str().unwrap()]).await.expect(0);
     let steward = steward.with("STEWARD_VAULT", vault.display());
-    // The example holds one record that cannot be read.
+    // The example has one unreadable record.
     let said = steward.run(&["up", "--once", "--json"]).await.expect(4).json();
     assert!(said["ticks"].as_u64() >= Some(12), "{said:#}");
     let all = said["said"].as_array().unwrap();
@@ -104,7 +104,7 @@ async fn up_once_says_what_was_decided_and_leaves_nothing_running() {
     steward.run(&["audit", "verify"]).await.expect(0);
 }
 
-/// The processes that have this file open as their standard input: the server holds its lock so.
+/// The processes that have this file open as standard input: the server holds its lock this way.
 fn servers_on(lock: &Path) -> Vec<u32> {
     let processes =
         std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -141,14 +141,14 @@ async fn one_state_folder_never_has_two_servers_however_it_is_spelled() {
     let stray = server_pid(&world);
     first.kill();
     assert_eq!(servers_on(&lock), [stray], "the stray holds the lock");
-    // Without its note nothing but the lock tells of it.
+    // Without the note only the lock shows the server.
     std::fs::remove_file(note(&world)).unwrap();
     let mut second = steward.with("STEWARD_VAULT", world.vault.path().join("../vault").display()).start(&["up"]);
     second.says("Ctrl-C").await;
     gone(stray).await;
     assert_eq!(servers_on(&lock), [server_pid(&world)]);
 
-    // The same state folder for another vault: the server of one that lives is not taken away.
+    // The same state folder for another vault: the server of a live process is not ended.
     std::fs::create_dir(world.folder.join("other")).unwrap();
     let mut other = steward.with("STEWARD_VAULT", "other");
     other.set("STEWARD_STATE_DIR", world.vault.path().join(".steward").display());
@@ -179,7 +179,7 @@ async fn after_a_kill_status_and_doctor_say_that_nothing_runs() {
     let world = World::with_one_done().await.live();
     let mut worker = world.worker().await;
     let pid = worker.pid();
-    // Another environment than that of the process that decides.
+    // Another environment than that of the deciding process.
     let other = world.steward.with("STEWARD_LIVE_MODE", "shadow");
     let status = other.run(&["status", "--json"]).await.expect(0).json();
     assert_eq!((&status["running"]["pid"], &status["policy"]["mode"]), (&json!(pid), &json!("live")), "{status:#}");

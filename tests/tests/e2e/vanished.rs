@@ -1,4 +1,4 @@
-//! Schedules that vanish at the server are noticed, shown and registered again.
+//! Schedules that are missing at the server are noticed, shown and registered again.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
         let said = world.run(&["--json", "doctor"]).await.json();
         said.as_array().unwrap().iter().find(|each| each["check"] == "schedules").cloned().unwrap()
     };
-    // The routines are registered in turn, after the matters.
+    // The routines are registered one by one, after the matters.
     wait::until("all to be registered", async || (finding().await["ok"] == json!(true)).then_some(())).await;
     let status = world.json(&["status"]).await;
     assert_eq!(
@@ -96,7 +96,7 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
     let found = finding().await;
     assert_eq!((&found["ok"], &found["found"]), (&json!(false), &json!(fault)));
     world.run(&["doctor"]).await.expect(4);
-    // Other faults may come first: on a busy machine the server answers late.
+    // Other problems may be listed first: on a busy machine the server answers late.
     let unready = async || {
         let answer = api.get("/readyz").await;
         (answer.status == 503 && answer.json()["detail"] == json!(fault)).then_some(())
@@ -107,7 +107,7 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
     wait::within(2 * wait::PATIENCE, "readiness to come back", ready).await;
 }
 
-/// A server of one test, whose database it may lose.
+/// A server of one test, which can lose its database.
 struct Server {
     child: Child,
     port: u16,
@@ -147,7 +147,7 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         for file in ["", "-wal", "-shm"] {
-            // Not every one is there.
+            // Not all of them exist.
             let _ = std::fs::remove_file(format!("{}{file}", self.database.display()));
         }
         self.port

@@ -1,4 +1,4 @@
-//! A signal wakes its matter; no schedule has to come round.
+//! A signal wakes its matter without its schedule.
 
 use chrono::{TimeDelta, Utc};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// A worker beside which nothing comes by the clock: what happens, a signal has woken.
+/// A worker beside which no schedule fires: only signals start ticks.
 async fn only_woken(world: &World) -> Running {
     let worker = world.worker().await;
     world.hold_schedule("al-signal-router").await;
@@ -70,7 +70,7 @@ async fn a_signal_that_comes_during_a_tick_is_not_left_until_the_next_one() {
     world.vault.signal("s1", &Signal::done("rent"));
     wait::until("the first call", async || (!clerk.asked().is_empty()).then_some(())).await;
     world.vault.signal("s2", &Signal::done("garden"));
-    // Noticed while the first tick still runs: Skip lets no second one begin.
+    // The signal is noticed while the first tick still runs: the policy Skip starts no second one.
     let noticed = async || (world.json(&["status"]).await["counts"]["signals"] == 2).then_some(());
     wait::until("the second signal to be noticed", noticed).await;
     open.send_replace(true);

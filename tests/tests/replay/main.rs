@@ -1,7 +1,7 @@
-//! Recorded runs against this build: what was begun by an older one must go on.
+//! Replays recorded runs against this build: a run that an older build began must continue.
 //!
-//! `tests/histories/` holds what real servers recorded; files are added, never edited. To add one,
-//! write a scene in `scenes.rs` and run `make histories`, which records what is not there yet.
+//! `tests/histories/` holds recordings of real servers. Files are added, never edited. To add one, write a scene in
+//! `scenes.rs` and run `make histories`, which records the missing ones.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod recorded;

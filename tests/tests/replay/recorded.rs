@@ -1,4 +1,4 @@
-//! The kept histories, replayed by the command that people use.
+//! The kept histories, replayed by `steward replay`.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn no_kept_history_tells_of_a_machine() {
     }
 }
 
-/// All texts of a history, payloads decoded.
+/// All texts of a history, with decoded payloads.
 fn decoded(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone() + "\n",
@@ -65,7 +65,7 @@ fn decoded(value: &Value) -> String {
     }
 }
 
-/// The text that another stands for in base64; empty for what is none.
+/// The text of a base64 string; empty if it is not base64 text.
 fn base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits: Option<Vec<usize>> =

@@ -1,7 +1,7 @@
 //! Runs worth recording, played on a real server.
 //!
-//! Each scene ends with the id of its run. Every test run plays all of them and replays what was
-//! just recorded; with `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
+//! Each scene ends with the id of its run. Every test run plays all scenes and replays the new recordings. With
+//! `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
 
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
@@ -16,7 +16,7 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// Scenes at once.
+/// Scenes that run at the same time.
 const AT_ONCE: usize = 4;
 
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
@@ -61,7 +61,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     SCENES.iter().map(|(name, _)| *name)
 }
 
-/// Where histories are kept.
+/// The folder of the histories.
 pub(crate) fn histories() -> PathBuf {
     run::project().join("tests/histories")
 }
@@ -144,7 +144,7 @@ async fn changed_meanwhile(world: World) -> (World, String) {
     (world, tick.id().to_owned())
 }
 
-/// Judged in shadow, and again by the same evidence once changes may happen.
+/// Judged in shadow mode, and again by the same evidence once changes may be live.
 async fn known_answer(world: World) -> (World, String) {
     one_done(&world);
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
@@ -189,7 +189,7 @@ async fn answer_pending(world: World, kind: &'static str) -> (World, String) {
     (world, answer.id().to_owned())
 }
 
-/// Three changes, one of which is named that there is none of, and two of one task, the older first.
+/// A batch of three resolutions: one id is unknown, and two changes are of one task, the older first.
 async fn answer_together(world: World) -> (World, String) {
     one_done(&world);
     world.vault.task("other", "house");
@@ -225,14 +225,14 @@ async fn undo_together_with_tracker(world: World) -> (World, String) {
     (world, undo.id().to_owned())
 }
 
-/// A world with a task that is an issue in this tracker, and a change of it that waits to be told.
+/// A world with a task that is an issue in this tracker, and a change of it with an owed delivery.
 async fn with_tracker(world: World, plane: &Plane) -> World {
     let world = world.live().set("STEWARD_TRACKER_KIND", "plane").set("STEWARD_TRACKER_BASE_URL", &plane.url);
     let world = world.set("STEWARD_TRACKER_WORKSPACE", WORKSPACE).set("STEWARD_TRACKER_API_KEY", KEY);
     one_done(&world);
     world.vault.task_with("rent", "house", &format!("plane_issue_id: {ISSUE}\nplane_project_id: {PROJECT}\n"));
     world.worker().await.stop().await;
-    // Or the worker's own run would be first.
+    // Otherwise the worker's own run could come first.
     let toggle = ["schedule", "toggle", "--schedule-id", "al-tracker-outbox", "--pause", "--reason", "scene"];
     world.temporal(&toggle).await;
     world
@@ -267,12 +267,12 @@ async fn undo_with_tracker(world: World, away: bool) -> (World, String) {
     (world, undo.id().to_owned())
 }
 
-/// One run over events, two of which are about nothing in the vault.
+/// One run over several events, two of which are about nothing in the vault.
 async fn extract(world: World, events: usize) -> (World, String) {
     world.vault.matter("house");
     world.vault.task("rent", "house");
     world.worker().await.stop().await;
-    // Or the worker's own run would read them first.
+    // Otherwise the worker's own run could read them first.
     let toggle = ["schedule", "toggle", "--schedule-id", "al-signal-extract", "--pause", "--reason", "scene"];
     world.temporal(&toggle).await;
     for n in 0..events {
@@ -289,7 +289,7 @@ async fn extract(world: World, events: usize) -> (World, String) {
     (world, run.id().to_owned())
 }
 
-/// Signals of a kind that no steward weighs, one of which points nowhere.
+/// Signals of a class that no steward judges; one of them has no target.
 async fn router(world: World) -> (World, String) {
     world.vault.matter("house");
     for (name, target) in [("s1", "matter/house.md"), ("s2", "matter/gone.md")] {
@@ -317,7 +317,7 @@ async fn quiet(world: World, workflow: &'static str) -> (World, String) {
     run_of(world, workflow, &["al-signal-router"]).await
 }
 
-/// Old events, more than one step drops.
+/// Old events, more than one step removes.
 async fn purge(world: World) -> (World, String) {
     for n in 0..501 {
         let incoming = IncomingEvent {
@@ -333,7 +333,7 @@ async fn purge(world: World) -> (World, String) {
     run_of(world, "PurgeWorkflow", &[]).await
 }
 
-/// One source, judged once.
+/// One source with one judgement.
 async fn calibration(world: World) -> (World, String) {
     one_done(&world);
     let worker = world.worker().await;
@@ -342,7 +342,7 @@ async fn calibration(world: World) -> (World, String) {
     run_of(world, "ReversalCalibrationWorkflow", &["al-reversal-calibration"]).await
 }
 
-/// One run of a workflow that has no argument, while these schedules, which could be faster, are paused.
+/// One run of a workflow without arguments, while these schedules are paused because they could be faster.
 async fn run_of(world: World, workflow: &str, paused: &[&str]) -> (World, String) {
     world.worker().await.stop().await;
     for id in paused {
@@ -354,7 +354,7 @@ async fn run_of(world: World, workflow: &str, paused: &[&str]) -> (World, String
     (world, run.id().to_owned())
 }
 
-/// What the Temporal CLI prints of a run, without what tells of the machine.
+/// The output of the Temporal CLI for a run, without details of the machine.
 async fn recorded(world: &World, id: &str) -> String {
     let text = world.temporal(&["workflow", "show", "--workflow-id", id, "--output", "json"]).await;
     let mut history: Value = serde_json::from_str(&text).unwrap();
@@ -362,7 +362,7 @@ async fn recorded(world: &World, id: &str) -> String {
     serde_json::to_string_pretty(&history).unwrap() + "\n"
 }
 
-/// Identities and the queues named after them name the process and the host, build ids the executable.
+/// Identities and the queues named after them contain the process and the host, and build ids the executable.
 fn scrub(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.iter_mut().for_each(|(name, inner)| match (name.as_str(), inner) {

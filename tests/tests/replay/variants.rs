@@ -1,7 +1,7 @@
-//! Changes of the workflow that would break what is under way, each caught by a kept history.
+//! Changes of the workflow that would break a run under way. A kept history must catch each of them.
 //!
-//! A variant walks the steps of a tick of one task without looking at what they bring, because the
-//! replayer compares kinds, names and order. `Same` shows that a variant can pass at all.
+//! A variant makes the steps of a tick of one task and ignores their results, because the replayer compares kinds,
+//! names and order. `Same` shows that a variant can pass at all.
 #![allow(unreachable_pub, clippy::unimplemented, reason = "the macros' declarations are bodies that are never called")]
 
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
-//! Who may depend on whom, read from `cargo metadata`. Dependencies of tests are free.
+//! The allowed dependencies between crates, checked with `cargo metadata`. Dependencies of tests are free.
 
 use crate::tree::{nothing_wrong, root};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// One crate of ours: what it may see of the others, and what of the world it must never name.
-/// A `*` at the end stands for any rest.
+/// One crate of the workspace: the crates that it may depend on, and the foreign crates that it must never name. A `*`
+/// at the end matches any rest.
 struct Layer {
     name: &'static str,
     ours: &'static [&'static str],
@@ -19,10 +19,10 @@ const SERVER: &str = "steward-server";
 const WORKFLOWS: &str = "steward-workflows";
 const ACTIVITIES: &str = "steward-activities";
 const PROTO: &str = "steward-proto";
-/// The binary: nobody's dependency, of any kind.
+/// The binary, which no crate may depend on.
 const WORKER: &str = "steward-worker";
 
-/// From the ground up. A new crate gets a row here first.
+/// From the bottom up. A new crate needs a row here first.
 const LAYERS: &[Layer] = &[
     Layer {
         name: DOMAIN,
@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, PROTO], never: &[] },
 ];
 
-/// What cargo says of the workspace's own crates.
+/// The workspace's own crates in `cargo metadata`.
 static METADATA: LazyLock<String> = LazyLock::new(|| {
     let output = MetadataCommand::new()
         .current_dir(root())

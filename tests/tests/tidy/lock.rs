@@ -1,16 +1,16 @@
-//! What `Cargo.lock` resolves to: one of each large crate, one crypto provider, one source.
+//! The resolved versions in `Cargo.lock`: one version of each large crate, one crypto provider, one source.
 
 use crate::tree::{nothing_wrong, root};
 use toml::Table;
 
-/// The only place that crates come from.
+/// The only allowed source of crates.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Twice in one binary these double the build, or make two worlds whose types do not meet.
+/// Two versions of these crates in one binary double the build time, or have incompatible types.
 const ONE_OF_EACH: &[&str] =
     &["tonic", "prost", "hyper", "axum", "reqwest", "rustls", "opentelemetry", "tokio", "libsqlite3-sys", "chrono"];
 
-/// Two crypto providers panic at the first use of TLS; ours is ring.
+/// Two crypto providers panic at the first use of TLS; Steward uses ring.
 const NEVER: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl-sys", "native-tls"];
 
 fn complaints(lock: &str) -> Vec<String> {

@@ -1,8 +1,7 @@
-//! The house rules, held by machine: who may depend on whom, what pure code may call, how sources look.
+//! The rules of the repository, checked by tests: dependencies, forbidden calls in pure code, and the form of sources.
 //!
-//! Every rule is a function from what it reads to a list of complaints, so that each can be shown a
-//! bad sample. Nothing is built and nothing fetched: `git ls-files`, `cargo metadata --no-deps` and
-//! `Cargo.lock` tell everything.
+//! Every rule is a function from its input to a list of complaints, so that a test can show it a bad sample. Nothing is
+//! built or fetched: `git ls-files`, `cargo metadata --no-deps` and `Cargo.lock` are enough.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod layers;

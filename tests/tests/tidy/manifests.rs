@@ -1,4 +1,4 @@
-//! The lints: every crate takes the workspace's, and the pure crates forbid what would make them impure.
+//! The lints: every crate uses the workspace's lints, and the pure crates forbid impure calls.
 
 use crate::tree::{Source, hold, nothing_wrong, root};
 use toml::{Table, Value};
@@ -24,12 +24,12 @@ const METHODS: &[&str] = &[
     "std::thread::spawn",
 ];
 
-/// What only a workflow could come near: the runtime below the SDK.
+/// What only a workflow could use: the runtime below the SDK.
 const TOKIO: &[&str] = &["tokio::spawn", "tokio::task::spawn", "tokio::time::sleep", "tokio::time::Instant::now"];
 
 const TYPES: &[&str] = &["std::collections::HashMap", "std::collections::HashSet", "std::fs::File"];
 
-/// Clippy reads one file for a crate, so that these must be repeated in each.
+/// Clippy reads only one file for a crate, so each crate must repeat these lines.
 const THRESHOLDS: [&str; 2] = ["too-many-lines-threshold", "too-many-arguments-threshold"];
 
 fn takes_the_workspaces_lints(file: &Source) -> Vec<String> {
@@ -53,7 +53,7 @@ fn keeps_its_lints_on(file: &Source) -> Vec<String> {
     Vec::new()
 }
 
-/// What a strict crate's `clippy.toml` lacks.
+/// The lines that a strict crate's `clippy.toml` lacks.
 fn lacks(ours: &str, folder: &str, workspace: &str) -> Vec<String> {
     let (ours, workspace): (Table, Table) = (ours.parse().unwrap(), workspace.parse().unwrap());
     let paths = |key: &str| -> Vec<&str> {

@@ -1,9 +1,9 @@
-//! How files, folders and modules are called. A drawer for everything has no name here.
+//! The names of files, folders and modules. Names such as `util` or `common` say nothing and are refused.
 
 use crate::tree::{Source, hold, nothing_wrong, root, tracked};
 use std::collections::BTreeSet;
 
-/// The folders of the house; those that begin with a dot belong to tools.
+/// The folders of the project; those that begin with a dot belong to tools.
 const HOUSE: &[&str] =
     &["domain", "vault", "workflows", "activities", "server", "worker", "proto", "deploy", "docs", "tests"];
 
@@ -38,7 +38,7 @@ fn module(line: &str) -> Option<&str> {
     rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// Folders at the top that are not of the house, and ones that are empty but for a placeholder.
+/// Unknown folders at the top, and folders that are empty but for a placeholder.
 fn strange_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut there, mut lived_in) = (BTreeSet::new(), BTreeSet::new());
     for (folder, rest) in paths.filter_map(|path| path.split_once('/')) {

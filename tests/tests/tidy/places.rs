@@ -1,11 +1,11 @@
-//! No file may name a place that only one machine knows: its paths, its package mirrors.
+//! No file may name a place of one machine only: its paths or its package mirrors.
 
 use crate::tree::{Source, hold, nothing_wrong};
 
-/// Where machines keep the things of one user or one build.
+/// Folders that belong to one user or one build.
 const MACHINE_PATHS: &[&str] = &["/root/", "/home/", "/Users/"];
 
-/// Settings that choose a package registry; `Cargo.lock` has a rule of its own. In lower case.
+/// Settings that choose a package registry, in lower case; `Cargo.lock` has a rule of its own.
 const REGISTRIES: &[&str] =
     &["sparse+http", "index-url", "pip_index_url", "npm_config_registry", "registry=", "goproxy", "[source."];
 
@@ -31,7 +31,7 @@ fn complaints(file: &Source, bad: impl Fn(&str) -> Option<&'static str>) -> Vec<
     lines.filter_map(|(number, line)| Some(format!("{}:{number}: {}", file.path, bad(line)?))).collect()
 }
 
-/// Whether a path begins here, rather than going on from a folder, a variable or a host.
+/// Whether a path begins here and does not continue a folder, a variable or a host.
 fn holds_absolute(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();

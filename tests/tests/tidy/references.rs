@@ -1,4 +1,4 @@
-//! Comments cite only rules that stand in the repository.
+//! Comments cite only rules that are in the repository.
 
 use crate::tree::{Source, hold, nothing_wrong, root};
 

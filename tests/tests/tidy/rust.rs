@@ -1,4 +1,4 @@
-//! How a Rust file looks: its length, its first lines, and words that must not stay in it.
+//! The form of a Rust file: its length, its first lines, and words that must not stay in it.
 
 use crate::tree::{Source, hold, nothing_wrong};
 

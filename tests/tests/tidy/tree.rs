@@ -1,11 +1,11 @@
-//! The tracked files of the workspace, as the rules see them.
+//! The tracked files of the workspace, as input of the rules.
 
 use std::path::Path;
 use std::process::Command;
 
 /// A tracked text file.
 pub(crate) struct Source {
-    /// From the workspace's root, with `/`.
+    /// The path from the workspace's root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -19,12 +19,12 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// Whether it holds tests and nothing else.
+    /// Whether it holds only tests.
     pub(crate) fn is_test(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 
-    /// Whether it belongs to this very test, whose bad samples are bad on purpose.
+    /// Whether it belongs to this test, whose bad samples are intentional.
     pub(crate) fn is_sample(&self) -> bool {
         self.path.starts_with("tests/tests/tidy/")
     }
@@ -35,7 +35,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Every tracked file that is there and is text.
+/// Every tracked file that exists and is text.
 pub(crate) fn tracked() -> Vec<Source> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().unwrap();
     assert!(listed.status.success(), "failed to list the tracked files: {}", String::from_utf8_lossy(&listed.stderr));
@@ -44,14 +44,14 @@ pub(crate) fn tracked() -> Vec<Source> {
     paths.split_terminator('\0').filter_map(read).collect()
 }
 
-/// Fails with every complaint that a rule has about the tracked files.
+/// Fails with every complaint of a rule about the tracked files.
 pub(crate) fn hold(rule: impl Fn(&Source) -> Vec<String>) {
     let files = tracked();
     assert!(files.len() > 100, "only {} files are tracked", files.len());
     nothing_wrong(&files.iter().flat_map(rule).collect::<Vec<_>>());
 }
 
-/// Fails with every complaint, a line each.
+/// Fails with every complaint, one line each.
 pub(crate) fn nothing_wrong(complaints: &[String]) {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }

@@ -136,7 +136,7 @@ async fn build_report(config: &StewardConfig, now: DateTime<Utc>) -> anyhow::Res
 }
 
 async fn list_report_demotions(index: &Index) -> anyhow::Result<Vec<TrustReportDemotion>> {
-    let mut lowered = Vec::new();
+    let mut demotions = Vec::new();
     for (subject, cap) in index.read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
         let action = index.find_last_demotion(&subject).await?;
@@ -149,7 +149,7 @@ async fn list_report_demotions(index: &Index) -> anyhow::Result<Vec<TrustReportD
         };
         let command = format!("steward trust raise {subject}");
         let name = index.find_subject_name(&subject).await?;
-        lowered.push(TrustReportDemotion { subject, name, mode, since: cap.since, action, record, command });
+        demotions.push(TrustReportDemotion { subject, name, mode, since: cap.since, action, record, command });
     }
-    Ok(lowered)
+    Ok(demotions)
 }

@@ -131,10 +131,10 @@ where
     <W::Run as WorkflowDefinition>::Input: Send,
 {
     let replayed = against::<W>(RECORDED).await;
-    let said = replayed.to_string();
-    assert!(said.contains("Toy, 13 events: this build would take another path at event "), "{said}");
-    assert!(said.contains("guard the change with ctx.patched(..) or restore the old step"), "{said}");
-    assert!(!said.contains("failure_info"), "{said}");
+    let line = replayed.to_string();
+    assert!(line.contains("Toy, 13 events: this build would take another path at event "), "{line}");
+    assert!(line.contains("guard the change with ctx.patched(..) or restore the old step"), "{line}");
+    assert!(!line.contains("failure_info"), "{line}");
     match replayed.outcome {
         ReplayOutcome::Nondeterminism { message, event_id } => (message, event_id),
         other => panic!("{other:?}"),

@@ -95,7 +95,7 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     assert!(verified.faults.is_empty(), "{:?}", verified.faults);
     for (name, bytes) in files(&vault) {
         let text = String::from_utf8_lossy(&bytes);
-        assert!(!text.contains("reliability") && !text.contains("\"right\""), "{name} tells the truth");
+        assert!(!text.contains("reliability") && !text.contains("\"right\""), "{name} holds the truth");
     }
     let truth: Value = serde_json::from_slice(&fs::read(&written.truth).unwrap()).unwrap();
     let truth = truth["actions"].as_object().unwrap();
@@ -130,7 +130,7 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
 }
 
 #[tokio::test]
-async fn it_writes_into_no_folder_that_holds_anything_and_over_no_truth() {
+async fn it_refuses_a_folder_that_is_not_empty_and_an_existing_truth() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.md"), "mine").unwrap();
     let refused = write_simulation(dir.path(), &options(1, 7)).await.unwrap_err();

@@ -549,5 +549,5 @@ async fn the_reason_of_a_failure_is_kept_with_the_signal() {
     let signals = [path("signal/1.md"), path("signal/form.md")];
     let reasons = bench.host.index.list_route_reasons(&signals).await.unwrap();
     assert!(reasons[&signals[0]].contains("task/pay.md: failed to"), "{reasons:?}");
-    assert!(reasons[&signals[1]].starts_with("wrong_form: `related_to` of task/quiet.md is no list"), "{reasons:?}");
+    assert!(reasons[&signals[1]].starts_with("wrong_form: `related_to` of task/quiet.md is not a list"), "{reasons:?}");
 }

@@ -114,7 +114,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     assert_eq!(routed.landed, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
     let held = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
-    assert!(text.contains("3 from all sources that nobody knows"), "{text}");
+    assert!(text.contains("3 from all unknown sources"), "{text}");
     // A person may still confirm it.
     let answer = ResolveInput {
         kind: ResolutionKind::Confirm,

@@ -1,4 +1,4 @@
-//! Every gate for every caller, and that no order of events makes a change livelier than its gates say.
+//! Tests every gate for every caller, and that no order of events raises a disposition above what its gates allow.
 
 use super::*;
 use crate::action::plan::Plan;
@@ -19,7 +19,7 @@ fn noon() -> DateTime<Utc> {
     "2026-11-21T12:00:00Z".parse().unwrap()
 }
 
-/// Facts with which every gate is open; a test changes one.
+/// Facts with which every gate is open. A test changes one of them.
 #[derive(Clone, Debug)]
 struct OpenFacts {
     caller_says_shadow: bool,
@@ -107,22 +107,22 @@ fn closed(gates: &[GateResult]) -> Vec<GateName> {
     gates.iter().filter(|gate| !gate.open).map(|gate| gate.gate).collect()
 }
 
-/// What closing one gate comes to for each caller. `None` where the caller does not evaluate the gate.
+/// The outcome of closing one gate, for each caller. `None` if the caller does not evaluate the gate.
 struct GateRow {
     gate: GateName,
     facts: OpenFacts,
-    /// A tick and the router, before a plan lands.
+    /// The disposition that a tick and the router decide.
     decided: Option<Disposition>,
-    /// A plan that was decided with every gate open.
+    /// The disposition of a plan that was decided with every gate open, when it is applied.
     landed: Option<Disposition>,
-    /// A person's confirmation of a proposal.
+    /// Whether a person may confirm the proposal.
     confirmable: bool,
-    /// A recorded decision under other settings.
+    /// The disposition of a recorded decision under other settings.
     replayed: Option<Disposition>,
 }
 
 impl GateRow {
-    /// A gate that waits where it is closed, for a tick, the router and the landing.
+    /// A gate that leaves the change pending if it is closed, both when it is decided and when it is applied.
     fn waits(gate: GateName, change: fn(&mut OpenFacts)) -> Self {
         let pending = Some(Disposition::Pending);
         let facts = OpenFacts::with(change);
@@ -198,7 +198,8 @@ fn every_gate_holds_every_caller_that_evaluates_it() {
         }
         assert_eq!(facts.replay(), replayed.unwrap_or(Live), "{gate:?} replayed");
     }
-    // The rate guard refuses before a clerk is asked, so that its gate is never closed in a decision. A stop files nothing.
+    // The rate guard refuses before a clerk is asked, so its gate is never closed in a decision. Under a stop nothing
+    // is recorded.
     let rate_guard = |facts: &OpenFacts| facts.evaluate().gates.iter().any(|g| g.gate == GateName::RateGuard && g.open);
     assert!(rate_guard(&open));
     let brake = ClosedGates::default().with_gate(GateName::Brake);
@@ -253,8 +254,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// A plan that was decided under some facts and lands under others, once or again, lands no livelier than any of
-    /// them allows, in whatever order they come; and a live one has no closed gate.
+    /// A plan is decided under some facts and applied under others, once or twice. Its disposition is never higher than
+    /// any of them allows, whatever their order. A live plan has no closed gate.
     #[test]
     fn nothing_lands_livelier_than_the_gates_say(
         decided in any_facts(),
@@ -277,7 +278,7 @@ proptest! {
         let (one, two) = (allowed(&first)?, allowed(&second)?);
         let landed = first.land(plan.clone());
         prop_assert!(landed.disposition() <= plan.disposition());
-        // What waits or is a shadow already is not held again by trust and budgets, which concern live changes.
+        // Trust and budgets concern live changes only, so they do not hold a pending or shadow plan again.
         let is_held = |end: &Plan, bound: Disposition| {
             plan.disposition() != Disposition::Live || end.disposition() <= bound
         };

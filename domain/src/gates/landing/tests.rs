@@ -1,4 +1,4 @@
-//! Where two processes differ, the lower one of both holds, and the record says which gate it was.
+//! If two processes differ, the stricter one wins, and the record shows which gate it was.
 
 use super::*;
 use crate::gates::closed::ClosedGates;
@@ -18,7 +18,7 @@ pub(crate) fn land(plan: Plan, policy: &DecisionPolicy, ceiling: Ceiling) -> Pla
     plan.hold_by_policy(policy, ceiling)
 }
 
-/// Lands a plan in a live process, where nothing but these facts could hold it.
+/// Applies a plan in a live process in which only these facts could hold it.
 fn land_with(plan: Plan, change: impl FnOnce(&mut LandingFacts)) -> Plan {
     land_within(plan, LIVE_PER_SOURCE_DAY, change)
 }
@@ -149,7 +149,7 @@ fn a_decision_that_changes_nothing_stays_recorded_and_says_the_lower_mode() {
 }
 
 proptest! {
-    /// Whatever two processes allow, what lands is no livelier than either would have let it land, and its gates say so.
+    /// The disposition is never higher than what either of two processes allows, and the gates show why.
     #[test]
     fn what_lands_is_the_lower_of_both(
         modes in (select(vec![Mode::Shadow, Mode::LiveHighConfidenceOnly, Mode::Live]), select(vec![Mode::Shadow, Mode::LiveHighConfidenceOnly, Mode::Live])),

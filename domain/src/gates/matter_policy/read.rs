@@ -1,9 +1,9 @@
-//! From the frontmatter of a matter to what its note allows, and what of it cannot be understood.
+//! Reads a matter's policy from its frontmatter, and reports every value that is invalid.
 //!
-//! A typing error must never free a steward. So a line that is there and cannot be read means the strictest that it
-//! could: a list allows nothing, a budget is 0, a ceiling is `ask`. Where the whole could mean anything, as with a
-//! key that nobody knows, hours that are none or a block that is empty, the ceiling is `ask` too. Each is a
-//! [`MatterPolicyFault`], which says what to write instead; whoever has the file adds its name and the line.
+//! A typing error must never widen what a steward may do. So a malformed value is replaced by the most restrictive
+//! one: a list allows nothing, a budget is 0, a ceiling is `ask`. An unknown key, invalid quiet hours or an empty block
+//! could have meant anything, so the ceiling is `ask` there too. Each of them is reported as a [`MatterPolicyFault`],
+//! which names the line and the fix. The caller adds the name of the file.
 
 use super::MatterPolicy;
 use super::QuietHours;
@@ -17,21 +17,21 @@ use std::fmt;
 
 /// The key of the block in a matter's frontmatter.
 pub const BLOCK: &str = "steward";
-/// The key of a matter's ceiling outside of the block.
+/// The key of the matter's ceiling outside the block.
 pub const CEILING: &str = "steward_ceiling";
 
 const CEILINGS: &str = "`ask`, `confirm` or `act`";
 
-/// Something that cannot be understood in what a note allows.
+/// An invalid value or key in a matter's policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatterPolicyFault {
-    /// The keys that lead there.
+    /// The path of keys to it.
     pub path: Vec<String>,
-    /// The line of the file on which it stands, from 1; where its key has none, that of the block.
+    /// Its line in the file, from 1. The line of the block if the key has none of its own.
     pub line: usize,
-    /// What is wrong, on one line.
+    /// What is wrong. It fits on one line.
     pub wrong: String,
-    /// What to write, and what holds until then.
+    /// What to write instead, and what applies until then.
     pub mend: String,
 }
 
@@ -41,15 +41,15 @@ impl fmt::Display for MatterPolicyFault {
     }
 }
 
-/// Reads what a matter's note allows; `None` where it has no block. The faults have the order of the file.
+/// Reads a matter's policy. It is `None` if the note has no block. The faults are in the order of the file.
 #[must_use]
 pub fn read_matter_policy(document: &Document) -> (Option<MatterPolicy>, Vec<MatterPolicyFault>) {
     let mut reader = MatterPolicyReader { faults: Vec::new() };
     reader.check_outer_ceiling(document.fields());
     let mut policy = document.fields().get(BLOCK).map(|block| reader.read_block(block));
     for (key, meant) in find_mistyped_keys(document.fields()) {
-        let mend = format!("write `{meant}`, or remove it; until then the ceiling `ask` holds");
-        reader.report_fault(&[key], "is no key of a matter".to_owned(), mend);
+        let hint = format!("write `{meant}`, or remove it; until then the ceiling is `ask`");
+        reader.report_fault(&[key], "is not a key of a matter".to_owned(), hint);
         policy.get_or_insert_default().ceiling = Some(Ceiling::Ask);
     }
     let mut faults = reader.faults;
@@ -61,14 +61,14 @@ pub fn read_matter_policy(document: &Document) -> (Option<MatterPolicy>, Vec<Mat
     (policy, faults)
 }
 
-/// Keys that were meant to be one of the two, and the one that was meant.
+/// Finds keys that look like a mistyped `steward` or `steward_ceiling`, each with the key that was meant.
 fn find_mistyped_keys(fields: &RecordFields) -> impl Iterator<Item = (&str, &'static str)> {
-    let known = |key: &str| {
+    let closest = |key: &str| {
         let typed = key.to_lowercase().replace(['-', ' '], "_");
         [BLOCK, CEILING].into_iter().find(|name| typed == *name || typed.strip_suffix('s') == Some(name))
     };
-    let of = move |key: &str| known(key).filter(|name| *name != key);
-    fields.keys().filter_map(move |key| Some((key.as_str(), of(key)?)))
+    let meant = move |key: &str| closest(key).filter(|name| *name != key);
+    fields.keys().filter_map(move |key| Some((key.as_str(), meant(key)?)))
 }
 
 struct MatterPolicyReader {
@@ -76,14 +76,14 @@ struct MatterPolicyReader {
 }
 
 impl MatterPolicyReader {
-    fn report_fault(&mut self, path: &[&str], wrong: String, mend: String) {
+    fn report_fault(&mut self, path: &[&str], wrong: String, hint: String) {
         let path = path.iter().map(|&key| key.to_owned()).collect();
-        self.faults.push(MatterPolicyFault { path, line: 0, wrong, mend });
+        self.faults.push(MatterPolicyFault { path, line: 0, wrong, mend: hint });
     }
 
-    /// Says of a key of the block that its value is none, what would be one, and what holds meanwhile.
-    fn report_unreadable(&mut self, key: &str, value: &Value, expected: &str, holds: &str) {
-        self.report_fault(&[BLOCK, key], describe_value(value), format!("expected {expected}; until then {holds}"));
+    /// Reports an invalid value of a key of the block, with the expected form and what applies until it is fixed.
+    fn report_unreadable(&mut self, key: &str, value: &Value, expected: &str, fallback: &str) {
+        self.report_fault(&[BLOCK, key], describe_value(value), format!("expected {expected}; until then {fallback}"));
     }
 
     fn check_outer_ceiling(&mut self, fields: &RecordFields) {
@@ -93,15 +93,15 @@ impl MatterPolicyReader {
             self.report_fault(
                 &[CEILING],
                 describe_value(value),
-                format!("expected {CEILINGS}; until then `ask` holds"),
+                format!("expected {CEILINGS}; until then it is `ask`"),
             );
         }
     }
 
     fn read_block(&mut self, block: &Value) -> MatterPolicy {
         let Some(keys) = block.as_object() else {
-            let mend = "indent its keys below it, or remove the line; until then the ceiling `ask` holds".to_owned();
-            self.report_fault(&[BLOCK], describe_value(block), mend);
+            let hint = "indent its keys below it, or remove the line; until then the ceiling is `ask`".to_owned();
+            self.report_fault(&[BLOCK], describe_value(block), hint);
             return MatterPolicy::ask_only();
         };
         let mut policy = MatterPolicy {
@@ -115,15 +115,15 @@ impl MatterPolicyReader {
         if let Some(value) = keys.get("quiet_hours") {
             policy.quiet_hours = value.as_str().and_then(QuietHours::parse);
             if policy.quiet_hours.is_none() {
-                let expected = "hours such as `\"22:00-07:00 +01:00\"` (without an offset they are UTC's)";
-                self.report_unreadable("quiet_hours", value, expected, "the ceiling `ask` holds");
+                let expected = "hours such as `\"22:00-07:00 +01:00\"` (UTC if no offset is given)";
+                self.report_unreadable("quiet_hours", value, expected, "the ceiling is `ask`");
                 policy.ceiling = Some(Ceiling::Ask);
             }
         }
         for key in keys.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            let mend =
-                format!("it is none of {}; until it is mended or removed the ceiling `ask` holds", KEYS.join(", "));
-            self.report_fault(&[BLOCK, key], "is unknown".to_owned(), mend);
+            let hint =
+                format!("expected one of {}; until it is fixed or removed the ceiling is `ask`", KEYS.join(", "));
+            self.report_fault(&[BLOCK, key], "is unknown".to_owned(), hint);
             policy.ceiling = Some(Ceiling::Ask);
         }
         policy
@@ -132,7 +132,7 @@ impl MatterPolicyReader {
     fn read_ceiling(&mut self, keys: &Map<String, Value>) -> Option<Ceiling> {
         let value = keys.get("ceiling")?;
         Some(parse_ceiling(value).unwrap_or_else(|| {
-            self.report_unreadable("ceiling", value, CEILINGS, "`ask` holds");
+            self.report_unreadable("ceiling", value, CEILINGS, "it is `ask`");
             Ceiling::Ask
         }))
     }
@@ -147,12 +147,12 @@ impl MatterPolicyReader {
         self.read_word_list(keys, "fields", &Mutation::writable_fields())
     }
 
-    /// A list of some of these words; what is none of them allows nothing.
+    /// Reads a list of known words. An unknown word is reported and left out. Any other value allows nothing.
     fn read_word_list(&mut self, keys: &Map<String, Value>, key: &str, known: &[&str]) -> Option<Vec<String>> {
         let value = keys.get(key)?;
-        let expected = format!("a list of some of {}", known.join(", "));
+        let expected = format!("a list of any of {}", known.join(", "));
         let Some(items) = value.as_array() else {
-            self.report_unreadable(key, value, &expected, "none is allowed");
+            self.report_unreadable(key, value, &expected, "nothing is allowed");
             return Some(Vec::new());
         };
         let mut words = Vec::new();
@@ -161,7 +161,7 @@ impl MatterPolicyReader {
                 Some(word) => words.push(word.to_owned()),
                 None => {
                     let wrong = format!("holds {}", quote_value(item));
-                    self.report_fault(&[BLOCK, key], wrong, format!("expected {expected}; the others hold"));
+                    self.report_fault(&[BLOCK, key], wrong, format!("expected {expected}; the other entries apply"));
                 }
             }
         }
@@ -184,7 +184,7 @@ impl MatterPolicyReader {
                     self.report_fault(
                         &[BLOCK, "trusted_sources"],
                         wrong,
-                        format!("expected {expected}; the others hold"),
+                        format!("expected {expected}; the other entries apply"),
                     );
                 }
             }
@@ -196,7 +196,7 @@ impl MatterPolicyReader {
         let value = keys.get("daily_budget")?;
         let budget = value.as_u64().and_then(|budget| u32::try_from(budget).ok());
         Some(budget.unwrap_or_else(|| {
-            self.report_unreadable("daily_budget", value, "a whole number from 0", "it is 0");
+            self.report_unreadable("daily_budget", value, "a whole number, 0 or more", "it is 0");
             0
         }))
     }
@@ -205,7 +205,7 @@ impl MatterPolicyReader {
 /// Every key of the block.
 const KEYS: [&str; 6] = ["classes", "fields", "ceiling", "quiet_hours", "trusted_sources", "daily_budget"];
 
-/// A ceiling's own word, in any case.
+/// Reads the name of a ceiling in upper or lower case. Returns `None` if it is malformed.
 fn parse_ceiling(value: &Value) -> Option<Ceiling> {
     let text = value.as_str()?;
     Some(Ceiling::parse_or_ask(text)).filter(|read| text.trim().eq_ignore_ascii_case(read.as_str()))

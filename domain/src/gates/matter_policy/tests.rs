@@ -1,4 +1,4 @@
-//! What a note means, line by line, and that it never widens.
+//! Tests what each line of a note means, and that a note never widens what is allowed.
 
 use super::*;
 use crate::action::mutation::{ContextField, RelatedField};
@@ -74,15 +74,15 @@ fn what_cannot_be_read_means_the_strictest_and_is_told_with_its_line() {
         (
             "classes: state_change",
             |n| n.classes == Some(vec![]),
-            "is `state_change`: expected a list of some of state_change, ",
+            "is `state_change`: expected a list of any of state_change, ",
         ),
         ("classes: [related, states]", |n| n.classes == Some(vec![MutationClass::Related]), "holds `states`"),
         ("classes:", |n| n.classes == Some(vec![]), "`steward.classes` is empty"),
-        ("fields: state", |n| n.fields == Some(vec![]), "until then none is allowed"),
+        ("fields: state", |n| n.fields == Some(vec![]), "until then nothing is allowed"),
         ("fields: [state, related_tasks]", |n| n.fields == Some(vec!["state".into()]), "holds `related_tasks`"),
         ("fields: [steward]", |n| n.fields == Some(vec![]), "holds `steward`"),
-        ("quiet_hours: 22-7", |n| n.ceiling == Some(Ceiling::Ask), "without an offset they are UTC's"),
-        ("quiet_hours: \"22:00-07:00 Europe/Berlin\"", |n| n.ceiling == Some(Ceiling::Ask), "`ask` holds"),
+        ("quiet_hours: 22-7", |n| n.ceiling == Some(Ceiling::Ask), "UTC if no offset is given"),
+        ("quiet_hours: \"22:00-07:00 Europe/Berlin\"", |n| n.ceiling == Some(Ceiling::Ask), "the ceiling is `ask`"),
         ("trusted_sources: ann", |n| n.trusted_sources == Some(vec![]), "no source is trusted"),
         ("trusted_sources: [ann, 5]", |n| n.trusted_sources == Some(vec!["ann".into()]), "holds `5`"),
         ("daily_budget: many", |n| n.daily_budget == Some(0), "until then it is 0"),
@@ -90,7 +90,7 @@ fn what_cannot_be_read_means_the_strictest_and_is_told_with_its_line() {
         (
             "celing: ask",
             |n| n.ceiling == Some(Ceiling::Ask),
-            "`steward.celing` is unknown: it is none of classes, fields",
+            "`steward.celing` is unknown: expected one of classes, fields",
         ),
     ];
     for (line, holds, told) in table {
@@ -170,7 +170,7 @@ fn a_stewards_turn_does_not_run_out_while_it_keeps_quiet() {
     assert_eq!(ends("2026-11-21T23:00:00Z"), at("2026-11-22T07:30:00Z"));
 }
 
-/// A decision on a task, or a signal's own change of it, with or without a note.
+/// A decision about a task, or a routed signal that changes it, with or without a note.
 #[derive(Clone, Debug)]
 struct Asked {
     policy: DecisionPolicy,
@@ -265,7 +265,7 @@ fn now(policy: MatterPolicy, spent: u32) -> MatterPolicyUsage {
     MatterPolicyUsage { matter: path("matter/house.md"), policy, spent }
 }
 
-/// How far a landing goes; what is said only is as far as what is recorded.
+/// Orders dispositions by how far they go. A shadow changes as little as a recorded decision.
 fn reach(landing: Disposition) -> u8 {
     match landing {
         Disposition::Recorded | Disposition::Shadow => 0,
@@ -293,8 +293,8 @@ fn each_line_holds_a_change_back_and_says_with_which_values() {
         ("  quiet_hours: 13:00-14:00\n", None),
         ("  quiet_hours: 11:00-13:00\n", Some(("12:00 UTC", "outside of quiet_hours 11:00-13:00 UTC", true))),
         ("  trusted_sources: [\"GMAIL:ann@x\"]\n", None),
-        ("  trusted_sources: [gmail]\n", Some(("source gmail:ann@x", "trusted_sources alone, 1 named", true))),
-        ("  trusted_sources: []\n", Some(("source gmail:ann@x", "trusted_sources alone, 0 named", true))),
+        ("  trusted_sources: [gmail]\n", Some(("source gmail:ann@x", "only trusted_sources (1 listed)", true))),
+        ("  trusted_sources: []\n", Some(("source gmail:ann@x", "only trusted_sources (0 listed)", true))),
     ];
     for (line, closed) in table {
         let note = note(line);
@@ -467,7 +467,7 @@ proptest! {
         let landed = hold_by_notes(without.clone(), &[now(note.clone(), spent)], asked.at);
         prop_assert!(reach(landed.disposition()) <= reach(without.disposition()));
         prop_assert!(landed.draft().confirmable <= without.draft().confirmable);
-        // What the decision held back is held back at landing as well.
+        // What is held when it is decided is held when it is applied as well.
         prop_assert!(reach(landed.disposition()) <= reach(with.disposition()));
         let (one, free) = (asked.route(std::slice::from_ref(&note)), asked.route(&[]));
         prop_assert!(routed(&one) <= routed(&free));

@@ -1,50 +1,51 @@
-//! The named reasons why a signal is not acted upon.
+//! The reasons why a signal is skipped.
 //!
-//! Pure. The words are kept in signals, in the index and in reports, so they do not change. [`super::route`] chooses one.
+//! Pure. [`super::plan_signal_route`] chooses the reason. Signals, the index and reports hold these
+//! names, so a name must not change.
 
 use crate::action::plan::ActionId;
 use serde::{Deserialize, Serialize};
 
-/// Why a signal is not acted upon.
+/// Why a signal leads to no change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteSkip {
     /// It changes nothing.
     NotAMutation,
-    /// It asks something of the principal.
+    /// It asks the human to do something.
     AsksThePrincipal,
-    /// It proposes nothing that may be written.
+    /// It has no proposal that may be written.
     NoProposal,
-    /// It may be about more than one record: a human names the one.
+    /// It may be about more than one record. A human has to name the right one.
     AmbiguousTarget,
     TargetMissing,
     /// The target is done or archived.
     TargetClosed,
     /// The target has no such field.
     WrongKind,
-    /// The field holds something else than text, or than a list.
+    /// The field does not hold the form that the change needs: text, a link or a list.
     WrongForm,
     Snoozed,
-    /// Its matter's note wants nothing changed at this time of day.
+    /// The note of a matter concerned has quiet hours now.
     QuietHours,
-    /// The target says so already.
+    /// The target has the proposed value already.
     AlreadySo,
-    /// There is no such matter to move to.
+    /// The matter to move to does not exist.
     ParentMissing,
     /// The matter to move to is done or archived.
     ParentClosed,
-    /// A record has cited it for this target before, or this very signal was routed before.
+    /// An earlier decision about this target cited the signal, or the signal was routed before.
     Claimed(ActionId),
-    /// Its target's steward has a turn first.
+    /// The target's steward has its turn first.
     WithTheSteward,
-    /// The steward has weighed it and did not rest a decision on it.
+    /// The steward has weighed the signal and did not base a change on it.
     Weighed,
-    /// It is listed on this question to a human instead of being proposed.
+    /// The proposal is withheld and listed on this question to a human.
     Withheld(ActionId),
 }
 
 impl RouteSkip {
-    /// The word used in signals and reports.
+    /// The name used in signals and reports.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -68,7 +69,7 @@ impl RouteSkip {
         }
     }
 
-    /// Whether the signal is looked at again, because time alone may change the answer.
+    /// Whether the signal is routed again later, because the reason may pass with time.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {

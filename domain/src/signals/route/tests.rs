@@ -1,4 +1,4 @@
-//! Every skip by name, the gates as in a decision, and all classes there and back.
+//! Tests every skip by name, the gates, and that each class of change is made and undone.
 
 mod hostile;
 
@@ -19,7 +19,7 @@ const MATTER: &str = "---\ntype: matter\nname: House\nowner: ann # me\ndescripti
                       related_orgs: [Acme,'B & C' ]\n---\n";
 const NOW: &str = "2026-11-21T09:30:15.123Z";
 
-/// A case in which everything is open; a test changes one thing.
+/// A case in which every gate is open. A test changes one thing.
 #[derive(Clone)]
 pub(crate) struct Wide {
     signal: Signal,
@@ -148,15 +148,15 @@ fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
     }
     let confirm = passed_over().with(|w| w.ceiling = Ceiling::Confirm);
     assert_eq!(confirm.plan().disposition(), Disposition::Pending);
-    // Alone it would have waited for a human as well.
+    // Without other messages it would have waited for a human as well.
     let unsure = passed_over().with(|w| w.signal.effect_confidence = 0.5).plan();
     assert!(
         unsure.disposition() == Disposition::Pending && unsure.draft().gates.iter().filter(|g| !g.open).count() > 1
     );
-    // What is more likely wrong, and what only speaks in shadow, stays with the steward.
+    // For a proposal that is more likely wrong, and in shadow mode, the steward's decision stands.
     assert_eq!(passed_over().with(|w| w.signal.effect_confidence = 0.49).skip(), RouteSkip::Weighed);
     assert_eq!(passed_over().with(|w| w.policy.mode = Mode::Shadow).skip(), RouteSkip::Weighed);
-    // Alone it was weighed, and a question to the principal is an answer.
+    // The steward weighed it without other messages. A question to the human settles it.
     let alone = Wide::open().with(|w| (w.weighing, w.claim) = (StewardWeighing::Done, still.clone()));
     assert!(matches!(alone.skip(), RouteSkip::Claimed(_)));
     let early = Wide::open().with(|w| w.claim = still.clone());
@@ -193,7 +193,7 @@ fn while_a_human_is_asked_a_proposal_is_listed_on_the_question_and_not_made() {
     assert_eq!(asked().skip(), withheld);
     assert_eq!(asked().with(|w| w.weighing = StewardWeighing::DoneBesideOthers).skip(), withheld);
     assert_eq!(asked().with(|w| w.policy.mode = Mode::Shadow).skip(), withheld);
-    // What could not be proposed for another reason keeps that reason.
+    // A signal that is skipped for another reason keeps that reason.
     assert_eq!(asked().with(|w| w.target = None).skip(), RouteSkip::TargetMissing);
     let weak = asked().with(|w| (w.weighing, w.signal.effect_confidence) = (StewardWeighing::DoneBesideOthers, 0.49));
     assert_eq!(weak.skip(), RouteSkip::Weighed);
@@ -221,7 +221,7 @@ fn a_misfit_names_the_field_and_the_member() {
     let table = [
         (
             Wide::about("task/pay.md", &scalar, related("Eve", true)),
-            "wrong_form: `related_to` of task/pay.md is no list",
+            "wrong_form: `related_to` of task/pay.md is not a list",
         ),
         (Wide::about("task/pay.md", TASK, related("Eve", false)), "already_so: `Eve` is not in `related_to`"),
         (Wide::about("task/pay.md", TASK, related("Ann", true)), "already_so: `Ann` is in `related_to`"),
@@ -361,7 +361,7 @@ fn the_record_says_what_was_asked_of_the_rate_guard() {
     assert_eq!(gate(Wide::open()), "no clerk asked");
 }
 
-/// Carries a plan out the way the vault does, and reads the record back from its file.
+/// Applies a plan the way the vault does, and reads the record back from its file.
 fn carry_out(plan: &Plan, bytes: &str) -> (String, AuditRecord) {
     let prepared = plan.has_record_change().then(|| plan.prepare(bytes.as_bytes()).unwrap());
     let (after, patch) = prepared.map_or((bytes.into(), Vec::new()), |p| (p.after, p.patch));
@@ -396,7 +396,7 @@ fn ask_under(
     })
 }
 
-/// Every class on every kind that has it, and the text that it leaves.
+/// Every class on every kind of record that has it, and the text that results.
 fn changes() -> Vec<(&'static str, &'static str, Mutation, String)> {
     vec![
         ("task/pay.md", TASK, Mutation::StateChange { to: RecordState::Done }, TASK.replace("open", "done")),

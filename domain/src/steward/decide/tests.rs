@@ -1,4 +1,4 @@
-//! Every gate closed alone, its boundary, and what a record shows of it.
+//! Tests each gate closed alone, its threshold, and what the record shows.
 
 use super::*;
 use crate::action::mutation::MutationClass;
@@ -84,7 +84,7 @@ pub(crate) fn live() -> DecisionPolicy {
     DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() }
 }
 
-/// A case in which every gate is open; a test closes one.
+/// A case in which every gate is open. A test closes one.
 #[derive(Clone)]
 pub(crate) struct Wide {
     pub(crate) look: TaskCheck,
@@ -126,12 +126,12 @@ impl Wide {
     }
 }
 
-/// A plan behind open gates.
+/// A plan with every gate open.
 pub(crate) fn live_plan() -> Plan {
     Wide::open().decide()
 }
 
-/// The same in shadow.
+/// The same plan in shadow.
 pub(crate) fn shadow_plan() -> Plan {
     Wide::with(|w| w.policy.mode = Mode::Shadow).decide()
 }
@@ -418,7 +418,7 @@ fn a_cited_signal_speaks_only_for_what_it_says() {
             evidence("gmail", 0.97, 60),
             says("other", SignalEffect::Mutation, Some(RecordState::Archived)),
             says("asks", SignalEffect::Action, None),
-            // A change of another class names no state.
+            // A change of another class proposes no state.
             says("edits", SignalEffect::Mutation, None),
         ];
         w.look = look(b"bytes", Some("open"), all);

@@ -1,4 +1,4 @@
-//! When a step back is due, what it does to a plan, and how often it comes by chance.
+//! Tests when a demotion is due, what it does to a plan, and how often it happens by chance.
 
 use super::*;
 use crate::action::plan::Disposition;
@@ -10,7 +10,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 const NOW: &str = "2026-11-22T12:00:00Z";
 
-/// A place in a chain to which a record is added every minute.
+/// A position in a chain to which a record is added every minute.
 fn place(moment: DateTime<Utc>) -> u64 {
     moment.timestamp().cast_unsigned() / 60
 }
@@ -42,11 +42,11 @@ fn made(hours_ago: i64, source: &str, undone: bool) -> LiveChange {
 
 fn marks(made: &[LiveChange], caps: &ModeCaps, mode: Mode) -> Vec<(String, Mode, Mode)> {
     let steps = find_demotions(made, caps, mode, REVERSAL_BUDGET, at(NOW));
-    let told = steps.into_iter().map(|s| match s.mark {
+    let marks = steps.into_iter().map(|s| match s.mark {
         TrustMark::Lowered { subject, from, to, .. } => (subject.to_string(), from, to),
         other => panic!("{other:?}"),
     });
-    told.collect()
+    marks.collect()
 }
 
 fn lowered(source: &str, mode: Mode, hours_ago: i64) -> ModeCaps {
@@ -89,7 +89,7 @@ fn what_was_made_before_a_raise_and_undone_after_it_counts() {
         let since = at(NOW) - TimeDelta::hours(hours_ago);
         ModeCaps::from([(TrustSubject::Source("mail".into()), cap(None, since))])
     };
-    // Made a day before the raise: two were undone before it, others are undone now.
+    // All were made before the restore. Two were undone before it, others are undone now.
     let mut all: Vec<LiveChange> = (24..34).map(|hour| made(hour, "mail", hour < 26)).collect();
     assert!(marks(&all, &raised(10), Mode::Live).is_empty());
     for one in &mut all[4..7] {
@@ -119,7 +119,7 @@ fn undos_go_on_to_count_after_a_step_however_old_the_changes_are() {
 
 #[test]
 fn a_clock_that_once_ran_ahead_holds_no_step_back() {
-    // The human's word was filed a month ahead of all that came after it.
+    // The human's restore has a timestamp a month ahead of every later record.
     let raised = ModeCap { mode: None, since: at(NOW) + TimeDelta::days(30), seq: place(at(NOW)) - 600 };
     let caps = ModeCaps::from([(TrustSubject::Source("mail".into()), raised)]);
     assert_eq!(marks(&some(4, 2), &caps, Mode::Live).len(), 1);
@@ -181,7 +181,8 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     assert_eq!(hold_by_trust(shadow.clone(), &both, &caps), shadow, "it raises nothing");
 }
 
-/// Months of one source that makes ten changes a day, looked at every hour: after how many hours it is lowered.
+/// Simulates months of one source with ten changes a day and a check every hour. Returns after how many hours the
+/// source is demoted in each month.
 fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
     const MINUTES: i64 = 60;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -196,14 +197,14 @@ fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
             })
             .collect();
         let leaves = |made: i64| made + WINDOW.num_minutes();
-        // The rate goes up only when something is undone or leaves the window: other hours find nothing new.
+        // The rate rises only when a change is undone or leaves the window, so other hours need no check.
         let moves = all.iter().flat_map(|(made, undone)| [Some(leaves(*made)), *undone]).flatten();
         let hours: BTreeSet<i64> = moves.map(|m| (m + MINUTES - 1).div_euclid(MINUTES)).filter(|h| *h < 720).collect();
         hours.into_iter().find(|hour| {
             let now = hour * MINUTES;
             let known = all.iter().filter(|(made, _)| *made <= now && leaves(*made) > now);
             let told = known.map(|(made, undone)| (made, undone.filter(|at| *at <= now)));
-            // Of fewer than two nothing follows, which is held above.
+            // Fewer than two undos demote nothing. A test above asserts that.
             told.clone().filter(|(_, undone)| undone.is_some()).count() >= 2 && {
                 let moment = |minute: i64| start + TimeDelta::minutes(minute);
                 let told = told.map(|(made, undone)| LiveChange {
@@ -313,13 +314,13 @@ fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
     assert!(told.contains(&format!("`steward trust raise {key}`")), "{told}");
     let plan = hold_by_trust(live_plan(), &[named("mail:Ann@b.example")], &lowered(&key, Mode::Shadow, 0));
     let gate = plan.draft().gates.iter().find(|gate| gate.gate == GateName::Trust).unwrap();
-    assert_eq!(gate.found, format!("shadow for mail:Ann@b.example ({key}), which was lowered"));
+    assert_eq!(gate.found, format!("shadow for mail:Ann@b.example ({key}), which was demoted"));
     assert_eq!(gate.needed, format!("`steward trust raise {key}`"));
 }
 
-/// Ten days in which each hour brings a change of an address that never comes again, undone at this rate within an
-/// hour, and one of a known source that has been at it for a week and is nearly always right: who is lowered, and after
-/// how many hours.
+/// Simulates ten days of throw-away addresses. Each hour brings one change of a new address, undone at `rate` within an
+/// hour, and one of a known source, undone at `known_rate`, which began a week earlier. Returns the demoted subjects,
+/// each with the hour.
 fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut TestRng) -> Vec<(String, i64)> {
     let start = at("2026-11-01T00:00:00Z");
     let (mut all, mut caps, mut told) = (Vec::new(), ModeCaps::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! What lies outside the records and must not be reached: the folder around the vault, the steward's own folder,
-//! and the tracker, which is asked nothing but what a delivery needs.
+//! Places outside the records that must not be reached: the folder around the vault, Steward's own folder, and the
+//! tracker, which must get only the requests of a delivery.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use steward_tests::files::{Files, own_names};
 use steward_tests::plane::{Asked, PROJECT, Plane, STATES, WORKSPACE};
 use steward_tests::world::World;
 
-/// The names of our own folder; what has a number or an id is checked by its form.
+/// The names in Steward's own folder; names with a number or an id are checked by their form.
 const OWN: [&str; 17] = [
     ".gitignore",
     "STOP.spare",
@@ -27,7 +27,7 @@ const OWN: [&str; 17] = [
     "up.json",
     "vault.json",
 ];
-/// The tags that a comment of ours has.
+/// The tags of a comment by Steward.
 const TAGS: [&str; 10] = ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"];
 
 /// An issue for a task.
@@ -35,7 +35,7 @@ pub(super) fn issue(n: usize) -> String {
     format!("eeeeeeee-0000-4000-8000-{n:012}")
 }
 
-/// What is in our own folder and should not be.
+/// Unexpected files in Steward's own folder.
 pub(super) fn intruders(names: &[String]) -> Vec<String> {
     let hex = |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_hexdigit());
     let numbered = |text: &str| {
@@ -51,7 +51,7 @@ pub(super) fn intruders(names: &[String]) -> Vec<String> {
     names.iter().filter(|name| !ours(name)).map(|name| format!(".steward/{name} is not ours")).collect()
 }
 
-/// What has changed around a vault, but for the logs of the processes.
+/// The changes around a vault, apart from the logs of the processes.
 pub(super) fn around(before: &Files, after: &Files) -> Vec<String> {
     let log = |line: &String| {
         let number = line.split(' ').nth(1).and_then(|p| p.strip_prefix("out-").or(p.strip_prefix("err-")));
@@ -60,7 +60,7 @@ pub(super) fn around(before: &Files, after: &Files) -> Vec<String> {
     after.since(before).into_iter().filter(|line| !log(line)).map(|line| format!("around the vault: {line}")).collect()
 }
 
-/// What our own folder holds that it should not.
+/// The unexpected contents of Steward's own folder.
 pub(super) fn inside(world: &World) -> Vec<String> {
     intruders(&own_names(world.vault.path()))
 }
@@ -92,7 +92,7 @@ fn is_move(body: &Value) -> bool {
     fields.len() == 1 && STATES.iter().any(|(_, id, ..)| body["state"] == *id)
 }
 
-/// Of our own tags alone: every word from outside shows as itself.
+/// The comment has only our own tags: all foreign text is escaped.
 fn is_comment(body: &Value) -> bool {
     let fields: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
     let html = TAGS.iter().fold(body["comment_html"].as_str().unwrap().to_owned(), |html, tag| html.replace(tag, ""));
@@ -100,7 +100,7 @@ fn is_comment(body: &Value) -> bool {
     named && fields.len() == 3 && !html.contains(['<', '>'])
 }
 
-/// What is left in the tracker.
+/// The remaining comments and states in the tracker.
 pub(super) fn left(plane: &Plane) -> Vec<String> {
     let mut found = Vec::new();
     for issue in plane.issues() {

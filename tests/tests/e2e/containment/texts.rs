@@ -1,8 +1,8 @@
-//! Texts that are sent: our own, or those of a file that `make corpora` made.
+//! The texts to send: our own, or those of a file that `make corpora` made.
 
 use serde_json::Value;
 
-/// One text and whether it is meant to do harm.
+/// A text, and whether it is hostile.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     pub(super) id: String,
@@ -10,7 +10,7 @@ pub(super) struct Text {
     pub(super) text: String,
 }
 
-/// A file of one JSON object a line in the place of our own texts.
+/// A file with one JSON object per line, instead of our own texts.
 const FILE: &str = "STEWARD_CORPORA";
 
 const HOSTILE: [&str; 26] = [
@@ -59,7 +59,7 @@ const HARMLESS: [&str; 14] = [
     "Do not archive this yet, please, the lawyer wants to read it.",
 ];
 
-/// Whether they are a public corpus's.
+/// Whether the texts are from a public corpus.
 pub(super) fn are_public() -> bool {
     std::env::var_os(FILE).is_some()
 }

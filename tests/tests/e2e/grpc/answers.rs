@@ -1,4 +1,4 @@
-//! A human's answers by gRPC, and by the command that asks a server which is named.
+//! A person's resolutions by gRPC, and by the command that uses a named server.
 
 use serde_json::json;
 use steward_domain::action::plan::Disposition;
@@ -187,7 +187,7 @@ async fn the_command_says_the_same_by_temporal_and_by_a_server_that_is_named() {
     world.tick("house").await;
     let id = world.vault.records()[0].draft.id.to_string();
     let (token, _) = rpc::token(&world, "act").await;
-    // Nobody answers at that address: what goes through goes by gRPC.
+    // Temporal does not answer at that address, so the command must use gRPC.
     let nowhere = world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9");
     let named = nowhere.with("STEWARD_SERVER", &api.base).with("STEWARD_TOKEN", token);
     let done = world.run(&["undo", &id, "--by", "Jörg", "--json"]).await.expect(0).json();

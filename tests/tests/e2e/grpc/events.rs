@@ -1,4 +1,4 @@
-//! What happens is told as it happens, and a stop is one of the first things.
+//! Events are sent at once, and a stop is one of them.
 
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use tonic::{Code, Status, Streaming};
 
-/// How soon a stop is told.
+/// The longest delay of the event of a stop.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// How often that is tried: a busy machine is late now and then, a server that does not look is late each time.
+/// The number of attempts: a busy machine is late now and then, a server that misses the stop is late each time.
 const TRIES: usize = 20;
 
 async fn watch(line: &Line, areas: &[Area]) -> Result<Streaming<WatchEventsResponse>, Status> {
@@ -113,7 +113,7 @@ async fn a_decision_its_undo_and_a_pause_are_told_and_nothing_from_before() {
 #[tokio::test]
 async fn who_is_behind_by_more_than_a_page_is_told_that_something_was_missed() {
     let world = World::with_one_done().await;
-    // Nobody holds the vault, so what is new is read by the next command.
+    // No process holds the vault, so the next command reads the new files.
     let mut serve = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["serve"]);
     serve.says("Ctrl-C ends it").await;
     let api = Api::new(api::link(&serve).split("/login").next().unwrap());

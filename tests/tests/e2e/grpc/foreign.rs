@@ -1,4 +1,4 @@
-//! A client that knows nothing of us: it learns the contract by reflection, as the README shows it.
+//! A foreign client: it learns the contract by reflection, as the README shows it.
 
 use serde_json::Value;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Values that a stranger chose, on records that people wrote oddly: what is taken can be taken back.
+//! Tests hostile values on oddly written records: every accepted change can be undone.
 
 use super::*;
 use serde_json::json;
 
-/// Words that mean something to YAML, to Markdown or to whoever shows them.
+/// Words with a meaning in YAML, in Markdown or in a display.
 const WORDS: [&str; 44] = [
     "|",
     "[[",
