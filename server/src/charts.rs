@@ -53,13 +53,13 @@ enum ChartMark {
         anchor: &'static str,
         x: f64,
         y: f64,
-        text: String,
+        caption: String,
     },
     /// Reads from below, beside the vertical axis.
     AxisTitle {
         x: f64,
         y: f64,
-        text: &'static str,
+        caption: &'static str,
     },
 }
 
@@ -167,7 +167,7 @@ pub fn draw_reliability(area: PlotArea, bins: &[ReliabilityBin]) -> Chart {
         summary.push(format!("{from:.0} to {to:.0} %: {:.1} % of {of} right", share * 100.0));
     }
     marks.push(draw_label("middle", area.x(0.5), bottom + 36.0, "stated confidence, %".into()));
-    marks.push(ChartMark::AxisTitle { x: 11.0, y: area.y(0.5), text: "were right, %" });
+    marks.push(ChartMark::AxisTitle { x: 11.0, y: area.y(0.5), caption: "were right, %" });
     area.enclose(44.0, "Stated confidence and truth", summary.join("; "), marks)
 }
 
@@ -188,8 +188,8 @@ pub fn draw_interval(title: String, rate: &RateEstimate, asked: f64) -> Chart {
     Chart { width: 200.0, height: 20.0, title, summary, marks }
 }
 
-fn draw_label(anchor: &'static str, x: f64, y: f64, text: String) -> ChartMark {
-    ChartMark::Label { anchor, x, y, text }
+fn draw_label(anchor: &'static str, x: f64, y: f64, caption: String) -> ChartMark {
+    ChartMark::Label { anchor, x, y, caption }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The style sheet, the scripts and the icon. They are part of the binary.
+//! The style sheet, the script and the icon. They are part of the binary.
 //!
 //! Their URLs change with their content, so a browser may cache them for ever. They hold nothing of a vault and need no
 //! login. Only the names listed here are served.
