@@ -183,7 +183,7 @@ async fn a_sweep_is_refused_until_an_operator_confirms_it() {
     let _worker = world.worker().await;
     assert_eq!(listed(&world).await.len(), 8, "the boot deleted beyond its budget");
     let plan = world.run(&["schedules", "plan"]).await.expect(3);
-    assert!(plan.out.contains("refused: 7 deletions") && plan.out.contains("--confirm-deletions"), "{plan}");
+    assert!(plan.out.contains("refused 7 deletions") && plan.out.contains("--confirm-deletions"), "{plan}");
     world.run(&["schedules", "apply"]).await.expect(3);
     assert_eq!(listed(&world).await.len(), 8);
     world.run(&["schedules", "apply", "--confirm-deletions"]).await.expect(0);

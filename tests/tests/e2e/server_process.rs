@@ -111,7 +111,7 @@ async fn status_shows_the_caps_the_clerk_and_the_tracker_of_the_process_that_hol
     assert_eq!(status["tracker"]["base_url"], Value::Null);
     assert!(!note(&world).unwrap().to_string().contains("hunter2"));
     let told = other.run(&["status"]).await.expect(0).out;
-    assert!(told.contains("/123 an hour") && told.contains("openai, small at http://127.0.0.1:9/v1"), "{told}");
+    assert!(told.contains("/123 per hour") && told.contains("openai, small at http://127.0.0.1:9/v1"), "{told}");
     worker.stop().await;
     let status = other.run(&["status", "--json"]).await.expect(0).json();
     assert_eq!((&status["guard"]["ledger"]["hour"]["cap"], &status["clerk"]["kind"]), (&77.into(), &"rules".into()));

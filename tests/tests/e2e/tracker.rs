@@ -149,7 +149,7 @@ async fn an_undo_while_the_tracker_is_away_takes_the_vault_back_and_the_tracker_
     assert_eq!((&said["kind"], &said["status"]), (&json!("refused"), &json!(502)), "{said}");
     let message = said["message"].as_str().unwrap();
     assert!(message.contains("undone in the vault (see event/steward-action-reversed-"), "{message}");
-    assert!(message.contains("failed (500)") && message.contains("stays owed"), "{message}");
+    assert!(message.contains("failed (500)") && message.contains("is still owed"), "{message}");
     assert_eq!(world.vault.read("task/rent.md"), original, "the vault part is done");
     assert_eq!(plane.comments(ISSUE).len(), 1);
     let again = world.run(&["undo", &action, "--json"]).await.expect(3).json();

@@ -236,7 +236,7 @@ async fn other_settings_are_replayed_and_compared() {
     assert_eq!(told["newly_live"]["all"]["actions"], json!(200));
     assert_eq!(told["risk_coverage"]["decided"], json!(200));
     let refused = told["lacking"][0].as_str().unwrap();
-    assert!(refused.starts_with("sources that nobody named may act") && told["toml"].is_null(), "{told}");
+    assert!(refused.starts_with("unnamed sources may act") && told["toml"].is_null(), "{told}");
 
     let folder = past.vault.path().parent().unwrap().to_owned();
     std::fs::write(folder.join("careful.toml"), "live_mode = \"live\"\nconfidence_threshold = 0.99\n").unwrap();

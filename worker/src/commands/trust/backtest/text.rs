@@ -33,7 +33,7 @@ pub(super) fn describe_backtest(report: &BacktestRunReport) -> String {
         .unwrap_or_default();
     let _ = write!(
         out,
-        "Replayed {} recorded proposals from {} to {} (records {} to {}).\nNo clerk was asked.\n",
+        "Replayed {} proposals from {} to {} (records {} to {}).\nNo clerk was asked.\n",
         backtest.policy.coverage.of,
         format_seconds(records.from),
         format_seconds(records.to),
