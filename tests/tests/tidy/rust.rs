@@ -52,10 +52,11 @@ fn has_no_tuple_parameters(file: &Source) -> Vec<String> {
     }
     let shipped = code(&file.text).take_while(|(_, line)| !line.starts_with("mod tests {"));
     let starts_tuple = |line: &str| {
-        let parameters = line.trim_start();
-        let named = |rest: &str| rest.contains("): (") && rest.split("): (").next().is_some_and(|p| p.contains(", "));
-        let in_signature = line.contains("fn ") && line.split("(").skip(1).any(|part| named(part));
-        in_signature || (parameters.starts_with('(') && named(parameters) && !parameters.starts_with("(("))
+        let Some((before, _)) = line.split_once("): (") else { return false };
+        let Some((head, names)) = before.rsplit_once('(') else { return false };
+        let are_names = names.contains(", ") && names.chars().all(|c| c.is_ascii_lowercase() || "_, ".contains(c));
+        let head = head.trim_end();
+        are_names && (head.is_empty() || head.ends_with('(') || head.ends_with(','))
     };
     shipped
         .filter(|(_, line)| starts_tuple(line))
