@@ -36,8 +36,15 @@
   };
   // Says that there is news; nothing that is being read or typed moves.
   for (const news of document.querySelectorAll("[data-live]")) {
-    const source = new EventSource(news.dataset.live);
-    source.addEventListener("message", (event) => { news.innerHTML = event.data; });
+    let source;
+    const listen = () => {
+      source = new EventSource(news.dataset.live);
+      source.addEventListener("message", (event) => { news.innerHTML = event.data; });
+    };
+    listen();
+    // A page that is left must not keep one of the browser's few connections.
+    window.addEventListener("pagehide", () => source.close());
+    window.addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
   }
   // The charts come after the page.
   for (const section of document.querySelectorAll("[data-load]")) {
