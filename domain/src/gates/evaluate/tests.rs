@@ -229,7 +229,7 @@ prop_compose! {
     fn any_facts()(
         mode in select(&[Mode::Shadow, Mode::LiveHighConfidenceOnly, Mode::Live][..]),
         threshold in 0.0..1.0_f64,
-        high in 0.0..1.0_f64,
+        above in 0.0..1.0_f64,
         ceilings in prop::array::uniform3(select(&[Ceiling::Ask, Ceiling::Confirm, Ceiling::Act, Ceiling::Act][..])),
         classes in any::<bool>(),
         trusted in any::<bool>(),
@@ -239,7 +239,8 @@ prop_compose! {
         OpenFacts::with(|f| {
             f.policy.mode = mode;
             f.policy.confidence_threshold = threshold;
-            f.policy.high_confidence_threshold = high;
+            // The configuration refuses a high threshold below the other one.
+            f.policy.high_confidence_threshold = threshold + (1.0 - threshold) * above;
             f.ceiling = ceilings[0];
             f.policy.state_change_ceiling = ceilings[1];
             f.note.ceiling = Some(ceilings[2]);
@@ -278,11 +279,14 @@ proptest! {
         let (one, two) = (allowed(&first)?, allowed(&second)?);
         let landed = first.land(plan.clone());
         prop_assert!(landed.disposition() <= plan.disposition());
-        // Trust and budgets concern live changes only, so they do not hold a pending or shadow plan again.
-        let is_held = |end: &Plan, bound: Disposition| {
-            plan.disposition() != Disposition::Live || end.disposition() <= bound
-        };
-        prop_assert!(is_held(&landed, one), "{:?} over {one:?}", landed.disposition());
+        prop_assert!(landed.disposition() != Disposition::Live || one == Disposition::Live, "live over {one:?}");
+        // Trust and budgets concern live changes only, so they do not hold again a plan that the settings made pending.
+        let mut settings_only = first.clone();
+        settings_only.demoted_to = Mode::Live;
+        settings_only.live_per_source_day = u32::MAX;
+        settings_only.note = MatterPolicy::default();
+        let by_settings = allowed(&settings_only)?;
+        prop_assert!(landed.disposition() <= by_settings, "{:?} over {by_settings:?}", landed.disposition());
         let again = second.land(landed.clone());
         prop_assert!(again.disposition() <= landed.disposition());
         prop_assert!(landed.disposition() != Disposition::Live || again.disposition() <= two);
