@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
             break;
         }
     }
-    let (root, mut all) = (host.keeper.root(), String::new());
+    let (root, mut all) = (host.writer.root(), String::new());
     for entry in root.list_files(RecordKind::Instinct)? {
         all += &format!(
             "{} {}\n",
@@ -67,16 +67,16 @@ async fn open_vault_context(folder: &Path) -> anyhow::Result<VaultContext> {
         reversal_budget: 0.05,
     };
     Ok(VaultContext {
-        keeper: Arc::new(keeper),
+        writer: Arc::new(keeper),
         index: Arc::new(index),
         ledger: Arc::new(Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?),
         settings,
         clerk: Arc::new(Clerk::Rules(RulesClerk)),
         intervals: unbounded_channel().0,
-        landing: Arc::default(),
-        routing: Arc::default(),
-        learning: Arc::default(),
-        unshown: Arc::default(),
+        apply_lock: Arc::default(),
+        routing_lock: Arc::default(),
+        calibration_lock: Arc::default(),
+        unpublished_resolutions: Arc::default(),
     })
 }
 

@@ -143,7 +143,7 @@ impl TrackerDispatcher {
         self.file_outcome(job, outcome, workflow).await?;
         crash::die_if_armed("after-outcome");
         let mut done = vec![job.record.draft.id.clone()];
-        if let Some(PlaneAction::RevertOwed { of, .. }) = &job.record.plane_action {
+        if let Some(PlaneAction::RevertOwed { action_id: of, .. }) = &job.record.plane_action {
             done.push(of.clone());
         }
         self.run_with_writer(move |writer| done.iter().try_for_each(|id| writer.remove_delivery_progress(id))).await?;
@@ -271,7 +271,7 @@ impl TrackerDispatcher {
         &self,
         work: impl FnOnce(&VaultWriter) -> Result<T, ApplyError> + Send + 'static,
     ) -> Result<T, ActivityError> {
-        let writer = Arc::clone(&self.vault.keeper);
+        let writer = Arc::clone(&self.vault.writer);
         run_blocking(move || work(&writer)).await?.map_err(retryable_failure)
     }
 

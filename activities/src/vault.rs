@@ -39,7 +39,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 pub use crate::action::resolve::FiledResolution;
-pub use steward_domain::steward::tick::MAX_LOOKS;
+pub use steward_domain::steward::tick::MAX_CHECKS_PER_TICK;
 
 /// The settings from environment and configuration, fixed for the life of the process.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct NewInterval {
 /// What the vault's activities work with: the writer, the index, the ledger and the settings. Cheap to clone.
 #[derive(Clone)]
 pub struct VaultContext {
-    pub keeper: Arc<VaultWriter>,
+    pub writer: Arc<VaultWriter>,
     pub index: Arc<Index>,
     pub ledger: Arc<Ledger>,
     pub settings: VaultSettings,
@@ -75,18 +75,18 @@ pub struct VaultContext {
     /// Receives the new interval when a matter's cadence changes.
     pub intervals: UnboundedSender<NewInterval>,
     /// Held while a live change is applied, so that each change is counted before the next one.
-    pub landing: Arc<Mutex<()>>,
+    pub apply_lock: Arc<Mutex<()>>,
     /// Held while one signal is routed, because two runs of the router may overlap.
-    pub routing: Arc<Mutex<()>>,
+    pub routing_lock: Arc<Mutex<()>>,
     /// Held by one calibration at a time, because a cancelled one may not have ended yet.
-    pub learning: Arc<Mutex<()>>,
+    pub calibration_lock: Arc<Mutex<()>>,
     /// Filed resolutions that the index and the signals do not show yet.
-    pub unshown: Arc<Mutex<Vec<FiledResolution>>>,
+    pub unpublished_resolutions: Arc<Mutex<Vec<FiledResolution>>>,
 }
 
 impl VaultContext {
     pub(crate) fn is_stopped(&self) -> bool {
-        stop::is_stopped(self.keeper.root())
+        stop::is_stopped(self.writer.root())
     }
 
     async fn observe_matter(&self, input: ObserveInput) -> Result<MatterObservation, ActivityError> {
@@ -97,13 +97,13 @@ impl VaultContext {
             .index
             .observe_due_tasks(&ObservationQuery {
                 matter: input.matter,
-                look_id: input.look_id,
+                check_id: input.look_id,
                 now: Utc::now(),
                 cadence: self.settings.cadence,
                 policy: self.settings.policy.clone(),
                 default_ceiling: self.settings.default_ceiling,
                 stopped: self.is_stopped(),
-                max_looks: MAX_LOOKS,
+                max_checks: MAX_CHECKS_PER_TICK,
             })
             .await
             .map_err(retryable_failure)?;
@@ -113,8 +113,8 @@ impl VaultContext {
             // next start.
             let _ = self.intervals.send(change);
         }
-        for check in &mut observation.looks {
-            check.known = self.recall_verdict(&check.question).await?;
+        for check in &mut observation.task_checks {
+            check.known_verdict = self.recall_verdict(&check.question).await?;
         }
         Ok(observation)
     }
@@ -141,7 +141,7 @@ impl VaultContext {
     }
 
     pub(crate) async fn settle_call(&self, input: SettleCallInput) -> Result<(), ActivityError> {
-        if let Some((question, judged)) = &input.answered {
+        if let Some((question, judged)) = &input.answer {
             self.remember_verdict(question, judged).await;
         }
         self.ledger.settle(&input.settlement, Utc::now()).await.map_err(|e| {
@@ -165,7 +165,7 @@ impl VaultContext {
         };
         let done = CompletedCheck {
             task: target.clone(),
-            look_id: ask.look_id,
+            check_id: ask.look_id,
             observed_at,
             had_signals: ask.had_signals,
             outcome: decision.as_str().to_owned(),
@@ -180,10 +180,10 @@ impl VaultContext {
             self.index.record_check_later(done);
         }
         tracing::info!(
-            task = %target, action_id = %receipt.id, decision = decision.as_str(), landing = receipt.landing.as_str(),
+            task = %target, action_id = %receipt.id, decision = decision.as_str(), disposition = receipt.disposition.as_str(),
             repeated = receipt.repeated, "decision filed"
         );
-        Ok(ApplyOutput::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
+        Ok(ApplyOutput::Filed { action_id: receipt.id, record: receipt.record, disposition: receipt.disposition })
     }
 
     /// Applies a plan within the limits that hold now, and updates the index.
@@ -200,7 +200,7 @@ impl VaultContext {
         if plan.disposition() == Disposition::Live {
             self.catch_up_index().await?;
         }
-        let _turn = if plan.disposition() == Disposition::Live { Some(self.landing.lock().await) } else { None };
+        let _turn = if plan.disposition() == Disposition::Live { Some(self.apply_lock.lock().await) } else { None };
         if plan.disposition() >= Disposition::Pending {
             let new_parent = plan.draft().proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
             self.refresh_stale_matters(plan.target(), new_parent, now).await?;
@@ -209,7 +209,7 @@ impl VaultContext {
         let settings =
             LandingSettings { policy: &self.settings.policy, live_per_source_day: self.settings.live_per_source_day };
         let plan = plan.hold_at_landing(settings, &facts.map_err(retryable_failure)?, now);
-        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
+        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.writer));
         let applied = run_blocking(move || keeper.apply_plan(plan)).await?;
         crash::die_if_armed("before-indexing");
         match &applied {
@@ -227,7 +227,7 @@ impl VaultContext {
         new_parent: Option<&RecordPath>,
         now: DateTime<Utc>,
     ) -> Result<(), ActivityError> {
-        let root = self.keeper.root();
+        let root = self.writer.root();
         let stale = self.index.list_stale_matters(root, target, new_parent).await.map_err(retryable_failure)?;
         if !stale.is_empty() {
             self.index.sync_paths(root, &stale, now).await.map_err(retryable_failure)?;
@@ -237,7 +237,7 @@ impl VaultContext {
 
     /// Files an audit record that changes no other record, and updates the index.
     pub(crate) async fn file_record(&self, plan: Plan) -> Result<(), ActivityError> {
-        let writer = Arc::clone(&self.keeper);
+        let writer = Arc::clone(&self.writer);
         let receipt = run_blocking(move || writer.file_plan(&plan)).await?.map_err(retryable_failure)?;
         self.reindex_paths(&[&receipt.record]).await
     }
@@ -259,7 +259,7 @@ impl VaultContext {
     /// Reads files that were just written into the index, so that the next check need not wait for the watcher.
     pub(crate) async fn reindex_paths(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
-        self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(retryable_failure)
+        self.index.sync_paths(self.writer.root(), &paths, Utc::now()).await.map(drop).map_err(retryable_failure)
     }
 }
 

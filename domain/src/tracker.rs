@@ -105,7 +105,7 @@ impl TrackerStateGroup {
 
 /// The tracker's part of a record: owed work or its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "standing", rename_all = "snake_case")]
+#[serde(tag = "status", rename_all = "snake_case")]
 pub enum PlaneAction {
     /// A comment and a transition are to be made.
     Owed {
@@ -117,7 +117,7 @@ pub enum PlaneAction {
     RevertOwed {
         #[serde(flatten)]
         issue: TrackerIssue,
-        of: ActionId,
+        action_id: ActionId,
     },
     /// The task names no usable issue, so nothing is tried.
     Unusable { reason: String },
@@ -134,7 +134,7 @@ pub enum PlaneAction {
         reason: String,
     },
     /// The comment and the transition are made. Without `to_state` the issue kept its state.
-    Made {
+    Delivered {
         #[serde(flatten)]
         issue: TrackerIssue,
         comment: TrackerId,
@@ -173,7 +173,7 @@ impl PlaneAction {
             Self::Unusable { .. }
             | Self::Failed { .. }
             | Self::GivenUp { .. }
-            | Self::Made { .. }
+            | Self::Delivered { .. }
             | Self::Reverted { .. } => None,
         }
     }
@@ -184,7 +184,7 @@ impl PlaneAction {
         match self {
             Self::Owed { .. } | Self::RevertOwed { .. } => None,
             Self::Unusable { reason } | Self::Failed { reason, .. } | Self::GivenUp { reason, .. } => Some(reason),
-            Self::Made { left, .. } | Self::Reverted { left, .. } => left.as_deref(),
+            Self::Delivered { left, .. } | Self::Reverted { left, .. } => left.as_deref(),
         }
     }
 
@@ -195,7 +195,7 @@ impl PlaneAction {
             Self::Owed { .. }
             | Self::RevertOwed { .. }
             | Self::GivenUp { .. }
-            | Self::Made { .. }
+            | Self::Delivered { .. }
             | Self::Reverted { .. } => ActionKind::Tracked,
         }
     }
@@ -210,8 +210,8 @@ impl fmt::Display for PlaneAction {
             Self::Unusable { .. } => f.write_str("nothing can be sent")?,
             Self::Failed { .. } => f.write_str("the delivery failed")?,
             Self::GivenUp { .. } => f.write_str("given up")?,
-            Self::Made { to_state: Some(_), .. } => f.write_str("comment made, state set")?,
-            Self::Made { to_state: None, .. } => f.write_str("comment made, state unchanged")?,
+            Self::Delivered { to_state: Some(_), .. } => f.write_str("comment made, state set")?,
+            Self::Delivered { to_state: None, .. } => f.write_str("comment made, state unchanged")?,
             Self::Reverted { comment_removed: false, state_restored: false, left: None, .. } => {
                 f.write_str("nothing had been sent, and nothing will be")?;
             }
@@ -271,7 +271,7 @@ pub fn read_issue(fields: &RecordFields, default_project: Option<&TrackerId>) ->
 #[must_use]
 pub fn derive_owed_revert(undone: &AuditRecord) -> Option<PlaneAction> {
     let recipe = undone.undo_recipe.as_ref()?.plane_revert.as_ref()?;
-    Some(PlaneAction::RevertOwed { issue: recipe.issue.clone(), of: undone.draft.id.clone() })
+    Some(PlaneAction::RevertOwed { issue: recipe.issue.clone(), action_id: undone.draft.id.clone() })
 }
 
 /// Plans the record of an outcome in the tracker. It changes no record but adds one to the chain.
@@ -284,18 +284,18 @@ pub fn plan_tracker_outcome(
 ) -> Plan {
     let (kind, action) = (outcome.record_kind(), &owing.draft);
     let resolution = AuditResolution {
-        of: action.id.clone(),
+        action_id: action.id.clone(),
         at: action.timestamp,
         by: "Steward".into(),
         reason: outcome.missing_reason().map(str::to_owned),
         edited: false,
-        together: None,
+        batch_id: None,
     };
     let draft = AuditDraft {
         kind,
         id: ActionId::derive(&[kind.as_str(), action.id.as_str()]),
         timestamp: now,
-        landing: Disposition::Recorded,
+        disposition: Disposition::Recorded,
         gates: Vec::new(),
         proposed_state: None,
         proposal: None,
@@ -306,7 +306,7 @@ pub fn plan_tracker_outcome(
         reasoning: outcome.to_string(),
         clerk: None,
         workflow,
-        answers: Some(resolution),
+        resolution: Some(resolution),
         ..action.clone()
     };
     Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
@@ -321,7 +321,7 @@ pub fn render_comment(record: &AuditRecord) -> String {
     let state = draft.proposed_state.map_or("changed", RecordState::as_str);
     let mut html =
         format!("<p>Steward set the task <em>{}</em> to <strong>{state}</strong>", escape_html(draft.target.slug()));
-    if let Some(resolution) = draft.answers.as_ref().filter(|_| draft.kind == ActionKind::Confirmed) {
+    if let Some(resolution) = draft.resolution.as_ref().filter(|_| draft.kind == ActionKind::Confirmed) {
         let verb = if resolution.edited { "chosen" } else { "confirmed" };
         html.push_str(&format!(", {verb} by {}", escape_html(&resolution.by)));
     }
@@ -331,7 +331,7 @@ pub fn render_comment(record: &AuditRecord) -> String {
         let (source, note) = (escape_html(&first.source), escape_html(&first.note));
         // If a person chose another value, the message is not the reason for it.
         let conjunction =
-            if draft.answers.as_ref().is_some_and(|resolution| resolution.edited) { "After" } else { "Because" };
+            if draft.resolution.as_ref().is_some_and(|resolution| resolution.edited) { "After" } else { "Because" };
         html.push_str(&format!("<p>{conjunction} {source} said <q>{note}</q>{more}.</p>"));
     }
     html.push_str(&format!("<p>Undo it within 7 days: <code>steward undo {}</code></p>", draft.id));

@@ -5,9 +5,9 @@
 //! prints.
 
 pub(crate) mod actions;
-pub(crate) mod answers;
 pub(crate) mod health;
 pub(crate) mod problem;
+pub(crate) mod resolutions;
 
 use crate::access::AccessScope;
 use crate::access::admission::{self, require_scope};
@@ -54,9 +54,9 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .routes(routes!(actions::action))
         .split_for_parts();
     let (act, act_api) = OpenApiRouter::<SharedAppState>::new()
-        .routes(routes!(answers::undo))
-        .routes(routes!(answers::confirm))
-        .routes(routes!(answers::dismiss))
+        .routes(routes!(resolutions::undo))
+        .routes(routes!(resolutions::confirm))
+        .routes(routes!(resolutions::dismiss))
         .split_for_parts();
     let (live, live_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::healthz)).split_for_parts();
     let (ready, ready_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::readyz)).split_for_parts();

@@ -53,13 +53,13 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/search", get(search::show_search))
         .route("/fleet", get(fleet::show_fleet))
         .route("/charts", get(charts::show_charts))
-        .route("/together", get(batch::show_batch))
-        .route("/together/undo", get(undo_batch::show_batch_undo))
+        .route("/batch", get(batch::show_batch))
+        .route("/batch/undo", get(undo_batch::show_batch_undo))
         .route("/live", get(live::stream_live_updates));
     let act_routes = Router::new()
-        .route("/actions/{id}/answer", post(click::resolve_action))
+        .route("/actions/{id}/resolve", post(click::resolve_action))
         .route("/stop", post(click::stop_fleet))
-        .route("/together", post(batch::resolve_batch));
+        .route("/batch", post(batch::resolve_batch));
     let operate_routes = Router::new().route("/resume", post(click::resume_fleet));
     let login_routes = Router::new()
         .route("/login", get(login::show_login).post(login::log_in))
@@ -123,7 +123,7 @@ impl PageFrame {
             waiting: app.index.count_pending_actions().await?,
             vault: app.root.path().display().to_string(),
             temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
-            seen: newest.max(app.beat.borrow().seq),
+            seen: newest.max(app.revision.borrow().seq),
         })
     }
 }

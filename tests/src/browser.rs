@@ -106,7 +106,7 @@ impl Browser {
         let script = "const key = document.querySelector('input[name=form_key]');
             const form = document.createElement('form');
             form.method = 'post';
-            form.action = `/actions/${arguments[1]}/answer`;
+            form.action = `/actions/${arguments[1]}/resolve`;
             for (const [name, value] of [['kind', arguments[0]], ['form_key', key.value], ['back', '/']]) {
                 const input = document.createElement('input');
                 [input.type, input.name, input.value] = ['hidden', name, value];

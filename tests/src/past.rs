@@ -59,12 +59,12 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         before: ContentHash::hash_bytes(&bytes),
         state_as_written: written.and_then(|state| state.as_str().map(str::to_owned)),
         matter_ceiling: Ceiling::Act,
-        known: None,
+        known_verdict: None,
     };
     let plan = decide(&DecisionCase {
-        look: &look,
+        check: &look,
         policy: &DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() },
-        note: None,
+        matter_policy: None,
         verdict: &verdict,
         clerk: &ClerkMark { provider: "rules".into(), ..ClerkMark::default() },
         caller_says_shadow: false,

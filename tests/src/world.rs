@@ -178,14 +178,14 @@ impl World {
     /// Starts the resolution of an action by a person.
     pub async fn answer(&self, kind: &str, action: &str) -> Started {
         let id = format!("{kind}-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        self.begin_as(&id, "AnswerWorkflow", &json!({"kind": kind, "action": action, "by": "tester"})).await
+        self.begin_as(&id, "ResolveWorkflow", &json!({"kind": kind, "action": action, "by": "tester"})).await
     }
 
     /// Starts the resolution of a batch by a person.
-    pub async fn answer_together(&self, kind: &str, actions: &[String]) -> Started {
-        let id = format!("{kind}-together-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let ask = json!({"kind": kind, "actions": actions, "by": "tester", "together": "00000000000000aa"});
-        self.begin_as(&id, "AnswerTogetherWorkflow", &ask).await
+    pub async fn resolve_batch(&self, kind: &str, actions: &[String]) -> Started {
+        let id = format!("{kind}-batch-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let ask = json!({"kind": kind, "actions": actions, "by": "tester", "batch_id": "00000000000000aa"});
+        self.begin_as(&id, "ResolveBatchWorkflow", &ask).await
     }
 
     /// Starts a workflow.

@@ -29,8 +29,8 @@ const FILL: [&str; 9] = [
         ?2 - (?1 - i) * 8000000, 'mail:' || (i % 300), 'mail-' || (i % 300), 'the invoice ' || i || ' is received and paid',
         'mutation', 0.9, 0.9, CASE i % 4 WHEN 0 THEN 'unrouted' ELSE 'applied' END, i % 4 > 0 FROM n",
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, closed,
-        answers_of, proposal, seq)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged, closed,
+        resolves, proposal, seq)
     SELECT printf('event/steward-action-%07d.md', i), printf('%016x', i),
         CASE WHEN i % 3 = 2 AND i % 150 > 2 THEN 'steward-action-dismissed' ELSE 'steward-action' END,
         printf('task/t%07d.md', i % (?1 / 4)), ?2 - (?1 - i) * 8000000, 'likely_done', (i % 100) / 100.0,
@@ -72,15 +72,15 @@ async fn main() -> Outcome {
     }
     let none = ActionFilter::default();
     let since = Some(Utc::now() - TimeDelta::hours(24));
-    let of = |landing| ActionFilter { since, landing: Some(landing), ..ActionFilter::default() };
+    let of = |disposition| ActionFilter { since, disposition: Some(disposition), ..ActionFilter::default() };
     let today: [(&str, ActionFilter); 3] = [
         ("Today: what waits", ActionFilter { only: ActionSubset::Waiting, ..none.clone() }),
         ("Today: what changed", of(Disposition::Live)),
         ("Today: what would have", of(Disposition::Shadow)),
     ];
-    let rare = ActionFilter { landing: Some(Disposition::Recorded), source: Some("loud".into()), ..none };
+    let rare = ActionFilter { disposition: Some(Disposition::Recorded), source: Some("loud".into()), ..none };
     for (what, filter) in
-        today.iter().map(|(what, filter)| (*what, filter)).chain([("a source and a rare landing", &rare)])
+        today.iter().map(|(what, filter)| (*what, filter)).chain([("a source and a rare disposition", &rare)])
     {
         median(what, async || Ok(index.actions_page(filter, None, 30).await?.rows.len())).await?;
     }

@@ -82,7 +82,7 @@ fn write(folder: &Path, records: u64, sources: u64) -> Outcome {
 
 /// One record. Every fifth one resolves the one before it.
 fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn std::error::Error>> {
-    let landing = [Disposition::Live, Disposition::Pending, Disposition::Shadow][usize::try_from(seq % 3)?];
+    let disposition = [Disposition::Live, Disposition::Pending, Disposition::Shadow][usize::try_from(seq % 3)?];
     let gates = ["caller", "mode", "confidence", "discretion", "ceiling", "rate_guard"];
     let gates: Vec<_> =
         gates.map(|gate| json!({"gate": gate, "open": gate != "mode", "found": "0.94", "needed": ">= 0.60"})).into();
@@ -96,34 +96,35 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
         decision: Judgement::LikelyDone,
         confidence: 0.94,
         mode: Mode::Shadow,
-        landing,
+        disposition,
         gates: serde_json::from_value(json!(gates))?,
         prior_state: Some("open".into()),
         proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
-        pending_confirmation: landing == Disposition::Pending,
+        pending_confirmation: disposition == Disposition::Pending,
         evidence: vec![CitedSignal {
             reference: RecordPath::parse(&format!("signal/s{seq}.md"))?,
             source: source.clone(),
             note: format!("Payment received in full for invoice {seq}."),
             target_confidence: 0.94,
             effect_confidence: 0.98,
-            speaks: true,
+            supports: true,
         }],
         source_contributions: [(source, 0.98)].into(),
         reasoning: "Made up, no model was asked: one signal speaks of it.".into(),
         clerk: Some(ClerkMark::default()),
         workflow: WorkflowRef { id: "made-up".into(), run_id: "ef14e149444bd851".into() },
-        answers: None,
+        resolution: None,
         trust: None,
     };
     if seq.is_multiple_of(5) {
         let of = ActionId::derive(&["large", &(seq - 1).to_string()]);
         draft.kind =
             [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Reversed][usize::try_from(seq / 5 % 3)?];
-        draft.answers = Some(AuditResolution { of, at, by: "ann".into(), reason: None, edited: false, together: None });
-        (draft.landing, draft.pending_confirmation) = (Disposition::Live, false);
+        draft.resolution =
+            Some(AuditResolution { action_id: of, at, by: "ann".into(), reason: None, edited: false, batch_id: None });
+        (draft.disposition, draft.pending_confirmation) = (Disposition::Live, false);
     }
     Ok(draft)
 }

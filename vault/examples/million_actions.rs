@@ -19,7 +19,7 @@ use steward_vault::index::{FILE, Index};
 /// enough. Two of five actions are proposed a second time.
 const ACTIONS: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged,
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged,
         closed, proposal, seq)
     SELECT printf('event/steward-action-%013d-t.md', i), printf('%016x', (i * 2654435761) % 18446744073),
         'steward-action', printf('task/t%d.md', i % 5000), ?2 - (?1 - i) * 7000000, 'likely_done',
@@ -30,12 +30,12 @@ const ACTIONS: &str = "
         printf('%064x', CASE WHEN i % 5 < 2 THEN (i + 9) / 10 * 10 + i % 5 ELSE i END), i
     FROM n";
 const ANSWERS: &str = "
-    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, answers_of, judged, seq)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, resolves, judged, seq)
     SELECT replace(path, 'action-', 'action-answer-'), printf('a%015x', seq),
-        CASE WHEN landing = 'live' THEN 'steward-action-reversed'
+        CASE WHEN disposition = 'live' THEN 'steward-action-reversed'
             WHEN seq % 5 < 4 THEN 'steward-action-confirmed' ELSE 'steward-action-dismissed' END,
         target, at + 1000000, decision, confidence, 'live', 'live', 0, id, 1, ?1 + row_number() OVER (ORDER BY seq)
-    FROM actions WHERE (landing = 'live' AND seq % 60 = 0) OR (landing = 'pending' AND seq % 2 = 0)";
+    FROM actions WHERE (disposition = 'live' AND seq % 60 = 0) OR (disposition = 'pending' AND seq % 2 = 0)";
 const SOURCES: &str = "
     INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq)
     SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq FROM actions

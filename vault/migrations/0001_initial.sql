@@ -112,10 +112,10 @@ CREATE TABLE actions (
     at INTEGER NOT NULL,
     decision TEXT NOT NULL,
     confidence REAL NOT NULL,
-    landing TEXT NOT NULL,
+    disposition TEXT NOT NULL,
     mode TEXT NOT NULL,
     pending INTEGER NOT NULL,
-    answers_of TEXT,
+    resolves TEXT,
     -- The proposal: its class and state, the field (and the member of a set) that it changes, the matters to which and
     -- from which a task moves, and a hash of all of it.
     class TEXT,
@@ -142,7 +142,7 @@ CREATE TABLE actions (
     misnamed INTEGER NOT NULL DEFAULT 0,
     -- Whether a confirmation changed the proposal, and the batch in which it was given.
     edited INTEGER NOT NULL DEFAULT 0,
-    together TEXT,
+    batch_id TEXT,
     seq INTEGER NOT NULL,
     -- Set by the triggers below. `waits`: the proposal has no resolution. `asks`: this is the newest open question
     -- about its target.
@@ -152,56 +152,56 @@ CREATE TABLE actions (
 CREATE INDEX actions_by_id ON actions (id);
 CREATE INDEX actions_by_seq ON actions (seq);
 -- It holds the columns by which actions are counted and filtered, so that no row is read for that.
-CREATE INDEX actions_by_time ON actions (at, path, kind, landing, class);
+CREATE INDEX actions_by_time ON actions (at, path, kind, disposition, class);
 CREATE INDEX actions_by_target ON actions (target, at);
-CREATE INDEX actions_by_answer ON actions (answers_of, kind, at, id) WHERE answers_of IS NOT NULL;
+CREATE INDEX actions_by_answer ON actions (resolves, kind, at, id) WHERE resolves IS NOT NULL;
 CREATE INDEX actions_by_proposal ON actions (proposal, seq) WHERE proposal IS NOT NULL;
-CREATE INDEX actions_together ON actions (together) WHERE together IS NOT NULL;
+CREATE INDEX actions_batch ON actions (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX actions_that_wait ON actions (at) WHERE waits = 1;
 CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE waits = 1;
-CREATE INDEX actions_that_live ON actions (at) WHERE landing = 'live';
+CREATE INDEX actions_that_live ON actions (at) WHERE disposition = 'live';
 CREATE INDEX actions_that_owe ON actions (seq) WHERE issue IS NOT NULL;
 CREATE INDEX actions_by_tracked ON actions (tracks_of) WHERE tracks_of IS NOT NULL;
 CREATE INDEX actions_of_trust ON actions (seq) WHERE trust_subject IS NOT NULL;
 CREATE INDEX actions_to_compare ON actions (at) WHERE kind IN ('steward-action', 'steward-action-confirmed')
-    AND landing IN ('shadow', 'pending', 'live');
+    AND disposition IN ('shadow', 'pending', 'live');
 CREATE INDEX actions_that_ask ON actions (seq) WHERE asks = 1;
 CREATE INDEX actions_that_ask_by_target ON actions (target) WHERE asks = 1;
 CREATE INDEX questions_by_target ON actions (target, seq)
-    WHERE decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded';
+    WHERE decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
 
 -- Open proposals are marked, so that the cost of listing and counting them depends on the open ones alone.
 CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 BEGIN
     UPDATE actions SET waits = 1
-    WHERE path = new.path AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = new.id);
+    WHERE path = new.path AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = new.id);
 END;
-CREATE TRIGGER action_is_answered AFTER INSERT ON actions WHEN new.answers_of IS NOT NULL BEGIN
-    UPDATE actions SET waits = 0 WHERE id = new.answers_of;
+CREATE TRIGGER action_is_answered AFTER INSERT ON actions WHEN new.resolves IS NOT NULL BEGIN
+    UPDATE actions SET waits = 0 WHERE id = new.resolves;
 END;
-CREATE TRIGGER action_waits_again AFTER DELETE ON actions WHEN old.answers_of IS NOT NULL BEGIN
+CREATE TRIGGER action_waits_again AFTER DELETE ON actions WHEN old.resolves IS NOT NULL BEGIN
     UPDATE actions SET waits = pending
-    WHERE id = old.answers_of AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = old.answers_of);
+    WHERE id = old.resolves AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = old.resolves);
 END;
 
 -- A question to a person stays open until it ends. Only the newest one about a record is open.
 CREATE TRIGGER question_is_asked AFTER INSERT ON actions
-WHEN new.decision = 'needs_input' AND new.kind = 'steward-action' AND new.landing = 'recorded' BEGIN
+WHEN new.decision = 'needs_input' AND new.kind = 'steward-action' AND new.disposition = 'recorded' BEGIN
     UPDATE actions SET asks = 0 WHERE target = new.target AND asks = 1;
     UPDATE actions SET asks = 1 WHERE path = (
         SELECT q.path FROM actions q INDEXED BY questions_by_target
-        WHERE q.target = new.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.landing = 'recorded'
-        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = actions.id);
+        WHERE q.target = new.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.disposition = 'recorded'
+        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = actions.id);
 END;
-CREATE TRIGGER question_is_answered AFTER INSERT ON actions WHEN new.answers_of IS NOT NULL BEGIN
-    UPDATE actions SET asks = 0 WHERE id = new.answers_of AND asks = 1;
+CREATE TRIGGER question_is_answered AFTER INSERT ON actions WHEN new.resolves IS NOT NULL BEGIN
+    UPDATE actions SET asks = 0 WHERE id = new.resolves AND asks = 1;
 END;
 CREATE TRIGGER question_is_asked_again AFTER DELETE ON actions
-WHEN old.answers_of IS NOT NULL
-    OR (old.decision = 'needs_input' AND old.kind = 'steward-action' AND old.landing = 'recorded') BEGIN
+WHEN old.resolves IS NOT NULL
+    OR (old.decision = 'needs_input' AND old.kind = 'steward-action' AND old.disposition = 'recorded') BEGIN
     UPDATE actions SET asks = 1 WHERE path = (
         SELECT q.path FROM actions q INDEXED BY questions_by_target
-        WHERE q.target = old.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.landing = 'recorded'
-        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = actions.id);
+        WHERE q.target = old.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.disposition = 'recorded'
+        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = actions.id);
 END;
 
 CREATE TABLE action_evidence (
@@ -219,14 +219,14 @@ CREATE TABLE action_sources (
     name TEXT NOT NULL,
     contribution REAL,
     cited INTEGER NOT NULL,
-    speaks INTEGER NOT NULL,
+    supports INTEGER NOT NULL,
     -- The values of the action's row.
     proposal TEXT,
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
     PRIMARY KEY (action, source)
 ) WITHOUT ROWID;
-CREATE INDEX sources_by_proposal ON action_sources (source, proposal, seq) WHERE speaks = 1;
+CREATE INDEX sources_by_proposal ON action_sources (source, proposal, seq) WHERE supports = 1;
 CREATE INDEX sources_by_time ON action_sources (source, at, action);
 
 -- The texts for search: names of matters and tasks, quotes and sources of signals, and both for actions. Row numbers

@@ -208,7 +208,7 @@ pub(crate) struct ResolveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ConfirmArgs {
     #[command(flatten)]
-    pub(crate) answer: ResolveArgs,
+    pub(crate) resolution: ResolveArgs,
     /// Set this value instead of the proposed one: open, done or archived, a text, a matter, or a list member
     #[arg(long, value_name = "VALUE")]
     pub(crate) set: Option<String>,

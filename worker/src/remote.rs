@@ -13,7 +13,7 @@ use steward_domain::record::path::RecordPath;
 use steward_proto::REFUSAL_TRAILER;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::streams_service_client::StreamsServiceClient;
-use steward_proto::v1::{self, answer_result};
+use steward_proto::v1::{self, batch_result};
 use steward_server::grpc::{decode_change, encode_change};
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::ResolveBatchItem;
@@ -82,28 +82,28 @@ impl RemoteStewardClient {
         let result = match input.kind {
             ResolutionKind::Undo => {
                 let response = client.undo_action(self.build_request(v1::UndoActionRequest { id, reason })).await;
-                response.map(|answer| answer.into_inner().answered)
+                response.map(|answer| answer.into_inner().resolution)
             }
             ResolutionKind::Confirm if input.edited.is_some() => {
                 let change = input.edited.as_ref().map(encode_change);
                 let request = v1::EditAndConfirmActionRequest { id, change, reason };
                 let response = client.edit_and_confirm_action(self.build_request(request)).await;
-                response.map(|answer| answer.into_inner().answered)
+                response.map(|answer| answer.into_inner().resolution)
             }
             ResolutionKind::Confirm => {
                 let request = self.build_request(v1::ConfirmActionRequest { id, reason });
                 let response = client.confirm_action(request).await;
-                response.map(|answer| answer.into_inner().answered)
+                response.map(|answer| answer.into_inner().resolution)
             }
             ResolutionKind::Dismiss => {
                 let request = self.build_request(v1::DismissActionRequest { id, reason });
                 let response = client.dismiss_action(request).await;
-                response.map(|answer| answer.into_inner().answered)
+                response.map(|answer| answer.into_inner().resolution)
             }
             ResolutionKind::Raise => bail!("trust is restored through Temporal, not through a remote server"),
         };
         match result {
-            Ok(answered) => decode_answered(answered.context("the server's response holds no result")?),
+            Ok(resolution) => decode_resolution(resolution.context("the server's response holds no result")?),
             Err(status) => read_refusal(&status).map(ResolveOutput::from_refusal),
         }
     }
@@ -114,28 +114,28 @@ impl RemoteStewardClient {
     /// The server fails to handle it; the message is the server's.
     pub(crate) async fn resolve_batch(&self, input: ResolveBatchInput) -> anyhow::Result<ResolveBatchOutput> {
         let kind = match input.kind {
-            ResolutionKind::Undo => v1::AnswerKind::Undo,
-            ResolutionKind::Confirm => v1::AnswerKind::Confirm,
-            ResolutionKind::Dismiss => v1::AnswerKind::Dismiss,
+            ResolutionKind::Undo => v1::ResolutionKind::Undo,
+            ResolutionKind::Confirm => v1::ResolutionKind::Confirm,
+            ResolutionKind::Dismiss => v1::ResolutionKind::Dismiss,
             ResolutionKind::Raise => bail!("trust is restored through Temporal, not through a remote server"),
         };
         let (ids, reason) = (input.actions, input.reason.unwrap_or_default());
-        let request = v1::AnswerTogetherRequest { ids, kind: kind.into(), reason };
-        let response = self.create_actions_client().answer_together(self.build_request(request)).await;
+        let request = v1::ResolveBatchRequest { ids, kind: kind.into(), reason };
+        let response = self.create_actions_client().resolve_batch(self.build_request(request)).await;
         let response = response.map_err(|status| explain_failure(&status))?.into_inner();
-        let decode = |one: v1::AnswerResult| -> anyhow::Result<ResolveBatchItem> {
-            let answered = match one.result.context("the server's response lacks the result of one action")? {
-                answer_result::Result::Answered(answered) => decode_answered(answered)?,
-                answer_result::Result::Refused(refused) => ResolveOutput::from_refusal(
+        let decode = |one: v1::BatchResult| -> anyhow::Result<ResolveBatchItem> {
+            let resolution = match one.result.context("the server's response lacks the result of one action")? {
+                batch_result::Result::Resolution(resolution) => decode_resolution(resolution)?,
+                batch_result::Result::Refused(refused) => ResolveOutput::from_refusal(
                     serde_json::from_str(&refused.json).context("the server has another version than this command")?,
                 ),
             };
-            Ok(ResolveBatchItem { action: one.id, answered })
+            Ok(ResolveBatchItem { action: one.id, resolution })
         };
-        let together = serde_json::from_value(response.together_id.into())
+        let batch_id = serde_json::from_value(response.batch_id.into())
             .context("the server's response holds no valid batch id")?;
-        let answers = response.results.into_iter().map(decode).collect::<anyhow::Result<_>>()?;
-        Ok(ResolveBatchOutput { together, answers })
+        let resolutions = response.results.into_iter().map(decode).collect::<anyhow::Result<_>>()?;
+        Ok(ResolveBatchOutput { batch_id, resolutions })
     }
 
     /// The change that an action proposes; `None` if it proposes none.
@@ -209,15 +209,15 @@ fn explain_status(status: &Status) -> String {
     }
 }
 
-fn decode_answered(answered: v1::Answered) -> anyhow::Result<ResolveOutput> {
-    let id = serde_json::Value::from(answered.answer_id);
+fn decode_resolution(resolution: v1::ActionResolution) -> anyhow::Result<ResolveOutput> {
+    let id = serde_json::Value::from(resolution.resolution_id);
     Ok(ResolveOutput::Done {
         action_id: serde_json::from_value(id).context("the server's response holds no valid action id")?,
-        record: RecordPath::parse(&answered.record)?,
-        target: RecordPath::parse(&answered.target)?,
+        record: RecordPath::parse(&resolution.record)?,
+        target: RecordPath::parse(&resolution.target)?,
         owes: None,
-        tracker: (!answered.tracker.is_empty()).then_some(answered.tracker),
-        lowered: answered.lowered,
+        tracker: (!resolution.tracker.is_empty()).then_some(resolution.tracker),
+        lowered: resolution.demotions,
     })
 }
 

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use steward_workflows::AnswerTogetherWorkflow;
-use steward_workflows::AnswerWorkflow;
 use steward_workflows::ExtractWorkflow;
 use steward_workflows::PurgeWorkflow;
+use steward_workflows::ResolveBatchWorkflow;
+use steward_workflows::ResolveWorkflow;
 use steward_workflows::ReversalCalibrationWorkflow;
 use steward_workflows::ReversibilityDrillWorkflow;
 use steward_workflows::RouterWorkflow;
@@ -108,8 +108,8 @@ impl fmt::Display for ReplayedHistory {
 pub(crate) async fn replay_histories(paths: &[PathBuf]) -> Vec<ReplayedHistory> {
     let options = WorkflowReplayerOptions::new()
         .register_workflow::<StewardWorkflow>()
-        .and_then(|o| o.register_workflow::<AnswerWorkflow>())
-        .and_then(|o| o.register_workflow::<AnswerTogetherWorkflow>())
+        .and_then(|o| o.register_workflow::<ResolveWorkflow>())
+        .and_then(|o| o.register_workflow::<ResolveBatchWorkflow>())
         .and_then(|o| o.register_workflow::<RouterWorkflow>())
         .and_then(|o| o.register_workflow::<PurgeWorkflow>())
         .and_then(|o| o.register_workflow::<ReversalCalibrationWorkflow>())

@@ -41,7 +41,7 @@ pub struct JudgeInput {
 pub struct SettleCallInput {
     pub settlement: Settlement,
     /// A valid answer with its question. It is cached, so that the same evidence costs no second call.
-    pub answered: Option<(ClerkQuestion, AttributedVerdict)>,
+    pub answer: Option<(ClerkQuestion, AttributedVerdict)>,
 }
 
 /// A plan to apply, and the check to record.
@@ -62,7 +62,7 @@ pub enum ApplyOutput {
     Filed {
         action_id: ActionId,
         record: RecordPath,
-        landing: Disposition,
+        disposition: Disposition,
     },
     /// A person changed the record since it was judged. Nothing was done.
     ChangedMeanwhile,
@@ -74,7 +74,7 @@ pub enum ApplyOutput {
     Stopped,
 }
 
-/// A person's resolution of an action; the argument of `AnswerWorkflow`.
+/// A person's resolution of an action; the argument of `ResolveWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveInput {
     pub kind: ResolutionKind,
@@ -88,10 +88,10 @@ pub struct ResolveInput {
     pub edited: Option<Mutation>,
     /// The id of the batch, if several actions are resolved with one click.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub together: Option<ActionId>,
+    pub batch_id: Option<ActionId>,
 }
 
-/// How a resolution ended; the result of `AnswerWorkflow`.
+/// How a resolution ended; the result of `ResolveWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ResolveOutput {
@@ -133,7 +133,7 @@ pub struct RouteInput {
 pub struct RouteOutput {
     /// The number of actions by their disposition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub landed: BTreeMap<Disposition, u32>,
+    pub dispositions: BTreeMap<Disposition, u32>,
     /// The number of skipped signals by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped: BTreeMap<String, u32>,
@@ -154,8 +154,8 @@ const MAX_ERRORS: usize = 20;
 impl RouteOutput {
     /// Adds the result of another round.
     pub fn add_round(&mut self, other: Self) {
-        for (landing, count) in other.landed {
-            *self.landed.entry(landing).or_default() += count;
+        for (disposition, count) in other.dispositions {
+            *self.dispositions.entry(disposition).or_default() += count;
         }
         for (reason, count) in other.skipped {
             *self.skipped.entry(reason).or_default() += count;

@@ -14,9 +14,9 @@ mod steward;
 mod tracker;
 mod trust;
 
-pub use action::resolve::AnswerWorkflow;
+pub use action::resolve::ResolveWorkflow;
 pub use action::resolve_batch::{
-    AnswerTogetherWorkflow, MAX_TOGETHER, ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput,
+    MAX_BATCH_ACTIONS, ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput, ResolveBatchWorkflow,
 };
 pub use argument::WorkflowArgument;
 pub use signals::extract::ExtractWorkflow;

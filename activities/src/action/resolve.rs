@@ -70,12 +70,12 @@ impl VaultContext {
         };
         // The batch was shown earlier. A newer signal may have arrived since.
         if kind == ResolutionKind::Confirm
-            && input.together.is_some()
+            && input.batch_id.is_some()
             && self.index.is_unclear(&record).await.map_err(retryable_failure)?
         {
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: input.action }));
         }
-        let (writer, workflow_ref) = (Arc::clone(&self.keeper), workflow.clone());
+        let (writer, workflow_ref) = (Arc::clone(&self.writer), workflow.clone());
         let resolved = run_blocking(move || {
             writer.resolve_action(&IncomingResolution {
                 kind,
@@ -83,7 +83,7 @@ impl VaultContext {
                 by: &input.by,
                 reason: input.reason.as_deref(),
                 edited: input.edited.as_ref(),
-                together: input.together.as_ref(),
+                batch: input.batch_id.as_ref(),
                 policy: &policy,
                 ceiling,
                 workflow: workflow_ref,
@@ -104,7 +104,7 @@ impl VaultContext {
 
     /// Reads an audit record; `None` if it cannot be read. The vault writer reports the reason better.
     pub(crate) async fn read_record(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
-        let (root, path) = (self.keeper.root().clone(), path.clone());
+        let (root, path) = (self.writer.root().clone(), path.clone());
         run_blocking(move || root.read_file(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
     }
 
@@ -122,7 +122,7 @@ impl VaultContext {
         let mutation = edited.or(draft.proposal.as_ref().map(|p| &p.mutation));
         let new_parent = mutation.and_then(Mutation::new_parent);
         // The watcher may not have seen yet that a person lowered a ceiling.
-        let (now, root) = (Utc::now(), self.keeper.root());
+        let (now, root) = (Utc::now(), self.writer.root());
         self.index.sync_paths(root, std::slice::from_ref(&draft.target), now).await.map_err(retryable_failure)?;
         self.refresh_stale_matters(&draft.target, new_parent, now).await?;
         self.index.sync_folder(root, RecordKind::Instinct, now).await.map_err(retryable_failure)?;
@@ -151,7 +151,7 @@ impl VaultContext {
                     task = %filed.target, error = ?e,
                     "resolution filed; it will be shown once the disk can be written"
                 );
-                self.unshown.lock().await.push(filed.clone());
+                self.unpublished_resolutions.lock().await.push(filed.clone());
                 Vec::new()
             }
         };
@@ -159,7 +159,7 @@ impl VaultContext {
         tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "resolution filed");
         let plane_action = self.read_record(&receipt.record).await?.and_then(|record| record.plane_action);
         let owes = matches!(plane_action, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
-        if owes.is_some() && self.keeper.tracker_site().is_none() {
+        if owes.is_some() && self.writer.tracker_site().is_none() {
             let reason = "no tracker is configured any more; set STEWARD_TRACKER_KIND again".to_owned();
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Tracker {
                 record: receipt.record.to_string(),
@@ -182,7 +182,7 @@ impl VaultContext {
     async fn publish_resolution(&self, filed: &FiledResolution) -> Result<Vec<String>, ActivityError> {
         if let Some(original) = self.read_record(&filed.original).await? {
             let record = self.read_record(&filed.receipt.record).await?;
-            let edited = record.and_then(|record| record.draft.answers).is_some_and(|resolution| resolution.edited);
+            let edited = record.and_then(|record| record.draft.resolution).is_some_and(|resolution| resolution.edited);
             self.mark_signal_resolution(&original, filed.kind, edited).await?;
         }
         self.reindex_paths(&[&filed.target, &filed.receipt.record]).await?;
@@ -195,7 +195,7 @@ impl VaultContext {
 
     /// Shows the resolutions that were filed while the disk could not be written.
     pub(crate) async fn publish_filed_resolutions(&self) -> Result<(), ActivityError> {
-        let mut unshown = self.unshown.lock().await;
+        let mut unshown = self.unpublished_resolutions.lock().await;
         while let Some(filed) = unshown.first() {
             self.publish_resolution(filed).await?;
             unshown.remove(0);

@@ -123,7 +123,7 @@ impl Extractor {
         path: &RecordPath,
     ) -> Result<Option<(StreamEvent, ExtractQuestion)>, ActivityError> {
         let candidates = self.load_candidates().await?;
-        let (writer, path) = (Arc::clone(&self.vault.keeper), path.clone());
+        let (writer, path) = (Arc::clone(&self.vault.writer), path.clone());
         run_blocking(move || {
             let file = match writer.root().read_file(&path) {
                 Ok(file) => file,
@@ -240,7 +240,7 @@ impl Extractor {
         let known = self.vault.index.is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
-        Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })
+        Ok(ReserveRequest { call_id, stream, sources: speakers, ..ReserveRequest::default() })
     }
 
     /// Reserves a call at the rate guard.
@@ -311,7 +311,7 @@ impl Extractor {
     ) -> Result<u32, ActivityError> {
         let signals = answer.to_signals(path, event).map_err(non_retryable_failure)?;
         let count = u32::try_from(signals.len()).unwrap_or(u32::MAX);
-        let writer = Arc::clone(&self.vault.keeper);
+        let writer = Arc::clone(&self.vault.writer);
         run_blocking(move || {
             for (path, signal) in signals {
                 match writer.create_file(&path, signal.render().as_bytes()) {
@@ -347,9 +347,9 @@ impl Extractor {
     ///
     /// The signals are left to the watcher, which wakes their matters.
     async fn update_event(&self, path: &RecordPath, edits: Vec<FieldEdit>) -> Result<(), ActivityError> {
-        let (writer, event) = (Arc::clone(&self.vault.keeper), path.clone());
+        let (writer, event) = (Arc::clone(&self.vault.writer), path.clone());
         run_blocking(move || writer.update_status_fields(&event, &edits)).await?.map_err(retryable_failure)?;
-        let root = self.vault.keeper.root();
+        let root = self.vault.writer.root();
         self.vault.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(retryable_failure)?;
         Ok(())
     }

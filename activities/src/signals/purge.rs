@@ -23,12 +23,12 @@ pub(crate) async fn purge_events(
     let limit = usize::try_from(input.limit).unwrap_or(usize::MAX);
     let old = vault.index.list_events_to_purge(before, limit).await.map_err(retryable_failure)?;
     let more = old.len() == limit;
-    let (writer, events) = (Arc::clone(&vault.keeper), old.clone());
+    let (writer, events) = (Arc::clone(&vault.writer), old.clone());
     let gone = tokio::task::spawn_blocking(move || writer.remove_extracted_events(&events, before))
         .await
         .map_err(retryable_failure)?;
     // Also after a failure, because some files are gone by now.
-    vault.index.sync_paths(vault.keeper.root(), &old, now).await.map_err(retryable_failure)?;
+    vault.index.sync_paths(vault.writer.root(), &old, now).await.map_err(retryable_failure)?;
     let gone = gone.map_err(retryable_failure)?;
     tracing::info!(gone, "old events removed");
     Ok(PurgeOutput { gone, more: more && gone > 0 })

@@ -107,7 +107,7 @@ impl VaultContext {
                 break;
             }
             match self.route_signal(&round, &signal).await? {
-                RoutingOutcome::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
+                RoutingOutcome::Landed(disposition) => *report.dispositions.entry(disposition).or_default() += 1,
                 RoutingOutcome::Skipped(skip) => *report.skipped.entry(skip.as_str().to_owned()).or_default() += 1,
                 RoutingOutcome::Failed(reason) => report.add_error(format!("{signal}: {reason}")),
                 RoutingOutcome::Stopped => {
@@ -125,7 +125,7 @@ impl VaultContext {
         reference: &RecordPath,
     ) -> Result<RoutingOutcome, ActivityError> {
         // A second run must not meet a half-applied change: it would take it for another party's.
-        let _guard = self.routing.lock().await;
+        let _guard = self.routing_lock.lock().await;
         let context = match self.read_signal(round, reference).await? {
             Ok(context) => context,
             Err(reason) => {
@@ -165,7 +165,7 @@ impl VaultContext {
     ) -> RouteDecision {
         let facts = context.facts.as_ref();
         let weighing = match facts {
-            Some(facts) if facts.weighed && facts.beside_others => StewardWeighing::DoneBesideOthers,
+            Some(facts) if facts.weighed && facts.weighed_with_others => StewardWeighing::DoneBesideOthers,
             // The steward did not judge it in time, nor the signals of other sources about the same record.
             Some(facts) if self.is_overdue_beside_others(round, facts) => StewardWeighing::DoneBesideOthers,
             Some(facts) if facts.weighed => StewardWeighing::Done,
@@ -184,7 +184,7 @@ impl VaultContext {
             // Without facts a person is asked.
             ceiling: facts.map_or(Ceiling::Ask, |f| f.ceiling),
             policy: &round.policy,
-            notes: facts.map_or(&[], |f| &f.notes),
+            matter_policies: facts.map_or(&[], |f| &f.policies),
             workflow: round.workflow.clone(),
             at: round.now,
             decided_at,
@@ -193,7 +193,7 @@ impl VaultContext {
 
     fn is_overdue_beside_others(&self, round: &RoutingRound, facts: &RouteFacts) -> bool {
         !facts.weighed
-            && facts.others_wait
+            && facts.other_sources_wait
             && facts.claim.is_none()
             && self.weighing_deadline(round, facts) <= round.now
     }
@@ -207,7 +207,7 @@ impl VaultContext {
     /// Where changes are allowed, the matter's quiet hours do not count.
     fn weighing_deadline(&self, round: &RoutingRound, facts: &RouteFacts) -> DateTime<Utc> {
         let interval = self.matter_interval();
-        let notes = facts.notes.iter().filter(|_| round.acts);
+        let notes = facts.policies.iter().filter(|_| round.acts);
         let ends = notes.map(|note| note.steward_turn_end(facts.first_seen, interval));
         ends.max().unwrap_or(facts.first_seen + interval)
     }
@@ -218,7 +218,7 @@ impl VaultContext {
         round: &RoutingRound,
         reference: &RecordPath,
     ) -> Result<Result<SignalContext, String>, ActivityError> {
-        let (root, path) = (self.keeper.root().clone(), reference.clone());
+        let (root, path) = (self.writer.root().clone(), reference.clone());
         let signal = run_blocking(move || {
             let content = root.read_file(&path).map_err(|e| e.to_string())?;
             let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))?;
@@ -245,7 +245,7 @@ impl VaultContext {
             Some(_) => self.index.find_doubt(reference, &path).await.map_err(retryable_failure)?,
             None => None,
         };
-        let (root, target_facts) = (self.keeper.root().clone(), facts.clone());
+        let (root, target_facts) = (self.writer.root().clone(), facts.clone());
         match run_blocking(move || read_target(&root, path, target_facts.as_ref())).await? {
             Ok(target) => Ok(Ok(SignalContext { signal, target, facts, doubt })),
             Err(reason) => Ok(Err(reason)),
@@ -264,15 +264,15 @@ impl VaultContext {
             Err(e) => return self.defer_route(round, reference, e).await,
         };
         tracing::info!(
-            signal = %reference, target = %target, action_id = %receipt.id, landing = receipt.landing.as_str(),
+            signal = %reference, target = %target, action_id = %receipt.id, disposition = receipt.disposition.as_str(),
             repeated = receipt.repeated, "signal routed"
         );
         if round.acts {
-            self.mark_signal_status(reference, signal_status_for_receipt(receipt.landing, &receipt)).await?;
+            self.mark_signal_status(reference, signal_status_for_receipt(receipt.disposition, &receipt)).await?;
         }
         // A demotion turned the change into a shadow. The next round writes that to the signal.
-        let is_demoted = round.acts && receipt.landing == Disposition::Shadow;
-        let reason = format!("{}: {}", receipt.landing.as_str(), receipt.id);
+        let is_demoted = round.acts && receipt.disposition == Disposition::Shadow;
+        let reason = format!("{}: {}", receipt.disposition.as_str(), receipt.id);
         let wait = if is_demoted { RETRY_SOON } else { RECHECK_FINISHED };
         self.record_revisit(
             round,
@@ -280,7 +280,7 @@ impl VaultContext {
             SignalRevisit { filed: !is_demoted, ..SignalRevisit::schedule_after(wait, &reason) },
         )
         .await?;
-        Ok(RoutingOutcome::Landed(receipt.landing))
+        Ok(RoutingOutcome::Landed(receipt.disposition))
     }
 
     /// Lets a plan wait that no longer fits its record, or that a disk error stopped. Other signals go on.
@@ -316,7 +316,7 @@ impl VaultContext {
                 context.target.as_ref().and_then(|t| t.snoozed_until)
             } else if *skip == RouteSkip::QuietHours {
                 // A person may shorten the quiet hours meanwhile.
-                let ends = facts.and_then(|f| f.notes.iter().filter_map(|note| note.quiet_until(round.now)).max());
+                let ends = facts.and_then(|f| f.policies.iter().filter_map(|note| note.quiet_until(round.now)).max());
                 ends.map(|ends| ends.min(round.now + self.matter_interval()))
             } else {
                 facts.map(|f| self.weighing_deadline(round, f))

@@ -38,7 +38,7 @@ const BATCH_BYTES: usize = 8 * 1024 * 1024;
 const FIRST_DAYS: u64 = 7;
 
 /// A kind of stream: its name in `steward.toml`, its default interval, and the function that reads its keys.
-struct Kind {
+struct StreamKind {
     name: &'static str,
     interval: Duration,
     read: fn(StreamKeys) -> Result<StreamOpener, String>,
@@ -49,7 +49,7 @@ macro_rules! kinds {
     ($($file:ident every $interval:expr;)*) => {
         $(pub mod $file;)*
         /// All kinds of streams.
-        const KINDS: &[Kind] = &[$(Kind { name: stringify!($file), interval: $interval, read: $file::read }),*];
+        const KINDS: &[StreamKind] = &[$(StreamKind { name: stringify!($file), interval: $interval, read: $file::read }),*];
     };
 }
 

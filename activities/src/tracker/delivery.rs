@@ -52,7 +52,7 @@ impl TrackerDispatcher {
         let must_wait = || Err(PlaneError::Passing("must first get an earlier update of this issue".into()));
         match &job.record.plane_action {
             Some(PlaneAction::Owed { issue, group }) if !ahead => self.make_delivery(job, issue, *group).await,
-            Some(PlaneAction::RevertOwed { issue, of }) => match self.find_delivery_trace(of).await? {
+            Some(PlaneAction::RevertOwed { issue, action_id: of }) => match self.find_delivery_trace(of).await? {
                 None => {
                     let nothing = PlaneAction::Reverted {
                         issue: issue.clone(),
@@ -93,7 +93,13 @@ impl TrackerDispatcher {
         let now = try_step!(plane.read_issue_state(issue).await);
         let made = |from_state, to_state, left: Option<&str>| {
             let left = left.map(str::to_owned);
-            Ok(Ok(PlaneAction::Made { issue: issue.clone(), comment: comment.clone(), from_state, to_state, left }))
+            Ok(Ok(PlaneAction::Delivered {
+                issue: issue.clone(),
+                comment: comment.clone(),
+                from_state,
+                to_state,
+                left,
+            }))
         };
         if let Some(to) = progress.to.clone() {
             if now.as_ref() == Some(&to) {
@@ -174,7 +180,7 @@ impl TrackerDispatcher {
         self.run_with_writer(move |writer| {
             let root = writer.root();
             match outbox::find_follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action) {
-                Some(PlaneAction::Made { comment, from_state: from, to_state: to, .. }) => {
+                Some(PlaneAction::Delivered { comment, from_state: from, to_state: to, .. }) => {
                     return Ok(Some(DeliveryTrace { comment: Some(comment), asked_at: None, from, to }));
                 }
                 Some(PlaneAction::GivenUp { reason, .. }) if reason == ANOTHER_ISSUE => return Ok(None),

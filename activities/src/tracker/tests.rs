@@ -4,7 +4,7 @@ mod crash;
 mod meanwhile;
 
 use super::*;
-use crate::vault::tests::{Bench, open};
+use crate::vault::tests::{VaultFixture, open};
 use serde_json::{Map, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -34,16 +34,16 @@ fn run() -> WorkflowRef {
 
 /// A vault, a server, and the dispatcher between them.
 struct Desk {
-    bench: Bench,
+    bench: VaultFixture,
     server: Server,
     dispatcher: TrackerDispatcher,
 }
 
 impl Desk {
     async fn new() -> Self {
-        let (bench, server) = (Bench::new(Mode::Live).await, Server::start().await);
+        let (bench, server) = (VaultFixture::new(Mode::Live).await, Server::start().await);
         let plane = PlaneClient::new(&config(bench.dir.path(), &server.url)).unwrap();
-        let dispatcher = TrackerDispatcher::new(bench.host.clone(), plane);
+        let dispatcher = TrackerDispatcher::new(bench.context.clone(), plane);
         Self { bench, server, dispatcher }
     }
 
@@ -85,7 +85,7 @@ impl Desk {
     }
 
     fn holds(&self) {
-        let found = chain::verify_chain(self.bench.host.keeper.root()).unwrap();
+        let found = chain::verify_chain(self.bench.context.writer.root()).unwrap();
         assert_eq!(found.faults, Vec::<String>::new());
     }
 }
@@ -119,7 +119,7 @@ async fn a_live_change_is_told_once_and_its_undo_takes_everything_back() {
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
     assert_eq!((desk.server.asked().len(), desk.due().await), (requests, vec![]), "asked again, nothing is sent");
     let record = desk.last();
-    assert_eq!((record.draft.kind, record.draft.landing), (ActionKind::Tracked, Disposition::Recorded));
+    assert_eq!((record.draft.kind, record.draft.disposition), (ActionKind::Tracked, Disposition::Recorded));
     assert_eq!((record.partially_applied, record.undo_recipe.is_none()), (false, true));
 
     let undo = desk.undo(&action).await;
@@ -154,7 +154,7 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     assert_eq!(records.len(), 2, "the change and the first failure: {records:#?}");
     assert_eq!((records[1].draft.kind, records[1].partially_applied), (ActionKind::TrackFailed, true));
     assert!(records[1].plane_action.as_ref().unwrap().missing_reason().unwrap().contains("503"));
-    let progress = outbox::read_delivery_progress(desk.bench.host.keeper.root(), &action).unwrap().unwrap();
+    let progress = outbox::read_delivery_progress(desk.bench.context.writer.root(), &action).unwrap().unwrap();
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
     assert!(desk.due().await.is_empty(), "it rests");
@@ -253,7 +253,7 @@ async fn a_server_that_is_silent_or_gone_holds_nobody_up_for_long() {
     desk.server.fails(|_| Some(Fault::Silent));
     assert!(failed(&desk.settle(&action).await).contains("did not answer within 10 s"));
     let gone = PlaneClient::new(&config(desk.bench.dir.path(), "http://127.0.0.1:9")).unwrap();
-    let dispatcher = TrackerDispatcher::new(desk.bench.host.clone(), gone);
+    let dispatcher = TrackerDispatcher::new(desk.bench.context.clone(), gone);
     assert!(failed(&dispatcher.deliver_once(&action, run()).await.unwrap()).contains("cannot be reached"));
 }
 
@@ -326,7 +326,7 @@ async fn an_issue_that_its_project_does_not_have_is_given_up_after_a_while() {
     let (desk, action) = Desk::owing().await;
     desk.server.loses(ISSUE);
     assert!(failed(&desk.settle(&action).await).contains("404"));
-    let keeper = &desk.bench.host.keeper;
+    let keeper = &desk.bench.context.writer;
     let mut progress = outbox::read_delivery_progress(keeper.root(), &action).unwrap().unwrap();
     progress.failing_since = Some(Utc::now() - PATIENCE - TimeDelta::hours(1));
     keeper.write_delivery_progress(&action, &progress).unwrap();
@@ -369,7 +369,7 @@ async fn a_stopped_fleet_tells_nothing_but_takes_back() {
     desk.settle(&action).await;
     let (other, waiting) = Desk::owing().await;
     for desk in [&desk, &other] {
-        let root = desk.bench.host.keeper.root();
+        let root = desk.bench.context.writer.root();
         let stop = stop::FleetStop { by: "ann".into(), at: "now".into(), reason: None };
         stop::stop_fleet(root, &stop).unwrap();
     }
@@ -378,7 +378,7 @@ async fn a_stopped_fleet_tells_nothing_but_takes_back() {
     let undo = desk.undo(&action).await;
     assert_eq!(desk.due().await, [undo]);
     stop::resume_fleet(
-        other.bench.host.keeper.root(),
+        other.bench.context.writer.root(),
         &stop::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
     )
     .unwrap();
@@ -411,11 +411,11 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     let (desk, action) = Desk::owing().await;
     desk.settle(&action).await;
     let Desk { bench, server, dispatcher } = desk;
-    let Bench { dir, host, .. } = bench;
-    host.index.close().await;
-    drop((dispatcher, host));
-    let (host, intervals) = open(dir.path(), Mode::Live, None).await;
-    let bench = Bench { dir, host, intervals };
+    let VaultFixture { dir, context, .. } = bench;
+    context.index.close().await;
+    drop((dispatcher, context));
+    let (context, intervals) = open(dir.path(), Mode::Live, None).await;
+    let bench = VaultFixture { dir, context, intervals };
     match bench.undone(&action, "u").await {
         ResolveOutput::Refused { status: 502, message, .. } => {
             assert!(
@@ -426,7 +426,7 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
         other => panic!("{other:?}"),
     }
     assert!(bench.task().contains("state: open"));
-    assert_eq!((bench.host.index.list_owed_deliveries().await.unwrap().len(), server.comments(ISSUE).len()), (1, 1));
+    assert_eq!((bench.context.index.list_owed_deliveries().await.unwrap().len(), server.comments(ISSUE).len()), (1, 1));
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ pub(crate) async fn run_calibration(
     workflow: WorkflowRef,
     now: DateTime<Utc>,
 ) -> Result<CalibrateOutput, ActivityError> {
-    let _guard = vault.learning.lock().await;
+    let _guard = vault.calibration_lock.lock().await;
     let (deadline, mut report) = (start_deadline(), CalibrateOutput::default());
     compare_proposals(vault, deadline.halve_time_left(), &workflow, now, &mut report).await?;
     report.lowered = apply_demotions(vault, &workflow, now).await?.len() as u64;
@@ -102,7 +102,7 @@ async fn compare_proposals(
             break;
         }
         compared += 1;
-        let (writer, proposal, workflow) = (Arc::clone(&vault.keeper), proposal.clone(), workflow.clone());
+        let (writer, proposal, workflow) = (Arc::clone(&vault.writer), proposal.clone(), workflow.clone());
         match run_blocking(move || writer.file_manual_outcome(&proposal, workflow, now)).await? {
             Ok(Some(receipt)) => {
                 report.by_hand += 1;
@@ -129,7 +129,7 @@ async fn record_pruned_sources(
 ) -> Result<(), ActivityError> {
     let recorded = vault.index.list_prune_records().await.map_err(retryable_failure)?;
     for (source, trust) in sources {
-        for fall in trust.moves.iter().filter(|m| m.to == ConfidenceStatus::Pruned) {
+        for fall in trust.status_changes.iter().filter(|m| m.to == ConfidenceStatus::Pruned) {
             let name = short_source_name(source, &trust.name);
             let mark =
                 TrustMark::Pruned { subject: TrustSubject::Source(source.clone()), name, confidence: fall.value };
@@ -157,7 +157,7 @@ pub(crate) async fn apply_demotions(
 ) -> Result<Vec<String>, ActivityError> {
     let (mode, budget) = (vault.settings.policy.mode, vault.settings.reversal_budget);
     // A change that is applied meanwhile would not see the demotion.
-    let _guard = vault.landing.lock().await;
+    let _guard = vault.apply_lock.lock().await;
     let made = vault.index.list_recent_live_changes(now).await.map_err(retryable_failure)?;
     let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
     let mut steps = Vec::new();
@@ -192,7 +192,7 @@ async fn write_instincts(
         let slice = left.by_ref().take(SLICE).map(|(source, trust)| Ok((path(&source)?, trust)));
         let slice: Vec<(RecordPath, SourceTrust)> =
             slice.collect::<Result<_, PathError>>().map_err(retryable_failure)?;
-        let writer = Arc::clone(&vault.keeper);
+        let writer = Arc::clone(&vault.writer);
         let outcome = run_blocking(move || write_instinct_slice(&writer, slice)).await?;
         report.written += outcome.written.len() as u64;
         report.failed += outcome.failed;
@@ -270,7 +270,7 @@ fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldE
     let given = number("observations").unwrap_or(0).saturating_sub(counted.unwrap_or(0));
     let start = if counted.is_none() { Instinct::read(fields).start } else { None };
     let history: Vec<String> = trust
-        .moves
+        .status_changes
         .iter()
         .map(|m| format!("{} {} {:.2} ({})", time::format_seconds(m.at), m.to.as_str(), m.value, m.cause))
         .collect();
@@ -278,7 +278,7 @@ fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldE
         ("observations", json!(given.saturating_add(trust.observations.into()))),
         (Instinct::COUNTED, json!(trust.observations)),
         ("confidence", json!((trust.confidence.value * 10_000.0).round() / 10_000.0)),
-        ("status", json!(trust.confidence.standing.as_str())),
+        ("status", json!(trust.confidence.status.as_str())),
         ("history", json!(history)),
     ];
     // An empty list is not written. It would stay on one line when members are added, and so look different from a list

@@ -35,7 +35,7 @@ async fn record_drill_results(
 ) -> Result<DrillOutput, ActivityError> {
     let mut report = DrillOutput::default();
     // A change that is applied meanwhile would not see the demotion.
-    let _guard = vault.landing.lock().await;
+    let _guard = vault.apply_lock.lock().await;
     let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
     for ClassDrillResult { class, broken } in results {
         let Some(why) = broken else {
@@ -59,7 +59,7 @@ async fn record_drill_results(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::tests::Bench;
+    use crate::vault::tests::VaultFixture;
     use steward_domain::action::mutation::MutationClass;
     use steward_domain::action::undo::ResolutionKind;
     use steward_domain::time;
@@ -83,52 +83,52 @@ mod tests {
 
     #[tokio::test]
     async fn a_class_that_is_not_restored_goes_to_shadow_once_until_a_human_raises_it() {
-        let bench = Bench::new(Mode::Live).await;
-        let whole = record_drill_results(&bench.host, results(None), run("1"), time_of("1")).await.unwrap();
+        let bench = VaultFixture::new(Mode::Live).await;
+        let whole = record_drill_results(&bench.context, results(None), run("1"), time_of("1")).await.unwrap();
         assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
-        assert!(bench.host.index.read_mode_caps().await.unwrap().is_empty());
+        assert!(bench.context.index.read_mode_caps().await.unwrap().is_empty());
         for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
             let broken = results(Some("other bytes"));
-            let report = record_drill_results(&bench.host, broken, run(night), time_of(night)).await.unwrap();
+            let report = record_drill_results(&bench.context, broken, run(night), time_of(night)).await.unwrap();
             assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
             assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
         }
-        let caps = bench.host.index.read_mode_caps().await.unwrap();
+        let caps = bench.context.index.read_mode_caps().await.unwrap();
         let related = TrustSubject::Class(MutationClass::Related);
         assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
-        let action = bench.host.index.find_last_demotion(&related).await.unwrap().unwrap().to_string();
+        let action = bench.context.index.find_last_demotion(&related).await.unwrap().unwrap().to_string();
         let ask = ResolveInput {
             kind: ResolutionKind::Raise,
             action,
             by: "ann".into(),
             reason: None,
             edited: None,
-            together: None,
+            batch_id: None,
         };
-        let raised = bench.host.handle_resolution(ask, run("4")).await.unwrap();
+        let raised = bench.context.handle_resolution(ask, run("4")).await.unwrap();
         assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");
-        assert_eq!(bench.host.index.read_mode_caps().await.unwrap()[&related].mode, None);
+        assert_eq!(bench.context.index.read_mode_caps().await.unwrap()[&related].mode, None);
         let broken = results(Some("other bytes"));
-        let report = record_drill_results(&bench.host, broken, run("5"), time_of("5")).await.unwrap();
+        let report = record_drill_results(&bench.context, broken, run("5"), time_of("5")).await.unwrap();
         assert_eq!(report.lowered, 1, "it is still broken");
     }
 
     #[tokio::test]
     async fn a_real_drill_restores_every_class_and_leaves_nothing_in_the_vault() {
-        let bench = Bench::new(Mode::Shadow).await;
-        let report = drill_all(&bench.host, run("1"), time_of("1")).await.unwrap();
+        let bench = VaultFixture::new(Mode::Shadow).await;
+        let report = drill_all(&bench.context, run("1"), time_of("1")).await.unwrap();
         assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
         assert!(!bench.dir.path().join("matter/canary.md").exists());
         assert!(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER).exists());
-        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, Some(time_of("1")));
+        assert_eq!(bench.context.index.read_drill_history().await.unwrap().last, Some(time_of("1")));
     }
 
     #[tokio::test]
     async fn a_drill_that_cannot_run_is_not_noted() {
-        let bench = Bench::new(Mode::Shadow).await;
+        let bench = VaultFixture::new(Mode::Shadow).await;
         std::fs::write(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER), "no folder")
             .unwrap();
-        assert!(drill_all(&bench.host, run("1"), time_of("1")).await.is_err());
-        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, None);
+        assert!(drill_all(&bench.context, run("1"), time_of("1")).await.is_err());
+        assert_eq!(bench.context.index.read_drill_history().await.unwrap().last, None);
     }
 }

@@ -27,13 +27,13 @@ impl VaultContext {
 
     /// Brings the index up to date before a live change, whose limits count what was filed meanwhile.
     pub(super) async fn catch_up_index(&self) -> Result<(), ActivityError> {
-        self.index.read_deferred_files(self.keeper.root()).await.map_err(retryable_failure)?;
+        self.index.read_deferred_files(self.writer.root()).await.map_err(retryable_failure)?;
         self.publish_filed_resolutions().await
     }
 
     /// Reports whether the vault and the state folder can be written.
     pub(crate) async fn can_write(&self) -> bool {
-        let folders = [self.keeper.root().path().to_owned(), self.index.state_dir().to_owned()];
+        let folders = [self.writer.root().path().to_owned(), self.index.state_dir().to_owned()];
         let checked = run_blocking(move || folders.iter().all(|folder| disk::check_writable(folder).is_ok()));
         checked.await.unwrap_or(false)
     }

@@ -18,9 +18,9 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::tracker::outbox::TrackerSite;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-pub(crate) struct Bench {
+pub(crate) struct VaultFixture {
     pub(crate) dir: tempfile::TempDir,
-    pub(crate) host: VaultContext,
+    pub(crate) context: VaultContext,
     pub(crate) intervals: UnboundedReceiver<NewInterval>,
 }
 
@@ -58,23 +58,23 @@ pub(crate) async fn open(
     let clerk = Arc::new(Clerk::Rules(crate::steward::clerks::rules::RulesClerk));
     let ledger = Arc::new(ledger);
     let host = VaultContext {
-        keeper,
+        writer: keeper,
         index,
         ledger,
         settings,
         clerk,
         intervals: send,
-        landing: Arc::default(),
-        routing: Arc::default(),
-        learning: Arc::default(),
-        unshown: Arc::default(),
+        apply_lock: Arc::default(),
+        routing_lock: Arc::default(),
+        calibration_lock: Arc::default(),
+        unpublished_resolutions: Arc::default(),
     };
     (host, intervals)
 }
 
-impl Bench {
+impl VaultFixture {
     async fn is_marked(&self) -> bool {
-        !self.host.index.list_wake_marks().await.unwrap().is_empty()
+        !self.context.index.list_wake_marks().await.unwrap().is_empty()
     }
 
     pub(crate) async fn new(mode: Mode) -> Self {
@@ -94,17 +94,17 @@ impl Bench {
              set: {state: done}\neffect_confidence: 0.99\nstatus: unrouted\n---\n",
         );
         let (host, intervals) = open(dir.path(), mode, Some(TrackerSite::default())).await;
-        Self { dir, host, intervals }
+        Self { dir, context: host, intervals }
     }
 
     /// Adds lines to the frontmatter of `task/pay.md`, makes a live change of it, and returns the action's id.
     pub(crate) async fn changed(&self, more: &str) -> ActionId {
         let text = self.task().replace("parent_matter", &format!("{more}parent_matter"));
         std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
-        self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
+        self.context.index.sync_all(self.context.writer.root(), Utc::now()).await.unwrap();
         let seen = self.see("look/1").await;
-        match self.host.apply_decision(apply_ask(&seen, "look/1")).await.unwrap() {
-            ApplyOutput::Filed { action_id, landing: Disposition::Live, .. } => action_id,
+        match self.context.apply_decision(apply_ask(&seen, "look/1")).await.unwrap() {
+            ApplyOutput::Filed { action_id, disposition: Disposition::Live, .. } => action_id,
             other => panic!("{other:?}"),
         }
     }
@@ -117,15 +117,15 @@ impl Bench {
             by: "ann".into(),
             reason: None,
             edited: None,
-            together: None,
+            batch_id: None,
         };
         let workflow = WorkflowRef { id: "undo".into(), run_id: run.into() };
-        self.host.handle_resolution(ask, workflow).await.unwrap()
+        self.context.handle_resolution(ask, workflow).await.unwrap()
     }
 
     pub(crate) async fn see(&self, look_id: &str) -> MatterObservation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        self.host.observe_matter(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
+        self.context.observe_matter(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
     }
 
     /// Every file of the vault's record folders, by path.
@@ -143,8 +143,8 @@ impl Bench {
 
     async fn cursors(&self) -> Vec<String> {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        let tasks = self.host.index.list_tasks_of_matter(&matter).await.unwrap();
-        let looks = self.host.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
+        let tasks = self.context.index.list_tasks_of_matter(&matter).await.unwrap();
+        let looks = self.context.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
         tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
     }
 
@@ -154,7 +154,7 @@ impl Bench {
 }
 
 pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
-    let look = &seen.looks[0];
+    let look = &seen.task_checks[0];
     let verdict = Verdict {
         decision: Judgement::LikelyDone,
         confidence: 0.99,
@@ -163,9 +163,9 @@ pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
         source_contributions: BTreeMap::from([("bank".to_owned(), 0.99)]),
     };
     let plan: Plan = decide(&DecisionCase {
-        look,
+        check: look,
         policy: &seen.policy,
-        note: seen.note.as_ref(),
+        matter_policy: seen.matter_policy.as_ref(),
         verdict: &verdict,
         clerk: &steward_domain::steward::clerk::ClerkMark::default(),
         caller_says_shadow: false,
@@ -180,32 +180,32 @@ pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
 
 #[tokio::test]
 async fn looking_twice_is_looking_once() {
-    let bench = Bench::new(Mode::Shadow).await;
+    let bench = VaultFixture::new(Mode::Shadow).await;
     let first = bench.see("run/1").await;
     let after_one = (bench.cursors().await, bench.files());
     assert_eq!(bench.see("run/1").await, first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
-    assert_eq!((first.quiet, first.looks.len()), (1, 1));
+    assert_eq!((first.quiet, first.task_checks.len()), (1, 1));
 }
 
 #[tokio::test]
 async fn applying_twice_changes_and_files_once() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let seen = bench.see("run/1").await;
     let ask = apply_ask(&seen, "run/1");
-    let first = bench.host.apply_decision(ask.clone()).await.unwrap();
+    let first = bench.context.apply_decision(ask.clone()).await.unwrap();
     let after_one = (bench.cursors().await, bench.files());
-    assert_eq!(bench.host.apply_decision(ask).await.unwrap(), first);
+    assert_eq!(bench.context.apply_decision(ask).await.unwrap(), first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
     assert!(bench.task().contains("state: done  # by hand"), "{}", bench.task());
 }
 
 #[tokio::test]
 async fn the_same_click_twice_undoes_once_and_says_the_same() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let before = bench.task();
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, .. } = bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+    let ApplyOutput::Filed { action_id, .. } = bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -215,23 +215,23 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
         by: "ann".into(),
         reason: None,
         edited: None,
-        together: None,
+        batch_id: None,
     };
     let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
-    let first = bench.host.handle_resolution(ask.clone(), click.clone()).await.unwrap();
+    let first = bench.context.handle_resolution(ask.clone(), click.clone()).await.unwrap();
     assert!(matches!(first, ResolveOutput::Done { .. }), "{first:?}");
     let after_one = (bench.cursors().await, bench.files());
-    assert_eq!(bench.host.handle_resolution(ask.clone(), click).await.unwrap(), first);
+    assert_eq!(bench.context.handle_resolution(ask.clone(), click).await.unwrap(), first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
     assert_eq!(bench.task(), before);
     let other = WorkflowRef { id: "undo".into(), run_id: "click-2".into() };
-    let refused = bench.host.handle_resolution(ask, other).await.unwrap();
+    let refused = bench.context.handle_resolution(ask, other).await.unwrap();
     assert!(matches!(refused, ResolveOutput::Refused { status: 409, .. }), "{refused:?}");
 }
 
 #[tokio::test]
 async fn reserving_settling_and_letting_go_twice_count_once() {
-    let bench = Bench::new(Mode::Shadow).await;
+    let bench = VaultFixture::new(Mode::Shadow).await;
     bench.see("run/1").await;
     let request = ReserveRequest {
         call_id: CallId("run/1/pay/1".into()),
@@ -239,54 +239,54 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
         matter: Some("matter/m.md".into()),
         ..ReserveRequest::default()
     };
-    let first = bench.host.reserve_call(request.clone()).await.unwrap();
-    assert_eq!(bench.host.reserve_call(request.clone()).await.unwrap(), first);
+    let first = bench.context.reserve_call(request.clone()).await.unwrap();
+    assert_eq!(bench.context.reserve_call(request.clone()).await.unwrap(), first);
     let usage = TokenUsage { prompt_tokens: 10, completion_tokens: 5 };
     let settlement = Settlement { call_id: request.call_id, outcome: SettlementOutcome::Answered { usage } };
     for _ in 0..2 {
-        let ask = SettleCallInput { settlement: settlement.clone(), answered: None };
-        bench.host.settle_call(ask).await.unwrap();
-        bench.host.index.release_leases("run").await.unwrap();
+        let ask = SettleCallInput { settlement: settlement.clone(), answer: None };
+        bench.context.settle_call(ask).await.unwrap();
+        bench.context.index.release_leases("run").await.unwrap();
     }
-    let status = bench.host.ledger.status(Utc::now()).await.ledger.unwrap();
+    let status = bench.context.ledger.status(Utc::now()).await.ledger.unwrap();
     assert_eq!((status.minute.used, status.day_usage), (1, usage));
-    assert_eq!(bench.see("other/1").await.looks.len(), 1, "the task is free for the next run");
+    assert_eq!(bench.see("other/1").await.task_checks.len(), 1, "the task is free for the next run");
 }
 
 #[tokio::test]
 async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
+    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
-        let outcome = bench.host.reserve_call(request.clone()).await.unwrap();
+        let outcome = bench.context.reserve_call(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
-    let looks = bench.host.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
+    let looks = bench.context.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
     assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
     assert!(bench.is_marked().await, "its matter is woken after the stop");
 }
 
 #[tokio::test]
 async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_due() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let before = bench.task();
     let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
+    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
     let files = bench.files();
-    assert_eq!(bench.host.apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
+    assert_eq!(bench.context.apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
-    assert!(seen.stopped && seen.looks.is_empty(), "{seen:?}");
-    stop::resume_fleet(bench.host.keeper.root(), &stop).unwrap();
-    bench.host.index.release_leases("run").await.unwrap();
+    assert!(seen.stopped && seen.task_checks.is_empty(), "{seen:?}");
+    stop::resume_fleet(bench.context.writer.root(), &stop).unwrap();
+    bench.context.index.release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
-    assert_eq!(seen.looks[0].question.evidence.len(), 1, "the evidence was used up");
-    let applied = bench.host.apply_decision(apply_ask(&seen, "run/3")).await.unwrap();
-    assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Live, .. }), "{applied:?}");
+    assert_eq!(seen.task_checks[0].question.evidence.len(), 1, "the evidence was used up");
+    let applied = bench.context.apply_decision(apply_ask(&seen, "run/3")).await.unwrap();
+    assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Live, .. }), "{applied:?}");
 }
 
 #[tokio::test]
@@ -294,24 +294,24 @@ async fn a_plan_lands_no_livelier_than_the_process_that_lands_it_allows() {
     let live = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
     let surer = DecisionPolicy { mode: Mode::LiveHighConfidenceOnly, high_confidence_threshold: 0.999, ..live.clone() };
     let confirm = DecisionPolicy { state_change_ceiling: Ceiling::Confirm, ..live.clone() };
-    for (now, landing) in [
+    for (now, disposition) in [
         (DecisionPolicy::default(), Disposition::Shadow),
         (surer, Disposition::Pending),
         (DecisionPolicy { confidence_threshold: 0.999, ..live.clone() }, Disposition::Pending),
         (confirm, Disposition::Pending),
         (live, Disposition::Live),
     ] {
-        let mut bench = Bench::new(Mode::Live).await;
+        let mut bench = VaultFixture::new(Mode::Live).await;
         let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
-        bench.host.settings.policy = now.clone();
-        let applied = bench.host.apply_decision(ask).await.unwrap();
+        bench.context.settings.policy = now.clone();
+        let applied = bench.context.apply_decision(ask).await.unwrap();
         assert!(
-            matches!(&applied, ApplyOutput::Filed { landing: found, .. } if *found == landing),
+            matches!(&applied, ApplyOutput::Filed { disposition: found, .. } if *found == disposition),
             "{now:?}: {applied:?}"
         );
-        assert_eq!(bench.task() == before, landing != Disposition::Live, "{now:?}");
+        assert_eq!(bench.task() == before, disposition != Disposition::Live, "{now:?}");
         let ApplyOutput::Filed { record, .. } = applied else { panic!("{applied:?}") };
-        let record = bench.host.read_record(&record).await.unwrap().unwrap();
+        let record = bench.context.read_record(&record).await.unwrap().unwrap();
         assert_eq!(record.draft.mode, now.mode);
     }
 }
@@ -330,37 +330,37 @@ async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_
         },
     ];
     for (n, hold) in holds.into_iter().enumerate() {
-        let bench = Bench::new(Mode::Live).await;
+        let bench = VaultFixture::new(Mode::Live).await;
         let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
         hold(bench.dir.path());
         if n == 1 {
-            bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+            bench.context.index.sync_all(bench.context.writer.root(), Utc::now()).await.unwrap();
         }
-        let applied = bench.host.apply_decision(ask).await.unwrap();
-        assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Pending, .. }), "{n}: {applied:?}");
+        let applied = bench.context.apply_decision(ask).await.unwrap();
+        assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Pending, .. }), "{n}: {applied:?}");
         assert_eq!(bench.task(), before);
     }
 }
 
 #[tokio::test]
 async fn a_plan_that_was_made_in_shadow_stays_a_shadow_where_the_mode_is_live() {
-    let mut bench = Bench::new(Mode::Shadow).await;
+    let mut bench = VaultFixture::new(Mode::Shadow).await;
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
-    bench.host.settings.policy.mode = Mode::Live;
-    let applied = bench.host.apply_decision(ask).await.unwrap();
-    assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Shadow, .. }), "{applied:?}");
+    bench.context.settings.policy.mode = Mode::Live;
+    let applied = bench.context.apply_decision(ask).await.unwrap();
+    assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Shadow, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
 }
 
 #[tokio::test]
 async fn a_record_that_a_human_changed_is_not_overwritten_and_stays_due() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let edited = bench.task().replace("name: Pay", "name: Pay the roofer");
     write(bench.dir.path(), &edited);
-    assert_eq!(bench.host.apply_decision(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
+    assert_eq!(bench.context.apply_decision(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
     assert_eq!(bench.task(), edited);
-    assert_eq!(bench.see("run/2").await.looks[0].question.subject.task_name, "Pay the roofer");
+    assert_eq!(bench.see("run/2").await.task_checks[0].question.subject.task_name, "Pay the roofer");
 }
 
 fn write(vault: &Path, text: &str) {
@@ -369,9 +369,9 @@ fn write(vault: &Path, text: &str) {
 
 #[tokio::test]
 async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
-    let mut bench = Bench::new(Mode::Shadow).await;
+    let mut bench = VaultFixture::new(Mode::Shadow).await;
     std::fs::remove_file(bench.dir.path().join("signal/1.md")).unwrap();
-    bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    bench.context.index.sync_all(bench.context.writer.root(), Utc::now()).await.unwrap();
     for n in 1..=4 {
         bench.see(&format!("run-{n}/1")).await;
     }
@@ -382,25 +382,25 @@ async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
 
 #[tokio::test]
 async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words() {
-    let bench = Bench::new(Mode::Shadow).await;
+    let bench = VaultFixture::new(Mode::Shadow).await;
     let ask = |action: &str| ResolveInput {
         kind: ResolutionKind::Undo,
         action: action.into(),
         by: "ann".into(),
         reason: None,
         edited: None,
-        together: None,
+        batch_id: None,
     };
     let click = || WorkflowRef { id: "undo".into(), run_id: "click".into() };
     for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]
     {
-        let refused = bench.host.handle_resolution(ask(action), click()).await.unwrap();
+        let refused = bench.context.handle_resolution(ask(action), click()).await.unwrap();
         let ResolveOutput::Refused { status: found, message, .. } = refused else { panic!("{refused:?}") };
         assert!(found == status && message.contains(word), "{action}: {found} {message}");
     }
     let seen = bench.see("run/1").await;
     let ApplyOutput::Filed { action_id, record, .. } =
-        bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+        bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -412,8 +412,8 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     for (slug, text, word) in said {
         let path = RecordPath::parse(&format!("event/steward-action-{slug}.md")).unwrap();
         std::fs::write(bench.dir.path().join(path.as_str()), text).unwrap();
-        bench.host.reindex_paths(&[&path]).await.unwrap();
-        let refused = bench.host.handle_resolution(ask(&action_id.as_str()[..6]), click()).await.unwrap();
+        bench.context.reindex_paths(&[&path]).await.unwrap();
+        let refused = bench.context.handle_resolution(ask(&action_id.as_str()[..6]), click()).await.unwrap();
         let ResolveOutput::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
         assert!(status == 400 && message.contains(word), "{slug}: {status} {message}");
     }
@@ -422,7 +422,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
 #[tokio::test]
 async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once() {
     use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let now = Utc::now();
     for (id, status, age) in [
         ("old", EventStatus::Extracted, 8),
@@ -435,14 +435,14 @@ async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once()
         let event = StreamEvent::new("mail", &incoming, now - chrono::TimeDelta::days(age));
         let event = StreamEvent { status, ..event };
         let path = RecordPath::parse(&format!("stream/mail/{id}.md")).unwrap();
-        bench.host.keeper.create_file(&path, event.render().as_bytes()).unwrap();
+        bench.context.writer.create_file(&path, event.render().as_bytes()).unwrap();
     }
-    bench.host.index.sync_all(bench.host.keeper.root(), now).await.unwrap();
-    let step = async || purge::purge_events(&bench.host, &PurgeInput { limit: 1 }, now).await.unwrap();
+    bench.context.index.sync_all(bench.context.writer.root(), now).await.unwrap();
+    let step = async || purge::purge_events(&bench.context, &PurgeInput { limit: 1 }, now).await.unwrap();
     assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
     assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
     assert_eq!(step().await, PurgeOutput { gone: 0, more: false });
-    let mail = &bench.host.index.list_stream_counts().await.unwrap()[0];
+    let mail = &bench.context.index.list_stream_counts().await.unwrap()[0];
     assert_eq!((mail.extracted, mail.parked, mail.new), (1, 1, 1));
 }
 
@@ -471,11 +471,11 @@ async fn a_ceiling_that_was_just_lowered_holds_a_confirmation_and_no_other_file_
         }),
     ];
     for (what, edit) in edits {
-        let mut bench = Bench::new(Mode::Live).await;
-        bench.host.settings.policy.state_change_ceiling = Ceiling::Confirm;
+        let mut bench = VaultFixture::new(Mode::Live).await;
+        bench.context.settings.policy.state_change_ceiling = Ceiling::Confirm;
         let ask = apply_ask(&bench.see("run/1").await, "run/1");
-        let ApplyOutput::Filed { action_id, landing: Disposition::Pending, .. } =
-            bench.host.apply_decision(ask).await.unwrap()
+        let ApplyOutput::Filed { action_id, disposition: Disposition::Pending, .. } =
+            bench.context.apply_decision(ask).await.unwrap()
         else {
             panic!("it waits for a person")
         };
@@ -489,17 +489,17 @@ async fn a_ceiling_that_was_just_lowered_holds_a_confirmation_and_no_other_file_
             by: "ann".into(),
             reason: None,
             edited: None,
-            together: None,
+            batch_id: None,
         };
         let workflow = WorkflowRef { id: "confirm".into(), run_id: "c/1".into() };
-        let resolved = bench.host.handle_resolution(ask, workflow).await.unwrap();
+        let resolved = bench.context.handle_resolution(ask, workflow).await.unwrap();
         let expected = ResolutionRefusal::HumanOnly { id: action_id.to_string() };
         assert!(
             matches!(&resolved, ResolveOutput::Refused { refusal, .. } if *refusal == expected),
             "{what}: {resolved:?}"
         );
         assert_eq!(bench.task(), before, "{what}");
-        let known = bench.host.index.list_tasks_of_matter(&RecordPath::parse("matter/m.md").unwrap()).await.unwrap();
+        let known = bench.context.index.list_tasks_of_matter(&RecordPath::parse("matter/m.md").unwrap()).await.unwrap();
         assert!(known.iter().any(|task| task.name == "Q"), "{what}: {known:?}");
     }
 }

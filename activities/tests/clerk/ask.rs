@@ -297,7 +297,7 @@ async fn a_call_that_waited_in_vain_for_its_turn_is_told_apart_and_never_sent() 
         let server = Server::json(&response(wire, &good_answer().to_string())).await;
         let one = NonZeroU32::new(1).unwrap();
         let hasty =
-            RemoteClerkConfig { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
+            RemoteClerkConfig { calls_per_second: one, max_wait: Duration::ZERO, ..config(wire, &server.address) };
         let clerk = Clerk::Remote(RemoteClerk::new(hasty).unwrap());
         let first = clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome;
         assert!(matches!(first, ClerkCallOutcome::Answered { .. }), "{first:?}");

@@ -45,8 +45,7 @@ pub struct WorkflowRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditResolution {
     /// The resolved action.
-    #[serde(rename = "of")]
-    pub of: ActionId,
+    pub action_id: ActionId,
     /// When that action was decided.
     #[serde(with = "millis")]
     pub at: DateTime<Utc>,
@@ -60,8 +59,8 @@ pub struct AuditResolution {
     pub edited: bool,
     /// The id of the batch if several actions were resolved with one click. A batch is one row in a list and counts as
     /// one case of feedback.
-    #[serde(rename = "together", default, skip_serializing_if = "Option::is_none")]
-    pub together: Option<ActionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_id: Option<ActionId>,
 }
 
 /// The exact change that was proposed, so that it can be applied later.
@@ -85,8 +84,7 @@ pub struct AuditDraft {
     pub decision: Judgement,
     pub confidence: f64,
     pub mode: Mode,
-    #[serde(rename = "landing")]
-    pub landing: Disposition,
+    pub disposition: Disposition,
     pub gates: Vec<GateResult>,
     /// The text of `state` at the decision, or `None` if the field is absent.
     pub prior_state: Option<String>,
@@ -104,8 +102,8 @@ pub struct AuditDraft {
     pub reasoning: String,
     pub clerk: Option<ClerkMark>,
     pub workflow: WorkflowRef,
-    #[serde(rename = "answers", skip_serializing_if = "Option::is_none", default)]
-    pub answers: Option<AuditResolution>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub resolution: Option<AuditResolution>,
     /// A change of trust in a source or a class. `None` in records of anything else.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trust: Option<TrustMark>,
@@ -182,7 +180,7 @@ impl AuditDraft {
     pub fn is_question(&self) -> bool {
         self.kind == ActionKind::Action
             && self.decision == Judgement::NeedsInput
-            && self.landing == Disposition::Recorded
+            && self.disposition == Disposition::Recorded
     }
 
     /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`.
@@ -193,7 +191,7 @@ impl AuditDraft {
     /// # Errors
     /// [`PathError`] if the name is invalid. It cannot happen for a checked target.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
-        let named_after = self.answers.as_ref().map_or(self.timestamp, |a| a.at);
+        let named_after = self.resolution.as_ref().map_or(self.timestamp, |a| a.at);
         let at = time::format_compact(named_after);
         let name = short_name(&self.target);
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.as_str()))
@@ -205,14 +203,14 @@ impl AuditDraft {
     /// The same as [`AuditDraft::record_path`].
     pub fn follow_up_path(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
         let resolution = AuditResolution {
-            of: self.id.clone(),
+            action_id: self.id.clone(),
             at: self.timestamp,
             by: String::new(),
             reason: None,
             edited: false,
-            together: None,
+            batch_id: None,
         };
-        Self { kind, answers: Some(resolution), ..self.clone() }.record_path()
+        Self { kind, resolution: Some(resolution), ..self.clone() }.record_path()
     }
 }
 
@@ -224,7 +222,7 @@ impl AuditRecord {
     #[must_use]
     pub fn from_draft(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: ChainLink) -> Self {
         draft.timestamp = time::truncate_to_millis(draft.timestamp);
-        if let Some(resolution) = &mut draft.answers {
+        if let Some(resolution) = &mut draft.resolution {
             resolution.at = time::truncate_to_millis(resolution.at);
         }
         draft.reasoning = plain_text::to_one_line(&draft.reasoning);
@@ -318,10 +316,14 @@ impl AuditRecord {
 
     /// Who resolved the action and why, or the first signal on which the decision rests.
     fn evidence_line(&self) -> String {
-        if let Some(resolution) = &self.draft.answers {
+        if let Some(resolution) = &self.draft.resolution {
             if self.draft.kind.is_tracker_outcome() {
                 let outcome = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
-                return format!("The tracker: {} (action {})", plain_text::escape_one_line(&outcome), resolution.of);
+                return format!(
+                    "The tracker: {} (action {})",
+                    plain_text::escape_one_line(&outcome),
+                    resolution.action_id
+                );
             }
             let label = if resolution.edited { "Changed and confirmed" } else { self.draft.kind.outcome_label() };
             let reason = resolution.reason.as_deref().unwrap_or("no reason given");
@@ -329,7 +331,7 @@ impl AuditRecord {
                 "{label} by {}: {} (action {})",
                 plain_text::escape_one_line(&resolution.by),
                 plain_text::escape_one_line(reason),
-                resolution.of
+                resolution.action_id
             );
         }
         if let Some(mark) = &self.draft.trust {

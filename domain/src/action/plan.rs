@@ -212,7 +212,7 @@ impl Plan {
     /// The disposition. The gates may lower it when the plan is applied. Nothing raises it.
     #[must_use]
     pub fn disposition(&self) -> Disposition {
-        self.draft.landing
+        self.draft.disposition
     }
 
     /// When the plan was decided.
@@ -224,7 +224,7 @@ impl Plan {
     /// Whether applying the plan would write the target's file.
     #[must_use]
     pub fn has_record_change(&self) -> bool {
-        self.draft.landing == Disposition::Live && self.change != PlannedChange::Nothing
+        self.draft.disposition == Disposition::Live && self.change != PlannedChange::Nothing
     }
 
     /// Whether the plan is based on this content of the record. A human's resolution fits any content.

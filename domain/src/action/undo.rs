@@ -73,10 +73,10 @@ pub enum ResolutionRefusal {
     Ambiguous { id: String, count: usize },
     #[error("an action is named by 4 to 16 hex digits of its id, not by `{id}`: list them with `steward audit list`")]
     Malformed { id: String },
-    #[error("{id} changed nothing ({landing}), so there is nothing to undo")]
-    NothingToUndo { id: String, landing: String },
-    #[error("{id} is not pending ({landing})")]
-    NotPending { id: String, landing: String },
+    #[error("{id} changed nothing ({disposition}), so there is nothing to undo")]
+    NothingToUndo { id: String, disposition: String },
+    #[error("{id} is not pending ({disposition})")]
+    NotPending { id: String, disposition: String },
     #[error("{id} demoted nothing, so there is nothing to restore")]
     NothingToRaise { id: String },
     #[error(
@@ -85,7 +85,7 @@ pub enum ResolutionRefusal {
     )]
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
-    AlreadyAnswered { id: String, how: String, by: String },
+    AlreadyResolved { id: String, how: String, by: String },
     #[error("{id} cannot be confirmed with that value: {reason}")]
     NotAnEdit { id: String, reason: String },
     #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
@@ -122,7 +122,7 @@ impl ResolutionRefusal {
             | Self::NothingToRaise { .. }
             | Self::NotAnEdit { .. }
             | Self::HumanOnly { .. } => 400,
-            Self::AlreadyAnswered { .. }
+            Self::AlreadyResolved { .. }
             | Self::Conflict { .. }
             | Self::NotTheNewest { .. }
             | Self::Unclear { .. }
@@ -150,7 +150,7 @@ impl ResolutionRefusal {
             | Self::NothingToRaise { .. }
             | Self::HumanOnly { .. }
             | Self::NotAnEdit { .. }
-            | Self::AlreadyAnswered { .. }
+            | Self::AlreadyResolved { .. }
             | Self::Unclear { .. }
             | Self::ShadowNow
             | Self::Stopped
@@ -177,13 +177,13 @@ pub struct ResolutionCase<'a> {
     pub kind: ResolutionKind,
     pub record: &'a AuditRecord,
     /// For an undo: the changes of the same target. Changes before the oldest of them may be missing.
-    pub past: &'a [PastChange],
+    pub history: &'a [PastChange],
     pub by: &'a str,
     pub reason: Option<&'a str>,
     /// For a confirmation: the change that a human chose instead of the proposed one.
     pub edited: Option<&'a Mutation>,
     /// The id of the batch, if several actions are resolved with one click.
-    pub together: Option<&'a ActionId>,
+    pub batch_id: Option<&'a ActionId>,
     pub policy: &'a DecisionPolicy,
     /// The lowest ceiling that a human has set so far for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -235,7 +235,7 @@ fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     let Some(recipe) = &request.record.undo_recipe else {
         return Err(ResolutionRefusal::NothingToUndo {
             id: record.id.to_string(),
-            landing: record.landing.as_str().into(),
+            disposition: record.disposition.as_str().into(),
         });
     };
     let deadline = request.record.undo_deadline();
@@ -244,9 +244,10 @@ fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
         return Err(ResolutionRefusal::Expired { id: record.id.to_string(), ended });
     }
     check_recipe(request.record, &recipe.vault_patch)?;
-    history::check_undo_order(request.record, request.past)?;
+    history::check_undo_order(request.record, request.history)?;
     let (number, patches) = (request.record.seq, recipe.vault_patch.clone());
-    let change = PlannedChange::Restore { number, life: history::collect_set_steps(&patches, request.past), patches };
+    let change =
+        PlannedChange::Restore { number, life: history::collect_set_steps(&patches, request.history), patches };
     Ok(Plan { draft: draft_record(request, Disposition::Live), basis: PlanBasis::Fields, change })
 }
 
@@ -344,7 +345,7 @@ fn check_pending(request: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> 
     if record.pending_confirmation {
         return Ok(());
     }
-    Err(ResolutionRefusal::NotPending { id: record.id.to_string(), landing: record.landing.as_str().into() })
+    Err(ResolutionRefusal::NotPending { id: record.id.to_string(), disposition: record.disposition.as_str().into() })
 }
 
 fn draft_record(request: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
@@ -355,19 +356,19 @@ fn draft_record(request: &ResolutionCase<'_>, disposition: Disposition) -> Audit
         timestamp: request.now,
         proposed_state: resulting_state(request),
         proposal: resolved.proposal.clone().filter(|_| request.kind != ResolutionKind::Undo),
-        landing: disposition,
+        disposition,
         gates: Vec::new(),
         pending_confirmation: false,
         mode: if request.kind == ResolutionKind::Confirm { request.policy.mode } else { resolved.mode },
         clerk: None,
         workflow: request.workflow.clone(),
-        answers: Some(AuditResolution {
-            of: resolved.id.clone(),
+        resolution: Some(AuditResolution {
+            action_id: resolved.id.clone(),
             at: resolved.timestamp,
             by: request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             edited: false,
-            together: request.together.cloned(),
+            batch_id: request.batch_id.cloned(),
         }),
         ..resolved.clone()
     }

@@ -64,7 +64,7 @@ impl ClosedGates {
         if !changes_something {
             return Disposition::Recorded;
         }
-        if any(&[GateName::Caller, GateName::Mode, GateName::Brake]) {
+        if any(&[GateName::Caller, GateName::Mode]) {
             return Disposition::Shadow;
         }
         let decided = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];

@@ -34,7 +34,7 @@ pub struct ChangeFacts<'a> {
     /// `None` if the decision changes nothing.
     pub mutation: Option<&'a Mutation>,
     /// The caller asked for a tick that changes nothing.
-    pub caller_says_shadow: bool,
+    pub is_shadow_requested: bool,
     /// Mode, thresholds and the ceilings of the classes.
     pub policy: &'a DecisionPolicy,
     /// 0 to 1.
@@ -67,7 +67,7 @@ impl ChangeFacts<'_> {
     #[must_use]
     pub fn evaluate(&self) -> GateEvaluation {
         let ceiling = self.lowest_ceiling();
-        let requested_mode = if self.caller_says_shadow { "shadow" } else { "any" };
+        let requested_mode = if self.is_shadow_requested { "shadow" } else { "any" };
         let call = match self.clerk_call {
             ClerkCall::Reserved => "reserved",
             ClerkCall::Remembered => "remembered, no clerk asked",
@@ -78,7 +78,7 @@ impl ChangeFacts<'_> {
             None => GateResult::new(GateName::Discretion, true, "no change", "evidence of a change"),
         };
         let mut gates = vec![
-            GateResult::new(GateName::Caller, !self.caller_says_shadow, requested_mode, "any"),
+            GateResult::new(GateName::Caller, !self.is_shadow_requested, requested_mode, "any"),
             mode_gate(self.policy),
             confidence_gate(self.policy, self.confidence),
             discretion,
@@ -120,8 +120,8 @@ pub fn allows_confirmation(ceiling: Ceiling, mutation: Option<&Mutation>, polici
 
 /// The gates of a recorded decision that would be closed under other settings.
 ///
-/// Mode, confidence and ceiling follow the settings. The gates `trust` and `brake` depended on the moment, so they
-/// count as open. Every other gate stays as it was recorded.
+/// Mode, confidence and ceiling follow the settings. The gate `trust` depended on the moment, so it counts as open.
+/// Every other gate stays as it was recorded.
 pub(crate) fn replay_closed_gates(
     recorded: ClosedGates,
     policy: &DecisionPolicy,
@@ -133,7 +133,6 @@ pub(crate) fn replay_closed_gates(
         .set_gate(GateName::Confidence, confidence < needed_confidence(policy))
         .set_gate(GateName::Ceiling, ceiling < Ceiling::Act)
         .set_gate(GateName::Trust, false)
-        .set_gate(GateName::Brake, false)
 }
 
 #[cfg(test)]

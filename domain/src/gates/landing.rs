@@ -109,7 +109,7 @@ impl Plan {
     }
 
     fn set_disposition(&mut self, disposition: Disposition) {
-        self.draft.landing = disposition;
+        self.draft.disposition = disposition;
         self.draft.pending_confirmation = disposition == Disposition::Pending;
     }
 }

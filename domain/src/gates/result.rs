@@ -61,13 +61,11 @@ pub enum GateName {
     Trust,
     /// Whether the matter's own note allows the change.
     Policy,
-    /// An operator's stop. Only old records have this gate, because under a stop nothing is recorded.
-    Brake,
 }
 
 impl GateName {
     /// Every gate, in the order in which records list them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::Caller,
         Self::Mode,
         Self::Confidence,
@@ -78,7 +76,6 @@ impl GateName {
         Self::SourceBudget,
         Self::Trust,
         Self::Policy,
-        Self::Brake,
     ];
 
     /// The word used in records and reports.
@@ -95,7 +92,6 @@ impl GateName {
             Self::SourceBudget => "source_budget",
             Self::Trust => "trust",
             Self::Policy => "policy",
-            Self::Brake => "brake",
         }
     }
 }

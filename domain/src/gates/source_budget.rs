@@ -29,12 +29,12 @@ pub struct SourceSpending {
     /// Its live changes within [`BUDGET_WINDOW`], without this one.
     pub changes: u32,
     /// The live changes of all unknown sources (never right before). `None` if this source was right before.
-    pub strangers: Option<u32>,
+    pub unknown_changes: Option<u32>,
 }
 
 impl SourceSpending {
     fn has_room(&self, budget: u32) -> bool {
-        match self.strangers {
+        match self.unknown_changes {
             None => self.changes < budget,
             Some(all) => self.changes < budget.div_ceil(UNKNOWN_SOURCE_DIVISOR) && all < budget,
         }
@@ -47,7 +47,7 @@ impl SourceSpending {
 /// enough to open it. If all cited signals are gone, the gate is closed. If no signal was ever cited, there is no gate.
 pub(crate) fn source_budget_gate(draft: &AuditDraft, spendings: &[SourceSpending], budget: u32) -> Option<LandingGate> {
     let ends_a_matter = draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
-    let is_allowed = |s: &&SourceSpending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
+    let is_allowed = |s: &&SourceSpending| s.has_room(budget) && (s.unknown_changes.is_none() || !ends_a_matter);
     let with_room = spendings.iter().find(is_allowed);
     let Some(shown) = with_room.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else {
         let (found, needed) = ("the signals it rests on are gone", "a signal that supports it");
@@ -56,7 +56,7 @@ pub(crate) fn source_budget_gate(draft: &AuditDraft, spendings: &[SourceSpending
     };
     let mut found = format!("{} live changes in 24 h from {}", shown.changes, shown.source);
     let mut needed = format!("fewer than {budget}");
-    if let Some(all) = shown.strangers {
+    if let Some(all) = shown.unknown_changes {
         let _ = write!(found, ", {all} from all unknown sources");
         needed = format!("fewer than {} and {budget}", budget.div_ceil(UNKNOWN_SOURCE_DIVISOR));
     }
@@ -74,16 +74,16 @@ mod tests {
     use crate::steward::decide::tests::{live_plan, shadow_plan};
 
     fn known(changes: u32) -> SourceSpending {
-        SourceSpending { source: "bank".into(), changes, strangers: None }
+        SourceSpending { source: "bank".into(), changes, unknown_changes: None }
     }
 
     fn stranger(changes: u32, all: u32) -> SourceSpending {
-        SourceSpending { source: "mail-a".into(), changes, strangers: Some(all) }
+        SourceSpending { source: "mail-a".into(), changes, unknown_changes: Some(all) }
     }
 
     #[test]
     fn a_change_beyond_its_sources_budget_waits_and_says_why() {
-        for (spendings, landing, found) in [
+        for (spendings, disposition, found) in [
             (&[known(0)][..], Disposition::Live, "0 live changes in 24 h from bank"),
             (&[known(19)], Disposition::Live, "19 live changes"),
             (&[known(20)], Disposition::Pending, "20 live changes"),
@@ -95,13 +95,13 @@ mod tests {
             (&[stranger(0, 20), known(3)], Disposition::Live, "3 live changes in 24 h from bank"),
         ] {
             let plan = hold_by_budget(live_plan(), spendings, 20);
-            assert_eq!(plan.disposition(), landing, "{spendings:?}");
-            assert_eq!(plan.draft().pending_confirmation, landing == Disposition::Pending);
+            assert_eq!(plan.disposition(), disposition, "{spendings:?}");
+            assert_eq!(plan.draft().pending_confirmation, disposition == Disposition::Pending);
             let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::SourceBudget).unwrap();
-            assert_eq!(gate.open, landing == Disposition::Live, "{spendings:?}");
+            assert_eq!(gate.open, disposition == Disposition::Live, "{spendings:?}");
             let needed = if gate.found.contains("unknown") { "fewer than 5 and 20" } else { "fewer than 20" };
             assert!(gate.found.starts_with(found) && gate.needed == needed, "{gate:?}");
-            assert_eq!(plan.has_record_change(), landing == Disposition::Live);
+            assert_eq!(plan.has_record_change(), disposition == Disposition::Live);
         }
     }
 
@@ -122,10 +122,10 @@ mod tests {
 
     #[test]
     fn a_small_budget_leaves_a_stranger_something_and_none_nothing() {
-        let landing =
+        let disposition =
             |changes, all, budget| hold_by_budget(live_plan(), &[stranger(changes, all)], budget).disposition();
         assert_eq!(
-            (landing(0, 0, 1), landing(1, 1, 1), landing(0, 0, 0)),
+            (disposition(0, 0, 1), disposition(1, 1, 1), disposition(0, 0, 0)),
             (Disposition::Live, Disposition::Pending, Disposition::Pending)
         );
     }

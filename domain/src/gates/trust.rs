@@ -50,6 +50,6 @@ fn find_source_cap<'a>(source: &'a ChangeSupporter, caps: &ModeCaps) -> SubjectC
         SubjectCap { mode, subject, name }
     };
     let own = cap(TrustSubject::Source(source.key.clone()), Some(source.name.as_str()));
-    let unknown = cap(TrustSubject::Strangers, None);
-    if source.is_stranger && unknown.mode < own.mode { unknown } else { own }
+    let unknown = cap(TrustSubject::UnknownSources, None);
+    if source.is_unknown && unknown.mode < own.mode { unknown } else { own }
 }

@@ -14,7 +14,7 @@ mod signals;
 mod words;
 
 pub use check::ExtractAnswerError;
-pub use quote::LEAST_LETTERS;
+pub use quote::MIN_QUOTE_LETTERS;
 pub use schema::answer_schema;
 pub use words::{fold_text, split_words};
 
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 /// The most signals that one event may give.
 pub const MAX_SIGNALS: usize = 5;
 /// The longest part of an event's text that a clerk sees, in characters. The rest is not read.
-pub const MAX_ASKED_CHARS: usize = 20_000;
+pub const MAX_QUESTION_CHARS: usize = 20_000;
 /// The longest reasoning of one signal, in characters. An answer with a longer one is refused.
 pub const MAX_SIGNAL_REASONING_CHARS: usize = 500;
 /// If the scores of two targets differ by no more than this, the target is ambiguous.
@@ -69,7 +69,7 @@ impl ExtractQuestion {
             source: event.pattern.clone(),
             author: event.author.clone(),
             subject: event.subject.clone(),
-            text: event.text.chars().take(MAX_ASKED_CHARS).collect(),
+            text: event.text.chars().take(MAX_QUESTION_CHARS).collect(),
             offers,
             complaint: None,
         }

@@ -52,7 +52,7 @@ pub struct RouteTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalClaim {
     pub id: ActionId,
-    pub landing: Disposition,
+    pub disposition: Disposition,
     pub decision: Judgement,
 }
 
@@ -63,7 +63,7 @@ impl SignalClaim {
     /// only if it asks the human.
     fn is_binding(&self, mutation: Option<&Mutation>) -> bool {
         let asks_human = self.decision == Judgement::NeedsInput;
-        match (self.landing, mutation.map(Mutation::class)) {
+        match (self.disposition, mutation.map(Mutation::class)) {
             (Disposition::Recorded, Some(MutationClass::StateChange)) => asks_human,
             (Disposition::Recorded, Some(_)) => false,
             (Disposition::Recorded, None) | (Disposition::Live | Disposition::Pending | Disposition::Shadow, _) => true,
@@ -103,7 +103,7 @@ pub struct RouteCase<'a> {
     pub ceiling: Ceiling,
     pub policy: &'a DecisionPolicy,
     /// The policies of the matters concerned: the target's own, and the one that it would move to.
-    pub notes: &'a [MatterPolicy],
+    pub matter_policies: &'a [MatterPolicy],
     pub workflow: WorkflowRef,
     pub at: DateTime<Utc>,
     /// The moment that the audit record is named after. It is the same for every try.
@@ -215,7 +215,7 @@ fn check_proposal<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a RouteTa
         Mutation::ContextEdit { .. } | Mutation::Related { .. } => {}
     }
     // In shadow mode nothing changes anyway, so the quiet hours do not matter.
-    if case.policy.mode > Mode::Shadow && case.notes.iter().any(|note| note.quiet_until(case.at).is_some()) {
+    if case.policy.mode > Mode::Shadow && case.matter_policies.iter().any(|note| note.quiet_until(case.at).is_some()) {
         return Err(RouteSkip::QuietHours);
     }
     Ok((mutation, target))
@@ -290,7 +290,7 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
         decision: judge_mutation(mutation),
         confidence: combined,
         mode: case.policy.mode,
-        landing: disposition,
+        disposition,
         gates,
         prior_state: target.fields.get("state").and_then(Value::as_str).map(str::to_owned),
         proposed_state: signal.proposed_state(),
@@ -303,13 +303,13 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
             note: signal.clerk_note(),
             target_confidence: signal.target_confidence,
             effect_confidence: signal.effect_confidence,
-            speaks: true,
+            supports: true,
         }],
         source_contributions: BTreeMap::from([(signal.source_type.clone(), combined)]),
         reasoning: format_reasoning(signal),
         clerk: None,
         workflow: case.workflow.clone(),
-        answers: None,
+        resolution: None,
         trust: None,
     };
     Plan { draft, basis: PlanBasis::Content(target.hash.clone()), change: PlannedChange::from_mutation(mutation, now) }
@@ -317,11 +317,11 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
 
 fn evaluate_route_gates(case: &RouteCase<'_>, mutation: &Mutation, combined: f64) -> GateEvaluation {
     let source = case.signal.source_type.as_str();
-    let matter_policies: Vec<&MatterPolicy> = case.notes.iter().collect();
+    let matter_policies: Vec<&MatterPolicy> = case.matter_policies.iter().collect();
     let is_state_change = mutation.class() == MutationClass::StateChange;
     let facts = ChangeFacts {
         mutation: Some(mutation),
-        caller_says_shadow: false,
+        is_shadow_requested: false,
         policy: case.policy,
         confidence: combined,
         evidence: &[EvidenceWeight { source, confidence: combined, observations: case.observations }],

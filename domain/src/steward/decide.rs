@@ -19,10 +19,10 @@ use serde_json::Value;
 /// Everything that a decision depends on.
 #[derive(Clone, Debug)]
 pub struct DecisionCase<'a> {
-    pub look: &'a TaskCheck,
+    pub check: &'a TaskCheck,
     pub policy: &'a DecisionPolicy,
     /// The policy in the matter's own note. `None` if the note has none.
-    pub note: Option<&'a MatterPolicy>,
+    pub matter_policy: Option<&'a MatterPolicy>,
     pub verdict: &'a Verdict,
     pub clerk: &'a ClerkMark,
     /// Whether the caller requested shadow, whatever the mode is.
@@ -34,11 +34,11 @@ pub struct DecisionCase<'a> {
 /// Decides the disposition of a verdict and returns its plan.
 #[must_use]
 pub fn decide(case: &DecisionCase<'_>) -> Plan {
-    let subject = &case.look.question.subject;
+    let subject = &case.check.question.subject;
     let proposed = case.verdict.decision.proposed_state().filter(|to| *to != subject.state);
     let mutation = proposed.map(|to| Mutation::StateChange { to });
-    let written = case.look.state_as_written.clone().map(Value::from);
-    let cited = select_cited_evidence(case.look, case.verdict);
+    let written = case.check.state_as_written.clone().map(Value::from);
+    let cited = select_cited_evidence(case.check, case.verdict);
     let GateEvaluation { gates, disposition, is_confirmable } =
         evaluate_gates(case, &cited, proposed, mutation.as_ref());
     let draft = AuditDraft {
@@ -50,27 +50,27 @@ pub fn decide(case: &DecisionCase<'_>) -> Plan {
         decision: case.verdict.decision,
         confidence: case.verdict.confidence,
         mode: if case.caller_says_shadow { Mode::Shadow } else { case.policy.mode },
-        landing: disposition,
+        disposition,
         gates,
-        prior_state: case.look.state_as_written.clone(),
+        prior_state: case.check.state_as_written.clone(),
         proposed_state: proposed,
         proposal: mutation.clone().map(|mutation| MutationProposal { mutation, replaces: written.clone() }),
         confirmable: is_confirmable,
         pending_confirmation: disposition == Disposition::Pending,
         evidence: cited
             .iter()
-            .map(|e| CitedSignal { speaks: is_supporting(e, proposed), ..CitedSignal::from(*e) })
+            .map(|e| CitedSignal { supports: is_supporting(e, proposed), ..CitedSignal::from(*e) })
             .collect(),
         source_contributions: case.verdict.source_contributions.clone(),
         reasoning: case.verdict.reasoning.clone(),
         clerk: Some(case.clerk.clone()),
         workflow: case.workflow.clone(),
-        answers: None,
+        resolution: None,
         trust: None,
     };
     Plan {
         draft,
-        basis: PlanBasis::Content(case.look.before.clone()),
+        basis: PlanBasis::Content(case.check.before.clone()),
         change: mutation.map_or(PlannedChange::Nothing, |m| PlannedChange::from_mutation(&m, written.as_ref())),
     }
 }
@@ -84,10 +84,10 @@ fn evaluate_gates(
     let supporting = cited.iter().filter(|e| is_supporting(e, proposed));
     let evidence: Vec<EvidenceWeight<'_>> = supporting.map(|e| EvidenceWeight::from(*e)).collect();
     let sources: Vec<&str> = cited.iter().map(|e| e.source.as_str()).collect();
-    let ceilings = cited.iter().map(|e| e.ceiling).chain([case.look.matter_ceiling]);
+    let ceilings = cited.iter().map(|e| e.ceiling).chain([case.check.matter_ceiling]);
     let facts = ChangeFacts {
         mutation,
-        caller_says_shadow: case.caller_says_shadow,
+        is_shadow_requested: case.caller_says_shadow,
         policy: case.policy,
         confidence: case.verdict.confidence,
         evidence: &evidence,
@@ -95,7 +95,7 @@ fn evaluate_gates(
         ceiling: ceilings.min().unwrap_or_default(),
         clerk_call: if case.clerk.cached { ClerkCall::Remembered } else { ClerkCall::Reserved },
         passed_over: false,
-        matter_policies: case.note.as_slice(),
+        matter_policies: case.matter_policy.as_slice(),
         at: case.at,
     };
     facts.evaluate()

@@ -20,8 +20,8 @@ mod share;
 mod tests;
 mod window;
 
-pub use retry_after::{LONGEST_BACK_OFF, UNSAID_BACK_OFF, back_off_for, parse_retry_after};
-pub use share::{AccountKey, CallQuota, CallSource, ExhaustedShares, SENDER, STRANGERS, STREAM};
+pub use retry_after::{DEFAULT_BACK_OFF, LONGEST_BACK_OFF, back_off_for, parse_retry_after};
+pub use share::{AccountKey, CallQuota, CallSource, ExhaustedShares, SENDER, STREAM, UNKNOWN_SENDERS};
 pub use window::{
     CallGrant, ClockReading, GuardFacts, WindowEdges, admit_call, loss_clears_at, read_clock, shift_after_restart,
 };
@@ -115,8 +115,8 @@ pub struct ReserveRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
     /// The sources whose words the call carries, each once. The call counts on their accounts.
-    #[serde(rename = "speakers", default, skip_serializing_if = "Vec::is_empty")]
-    pub speakers: Vec<CallSource>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<CallSource>,
 }
 
 /// The ledger's reply to a request.

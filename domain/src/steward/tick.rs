@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The most tasks of one matter that one tick asks a clerk about. The others stay due.
-pub const MAX_LOOKS: usize = 64;
+pub const MAX_CHECKS_PER_TICK: usize = 64;
 
 /// How often matters and tasks are checked, in seconds. Every value is a configuration key of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,8 +157,8 @@ pub struct TaskCheck {
     /// The ceiling that a human set for the matter.
     pub matter_ceiling: Ceiling,
     /// An earlier answer to the same question. If there is one, no clerk is asked.
-    #[serde(rename = "known", default, skip_serializing_if = "Option::is_none")]
-    pub known: Option<AttributedVerdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_verdict: Option<AttributedVerdict>,
 }
 
 /// What one check of one matter found. It is the output of the tick's first and often only activity.
@@ -168,13 +168,12 @@ pub struct MatterObservation {
     pub observed_at: DateTime<Utc>,
     pub policy: DecisionPolicy,
     /// The policy in the matter's own frontmatter, if there is one.
-    #[serde(rename = "note", default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<MatterPolicy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matter_policy: Option<MatterPolicy>,
     /// An operator stopped the fleet: no clerk is asked and no timestamp is written.
     pub stopped: bool,
     /// Tasks that need a clerk, ordered by their last check, the oldest first.
-    #[serde(rename = "looks")]
-    pub looks: Vec<TaskCheck>,
+    pub task_checks: Vec<TaskCheck>,
     /// The number of due tasks without signals. They are still active with confidence 1.0, and no clerk was asked.
     pub quiet: u32,
     /// The number of due tasks beyond the limit of one tick. They stay due.
@@ -219,7 +218,7 @@ pub struct TaskCheckReport {
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum TaskCheckOutcome {
     /// A decision was made and recorded.
-    Decided { decision: Judgement, confidence: f64, landing: Disposition, action_id: ActionId },
+    Decided { decision: Judgement, confidence: f64, disposition: Disposition, action_id: ActionId },
     /// The rate guard refused the call. The confidence is 0.3, and this is no check.
     RateGuarded { confidence: f64, reason: String },
     /// The clerk gave no answer. The task stays due.

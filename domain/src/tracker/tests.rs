@@ -32,9 +32,9 @@ fn record() -> AuditRecord {
     let verdict = verdict(crate::steward::clerk::Judgement::LikelyDone, 0.9, &look);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
-        look: &look,
+        check: &look,
         policy: &policy,
-        note: None,
+        matter_policy: None,
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: false,
@@ -95,7 +95,10 @@ fn a_record_that_owes_carries_the_way_back_and_reads_back() {
     assert_eq!(record.undo_recipe.as_ref().unwrap().plane_revert, Some(revert));
     assert!(!record.partially_applied);
     assert_eq!(read_back(&record), record);
-    assert_eq!(revert_of(&record), Some(PlaneAction::RevertOwed { issue: issue(), of: record.draft.id.clone() }));
+    assert_eq!(
+        revert_of(&record),
+        Some(PlaneAction::RevertOwed { issue: issue(), action_id: record.draft.id.clone() })
+    );
     assert_eq!(revert_of(&self::record()), None);
 }
 
@@ -106,7 +109,7 @@ fn revert_of(record: &AuditRecord) -> Option<PlaneAction> {
 #[test]
 fn an_outcome_is_a_record_of_its_own_that_can_be_answered_by_nobody() {
     let owing = record().with_tracker(Some(PlaneAction::Owed { issue: issue(), group: TrackerStateGroup::Completed }));
-    let made = PlaneAction::Made {
+    let made = PlaneAction::Delivered {
         issue: issue(),
         comment: id(ISSUE),
         from_state: None,
@@ -156,8 +159,14 @@ fn a_comment_names_the_person_who_confirmed() {
     let mut record = record();
     record.draft.kind = ActionKind::Confirmed;
     let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
-    record.draft.answers =
-        Some(AuditResolution { of, at, by: "<b>ann</b>".into(), reason: None, edited: false, together: None });
+    record.draft.resolution = Some(AuditResolution {
+        action_id: of,
+        at,
+        by: "<b>ann</b>".into(),
+        reason: None,
+        edited: false,
+        batch_id: None,
+    });
     assert!(render_comment(&record).contains(", confirmed by &lt;b&gt;ann&lt;/b&gt;."));
 }
 
@@ -168,8 +177,8 @@ proptest! {
         let cited = CitedSignal { note, source, ..record.draft.evidence[0].clone() };
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
-        let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.answers = Some(AuditResolution { of, at, by, reason: None, edited: false, together: None });
+        let (action_id, at) = (record.draft.id.clone(), record.draft.timestamp);
+        record.draft.resolution = Some(AuditResolution { action_id, at, by, reason: None, edited: false, batch_id: None });
         let html = render_comment(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {

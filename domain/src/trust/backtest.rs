@@ -95,7 +95,7 @@ impl BacktestPass {
 
     /// Counts one case.
     pub fn add_case(&mut self, case: &TrustCase) {
-        if case.again {
+        if case.is_repeated {
             return;
         }
         let closed = self.rules[0].closed_gates(case);
@@ -114,7 +114,7 @@ impl BacktestPass {
         }
         let without_thresholds = closed.set_gate(GateName::Confidence, false).set_gate(GateName::Mode, false);
         if without_thresholds.decide_disposition(true) == Disposition::Live {
-            self.risk.add_case(case.confidence, case.lesson);
+            self.risk.add_case(case.confidence, case.feedback);
         }
         self.span = Some(RecordSpan::include_record(self.span, case.seq, case.at));
     }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// How long a proposal is compared with its record: 14 days. A later edit says little about the proposal.
-pub const WATCHED: TimeDelta = TimeDelta::days(14);
+pub const ANSWER_WINDOW: TimeDelta = TimeDelta::days(14);
 /// The person in the record of a manual edit. A file does not tell who edited it.
 const SOMEBODY: &str = "hand";
 
@@ -93,7 +93,7 @@ pub fn plan_manual_edit(proposed: &AuditRecord, kind: ActionKind, workflow: Work
         kind,
         id: ActionId::derive(&[kind.as_str(), action.id.as_str()]),
         timestamp: now,
-        landing: Disposition::Recorded,
+        disposition: Disposition::Recorded,
         gates: Vec::new(),
         proposed_state: None,
         proposal: None,
@@ -104,13 +104,13 @@ pub fn plan_manual_edit(proposed: &AuditRecord, kind: ActionKind, workflow: Work
         reasoning: String::new(),
         clerk: None,
         workflow,
-        answers: Some(AuditResolution {
-            of: action.id.clone(),
+        resolution: Some(AuditResolution {
+            action_id: action.id.clone(),
             at: action.timestamp,
             by: SOMEBODY.into(),
             reason,
             edited: false,
-            together: None,
+            batch_id: None,
         }),
         ..action.clone()
     };

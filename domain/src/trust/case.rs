@@ -56,7 +56,7 @@ pub struct TrustCase {
     pub class: MutationClass,
     /// 0 to 1.
     pub confidence: f64,
-    pub landing: Disposition,
+    pub disposition: Disposition,
     /// The gates that were closed.
     pub closed: ClosedGates,
     /// The lowest ceiling that humans have set so far on the affected matters.
@@ -64,11 +64,11 @@ pub struct TrustCase {
     pub cited: Vec<CitedSource>,
     /// The sources that supported it. A repeated proposal lists only the sources that did not support the repetition. A
     /// member of a batch lists only the sources that no other member lists.
-    pub voices: Vec<CaseSupporter>,
+    pub supporters: Vec<CaseSupporter>,
     /// The same change was proposed again before there was feedback, or another member of its batch stands for it.
     /// Then it counts for its own sources and for nothing else, because one change is one case.
-    pub again: bool,
-    pub lesson: ProposalFeedback,
+    pub is_repeated: bool,
+    pub feedback: ProposalFeedback,
 }
 
 impl TrustCase {
@@ -82,13 +82,13 @@ impl TrustCase {
             earlier: Vec::new(),
             class: draft.class?,
             confidence: draft.confidence,
-            landing: draft.landing,
+            disposition: draft.disposition,
             closed: ClosedGates::from_gates(&draft.gates),
             ceiling,
             cited: Vec::new(),
-            voices: Vec::new(),
-            again: false,
-            lesson: ProposalFeedback::Open,
+            supporters: Vec::new(),
+            is_repeated: false,
+            feedback: ProposalFeedback::Open,
         })
     }
 }

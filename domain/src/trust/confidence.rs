@@ -13,7 +13,7 @@ pub const START: f64 = 0.5;
 /// The weight of the old value in the moving average.
 const KEPT: f64 = 0.9;
 /// The cost of an undo.
-pub const UNDO_COSTS: f64 = 0.1;
+pub const UNDO_COST: f64 = 0.1;
 /// The number of judgements for which a source is pending.
 const TRIAL: u32 = 3;
 /// Below this for [`LOW_FOR`] judgements in a row, a source is pruned.
@@ -67,8 +67,7 @@ pub struct SourceConfidence {
     /// The number of judgements so far.
     pub judged: u32,
     pub undone: u32,
-    #[serde(rename = "standing")]
-    pub standing: ConfidenceStatus,
+    pub status: ConfidenceStatus,
     /// Whether it contributed at least once.
     contributed: bool,
     /// The number of judgements in a row that left it below `LOW`.
@@ -77,7 +76,7 @@ pub struct SourceConfidence {
 
 impl Default for SourceConfidence {
     fn default() -> Self {
-        Self { value: START, judged: 0, undone: 0, standing: ConfidenceStatus::Pending, contributed: false, low: 0 }
+        Self { value: START, judged: 0, undone: 0, status: ConfidenceStatus::Pending, contributed: false, low: 0 }
     }
 }
 
@@ -100,11 +99,11 @@ impl SourceConfidence {
                 self.low = if self.value < LOW { self.low.saturating_add(1) } else { 0 };
             }
             ConfidenceStep::Undone => {
-                self.value = (self.value - UNDO_COSTS).max(0.0);
+                self.value = (self.value - UNDO_COST).max(0.0);
                 self.undone = self.undone.saturating_add(1);
             }
         }
-        self.standing = self.next_status();
+        self.status = self.next_status();
         self
     }
 
@@ -112,10 +111,10 @@ impl SourceConfidence {
         if self.judged < TRIAL {
             return ConfidenceStatus::Pending;
         }
-        let status = if self.standing == ConfidenceStatus::Pending {
+        let status = if self.status == ConfidenceStatus::Pending {
             if self.contributed { ConfidenceStatus::Live } else { ConfidenceStatus::Pruned }
         } else {
-            self.standing
+            self.status
         };
         match status {
             ConfidenceStatus::Pruned if self.value > MIDDLE && self.contributed => ConfidenceStatus::Live,
@@ -158,41 +157,41 @@ mod tests {
             .into_iter()
             .fold(SourceConfidence::from_value(0.82), SourceConfidence::apply_step);
         assert!((known.value - (0.81 * 0.82 + 0.19)).abs() < 1e-12, "{known:?}");
-        assert_eq!(known.standing, ConfidenceStatus::Pending, "its judgements are still counted from none");
+        assert_eq!(known.status, ConfidenceStatus::Pending, "its judgements are still counted from none");
     }
 
     #[test]
     fn three_judgements_long_it_is_on_trial() {
-        assert_eq!(after([judged(1.0); 2]).standing, ConfidenceStatus::Pending);
-        assert_eq!(after([judged(1.0), judged(0.0), judged(0.0)]).standing, ConfidenceStatus::Live);
-        assert_eq!(after([judged(0.0); 3]).standing, ConfidenceStatus::Pruned, "it never gave anything");
-        assert_eq!(after([ConfidenceStep::Undone; 5]).standing, ConfidenceStatus::Pending, "an undo is no judgement");
+        assert_eq!(after([judged(1.0); 2]).status, ConfidenceStatus::Pending);
+        assert_eq!(after([judged(1.0), judged(0.0), judged(0.0)]).status, ConfidenceStatus::Live);
+        assert_eq!(after([judged(0.0); 3]).status, ConfidenceStatus::Pruned, "it never gave anything");
+        assert_eq!(after([ConfidenceStep::Undone; 5]).status, ConfidenceStatus::Pending, "an undo is no judgement");
     }
 
     #[test]
     fn below_a_fifth_three_times_in_a_row_it_is_pruned_and_above_a_half_it_is_back() {
         let live = after([judged(0.4); 3]);
         let fallen = [ConfidenceStep::Undone; 3].into_iter().fold(live, SourceConfidence::apply_step);
-        assert!(fallen.value < LOW && fallen.standing == ConfidenceStatus::Live, "{fallen:?}");
+        assert!(fallen.value < LOW && fallen.status == ConfidenceStatus::Live, "{fallen:?}");
         let twice = [judged(0.0); 2].into_iter().fold(fallen, SourceConfidence::apply_step);
-        assert_eq!(twice.standing, ConfidenceStatus::Live);
+        assert_eq!(twice.status, ConfidenceStatus::Live);
         let rescued = twice.apply_step(judged(1.0));
         assert!(rescued.value > LOW && rescued.low == 0, "{rescued:?}");
         let pruned = twice.apply_step(judged(0.0));
-        assert_eq!(pruned.standing, ConfidenceStatus::Pruned);
+        assert_eq!(pruned.status, ConfidenceStatus::Pruned);
         let risen: Vec<SourceConfidence> =
             std::iter::successors(Some(pruned), |c| Some(c.apply_step(judged(1.0)))).take(12).collect();
-        let back = risen.iter().position(|c| c.standing == ConfidenceStatus::Live).unwrap();
+        let back = risen.iter().position(|c| c.status == ConfidenceStatus::Live).unwrap();
         assert!(risen[back].value > MIDDLE && risen[back - 1].value <= MIDDLE, "{risen:?}");
     }
 
     #[test]
     fn above_nine_tenths_it_is_pinned_until_it_falls_to_a_half() {
         let pinned = after([judged(1.0); 20]);
-        assert_eq!(pinned.standing, ConfidenceStatus::Pinned);
+        assert_eq!(pinned.status, ConfidenceStatus::Pinned);
         let falls: Vec<SourceConfidence> =
             std::iter::successors(Some(pinned), |c| Some(c.apply_step(ConfidenceStep::Undone))).take(8).collect();
-        let let_go = falls.iter().position(|c| c.standing == ConfidenceStatus::Live).unwrap();
+        let let_go = falls.iter().position(|c| c.status == ConfidenceStatus::Live).unwrap();
         assert!(falls[let_go].value <= MIDDLE && falls[let_go - 1].value > MIDDLE, "{falls:?}");
     }
 
@@ -244,7 +243,7 @@ mod tests {
                 let before = now;
                 now = now.apply_step(step);
                 prop_assert!((0.0..=1.0).contains(&now.value));
-                match (before.standing, now.standing) {
+                match (before.status, now.status) {
                     (ConfidenceStatus::Pinned, ConfidenceStatus::Live) => prop_assert!(now.value <= MIDDLE),
                     (ConfidenceStatus::Live, ConfidenceStatus::Pinned) => prop_assert!(now.value > HIGH),
                     (ConfidenceStatus::Pruned, ConfidenceStatus::Live) => prop_assert!(now.value > MIDDLE),

@@ -44,7 +44,7 @@ pub struct ChangeSupporter {
     /// The name of the source in the record. Untrusted.
     pub name: String,
     /// Whether the source was never right before, as far as is known now.
-    pub is_stranger: bool,
+    pub is_unknown: bool,
 }
 
 /// The record of an undo.
@@ -109,11 +109,11 @@ pub fn find_demotions(
     let mut demoted = DemotedSubjects { caps, now: steps.iter().map(|s| s.mark.subject().clone()).collect() };
     let (by_unknown, others): (Vec<&LiveChange>, Vec<&LiveChange>) =
         recent.iter().partition(|m| demoted.is_left_to_unknown_sources(m));
-    let unknown_demotions = find_due(count_by_subject(&by_unknown, caps, |_| vec![TrustSubject::Strangers]));
+    let unknown_demotions = find_due(count_by_subject(&by_unknown, caps, |_| vec![TrustSubject::UnknownSources]));
     demoted.now.extend(unknown_demotions.iter().map(|s| s.mark.subject().clone()));
     steps.extend(unknown_demotions);
     let not_demoted =
-        by_unknown.into_iter().filter(|m| !demoted.has_demoted(&TrustSubject::Strangers, m.seq)).chain(others);
+        by_unknown.into_iter().filter(|m| !demoted.has_demoted(&TrustSubject::UnknownSources, m.seq)).chain(others);
     let rest: Vec<&LiveChange> = not_demoted
         .filter(|m| !m.sources.iter().any(|source| demoted.has_demoted_source(&source.key, m.seq)))
         .collect();
@@ -141,7 +141,7 @@ impl DemotedSubjects<'_> {
     /// Whether all supporters of the change that were not demoted for it are unknown sources, and there is one.
     fn is_left_to_unknown_sources(&self, made: &LiveChange) -> bool {
         let mut rest = made.sources.iter().filter(|source| !self.has_demoted_source(&source.key, made.seq)).peekable();
-        rest.peek().is_some() && rest.all(|source| source.is_stranger)
+        rest.peek().is_some() && rest.all(|source| source.is_unknown)
     }
 }
 

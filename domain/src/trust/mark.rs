@@ -30,7 +30,7 @@ pub enum TrustSubject {
     Class(MutationClass),
     /// All unknown sources: those that were never right before.
     #[serde(rename = "strangers")]
-    Strangers,
+    UnknownSources,
 }
 
 impl TrustSubject {
@@ -38,7 +38,7 @@ impl TrustSubject {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.trim() == STRANGERS {
-            return Self::Strangers;
+            return Self::UnknownSources;
         }
         let class = MutationClass::ALL.into_iter().find(|class| class.as_str() == text.trim());
         class.map_or_else(|| Self::Source(crate::signals::signal::source_key(text)), Self::Class)
@@ -53,7 +53,7 @@ impl TrustSubject {
                 None => key.clone(),
             },
             Self::Class(class) => class.as_str().to_owned(),
-            Self::Strangers => format!("{STRANGERS} (all sources that were never right before)"),
+            Self::UnknownSources => format!("{STRANGERS} (all sources that were never right before)"),
         }
     }
 
@@ -65,7 +65,7 @@ impl TrustSubject {
         match self {
             Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
             Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.as_str())),
-            Self::Strangers => RecordPath::new(RecordKind::Instinct, &format!("all.{STRANGERS}")),
+            Self::UnknownSources => RecordPath::new(RecordKind::Instinct, &format!("all.{STRANGERS}")),
         }
     }
 }
@@ -75,7 +75,7 @@ impl fmt::Display for TrustSubject {
         match self {
             Self::Source(key) => write!(f, "{key}"),
             Self::Class(class) => write!(f, "{}", class.as_str()),
-            Self::Strangers => write!(f, "{STRANGERS}"),
+            Self::UnknownSources => write!(f, "{STRANGERS}"),
         }
     }
 }
@@ -177,7 +177,7 @@ impl TrustMark {
             decision: Judgement::NeedsInput,
             confidence: 1.0,
             mode,
-            landing: Disposition::Recorded,
+            disposition: Disposition::Recorded,
             gates: Vec::new(),
             prior_state: None,
             proposed_state: None,
@@ -189,7 +189,7 @@ impl TrustMark {
             reasoning: String::new(),
             clerk: None,
             workflow,
-            answers: None,
+            resolution: None,
             trust: Some(self),
         };
         Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
@@ -276,13 +276,13 @@ mod tests {
         let source = TrustSubject::Source(crate::signals::signal::source_key("strangers"));
         assert_eq!(
             (TrustSubject::parse(" strangers "), TrustSubject::parse("Strangers")),
-            (TrustSubject::Strangers, source.clone())
+            (TrustSubject::UnknownSources, source.clone())
         );
-        assert_eq!(TrustSubject::Strangers.to_string(), source.to_string(), "a person types the same word");
-        assert_ne!(TrustSubject::Strangers.instinct_path().unwrap(), source.instinct_path().unwrap());
+        assert_eq!(TrustSubject::UnknownSources.to_string(), source.to_string(), "a person types the same word");
+        assert_ne!(TrustSubject::UnknownSources.instinct_path().unwrap(), source.instinct_path().unwrap());
         let at = time::parse("2026-11-22T08:00:00Z").unwrap();
         let workflow = WorkflowRef { id: "w".into(), run_id: "r".into() };
-        for subject in [TrustSubject::Strangers, source] {
+        for subject in [TrustSubject::UnknownSources, source] {
             let plan = lowered(subject).into_plan("a", at, Mode::Live, workflow.clone()).unwrap();
             let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
             let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link);

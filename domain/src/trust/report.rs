@@ -17,7 +17,7 @@ use crate::trust::case::TrustCase;
 use crate::trust::report::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
 use crate::trust::report::newest::NewestTally;
 use crate::trust::report::reliability::{ReliabilityBins, ReliabilitySummary};
-use crate::trust::tally::{ActedTally, CaseTally, STEPS, SourceTally, TallyCell, TallyTable};
+use crate::trust::tally::{ACTING_MODES, ActedTally, CaseTally, SourceTally, TallyCell, TallyTable};
 use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
@@ -122,8 +122,7 @@ pub struct TrustReportRow {
     /// The highest mode that the cases support.
     pub supported: Option<Mode>,
     /// The same in words. It may hold the name of a source.
-    #[serde(rename = "says")]
-    pub says: String,
+    pub summary: String,
 }
 
 /// A band of stated confidence. The upper end is excluded, except for 1 in the last band.
@@ -150,7 +149,7 @@ pub struct GateReportRow {
     pub gate: GateName,
     /// The cases for which it was closed.
     pub held: CaseTally,
-    /// Those of them for which no other gate was closed except `mode`, `caller` and `brake`, which do not judge a case.
+    /// Those of them for which no other gate was closed except `mode` and `caller`, which do not judge a case.
     pub held_alone: CaseTally,
 }
 
@@ -183,13 +182,13 @@ impl TrustReportPass {
     /// Counts one case.
     pub fn add_case(&mut self, case: &TrustCase) {
         let acts = self.tallies.add_case(case);
-        if case.again {
+        if case.is_repeated {
             return;
         }
         self.total.add_case(case, acts, self.now);
         let band = BANDS.iter().rposition(|from| case.confidence >= *from).unwrap_or(0);
         self.bands[band].add_case(case, acts, self.now);
-        self.bins.add_case(case.confidence, case.lesson);
+        self.bins.add_case(case.confidence, case.feedback);
         self.count_gates(case);
         self.days.entry(case.at.date_naive()).or_default().add_case(case, self.now);
         if self.days.len() > MAX_DAYS {
@@ -199,7 +198,7 @@ impl TrustReportPass {
     }
 
     fn count_gates(&mut self, case: &TrustCase) {
-        let case_independent = [GateName::Caller, GateName::Mode, GateName::Brake];
+        let case_independent = [GateName::Caller, GateName::Mode];
         for gate in GateName::ALL {
             let tally = &mut self.gates[gate as usize];
             if !case.closed.has_gate(gate) {
@@ -210,7 +209,7 @@ impl TrustReportPass {
                 tally.held_alone.add_case(case, self.now);
             }
         }
-        if case.landing == Disposition::Live {
+        if case.disposition == Disposition::Live {
             self.let_through.add_case(case, self.now);
         }
     }
@@ -263,13 +262,18 @@ impl TrustReportPass {
 fn build_row(cell: &TallyCell, what: &str, bar: &EvidenceBar) -> TrustReportRow {
     let mode_tally = |step: usize| {
         let ActedTally { tally, newest } = &cell.through[step];
-        ModeTally { mode: STEPS[step], acted: *tally, newest: newest.count_wrong(), coverage: cell.step_coverage(step) }
+        ModeTally {
+            mode: ACTING_MODES[step],
+            acted: *tally,
+            newest: newest.count_wrong(),
+            coverage: cell.step_coverage(step),
+        }
     };
     TrustReportRow {
         tally: cell.all,
-        modes: (0..STEPS.len()).map(mode_tally).collect(),
+        modes: (0..ACTING_MODES.len()).map(mode_tally).collect(),
         supported: bar.highest_supported_mode(cell),
-        says: bar.describe_support(what, cell),
+        summary: bar.describe_support(what, cell),
         ..TrustReportRow::default()
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::action::mutation::MutationClass;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
-use crate::trust::by_hand::WATCHED;
+use crate::trust::by_hand::ANSWER_WINDOW;
 use crate::trust::case::{ReplayRules, TrustCase};
 use crate::trust::outcome::ProposalFeedback;
 use crate::trust::report::newest::NewestCases;
@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// The modes that apply changes, from the more careful to the bolder.
-pub const STEPS: [Mode; 2] = [Mode::LiveHighConfidenceOnly, Mode::Live];
+pub const ACTING_MODES: [Mode; 2] = [Mode::LiveHighConfidenceOnly, Mode::Live];
 /// The most sources that are counted one by one. Those with the fewest cases are counted as one group.
 pub const MAX_SOURCES: usize = 2_000;
 
@@ -36,13 +36,13 @@ pub struct CaseTally {
 /// change by hand and are seen, but people who disagree often do nothing.
 #[must_use]
 pub fn is_unanswered(case: &TrustCase, now: DateTime<Utc>) -> bool {
-    case.lesson == ProposalFeedback::Open && now - case.since >= WATCHED
+    case.feedback == ProposalFeedback::Open && now - case.since >= ANSWER_WINDOW
 }
 
 impl CaseTally {
     /// Counts one case with its feedback by `now`.
     pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
-        match case.lesson.is_agreement() {
+        match case.feedback.is_agreement() {
             Some(true) => self.agreed += 1,
             Some(false) => self.wrong += 1,
             None => self.open += 1,
@@ -190,7 +190,7 @@ impl TallyTable {
     /// Only the policy's thresholds count. Its ceilings do not, because the report recommends those.
     #[must_use]
     pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
-        let steps = STEPS.map(|mode| {
+        let steps = ACTING_MODES.map(|mode| {
             let DecisionPolicy { confidence_threshold, high_confidence_threshold, .. } = *policy;
             let policy =
                 DecisionPolicy { mode, confidence_threshold, high_confidence_threshold, ..DecisionPolicy::default() };
@@ -204,10 +204,10 @@ impl TallyTable {
         let acts =
             [0, 1].map(|step: usize| self.steps[step].replay_case(case) == crate::action::plan::Disposition::Live);
         let class = case.class as usize;
-        if !case.again {
+        if !case.is_repeated {
             self.classes[class].add_case(case, acts, self.now);
         }
-        for supporter in &case.voices {
+        for supporter in &case.supporters {
             if !self.sources.contains_key(&supporter.key) {
                 self.sources.insert(supporter.key.clone(), SourceTally::default());
             }

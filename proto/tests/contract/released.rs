@@ -185,6 +185,6 @@ fn a_value_that_means_something_else_and_an_rpc_that_is_gone_are_caught() {
     assert_eq!(broken(&files), ["value Mode.MODE_LIVE 3"]);
     let mut files = ours();
     let modes = files.iter_mut().flat_map(|file| &mut file.service).find(|s| s.name() == "ModesService").unwrap();
-    modes.method.retain(|rpc| rpc.name() != "PullBrake");
-    assert_eq!(broken(&files), ["rpc ModesService.PullBrake PullBrakeRequest PullBrakeResponse"]);
+    modes.method.retain(|rpc| rpc.name() != "Stop");
+    assert_eq!(broken(&files), ["rpc ModesService.Stop StopRequest StopResponse"]);
 }

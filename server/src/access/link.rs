@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 const KIND: &str = "links";
 /// How long a link is valid: 1 h, the time it may stay unused in a terminal.
-pub const LINK_HOLDS: TimeDelta = TimeDelta::hours(1);
+pub const LINK_LIFETIME: TimeDelta = TimeDelta::hours(1);
 
 /// Who logs in with a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub fn create_link(
         }
     }
     let text = generate_secret()?;
-    store.put(KIND, &text, &LoginLink { name: name.to_owned(), scope, ends_at: now + LINK_HOLDS })?;
+    store.put(KIND, &text, &LoginLink { name: name.to_owned(), scope, ends_at: now + LINK_LIFETIME })?;
     Ok(text)
 }
 
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(consume_link(&store, &text, now).unwrap().map(|link| link.name).as_deref(), Some("ann"));
         assert_eq!(consume_link(&store, &text, now).unwrap(), None);
         let late = create_link(&store, "ann", AccessScope::Operate, now).unwrap();
-        assert!(!is_link_valid(&store, &late, now + LINK_HOLDS).unwrap());
-        assert_eq!(consume_link(&store, &late, now + LINK_HOLDS).unwrap(), None);
+        assert!(!is_link_valid(&store, &late, now + LINK_LIFETIME).unwrap());
+        assert_eq!(consume_link(&store, &late, now + LINK_LIFETIME).unwrap(), None);
     }
 }

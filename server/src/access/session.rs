@@ -22,7 +22,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 /// How long a session lasts: 7 days, like the undo window.
-pub const SESSION_LASTS: TimeDelta = TimeDelta::days(7);
+pub const SESSION_LIFETIME: TimeDelta = TimeDelta::days(7);
 
 const KEY: &str = "sessions";
 /// The kind of the files for ended sessions; each is named after the hash of the session's nonce.
@@ -157,7 +157,7 @@ impl SessionKey {
 
     fn sign_session(&self, name: &str, scope: AccessScope, now: DateTime<Utc>) -> Result<String, AccessError> {
         let session =
-            SessionClaims { name: name.to_owned(), scope, ends_at: now + SESSION_LASTS, nonce: generate_secret()? };
+            SessionClaims { name: name.to_owned(), scope, ends_at: now + SESSION_LIFETIME, nonce: generate_secret()? };
         let text = BASE64.encode(serde_json::to_vec(&session).unwrap_or_default());
         let signature = self.sign_text("session", &text);
         Ok(format!("{text}.{signature}"))
@@ -229,7 +229,7 @@ mod tests {
         let text =
             std::fs::read_to_string(std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path()).unwrap();
         assert!(files() == 1 && !text.contains("ann"), "{text}");
-        assert_eq!(end(&other, now + SESSION_LASTS).unwrap(), None, "this one is over by itself");
+        assert_eq!(end(&other, now + SESSION_LIFETIME).unwrap(), None, "this one is over by itself");
         assert_eq!(files(), 0, "what is over by itself needs no file");
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let cookie = sessions.sign_session("ann", AccessScope::Act, now).unwrap();
         let ann = sessions.caller(&cookie, now).unwrap();
         assert_eq!((ann.name.as_str(), ann.scope), ("ann", AccessScope::Act));
-        assert_eq!(sessions.caller(&cookie, now + SESSION_LASTS), None);
+        assert_eq!(sessions.caller(&cookie, now + SESSION_LIFETIME), None);
         assert_eq!(SessionKey("other".into()).caller(&cookie, now), None);
         let (text, mark) = cookie.split_once('.').unwrap();
         let bolder = String::from_utf8(BASE64.decode(text).unwrap()).unwrap().replace("\"act\"", "\"operate\"");

@@ -22,7 +22,7 @@ pub(crate) struct ProblemDetails {
     pub(crate) status: u16,
     /// What is wrong, for a person. May contain foreign text.
     pub(crate) detail: String,
-    /// For a refused resolution, the rule: `unknown`, `already_answered`, `conflict`, `expired`, …
+    /// For a refused resolution, the rule: `unknown`, `already_resolved`, `conflict`, `expired`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) refused: Option<Box<str>>,

@@ -17,7 +17,7 @@ use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
 use steward_proto::v1::actions_service_server::ActionsService;
-use steward_proto::v1::{self, answer_result};
+use steward_proto::v1::{self, batch_result};
 use steward_vault::action::preview::{self, FieldUndoOutcome, UndoPreview};
 use steward_vault::action::resolve::ResolutionError;
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
@@ -108,8 +108,8 @@ impl ActionsService for GrpcService {
         let by = require_caller(&request)?.name;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
         let params = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
-        let answered = Some(self.resolve_action(&id, params).await?);
-        Ok(Response::new(v1::UndoActionResponse { answered }))
+        let resolution = Some(self.resolve_action(&id, params).await?);
+        Ok(Response::new(v1::UndoActionResponse { resolution }))
     }
 
     async fn confirm_action(
@@ -119,8 +119,8 @@ impl ActionsService for GrpcService {
         let by = require_caller(&request)?.name;
         let v1::ConfirmActionRequest { id, reason } = request.into_inner();
         let params = ResolutionParams { kind: ResolutionKind::Confirm, edited: None, by, reason };
-        let answered = Some(self.resolve_action(&id, params).await?);
-        Ok(Response::new(v1::ConfirmActionResponse { answered }))
+        let resolution = Some(self.resolve_action(&id, params).await?);
+        Ok(Response::new(v1::ConfirmActionResponse { resolution }))
     }
 
     async fn dismiss_action(
@@ -130,8 +130,8 @@ impl ActionsService for GrpcService {
         let by = require_caller(&request)?.name;
         let v1::DismissActionRequest { id, reason } = request.into_inner();
         let params = ResolutionParams { kind: ResolutionKind::Dismiss, edited: None, by, reason };
-        let answered = Some(self.resolve_action(&id, params).await?);
-        Ok(Response::new(v1::DismissActionResponse { answered }))
+        let resolution = Some(self.resolve_action(&id, params).await?);
+        Ok(Response::new(v1::DismissActionResponse { resolution }))
     }
 
     async fn edit_and_confirm_action(
@@ -142,14 +142,14 @@ impl ActionsService for GrpcService {
         let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
         let edited = Some(request::require_mutation(change)?);
         let params = ResolutionParams { kind: ResolutionKind::Confirm, edited, by, reason };
-        let answered = Some(self.resolve_action(&id, params).await?);
-        Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
+        let resolution = Some(self.resolve_action(&id, params).await?);
+        Ok(Response::new(v1::EditAndConfirmActionResponse { resolution }))
     }
 
-    async fn answer_together(
+    async fn resolve_batch(
         &self,
-        request: Request<v1::AnswerTogetherRequest>,
-    ) -> Result<Response<v1::AnswerTogetherResponse>, Status> {
+        request: Request<v1::ResolveBatchRequest>,
+    ) -> Result<Response<v1::ResolveBatchResponse>, Status> {
         let by = require_caller(&request)?.name;
         let batch = request.into_inner();
         let kind = request::decode_resolution_kind(batch.kind)?;
@@ -159,14 +159,14 @@ impl ActionsService for GrpcService {
         let outcome = self.resolution_client().request_batch_resolution(input).await;
         let outcome = outcome.map_err(|e| refusal::resolution_error(&e))?;
         let encode_result = |(id, item): (String, ResolveBatchItem)| {
-            let result = match encode_resolution(item.answered) {
-                Ok(answered) => answer_result::Result::Answered(answered),
-                Err(refusal) => answer_result::Result::Refused(refusal::encode_refusal(&refusal)),
+            let result = match encode_resolution(item.resolution) {
+                Ok(resolution) => batch_result::Result::Resolution(resolution),
+                Err(refusal) => batch_result::Result::Refused(refusal::encode_refusal(&refusal)),
             };
-            v1::AnswerResult { id, result: Some(result) }
+            v1::BatchResult { id, result: Some(result) }
         };
-        let results = batch.ids.into_iter().zip(outcome.answers).map(encode_result).collect();
-        Ok(Response::new(v1::AnswerTogetherResponse { together_id: outcome.together.to_string(), results }))
+        let results = batch.ids.into_iter().zip(outcome.resolutions).map(encode_result).collect();
+        Ok(Response::new(v1::ResolveBatchResponse { batch_id: outcome.batch_id.to_string(), results }))
     }
 }
 
@@ -197,11 +197,11 @@ impl GrpcService {
         &self,
         id: &str,
         ResolutionParams { kind, edited, by, reason }: ResolutionParams,
-    ) -> Result<v1::Answered, Status> {
+    ) -> Result<v1::ActionResolution, Status> {
         // The full id is used, so that two prefixes of one id are one resolution.
         let action = action::find_action_row(&self.index, id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let input = ResolveInput { kind, action, by, reason, edited, together: None };
+        let input = ResolveInput { kind, action, by, reason, edited, batch_id: None };
         let outcome = self.resolution_client().request_resolution(input).await;
         encode_resolution(outcome.map_err(|e| refusal::resolution_error(&e))?)
             .map_err(|refusal| refusal::status_from_refusal(&refusal))
@@ -216,14 +216,14 @@ struct ResolutionParams {
     reason: String,
 }
 
-fn encode_resolution(outcome: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> {
+fn encode_resolution(outcome: ResolveOutput) -> Result<v1::ActionResolution, ResolutionRefusal> {
     match outcome {
-        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
-            answer_id: action_id.to_string(),
+        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::ActionResolution {
+            resolution_id: action_id.to_string(),
             record: record.to_string(),
             target: target.to_string(),
             tracker: tracker.unwrap_or_default(),
-            lowered,
+            demotions: lowered,
         }),
         ResolveOutput::Refused { refusal, .. } => Err(refusal),
     }

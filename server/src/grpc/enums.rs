@@ -35,7 +35,7 @@ encode_enum!(context: ContextField => ContextField { Summary, Description, Owner
 encode_enum!(related: RelatedField => RelatedField { RelatedOrgs, RelatedProjects, RelatedTo });
 encode_enum!(mode: Mode => Mode { Shadow, LiveHighConfidenceOnly, Live });
 encode_enum!(ceiling: Ceiling => Ceiling { Ask, Confirm, Act });
-encode_enum!(landing: Disposition => Landing { Recorded, Shadow, Pending, Live });
+encode_enum!(disposition: Disposition => Disposition { Recorded, Shadow, Pending, Live });
 encode_enum!(judgement: Judgement => Judgement { StillActive, LikelyDone, NeedsInput, StaleArchiveCandidate });
 encode_enum!(surface: SurfaceClass => SurfaceClass { Low, Normal, High });
 encode_enum!(effect: SignalEffect => Effect { Mutation, Action, None });
@@ -44,7 +44,7 @@ encode_enum!(kind: ActionKind => ActionKind {
     Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
 });
 encode_enum!(gate: GateName => GateName {
-    Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy, Brake,
+    Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy,
 });
 encode_enum!(cap: GuardCap => Cap {
     BackOff, ProbePending, Task, Matter, Minute, Hour, Day, Extraction, Stream, Sender, Source, Clock, LedgerUnreadable,

@@ -10,7 +10,7 @@ use super::refusal::{self, build_status};
 use super::require_caller;
 use super::values::encode_moment;
 use crate::access::connection_limit::ConnectionPermit;
-use crate::http::app::KNOWN_AGAIN;
+use crate::http::app::LIVE_RECHECK_INTERVAL;
 use crate::views::revision::LiveRevision;
 use axum::http::HeaderMap;
 use chrono::Utc;
@@ -42,7 +42,7 @@ impl EventsService for GrpcService {
         let areas = parse_areas(&request.into_inner().areas)?;
         let cursor = self.read_event_cursor().await.map_err(refusal::index_error)?;
         let watcher = EventWatcher {
-            revision: self.beat.clone(),
+            revision: self.revision.clone(),
             stop: self.stop.clone(),
             service: self.clone(),
             headers,
@@ -129,7 +129,7 @@ impl EventWatcher {
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return Err(down()),
                 changed = self.revision.changed() => changed.map_err(|_| down())?,
-                () = tokio::time::sleep(KNOWN_AGAIN) => {}
+                () = tokio::time::sleep(LIVE_RECHECK_INTERVAL) => {}
             }
         }
     }
@@ -146,7 +146,7 @@ impl EventWatcher {
     async fn collect_events(&mut self) -> Result<(), IndexError> {
         let stopped = stop::is_stopped(&self.service.root);
         if stopped != self.cursor.stopped {
-            let kind = if stopped { EventKind::BrakePulled } else { EventKind::BrakeReleased };
+            let kind = if stopped { EventKind::Stopped } else { EventKind::Resumed };
             self.push_event(Area::Modes, kind, String::new(), String::new());
             self.cursor.stopped = stopped;
         }
@@ -158,7 +158,7 @@ impl EventWatcher {
             return Ok(());
         }
         for row in filed.rows {
-            let kind = if row.answers.is_some() { EventKind::AnswerFiled } else { EventKind::ActionFiled };
+            let kind = if row.resolves.is_some() { EventKind::ResolutionFiled } else { EventKind::ActionFiled };
             self.push_event(Area::Actions, kind, row.target.to_string(), row.id.to_string());
         }
         self.cursor.seq = filed.seq;

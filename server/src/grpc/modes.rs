@@ -30,18 +30,15 @@ impl ModesService for GrpcService {
         Ok(Response::new(v1::GetModesResponse {
             configured: enums::mode(policy.mode),
             in_force: enums::mode(in_force),
-            brake: stop.map(encode_stop),
+            stop: stop.map(encode_stop),
             confidence_threshold: policy.confidence_threshold,
             high_confidence_threshold: policy.high_confidence_threshold,
             ceilings: MutationClass::ALL.into_iter().map(ceiling).collect(),
-            lowered: self.list_demotions().await?,
+            demotions: self.list_demotions().await?,
         }))
     }
 
-    async fn pull_brake(
-        &self,
-        request: Request<v1::PullBrakeRequest>,
-    ) -> Result<Response<v1::PullBrakeResponse>, Status> {
+    async fn stop(&self, request: Request<v1::StopRequest>) -> Result<Response<v1::StopResponse>, Status> {
         let by = require_caller(&request)?.name;
         let reason = request.into_inner().reason;
         tracing::warn!("stopped by {}", by.escape_debug());
@@ -52,25 +49,22 @@ impl ModesService for GrpcService {
             tokio::task::spawn_blocking(move || stop::stop_fleet(&root, &stop).map(|()| stop::read_stop(&root)));
         let stopped = stopping.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
         let stopped = stopped.map_err(|e| refusal::stop_error(&e))?;
-        Ok(Response::new(v1::PullBrakeResponse { brake: stopped.map(encode_stop) }))
+        Ok(Response::new(v1::StopResponse { stop: stopped.map(encode_stop) }))
     }
 
-    async fn release_brake(
-        &self,
-        request: Request<v1::ReleaseBrakeRequest>,
-    ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
+    async fn resume(&self, request: Request<v1::ResumeRequest>) -> Result<Response<v1::ResumeResponse>, Status> {
         let event = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
         tracing::warn!("resumed by {}", event.by.escape_debug());
         let root = self.root.clone();
         let resuming = tokio::task::spawn_blocking(move || stop::resume_fleet(&root, &event));
         let resumed = resuming.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
-        let was_pulled = resumed.map_err(|e| refusal::stop_error(&e))?;
-        Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))
+        let was_stopped = resumed.map_err(|e| refusal::stop_error(&e))?;
+        Ok(Response::new(v1::ResumeResponse { was_stopped }))
     }
 }
 
 impl GrpcService {
-    async fn list_demotions(&self) -> Result<Vec<v1::Lowered>, Status> {
+    async fn list_demotions(&self) -> Result<Vec<v1::Demotion>, Status> {
         let mut demotions = Vec::new();
         for (subject, cap) in self.index.read_mode_caps().await.map_err(refusal::index_error)? {
             let Some(mode) = cap.mode else { continue };
@@ -79,9 +73,9 @@ impl GrpcService {
                     let name = self.index.find_subject_name(&subject).await.map_err(refusal::index_error)?;
                     name.and_then(|name| short_source_name(key, &name))
                 }
-                TrustSubject::Class(_) | TrustSubject::Strangers => None,
+                TrustSubject::Class(_) | TrustSubject::UnknownSources => None,
             };
-            demotions.push(v1::Lowered {
+            demotions.push(v1::Demotion {
                 subject: subject.to_string(),
                 name: name.unwrap_or_default(),
                 mode: enums::mode(mode),
@@ -92,6 +86,10 @@ impl GrpcService {
     }
 }
 
-fn encode_stop(stop: FleetStop) -> v1::Brake {
-    v1::Brake { time: time::parse(&stop.at).map(encode_moment), by: stop.by, reason: stop.reason.unwrap_or_default() }
+fn encode_stop(stop: FleetStop) -> v1::ActiveStop {
+    v1::ActiveStop {
+        time: time::parse(&stop.at).map(encode_moment),
+        by: stop.by,
+        reason: stop.reason.unwrap_or_default(),
+    }
 }

@@ -8,7 +8,7 @@ use crate::grpc::enums;
 use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::tracker::PlaneAction;
-use steward_proto::v1::{self, change, tracker_standing};
+use steward_proto::v1::{self, change, tracker_delivery};
 use steward_vault::index::ActionRow;
 use steward_vault::tracker::outbox::DeliveryStatus;
 
@@ -22,17 +22,17 @@ pub(super) fn encode_summary(row: &ActionRow, record: Option<&AuditRecord>) -> v
         time: Some(encode_moment(row.at)),
         decision: enums::judgement(row.decision),
         confidence: row.confidence,
-        landing: enums::landing(row.landing),
+        disposition: enums::disposition(row.disposition),
         mode: enums::mode(row.mode),
         change_class: row.class.map(enums::class).unwrap_or_default(),
         proposed: record.and_then(encode_proposal),
         pending: row.pending,
         settled: row.settled,
         confirmable: record.is_some_and(|record| record.draft.confirmable),
-        answers: row.answers.as_ref().map(ToString::to_string).unwrap_or_default(),
-        answered: row.answered.map(enums::kind).unwrap_or_default(),
-        answer_id: row.answered_by.as_ref().map(ToString::to_string).unwrap_or_default(),
-        together_id: row.together.as_ref().map(ToString::to_string).unwrap_or_default(),
+        resolves: row.resolves.as_ref().map(ToString::to_string).unwrap_or_default(),
+        resolution: row.resolution.map(enums::kind).unwrap_or_default(),
+        resolution_id: row.resolved_by.as_ref().map(ToString::to_string).unwrap_or_default(),
+        batch_id: row.batch_id.as_ref().map(ToString::to_string).unwrap_or_default(),
         seq: row.seq,
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn encode_action(
 ) -> v1::Action {
     let draft = &record.draft;
     let recipe = record.undo_recipe.as_ref();
-    let undone = summary.answered == enums::kind(ActionKind::Reversed);
+    let undone = summary.resolution == enums::kind(ActionKind::Reversed);
     v1::Action {
         summary: Some(summary),
         gates: draft.gates.iter().map(encode_gate).collect(),
@@ -83,7 +83,7 @@ pub(super) fn encode_action(
         replaces: draft.proposal.as_ref().and_then(|proposal| proposal.replaces.as_ref()).map(encode_value),
         changes: recipe.map(|recipe| recipe.vault_patch.iter().map(encode_patch).collect()).unwrap_or_default(),
         undo_expires_at: recipe.filter(|_| !undone).map(|_| encode_moment(record.undo_deadline())),
-        answer: draft.answers.as_ref().map(|answer| v1::AnswerMark {
+        resolution: draft.resolution.as_ref().map(|answer| v1::ResolutionMark {
             of_time: Some(encode_moment(answer.at)),
             by: answer.by.clone(),
             reason: answer.reason.clone().unwrap_or_default(),
@@ -106,7 +106,7 @@ fn encode_evidence(cited: &steward_domain::action::audit::CitedSignal) -> v1::Ev
         note: cited.note.clone(),
         target_confidence: cited.target_confidence,
         effect_confidence: cited.effect_confidence,
-        speaks: cited.speaks,
+        supports: cited.supports,
     }
 }
 
@@ -128,31 +128,31 @@ fn encode_patch(patch: &FieldPatch) -> v1::FieldChange {
     v1::FieldChange { field: patch.field.clone(), prior, value }
 }
 
-fn encode_tracker_status(delivery: &DeliveryStatus) -> v1::TrackerStanding {
+fn encode_tracker_status(delivery: &DeliveryStatus) -> v1::TrackerDelivery {
     let latest = delivery.came.as_ref().map_or(&delivery.says, |(_, outcome)| outcome);
     let is_owed = delivery.came.is_none();
     let progress = delivery.progress.as_ref().filter(|_| is_owed);
     let is_failing = is_owed && delivery.failed.is_some();
-    v1::TrackerStanding {
-        standing: if is_failing { tracker_standing::Standing::Failed } else { encode_tracker_standing(latest) }.into(),
-        told: latest.to_string(),
+    v1::TrackerDelivery {
+        status: if is_failing { tracker_delivery::Status::Failed } else { encode_delivery_status(latest) }.into(),
+        text: latest.to_string(),
         issue: find_issue_id(latest).or_else(|| find_issue_id(&delivery.says)).unwrap_or_default(),
-        came: delivery.came.as_ref().map(|(record, _)| record.to_string()).unwrap_or_default(),
+        outcome_record: delivery.came.as_ref().map(|(record, _)| record.to_string()).unwrap_or_default(),
         tries: progress.map_or(0, |progress| progress.tries),
         last_error: progress.and_then(|progress| progress.last_error.clone()).unwrap_or_default(),
         next_try: progress.and_then(|progress| progress.next_try).map(encode_moment),
     }
 }
 
-fn encode_tracker_standing(action: &PlaneAction) -> tracker_standing::Standing {
+fn encode_delivery_status(action: &PlaneAction) -> tracker_delivery::Status {
     match action {
-        PlaneAction::Owed { .. } => tracker_standing::Standing::Owed,
-        PlaneAction::RevertOwed { .. } => tracker_standing::Standing::RevertOwed,
-        PlaneAction::Unusable { .. } => tracker_standing::Standing::Unusable,
-        PlaneAction::Failed { .. } => tracker_standing::Standing::Failed,
-        PlaneAction::GivenUp { .. } => tracker_standing::Standing::GivenUp,
-        PlaneAction::Made { .. } => tracker_standing::Standing::Made,
-        PlaneAction::Reverted { .. } => tracker_standing::Standing::Reverted,
+        PlaneAction::Owed { .. } => tracker_delivery::Status::Owed,
+        PlaneAction::RevertOwed { .. } => tracker_delivery::Status::RevertOwed,
+        PlaneAction::Unusable { .. } => tracker_delivery::Status::Unusable,
+        PlaneAction::Failed { .. } => tracker_delivery::Status::Failed,
+        PlaneAction::GivenUp { .. } => tracker_delivery::Status::GivenUp,
+        PlaneAction::Delivered { .. } => tracker_delivery::Status::Delivered,
+        PlaneAction::Reverted { .. } => tracker_delivery::Status::Reverted,
     }
 }
 
@@ -163,7 +163,7 @@ fn find_issue_id(action: &PlaneAction) -> Option<String> {
         | PlaneAction::RevertOwed { issue, .. }
         | PlaneAction::Failed { issue, .. }
         | PlaneAction::GivenUp { issue, .. }
-        | PlaneAction::Made { issue, .. }
+        | PlaneAction::Delivered { issue, .. }
         | PlaneAction::Reverted { issue, .. } => Some(issue.issue.to_string()),
     }
 }

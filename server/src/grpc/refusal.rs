@@ -75,7 +75,7 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         }
         ResolutionRefusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
         ResolutionRefusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
-        ResolutionRefusal::AlreadyAnswered { .. } => (Code::AlreadyExists, RefusalReason::AlreadyAnswered),
+        ResolutionRefusal::AlreadyResolved { .. } => (Code::AlreadyExists, RefusalReason::AlreadyResolved),
         ResolutionRefusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
         ResolutionRefusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
         ResolutionRefusal::Unclear { .. } => (Code::FailedPrecondition, RefusalReason::Unclear),
@@ -151,25 +151,25 @@ mod tests {
 
     fn all_refusals() -> Vec<(ResolutionRefusal, Code, &'static str)> {
         let id = || "0123456789abcdef".to_owned();
-        let (fields, landing) = (vec!["summary".to_owned(), "owner".to_owned()], "shadow".to_owned());
+        let (fields, disposition) = (vec!["summary".to_owned(), "owner".to_owned()], "shadow".to_owned());
         vec![
             (ResolutionRefusal::Unknown { id: id() }, Code::NotFound, "unknown"),
             (ResolutionRefusal::Ambiguous { id: id(), count: 2 }, Code::InvalidArgument, "ambiguous"),
             (ResolutionRefusal::Malformed { id: "ü\n".into() }, Code::InvalidArgument, "malformed"),
             (
-                ResolutionRefusal::NothingToUndo { id: id(), landing: landing.clone() },
+                ResolutionRefusal::NothingToUndo { id: id(), disposition: disposition.clone() },
                 Code::FailedPrecondition,
                 "nothing_to_undo",
             ),
-            (ResolutionRefusal::NotPending { id: id(), landing }, Code::FailedPrecondition, "not_pending"),
+            (ResolutionRefusal::NotPending { id: id(), disposition }, Code::FailedPrecondition, "not_pending"),
             (ResolutionRefusal::NothingToRaise { id: id() }, Code::FailedPrecondition, "not_pending"),
             (ResolutionRefusal::HumanOnly { id: id() }, Code::FailedPrecondition, "human_only"),
             (ResolutionRefusal::Unclear { id: id() }, Code::FailedPrecondition, "unclear"),
             (ResolutionRefusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
             (
-                ResolutionRefusal::AlreadyAnswered { id: id(), how: "undone".into(), by: "ann".into() },
+                ResolutionRefusal::AlreadyResolved { id: id(), how: "undone".into(), by: "ann".into() },
                 Code::AlreadyExists,
-                "already_answered",
+                "already_resolved",
             ),
             (ResolutionRefusal::Conflict { fields: fields.clone() }, Code::FailedPrecondition, "conflict"),
             (

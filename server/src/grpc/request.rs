@@ -32,11 +32,11 @@ pub fn decode_change(change: v1::Change) -> Option<Mutation> {
 /// # Errors
 /// When the number is unknown or unspecified.
 pub(super) fn decode_resolution_kind(number: i32) -> Result<ResolutionKind, Status> {
-    match v1::AnswerKind::try_from(number) {
-        Ok(v1::AnswerKind::Undo) => Ok(ResolutionKind::Undo),
-        Ok(v1::AnswerKind::Confirm) => Ok(ResolutionKind::Confirm),
-        Ok(v1::AnswerKind::Dismiss) => Ok(ResolutionKind::Dismiss),
-        Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(invalid_argument("`kind` is not a known value")),
+    match v1::ResolutionKind::try_from(number) {
+        Ok(v1::ResolutionKind::Undo) => Ok(ResolutionKind::Undo),
+        Ok(v1::ResolutionKind::Confirm) => Ok(ResolutionKind::Confirm),
+        Ok(v1::ResolutionKind::Dismiss) => Ok(ResolutionKind::Dismiss),
+        Ok(v1::ResolutionKind::Unspecified) | Err(_) => Err(invalid_argument("`kind` is not a known value")),
     }
 }
 

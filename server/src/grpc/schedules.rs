@@ -8,7 +8,7 @@ use super::page;
 use super::parse_record_path;
 use super::values::encode_moment;
 use crate::grpc::refusal::build_status;
-use crate::views::schedules::{self, EVERY_PREFIX, RecentScheduleRun, ScheduleRow};
+use crate::views::schedules::{self, RecentScheduleRun, SCHEDULE_ID_PREFIX, ScheduleRow};
 use chrono::Utc;
 use std::time::Duration;
 use steward_domain::record::path::RecordKind;
@@ -34,7 +34,7 @@ impl SchedulesService for GrpcService {
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter.slug()));
-        let prefix = prefix.as_deref().unwrap_or(EVERY_PREFIX);
+        let prefix = prefix.as_deref().unwrap_or(SCHEDULE_ID_PREFIX);
         let listing = schedules::list_schedules(self.temporal.client(), prefix, Utc::now());
         let unavailable = |reason: String| build_status(Code::Unavailable, 503, reason);
         let listed = tokio::time::timeout(PATIENCE, listing).await;

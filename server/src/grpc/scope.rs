@@ -7,8 +7,7 @@ use crate::access::AccessScope;
 
 /// The first words of the rpcs that only read.
 const READ_PREFIXES: [&str; 4] = ["List", "Get", "Preview", "Watch"];
-const ACT: [&str; 6] =
-    ["UndoAction", "ConfirmAction", "DismissAction", "EditAndConfirmAction", "AnswerTogether", "PullBrake"];
+const ACT: [&str; 6] = ["UndoAction", "ConfirmAction", "DismissAction", "EditAndConfirmAction", "ResolveBatch", "Stop"];
 /// The only rpc of reflection.
 const REFLECTION: &str = "ServerReflectionInfo";
 

@@ -40,7 +40,7 @@ impl GrpcService {
         let settings = self.read_settings();
         let checks = self.index.list_check_counts(now.date_naive()).await?;
         let encode_check =
-            |check: steward_vault::index::CheckCount| v1::LookCount { reason: check.reason, count: check.count };
+            |check: steward_vault::index::CheckCount| v1::CheckCount { reason: check.reason, count: check.count };
         Ok(v1::GetStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             vault: self.root.path().display().to_string(),
@@ -48,7 +48,7 @@ impl GrpcService {
             process: holder.map(encode_process),
             clerk: settings.clerk,
             counts: Some(encode_counts(&self.index.count_records().await?)),
-            looks_today: checks.into_iter().map(encode_check).collect(),
+            checks_today: checks.into_iter().map(encode_check).collect(),
             tracker: Some(encode_tracker_debt(tracker::read_debt(&self.root, &self.index, settings.tracker).await?)),
             problems: problems.into_iter().map(encode_problem).collect(),
             warnings: settings.warnings,

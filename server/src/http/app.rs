@@ -109,7 +109,7 @@ const LIVE_IN_TOTAL: usize = 256;
 /// When to try again to open a live stream, in seconds.
 const LIVE_RETRY_AFTER: u32 = 30;
 /// How often a live stream checks whether its caller may still read: 5 s. It also checks at every event.
-pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
+pub(crate) const LIVE_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The state that every request handler can reach.
 pub(crate) struct AppState {
@@ -120,9 +120,9 @@ pub(crate) struct AppState {
     pub(crate) access: Arc<AccessChecks>,
     /// The settings that this process started with.
     own_settings: DashboardSettings,
-    pub(crate) beat: watch::Receiver<LiveRevision>,
+    pub(crate) revision: watch::Receiver<LiveRevision>,
     /// What is known of Temporal's health.
-    pub(crate) outside: watch::Receiver<TemporalHealth>,
+    pub(crate) temporal_health: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
@@ -210,8 +210,8 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         ledger,
         access: Arc::clone(&access),
         own_settings: settings,
-        beat,
-        outside,
+        revision: beat,
+        temporal_health: outside,
         registration,
         stop,
         live: ConnectionLimiter::new(LIVE_PER_CALLER, LIVE_IN_TOTAL),
@@ -226,7 +226,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         )
         .method_not_allowed_fallback(respond_method_not_allowed)
         // The limit applies where a handler reads the body, so after the caller is authenticated.
-        .layer(DefaultBodyLimit::max(api::answers::MAX_BODY))
+        .layer(DefaultBodyLimit::max(api::resolutions::MAX_BODY))
         .layer(from_fn_with_state(access, admission::check_host))
         .layer(from_fn(catch_panics))
         .layer(map_response(add_security_headers))

@@ -38,7 +38,7 @@ use tower_service::Service;
 pub use tls::{CertificateError, CertificateFiles};
 
 /// The default address, which only this machine can reach.
-pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8420);
+pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8420);
 /// How many ports after the default one are tried.
 const NEXT_PORTS: u16 = 20;
 /// How long open responses may take when the process ends: 2 s.
@@ -81,7 +81,7 @@ impl BoundListener {
     /// # Errors
     /// When the address is in use or does not belong to this machine.
     pub async fn bind(set: Option<SocketAddr>) -> io::Result<Self> {
-        let first = set.unwrap_or(DEFAULT);
+        let first = set.unwrap_or(DEFAULT_ADDRESS);
         let last = if set.is_some() { first.port() } else { first.port() + NEXT_PORTS };
         let mut bound = TcpListener::bind(first).await;
         for port in (first.port()..=last).skip(1) {

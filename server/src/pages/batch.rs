@@ -37,7 +37,7 @@ pub(crate) struct BatchQuery {
     pub(super) source: String,
     class: String,
     /// The id of an earlier batch, instead of a source and a class.
-    pub(super) together: String,
+    pub(super) batch_id: String,
 }
 
 impl BatchQuery {
@@ -51,7 +51,7 @@ pub(super) fn format_class(class: Option<MutationClass>) -> String {
 }
 
 #[derive(Template)]
-#[template(path = "together.html")]
+#[template(path = "batch.html")]
 struct BatchPage {
     page: PageFrame,
     about: String,
@@ -142,10 +142,10 @@ pub(crate) async fn resolve_batch(
     let verb = crate::temporal::resolve::describe_resolution(kind);
     let refused = batch.count_refused();
     let title = match refused {
-        0 => format!("{} {verb}", batch.answers.len()),
-        _ => format!("{} {verb}, {refused} refused", batch.answers.len() - refused),
+        0 => format!("{} {verb}", batch.resolutions.len()),
+        _ => format!("{} {verb}, {refused} refused", batch.resolutions.len() - refused),
     };
-    let rows = batch.answers.into_iter().map(|resolution| match resolution.answered {
+    let rows = batch.resolutions.into_iter().map(|resolution| match resolution.resolution {
         ResolveOutput::Done { target, .. } => {
             BatchResultRow { id: resolution.action, outcome: format!("{verb}: {target}"), refused: false }
         }

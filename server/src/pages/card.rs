@@ -60,18 +60,18 @@ impl ActionCard {
 
     /// The first cited signals that support the decision.
     pub(crate) fn supporting_quotes(&self) -> impl Iterator<Item = &ActionEvidence> {
-        self.action.evidence.iter().filter(|cited| cited.speaks).take(QUOTES)
+        self.action.evidence.iter().filter(|cited| cited.supports).take(QUOTES)
     }
 
     /// How many records the card counts for: a repeated proposal counts once, a batch counts each action.
     pub(crate) fn count_records(&self) -> usize {
-        if self.action.together.is_some() { self.times } else { 1 }
+        if self.action.batch_id.is_some() { self.times } else { 1 }
     }
 
     /// The URL of the preview for undoing the whole batch; `None` unless the card is a batch that can still be undone.
     pub(crate) fn batch_undo_url(&self) -> Option<String> {
-        let together = self.action.together.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
-        Some(build_url("/together/undo", &[("together", together)]))
+        let batch = self.action.batch_id.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
+        Some(build_url("/batch/undo", &[("batch_id", batch)]))
     }
 
     pub(crate) fn has_resolutions(&self) -> bool {
@@ -129,8 +129,8 @@ pub(crate) fn merge_repeated_cards(cards: Vec<ActionCard>) -> Vec<ActionCard> {
             let other = &other.action;
             let repeats = other.target == action.target && other.change == action.change && action.change.is_some();
             other.kind == action.kind
-                && other.answered == action.answered
-                && (repeats || (action.together.is_some() && other.together == action.together))
+                && other.resolution == action.resolution
+                && (repeats || (action.batch_id.is_some() && other.batch_id == action.batch_id))
         };
         match kept.iter_mut().find(is_same) {
             Some(other) => other.times += card.times,
@@ -142,8 +142,8 @@ pub(crate) fn merge_repeated_cards(cards: Vec<ActionCard>) -> Vec<ActionCard> {
 
 fn describe_outcome(action: &Action) -> String {
     let followed =
-        action.answered.as_deref().map(|kind| format!(", {}", describe_record_kind(kind))).unwrap_or_default();
-    match (action.kind.as_str(), action.landing.as_str()) {
+        action.resolution.as_deref().map(|kind| format!(", {}", describe_record_kind(kind))).unwrap_or_default();
+    match (action.kind.as_str(), action.disposition.as_str()) {
         ("steward-action", "live") => format!("changed{followed}"),
         ("steward-action", "pending") if action.waits => "waits for you".into(),
         ("steward-action", "pending") if followed.is_empty() => "proposed, already so".into(),
@@ -178,7 +178,7 @@ fn choose_tone(action: &Action) -> &'static str {
     if action.problem.is_some() || action.kind == "steward-action-track-failed" {
         return "failed";
     }
-    match (action.waits || action.is_open_question(), action.landing.as_str()) {
+    match (action.waits || action.is_open_question(), action.disposition.as_str()) {
         (true, _) => "waits",
         (false, "live") => "done",
         (false, "shadow") => "shadow",

@@ -52,7 +52,7 @@ pub(crate) async fn resolve_action(
             by: caller.name,
             reason: form.trimmed_reason(),
             edited,
-            together: None,
+            batch_id: None,
         })
         .await;
     let back = Some(form.return_url().to_owned());

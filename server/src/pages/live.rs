@@ -10,7 +10,7 @@ use super::build_url;
 use super::form::keep_local_url;
 use crate::access::AuthenticatedCaller;
 use crate::access::connection_limit::ConnectionPermit;
-use crate::http::app::{KNOWN_AGAIN, SharedAppState};
+use crate::http::app::{LIVE_RECHECK_INTERVAL, SharedAppState};
 use crate::views::revision::LiveRevision;
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -55,7 +55,7 @@ pub(crate) async fn stream_live_updates(
     Query(query): Query<LiveQuery>,
 ) -> Result<impl IntoResponse, PageError> {
     let _permit = app.acquire_live_permit(&caller)?;
-    let (revision, stop) = (app.beat.clone(), app.stop.clone());
+    let (revision, stop) = (app.revision.clone(), app.stop.clone());
     let watcher = LivePageWatcher { app, headers, query, _permit, revision, stop, last: NOTHING.to_owned() };
     let events = stream::unfold(watcher, |mut watcher| async move {
         let text = watcher.next().await?;
@@ -93,7 +93,7 @@ impl LivePageWatcher {
             tokio::select! {
                 changed = self.revision.changed() => changed.ok()?,
                 _ = self.stop.wait_for(|stop| *stop) => return None,
-                () = tokio::time::sleep(KNOWN_AGAIN) => {}
+                () = tokio::time::sleep(LIVE_RECHECK_INTERVAL) => {}
             }
         }
     }

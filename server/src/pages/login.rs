@@ -9,7 +9,7 @@ use super::assets;
 use super::render_page;
 use super::render_refusal;
 use crate::access::admission::RequestOrigin;
-use crate::access::session::{SESSION_LASTS, read_cookies};
+use crate::access::session::{SESSION_LIFETIME, read_cookies};
 use crate::access::{AccessError, link};
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
@@ -101,7 +101,7 @@ pub(crate) async fn log_in(
         .await?;
     let (name, value) = app.access.sessions.begin_session(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
-    Ok(redirect_with_cookie(&origin, &name, &value, SESSION_LASTS.num_seconds()))
+    Ok(redirect_with_cookie(&origin, &name, &value, SESSION_LIFETIME.num_seconds()))
 }
 
 pub(crate) async fn log_out(

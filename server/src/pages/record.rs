@@ -25,7 +25,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::steward::tick::MAX_LOOKS;
+use steward_domain::steward::tick::MAX_CHECKS_PER_TICK;
 use steward_domain::time::format_millis;
 use steward_vault::gates::stop;
 use steward_vault::index::{
@@ -208,7 +208,7 @@ async fn add_matter_schedule(
 fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("last check", format!("{}, {}", format_age(tick.at, now), format_moment(tick.at)))];
     let found =
-        format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
+        format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.task_checks, tick.quiet);
     facts.push(("found", found));
     if tick.left_due > 0 {
         facts.push(("left for the next check", format!("{} tasks", tick.left_due)));
@@ -267,12 +267,12 @@ async fn read_task_table(
     let (now, settings) = (Utc::now(), app.read_settings());
     let observation = ObservationQuery {
         matter: matter.clone(),
-        look_id: String::new(),
+        check_id: String::new(),
         now,
         cadence: settings.cadence,
         policy: settings.policy,
         stopped: stop::is_stopped(&app.root),
-        max_looks: MAX_LOOKS,
+        max_checks: MAX_CHECKS_PER_TICK,
         default_ceiling: settings.default_ceiling,
     };
     let checks = app.index.preview_task_checks(&observation, Some((&first.path, &last.path))).await?.into_iter();

@@ -29,7 +29,7 @@ use steward_vault::index::{ActionFilter, ActionSubset, PageCursor, SearchFilter,
 /// Rows of one page.
 const ROWS: u32 = 30;
 const KINDS: [&str; 5] = ["", "matter", "task", "signal", "action"];
-const LANDINGS: [&str; 6] = ["", "waits", "live", "pending", "shadow", "recorded"];
+const DISPOSITIONS: [&str; 6] = ["", "waits", "live", "pending", "shadow", "recorded"];
 const CLASSES: [&str; 5] = ["", "state_change", "context_edit", "parent_matter", "related"];
 
 #[derive(Default, Deserialize)]
@@ -37,7 +37,7 @@ const CLASSES: [&str; 5] = ["", "state_change", "context_edit", "parent_matter",
 pub(crate) struct SearchQuery {
     q: String,
     kind: String,
-    landing: String,
+    disposition: String,
     class: String,
     source: String,
     since: String,
@@ -68,7 +68,7 @@ struct SearchPage {
     page: PageFrame,
     query: SearchQuery,
     kinds: &'static [&'static str],
-    landings: &'static [&'static str],
+    dispositions: &'static [&'static str],
     classes: &'static [&'static str],
     /// What is invalid in the query.
     errors: Vec<String>,
@@ -90,7 +90,7 @@ pub(crate) async fn show_search(
         page: PageFrame::load(&app, &caller, "search", &uri).await?,
         query,
         kinds: &KINDS,
-        landings: &LANDINGS,
+        dispositions: &DISPOSITIONS,
         classes: &CLASSES,
         errors: Vec::new(),
         hints: Vec::new(),
@@ -126,14 +126,14 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
         }
     };
     check_choice("kind", &query.kind, &KINDS);
-    check_choice("landing", &query.landing, &LANDINGS);
+    check_choice("disposition", &query.disposition, &DISPOSITIONS);
     check_choice("class", &query.class, &CLASSES);
     let (since, source) = (query.since.trim(), query.source.trim());
     let from = steward_domain::time::parse(since);
     if from.is_none() && !since.is_empty() {
         errors.push("`since` is invalid: write a day or a moment, as in 2026-11-22".into());
     }
-    let landings = [Disposition::Live, Disposition::Pending, Disposition::Shadow, Disposition::Recorded];
+    let dispositions = [Disposition::Live, Disposition::Pending, Disposition::Shadow, Disposition::Recorded];
     let filter = SearchFilter {
         kind: match query.kind.as_str() {
             "matter" => Some(RecordKind::Matter),
@@ -145,8 +145,8 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
         since: from,
         class: MutationClass::ALL.into_iter().find(|class| class.as_str() == query.class),
         source: Some(source_key(source)).filter(|_| !source.is_empty()),
-        landing: landings.into_iter().find(|landing| landing.as_str() == query.landing),
-        waits: query.landing == "waits",
+        disposition: dispositions.into_iter().find(|disposition| disposition.as_str() == query.disposition),
+        waits: query.disposition == "waits",
     };
     if errors.is_empty() { Ok(filter) } else { Err(errors) }
 }
@@ -154,7 +154,7 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
 /// Explains which record kinds are left out because they do not have a filtered property.
 fn explain_hidden_kinds(filter: &SearchFilter) -> Option<&'static str> {
     let all = SearchFilter { kind: filter.kind, ..SearchFilter::default() };
-    let is_for_actions = filter.landing.is_some() || filter.waits;
+    let is_for_actions = filter.disposition.is_some() || filter.waits;
     (filter.matching_kinds() != all.matching_kinds()).then_some(if is_for_actions {
         "Only actions have an outcome. Matters, tasks and signals are not shown."
     } else {
@@ -167,7 +167,7 @@ fn next_page_url(query: &SearchQuery, before: &str) -> String {
     let kept = [
         ("q", query.q.as_str()),
         ("kind", &query.kind),
-        ("landing", &query.landing),
+        ("disposition", &query.disposition),
         ("class", &query.class),
         ("source", &query.source),
         ("since", &query.since),
@@ -214,14 +214,14 @@ fn build_result_row(hit: SearchHit) -> SearchResultRow {
 }
 
 async fn list_actions(app: &SharedAppState, search: &mut SearchPage, filter: SearchFilter) -> Result<(), PageError> {
-    let SearchFilter { kind, since, class, source, landing, waits } = filter;
+    let SearchFilter { kind, since, class, source, disposition, waits } = filter;
     if kind.is_some_and(|kind| kind != RecordKind::Event) {
         search.errors.push("enter at least one word to find matters, tasks and signals".into());
         return Ok(());
     }
     let Some(before) = parse_page_start::<PageCursor>(search) else { return Ok(()) };
     let only = if waits { ActionSubset::Waiting } else { ActionSubset::All };
-    let filter = ActionFilter { since, landing, class, source, only, ..ActionFilter::default() };
+    let filter = ActionFilter { since, disposition, class, source, only, ..ActionFilter::default() };
     let found = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
     search.next = found.next.map(|next| next_page_url(&search.query, &next.to_string()));
     search.cards = read_cards(&app.root, &app.index, found.rows).await?;
@@ -234,28 +234,28 @@ mod tests {
 
     #[test]
     fn an_invalid_filter_is_reported_and_not_ignored() {
-        let good = SearchQuery { landing: "waits".into(), since: " 2026-11-22".into(), ..SearchQuery::default() };
+        let good = SearchQuery { disposition: "waits".into(), since: " 2026-11-22".into(), ..SearchQuery::default() };
         let filter = parse_filter(&good).unwrap();
-        assert!(filter.waits && filter.landing.is_none() && filter.since.is_some());
+        assert!(filter.waits && filter.disposition.is_none() && filter.since.is_some());
         let bad = SearchQuery {
             kind: "x".into(),
-            landing: "lve".into(),
+            disposition: "lve".into(),
             class: "<script>".into(),
             since: "yesterday".into(),
             ..SearchQuery::default()
         };
         let errors = parse_filter(&bad).unwrap_err();
         let names: Vec<&str> = errors.iter().filter_map(|line| line.split('`').nth(1)).collect();
-        assert_eq!(names, ["kind", "landing", "class", "since"]);
+        assert_eq!(names, ["kind", "disposition", "class", "since"]);
         assert!(errors[1].contains("one of waits, live, pending, shadow, recorded"), "{}", errors[1]);
     }
 
     #[test]
     fn every_choice_that_is_offered_filters_something() {
-        let parse = |kind: &str, landing: &str, class: &str| {
+        let parse = |kind: &str, disposition: &str, class: &str| {
             parse_filter(&SearchQuery {
                 kind: kind.into(),
-                landing: landing.into(),
+                disposition: disposition.into(),
                 class: class.into(),
                 ..SearchQuery::default()
             })
@@ -263,9 +263,9 @@ mod tests {
         for kind in &KINDS[1..] {
             assert!(parse(kind, "", "").unwrap().kind.is_some(), "{kind}");
         }
-        for landing in &LANDINGS[1..] {
-            let filter = parse("", landing, "").unwrap();
-            assert!(filter.waits || filter.landing.is_some(), "{landing}");
+        for disposition in &DISPOSITIONS[1..] {
+            let filter = parse("", disposition, "").unwrap();
+            assert!(filter.waits || filter.disposition.is_some(), "{disposition}");
         }
         for class in &CLASSES[1..] {
             assert!(parse("", "", class).unwrap().class.is_some(), "{class}");
@@ -277,7 +277,7 @@ mod tests {
         let none = SearchFilter::default();
         assert_eq!(explain_hidden_kinds(&none), None);
         assert_eq!(explain_hidden_kinds(&SearchFilter { kind: Some(RecordKind::Task), ..none.clone() }), None);
-        let live = SearchFilter { landing: Some(Disposition::Live), ..none.clone() };
+        let live = SearchFilter { disposition: Some(Disposition::Live), ..none.clone() };
         assert!(explain_hidden_kinds(&live).unwrap().contains("signals"));
         assert_eq!(explain_hidden_kinds(&SearchFilter { kind: Some(RecordKind::Event), ..live }), None);
         let of_a_source = SearchFilter { source: Some("mail".into()), ..none };
@@ -289,10 +289,10 @@ mod tests {
     fn the_next_page_has_the_same_query() {
         let query = SearchQuery {
             q: "a b".into(),
-            landing: "live".into(),
+            disposition: "live".into(),
             since: "2026-11-22".into(),
             ..SearchQuery::default()
         };
-        assert_eq!(next_page_url(&query, "7"), "/search?q=a+b&landing=live&since=2026-11-22&before=7");
+        assert_eq!(next_page_url(&query, "7"), "/search?q=a+b&disposition=live&since=2026-11-22&before=7");
     }
 }

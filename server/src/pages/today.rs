@@ -97,9 +97,9 @@ pub(crate) async fn show_today(
     // The frame is loaded first, so that records that arrive meanwhile are announced as new.
     let page = PageFrame::load(app, &caller, "today", &uri).await?;
     let since = Some(Utc::now() - TimeDelta::hours(HOURS));
-    let recent = |kinds: &[ActionKind], landing| ActionFilter {
+    let recent = |kinds: &[ActionKind], disposition| ActionFilter {
         since,
-        landing,
+        disposition,
         kinds: kinds.to_vec(),
         ..ActionFilter::default()
     };
@@ -115,9 +115,9 @@ pub(crate) async fn show_today(
         done: describe_result(app, &query.done).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
         attention: problems::list_attention_items(app).await?,
-        clusters: build_batch_offers("/together", app.index.list_pending_clusters(CLUSTER).await?),
+        clusters: build_batch_offers("/batch", app.index.list_pending_clusters(CLUSTER).await?),
         undoable: build_batch_offers(
-            "/together/undo",
+            "/batch/undo",
             app.index.list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
         ),
         waits,
@@ -175,10 +175,10 @@ struct ActionGroups {
 
 impl ActionGroups {
     fn add_row(&mut self, row: ActionRow) {
-        let together = row.together.as_ref().map(ToString::to_string);
-        if let Some(key) = together.or_else(|| row.proposal.clone()) {
+        let batch = row.batch_id.as_ref().map(ToString::to_string);
+        if let Some(key) = batch.or_else(|| row.proposal.clone()) {
             // A row of the group that was undone alone since gets a card of its own.
-            let answered = row.answered.map_or("", |kind| kind.as_str());
+            let answered = row.resolution.map_or("", |kind| kind.as_str());
             let place = *self.places.entry((row.kind.as_str(), answered, key)).or_insert(self.rows.len());
             if let Some((_, times)) = self.rows.get_mut(place) {
                 *times += 1;

@@ -1,7 +1,7 @@
 //! The preview of undoing several changes: those of one source and class, or those of one batch.
 //!
 //! A change whose undo would be refused is shown with the reason and left out of the form. The form names each change
-//! that was shown, and `POST /together` undoes exactly those.
+//! that was shown, and `POST /batch` undoes exactly those.
 
 use super::PageError;
 use super::PageFrame;
@@ -26,7 +26,7 @@ use steward_vault::index::ActionRow;
 const HOURS: i64 = 24;
 
 #[derive(Template)]
-#[template(path = "undo_together.html")]
+#[template(path = "undo_batch.html")]
 struct BatchUndoPage {
     page: PageFrame,
     about: String,
@@ -46,7 +46,7 @@ pub(crate) async fn show_batch_undo(
     uri: Uri,
     Query(query): Query<BatchQuery>,
 ) -> Result<Response, PageError> {
-    let (about, count, rows) = match ActionId::try_from(query.together.clone()) {
+    let (about, count, rows) = match ActionId::try_from(query.batch_id.clone()) {
         Ok(batch) => list_batch_changes(&app, &batch).await?,
         Err(_) => list_source_changes(&app, query).await?,
     };
@@ -82,7 +82,7 @@ async fn list_batch_changes(
     batch: &ActionId,
 ) -> Result<(String, u64, Vec<ActionRow>), PageError> {
     let mut rows = app.index.list_actions_of_batch(batch).await?;
-    rows.retain(|row| row.landing == Disposition::Live && row.answered != Some(ActionKind::Reversed));
+    rows.retain(|row| row.disposition == Disposition::Live && row.resolution != Some(ActionKind::Reversed));
     let count = rows.len() as u64;
     rows.truncate(CARDS);
     Ok(("that were confirmed with one click".to_owned(), count, rows))

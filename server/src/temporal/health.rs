@@ -7,7 +7,7 @@
 pub(crate) mod registered;
 
 use crate::temporal::client::{FailedSchedule, TemporalQueryClient, TemporalQueryError};
-use crate::views::schedules::{self, EVERY_PREFIX};
+use crate::views::schedules::{self, SCHEDULE_ID_PREFIX};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 use steward_workflows::SCHEDULE_PREFIX;
@@ -28,7 +28,7 @@ const MAX_CHECKED: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TemporalHealth {
     /// Why Temporal gave no answer; `None` if it did.
-    pub(crate) away: Option<String>,
+    pub(crate) error: Option<String>,
     pub(crate) paused: Vec<PausedSchedule>,
     /// Schedules whose last run failed, the newest first.
     pub(crate) failed: Vec<FailedSchedule>,
@@ -69,7 +69,7 @@ pub(crate) fn spawn_health_watcher(
                 now = query_temporal_health(&temporal, Utc::now()) => now,
             };
             sender.send_replace(
-                now.unwrap_or_else(|away| TemporalHealth { away: Some(away), ..TemporalHealth::default() }),
+                now.unwrap_or_else(|away| TemporalHealth { error: Some(away), ..TemporalHealth::default() }),
             );
         }
     });
@@ -80,7 +80,8 @@ async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc
     let away = |e: TemporalQueryError| e.to_string();
     let paused = schedules::list_paused_by_hand(temporal.client(), PAGES, now).await;
     let (paused, more_paused) = paused.map_err(|e| e.to_string())?;
-    let (newest, mut more) = temporal.list_failed_schedules(EVERY_PREFIX, now - FAILED_WITHIN).await.map_err(away)?;
+    let (newest, mut more) =
+        temporal.list_failed_schedules(SCHEDULE_ID_PREFIX, now - FAILED_WITHIN).await.map_err(away)?;
     more |= newest.len() > MAX_CHECKED;
     let mut failed = Vec::new();
     for run in newest.into_iter().take(MAX_CHECKED) {
@@ -90,7 +91,7 @@ async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc
     }
     let paused = paused.into_iter().map(|row| PausedSchedule { subject: name_schedule(&row.id), note: row.note });
     Ok(TemporalHealth {
-        away: None,
+        error: None,
         paused: paused.collect(),
         more: more_paused || (more && !failed.is_empty()),
         failed,

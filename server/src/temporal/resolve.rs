@@ -6,10 +6,10 @@
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::action::undo::ResolutionKind;
-use steward_workflows::AnswerTogetherWorkflow;
-use steward_workflows::AnswerWorkflow;
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::ResolveBatchOutput;
+use steward_workflows::ResolveBatchWorkflow;
+use steward_workflows::ResolveWorkflow;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use temporalio_client::tonic::Request;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
@@ -61,7 +61,7 @@ impl ResolutionClient {
         });
         let id = format!("steward-{kind}-{digits}{}", edit_suffix.unwrap_or_default());
         let options = self.build_start_options(id, format!("{kind} {digits}"));
-        self.run_workflow(AnswerWorkflow::run, input.into(), options).await
+        self.run_workflow(ResolveWorkflow::run, input.into(), options).await
     }
 
     /// Requests one resolution of several actions and waits for the outcome of each.
@@ -73,9 +73,9 @@ impl ResolutionClient {
         input: ResolveBatchInput,
     ) -> Result<ResolveBatchOutput, ResolutionRequestError> {
         let kind = input.kind.as_str();
-        let id = format!("steward-{kind}-together-{}", input.together);
+        let id = format!("steward-{kind}-batch-{}", input.batch_id);
         let options = self.build_start_options(id, format!("{kind} {} actions", input.actions.len()));
-        self.run_workflow(AnswerTogetherWorkflow::run, input.into(), options).await
+        self.run_workflow(ResolveBatchWorkflow::run, input.into(), options).await
     }
 
     fn build_start_options(&self, workflow: String, summary: String) -> WorkflowStartOptions {

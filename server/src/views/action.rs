@@ -38,7 +38,7 @@ pub struct Action {
     pub confidence: f64,
     /// The disposition: `recorded` (nothing to change), `shadow` (what would have been changed), `pending` (waits for a
     /// human) or `live` (changed).
-    pub landing: String,
+    pub disposition: String,
     /// The mode when it was decided: `shadow`, `live_high_confidence_only` or `live`.
     pub mode: String,
     /// `state_change`, `context_edit`, `parent_matter` or `related`; absent if nothing would change.
@@ -51,15 +51,15 @@ pub struct Action {
     /// Whether `confirm` can apply it. A ceiling of `ask` leaves the change to the human.
     pub confirmable: bool,
     /// The id of the action that this one resolves.
-    pub answers: Option<String>,
+    pub resolves: Option<String>,
     /// Who resolved it, as they named themselves. Untrusted.
     pub by: Option<String>,
     /// Why, in their words. Untrusted.
     pub reason: Option<String>,
     /// How a human has resolved this action: the kind of that record.
-    pub answered: Option<String>,
+    pub resolution: Option<String>,
     /// The id that all resolutions of one batch share.
-    pub together: Option<String>,
+    pub batch_id: Option<String>,
     /// Whether the confirmation changed the proposed value.
     pub edited: bool,
     /// Its position in the audit chain, from 1.
@@ -112,7 +112,7 @@ pub struct ActionEvidence {
     /// The confidence in its effect, 0 to 1.
     pub effect_confidence: f64,
     /// Whether it supports the decision.
-    pub speaks: bool,
+    pub supports: bool,
 }
 
 /// An action with everything in its audit record.
@@ -167,18 +167,18 @@ impl Action {
             at: row.at,
             decision: row.decision.as_str().to_owned(),
             confidence: row.confidence,
-            landing: row.landing.as_str().to_owned(),
+            disposition: row.disposition.as_str().to_owned(),
             mode: row.mode.as_str().to_owned(),
             class: row.class.map(|class| class.as_str().to_owned()),
             change: None,
-            waits: row.pending && row.answered.is_none() && !row.settled,
+            waits: row.pending && row.resolution.is_none() && !row.settled,
             undo_until: compute_undo_deadline(row, now),
             confirmable: false,
-            answers: row.answers.as_ref().map(ToString::to_string),
+            resolves: row.resolves.as_ref().map(ToString::to_string),
             by: None,
             reason: None,
-            answered: row.answered.map(|kind| kind.as_str().to_owned()),
-            together: row.together.as_ref().map(ToString::to_string),
+            resolution: row.resolution.map(|kind| kind.as_str().to_owned()),
+            batch_id: row.batch_id.as_ref().map(ToString::to_string),
             edited: row.edited,
             seq: row.seq,
             reasoning: String::new(),
@@ -193,8 +193,8 @@ impl Action {
         let draft = &record.draft;
         self.change = describe_change(record);
         self.confirmable = draft.confirmable;
-        self.by = draft.answers.as_ref().map(|answer| answer.by.clone());
-        self.reason = draft.answers.as_ref().and_then(|answer| answer.reason.clone());
+        self.by = draft.resolution.as_ref().map(|answer| answer.by.clone());
+        self.reason = draft.resolution.as_ref().and_then(|answer| answer.reason.clone());
         self.reasoning.clone_from(&draft.reasoning);
         let gate = |gate: &steward_domain::gates::result::GateResult| ActionGate {
             gate: gate.gate.as_str().to_owned(),
@@ -210,7 +210,7 @@ impl Action {
             words: quote::mark_cut_quote(&cited.note),
             target_confidence: cited.target_confidence,
             effect_confidence: cited.effect_confidence,
-            speaks: cited.speaks,
+            supports: cited.supports,
         };
         self.evidence = draft.evidence.iter().map(cited).collect();
         // The row only knows that something was changed. The record knows whether there is an undo recipe.
@@ -222,19 +222,21 @@ impl Action {
 impl Action {
     /// Whether it asks a human something that nobody has resolved; `dismiss` ends such a question.
     pub(crate) fn is_open_question(&self) -> bool {
-        self.is_question() && self.answered.is_none()
+        self.is_question() && self.resolution.is_none()
     }
 
     pub(super) fn is_question(&self) -> bool {
-        let asks = self.decision == Judgement::NeedsInput.as_str() && self.landing == Disposition::Recorded.as_str();
+        let asks =
+            self.decision == Judgement::NeedsInput.as_str() && self.disposition == Disposition::Recorded.as_str();
         asks && self.kind == ActionKind::Action.as_str()
     }
 }
 
 fn compute_undo_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let changes = matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.landing == Disposition::Live;
+    let changes =
+        matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.disposition == Disposition::Live;
     let until = row.at + chrono::TimeDelta::days(steward_domain::action::audit::UNDO_WINDOW_DAYS);
-    (changes && row.answered != Some(ActionKind::Reversed) && now < until).then_some(until)
+    (changes && row.resolution != Some(ActionKind::Reversed) && now < until).then_some(until)
 }
 
 fn describe_change(record: &AuditRecord) -> Option<ActionChange> {

@@ -33,7 +33,7 @@ pub(crate) struct AttentionItem {
 fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
     let mut items = Vec::new();
     let mut add = |subject: String, problem: String| items.push(AttentionItem { subject, problem });
-    if let Some(away) = &outside.away {
+    if let Some(away) = &outside.error {
         let problem =
             format!("{away}. Until it answers, no check runs and nothing can be resolved. See `steward doctor`");
         add("The Temporal server".into(), problem);
@@ -74,7 +74,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     if !VaultWriter::is_locked(&app.root) {
         add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
     }
-    for AttentionItem { subject, problem } in list_temporal_items(&app.outside.borrow()) {
+    for AttentionItem { subject, problem } in list_temporal_items(&app.temporal_health.borrow()) {
         add(&subject, problem);
     }
     if let VaultHolder::Runs(record) = VaultHolder::read(&app.root, app.index.state_dir())

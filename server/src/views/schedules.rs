@@ -27,11 +27,11 @@ pub mod mark;
 pub mod registered;
 
 /// The workflow of a matter's ticks. A matter's schedule that starts any other workflow is not Steward's.
-pub const STEWARD: &str = "StewardWorkflow";
+pub const TICK_WORKFLOW: &str = "StewardWorkflow";
 /// The prefix of the ids of all Steward schedules, with or without a matter.
-pub const EVERY_PREFIX: &str = "al-";
+pub const SCHEDULE_ID_PREFIX: &str = "al-";
 /// The schedules without a matter, each with the workflow that it starts.
-pub const HOUSE: [(&str, &str); 6] = [
+pub const VAULT_SCHEDULES: [(&str, &str); 6] = [
     (EXTRACT_SCHEDULE, "ExtractWorkflow"),
     (ROUTER_SCHEDULE, "RouterWorkflow"),
     (TRACKER_SCHEDULE, "TrackerWorkflow"),
@@ -101,7 +101,7 @@ pub(crate) async fn list_paused_by_hand(
     pages: usize,
     now: DateTime<Utc>,
 ) -> Result<(Vec<ScheduleRow>, bool), ScheduleListingError> {
-    let query = format!("ScheduleId STARTS_WITH '{EVERY_PREFIX}' AND TemporalSchedulePaused = true");
+    let query = format!("ScheduleId STARTS_WITH '{SCHEDULE_ID_PREFIX}' AND TemporalSchedulePaused = true");
     let (entries, more) = query_entries(client, query, pages).await?;
     let rows = entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now));
     // The server's filter may be older than the rows, so it is applied again.
@@ -170,8 +170,8 @@ pub async fn list_schedules(
 #[must_use]
 pub fn is_steward_schedule(entry: &ScheduleListEntry) -> bool {
     let workflow = workflow_type(entry);
-    let is_of_matter = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
-    is_of_matter || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
+    let is_of_matter = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == TICK_WORKFLOW;
+    is_of_matter || VAULT_SCHEDULES.contains(&(entry.schedule_id.as_str(), workflow))
 }
 
 /// Lists all schedules whose ids begin with `prefix`, of any workflow, by id.

@@ -13,7 +13,7 @@ pub fn explain_closed_gates(action: &Action) -> Vec<String> {
         return Vec::new();
     }
     let mut hints = Vec::new();
-    match action.landing.as_str() {
+    match action.disposition.as_str() {
         "pending" if !action.waits => {}
         "pending" if action.confirmable => hints.push("confirm it to apply the change".into()),
         "pending" => {
@@ -47,6 +47,5 @@ pub fn describe_opening_condition(gate: GateName, found: &str, needed: &str) -> 
         GateName::SourceBudget => format!("room in the budget of its sources: {found}, needs {needed}"),
         GateName::Trust => format!("{found}: {needed}"),
         GateName::Policy => format!("the `steward:` block of its matter: {found}, needs {needed}"),
-        GateName::Brake => "`steward resume`: the fleet was stopped".into(),
     }
 }

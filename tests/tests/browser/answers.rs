@@ -35,7 +35,7 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     page.goto("/").await;
     page.answers("confirm", &roof).await;
     assert_eq!((page.status().await, page.text("h1").await.as_str()), (409, "Not done"));
-    assert_eq!(page.count(".brake button.stop").await, 1, "whom something is refused may stop it all");
+    assert_eq!(page.count(".stop-bar button.stop").await, 1, "whom something is refused may stop it all");
     page.goto("/").await;
     page.answers("dismiss", &house.action("rent")).await;
     assert_eq!((page.status().await, page.text("h1").await.as_str()), (400, "Refused"));
@@ -99,7 +99,7 @@ async fn what_was_confirmed_together_is_one_card_and_undone_together() {
     page.press("main button[value=confirm]").await;
     assert_eq!(page.text("h1").await, "3 confirmed");
     page.goto("/").await;
-    let all = "section[aria-labelledby=changed] .answers a.button";
+    let all = "section[aria-labelledby=changed] .resolutions a.button";
     assert_eq!(page.text(all).await, "Undo all 3");
     page.press(all).await;
     assert_eq!(page.text("h1").await, "Undo 3 changes");

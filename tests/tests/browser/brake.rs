@@ -15,8 +15,8 @@ async fn stop_works_at_once_from_every_page() {
     let id = house.action("rent");
     let pages = ["/".to_owned(), format!("/actions/{id}"), format!("/actions/{id}/undo"), "/matters".into()];
     let more = [
-        "/together",
-        "/together/undo",
+        "/batch",
+        "/batch/undo",
         "/records/matter/house.md",
         "/records/task/rent.md",
         "/fleet",
@@ -26,13 +26,13 @@ async fn stop_works_at_once_from_every_page() {
     for (number, at) in pages.into_iter().chain(more.map(str::to_owned)).enumerate() {
         page.script(number % 2 == 0).await;
         page.goto(&at).await;
-        assert_eq!((page.status().await, page.count(".brake button.stop").await), (200, 1), "{at}");
-        page.press(".brake button.stop").await;
+        assert_eq!((page.status().await, page.count(".stop-bar button.stop").await), (200, 1), "{at}");
+        page.press(".stop-bar button.stop").await;
         assert!(brake.exists(), "{at}: the answer came before the stop");
         assert_eq!(page.place().await, at, "it stays where it was pressed");
         let said = page.text(".stopped").await;
         assert!(said.starts_with("Stopped by tester"), "{said}");
-        page.press(".brake button.go").await;
+        page.press(".stop-bar button.go").await;
         assert!(!brake.exists() && page.count(".stopped").await == 0, "{at}");
     }
     page.is_sound().await;
@@ -40,7 +40,7 @@ async fn stop_works_at_once_from_every_page() {
     page.script(true).await;
     for button in ["stop", "go", "stop"] {
         page.goto("/").await;
-        page.press(&format!(".brake button.{button}")).await;
+        page.press(&format!(".stop-bar button.{button}")).await;
         let quiet = async || page.text(".news").await.is_empty();
         wait::stays(A_WHILE, "what the page itself did is no news to it", quiet).await;
     }
@@ -54,7 +54,7 @@ async fn stop_works_at_once_from_every_page() {
     // A person's resolution still works.
     page.press(&format!("{} button[value=undo]", house.card("rent"))).await;
     assert_eq!(world.vault.state("rent"), "open");
-    page.press(".brake button.go").await;
+    page.press(".stop-bar button.go").await;
     // The end of the stop wakes the matter by itself.
     wait::until("what the stop held to be done", async || (world.vault.state("late") == "done").then_some(())).await;
 }
@@ -78,10 +78,10 @@ async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
     assert!(page.text("section[aria-labelledby=answered]").await.contains("undone"));
     assert_eq!(page.text(".news").await, "");
 
-    other.press(".brake button.stop").await;
+    other.press(".stop-bar button.stop").await;
     let stopped = async || page.text(".news").await.starts_with("The fleet was stopped.").then_some(());
     wait::until("the page to say that the fleet was stopped", stopped).await;
-    other.press(".brake button.go").await;
+    other.press(".stop-bar button.go").await;
     let silent = async || page.text(".news").await.is_empty().then_some(());
     wait::until("the page to take that back", silent).await;
     page.is_sound().await;

@@ -34,7 +34,7 @@ async fn a_click_that_no_page_of_this_session_made_does_nothing() {
     let (_bob, others) = session(&api, login["link"].as_str().unwrap()).await;
     assert_ne!(key, others);
     let files = world.vault.files();
-    let paths = world.vault.records().into_iter().map(|record| format!("/actions/{}/answer", record.draft.id));
+    let paths = world.vault.records().into_iter().map(|record| format!("/actions/{}/resolve", record.draft.id));
     let forms: Vec<_> = paths.chain(["/stop".into(), "/resume".into()]).collect();
     for path in &forms {
         for kind in ["undo", "confirm", "dismiss"] {

@@ -70,7 +70,7 @@ impl House {
     pub(crate) fn action(&self, task: &str) -> String {
         let target = format!("task/{task}.md");
         let records = self.world.vault.records();
-        let of = records.iter().rev().find(|r| r.draft.target.as_str() == target && r.draft.answers.is_none());
+        let of = records.iter().rev().find(|r| r.draft.target.as_str() == target && r.draft.resolution.is_none());
         of.unwrap_or_else(|| panic!("nothing was decided about {task}")).draft.id.to_string()
     }
 
@@ -82,10 +82,11 @@ impl House {
     /// Who resolved it, how, and why.
     pub(crate) fn answer(&self, action: &str) -> (String, String, Option<String>) {
         let records = self.world.vault.records();
-        let mut of = records.iter().filter(|r| r.draft.answers.as_ref().is_some_and(|a| a.of.as_str() == action));
+        let mut of =
+            records.iter().filter(|r| r.draft.resolution.as_ref().is_some_and(|a| a.action_id.as_str() == action));
         let (one, more) = (of.next().unwrap_or_else(|| panic!("{action} has no answer")), of.count());
         assert_eq!(more, 0, "{action} has more than one answer");
-        let answer = one.draft.answers.clone().unwrap();
+        let answer = one.draft.resolution.clone().unwrap();
         (one.draft.kind.as_str().to_owned(), answer.by, answer.reason)
     }
 }

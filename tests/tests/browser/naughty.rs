@@ -64,7 +64,7 @@ fn named(vault: &Vault, path: &str, name: &str, more: &str) {
 /// Record number `n`, which cites these strings and was made from them.
 fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
     let asks = n % 6 == 2;
-    let landing = if asks {
+    let disposition = if asks {
         Disposition::Recorded
     } else {
         [Disposition::Live, Disposition::Pending, Disposition::Shadow][n % 3]
@@ -76,7 +76,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         note: word.chars().take(50).collect(),
         target_confidence: 0.9,
         effect_confidence: 0.9,
-        speaks: true,
+        supports: true,
     };
     let gate = json!([{"gate": "confidence", "open": false, "found": word(1), "needed": word(2)}]);
     AuditDraft {
@@ -88,19 +88,19 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         decision: if asks { Judgement::NeedsInput } else { Judgement::LikelyDone },
         confidence: 0.9,
         mode: Mode::Live,
-        landing,
+        disposition,
         gates: serde_json::from_value(gate).unwrap(),
         prior_state: Some(word(3)),
         proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
-        pending_confirmation: landing == Disposition::Pending,
+        pending_confirmation: disposition == Disposition::Pending,
         evidence: words.iter().enumerate().map(cited).collect(),
         source_contributions: BTreeMap::from([(word(4), 0.5)]),
         reasoning: words.join(" "),
         clerk: Some(ClerkMark { provider: word(5), model: word(6), ..ClerkMark::default() }),
         workflow: WorkflowRef { id: word(7), run_id: word(8) },
-        answers: None,
+        resolution: None,
         trust: None,
     }
 }
@@ -108,20 +108,20 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
 /// The person who dismisses it has one of these strings as name and reason.
 fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
     let answer = AuditResolution {
-        of: of.id.clone(),
+        action_id: of.id.clone(),
         at: of.timestamp,
         by: words[0].chars().take(200).collect(),
         reason: Some(words.join(" ").chars().take(2_000).collect()),
         edited: false,
-        together: None,
+        batch_id: None,
     };
     AuditDraft {
         kind: ActionKind::Dismissed,
         id: ActionId::derive(&["dismissed", of.id.as_str()]),
-        landing: Disposition::Recorded,
+        disposition: Disposition::Recorded,
         pending_confirmation: false,
         timestamp: of.timestamp + TimeDelta::seconds(1),
-        answers: Some(answer),
+        resolution: Some(answer),
         ..of.clone()
     }
 }
@@ -213,7 +213,7 @@ async fn no_words_of_others_run_or_break_a_page() {
     // The search shows the query, too.
     let base = page.run("return location.origin").await;
     for word in SCRIPTS.iter().map(|word| (*word).to_owned()).chain(words.iter().step_by(40).cloned()) {
-        for fields in [&[("q", word.as_str())][..], &[("source", &word)], &[("landing", &word), ("since", &word)]] {
+        for fields in [&[("q", word.as_str())][..], &[("source", &word)], &[("disposition", &word), ("since", &word)]] {
             let query = reqwest::Url::parse_with_params(&format!("{}/search", base.as_str().unwrap()), fields).unwrap();
             page.goto(query.as_str()).await;
             page.is_sound().await;

@@ -59,22 +59,28 @@ fn fill(vault: &Vault) {
     for n in 0..TOGETHER {
         let proposed = draft(3 * n + 1);
         let together = Some(ActionId::derive(&["one click"]));
-        let answer =
-            AuditResolution { of: proposed.id.clone(), at, by: "ann".into(), reason: None, edited: false, together };
+        let answer = AuditResolution {
+            action_id: proposed.id.clone(),
+            at,
+            by: "ann".into(),
+            reason: None,
+            edited: false,
+            batch_id: together,
+        };
         made.record(AuditDraft {
             kind: ActionKind::Confirmed,
             id: ActionId::derive(&["confirmed", &n.to_string()]),
             timestamp: at,
-            landing: Disposition::Live,
+            disposition: Disposition::Live,
             pending_confirmation: false,
-            answers: Some(answer),
+            resolution: Some(answer),
             ..proposed
         });
     }
 }
 
 fn draft(n: usize) -> AuditDraft {
-    let landing = [Disposition::Live, Disposition::Pending, Disposition::Shadow][n % 3];
+    let disposition = [Disposition::Live, Disposition::Pending, Disposition::Shadow][n % 3];
     let gates = ["caller", "mode", "confidence", "discretion", "ceiling", "rate_guard"];
     let gates = gates.map(|gate| json!({"gate": gate, "open": gate != "mode", "found": "0.94", "needed": ">= 0.60"}));
     let source = format!("mail:sender-{}@vendor.example", n % 300);
@@ -88,26 +94,26 @@ fn draft(n: usize) -> AuditDraft {
         decision: Judgement::LikelyDone,
         confidence: 0.94,
         mode: Mode::Live,
-        landing,
+        disposition,
         gates: serde_json::from_value(json!(gates)).unwrap(),
         prior_state: Some("open".into()),
         proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
-        pending_confirmation: landing == Disposition::Pending,
+        pending_confirmation: disposition == Disposition::Pending,
         evidence: vec![CitedSignal {
             reference: RecordPath::parse(&format!("signal/s{n}.md")).unwrap(),
             source: source.clone(),
             note: format!("Payment received in full for invoice {n}."),
             target_confidence: 0.94,
             effect_confidence: 0.98,
-            speaks: true,
+            supports: true,
         }],
         source_contributions: BTreeMap::from([(source, 0.98)]),
         reasoning: "One signal speaks of it.".into(),
         clerk: Some(ClerkMark::default()),
         workflow: WorkflowRef { id: "made-up".into(), run_id: "ef14e149444bd851".into() },
-        answers: None,
+        resolution: None,
         trust: None,
     }
 }
@@ -148,7 +154,7 @@ async fn lists_of_a_large_house_come_in_pages() {
         ("/matters?q=roof+49", true),
         ("/search?q=roofer", true),
         ("/search?kind=action", true),
-        ("/search?kind=action&landing=waits", true),
+        ("/search?kind=action&disposition=waits", true),
         ("/records/matter/m500.md", false),
         ("/records/task/t100.md", false),
         ("/fleet", false),
@@ -204,14 +210,14 @@ async fn every_task_of_a_matter_is_on_one_of_its_pages(api: &Api) {
 }
 
 async fn search_holds_to_what_is_asked_and_says_what_it_does_not(api: &Api) {
-    let wrong = page(api, "/search?q=roofer&since=soon&landing=lve&class=x&kind=matters").await;
-    for name in ["since", "landing", "class", "kind"] {
+    let wrong = page(api, "/search?q=roofer&since=soon&disposition=lve&class=x&kind=matters").await;
+    for name in ["since", "disposition", "class", "kind"] {
         assert!(wrong.contains(&format!("`{name}` is")), "{name}: {wrong}");
     }
     assert!(!wrong.contains("<li><span"), "{wrong}");
-    let live = page(api, "/search?q=payment&landing=live").await;
+    let live = page(api, "/search?q=payment&disposition=live").await;
     assert!(live.contains("Only actions have an outcome") && live.matches(">action</span>").count() == 30, "{live}");
-    let mut next = Some("/search?q=payment&landing=recorded".to_owned());
+    let mut next = Some("/search?q=payment&disposition=recorded".to_owned());
     let mut pages = 0;
     while let Some(path) = next {
         let body = page(api, &path).await;

@@ -33,8 +33,8 @@ async fn everybody_can_use_every_page_in_light_and_dark_on_a_phone_and_a_desk() 
         ("charts", "/charts".into()),
         ("search", "/search?q=rent".into()),
         ("actions", "/search?kind=action".into()),
-        ("together", together),
-        ("undo-together", "/together/undo?source=mail&class=state_change".into()),
+        ("batch_id", together),
+        ("undo-together", "/batch/undo?source=mail&class=state_change".into()),
         ("refused", "/actions/ffffffffffffffff".into()),
         ("nowhere", "/nowhere".into()),
         ("used", api::link(&house.up).replace(&house.api.base, "")),
@@ -52,7 +52,7 @@ async fn everybody_can_use_every_page_in_light_and_dark_on_a_phone_and_a_desk() 
     }
     page.looks(390, false).await;
     page.goto("/").await;
-    page.press(".brake button.stop").await;
+    page.press(".stop-bar button.stop").await;
     let found = (page.barriers().await, page.faults().await);
     assert_eq!(found, (Vec::new(), Vec::new()), "stopped");
     page.shot("stopped-390").await;

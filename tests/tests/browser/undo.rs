@@ -66,13 +66,13 @@ async fn what_cannot_be_undone_is_refused_with_the_reason() {
         page.goto(&format!("/actions/{action}/undo")).await;
         let edited = String::from_utf8(vault.read(&file)).unwrap().replace("state: done", "state: archived");
         vault.write(&file, &edited);
-        page.press("main form.answers button").await;
+        page.press("main form.resolutions button").await;
         refused(&house, 409, "Not done", "edited by a human since: state").await;
         page.goto(&format!("/actions/{action}/undo")).await;
         let kept = page.text("main").await;
         assert!(kept.contains("Undo would be refused now") && kept.contains("archived"), "{kept}");
         page.shot(&format!("preview-{script}")).await;
-        assert_eq!(page.count("main form.answers").await, 0, "what would be refused is not offered");
+        assert_eq!(page.count("main form.resolutions").await, 0, "what would be refused is not offered");
         page.goto("/").await;
         page.answers("undo", &waits).await;
         refused(&house, 400, "Refused", "changed nothing (pending)").await;

@@ -68,7 +68,7 @@ async fn too_large_a_body_is_refused_in_the_face_that_was_asked_and_only_to_who_
     assert_eq!(refused.headers["content-type"], "application/problem+json");
     assert_eq!(refused.expect(413)["status"], 413);
     let form = actor.with("content-type", "application/x-www-form-urlencoded");
-    let page = form.ask(Method::POST, "/together", body()).await;
+    let page = form.ask(Method::POST, "/batch", body()).await;
     assert_eq!((page.status, page.headers["content-type"].to_str().unwrap()), (413, "text/html; charset=utf-8"));
 }
 

@@ -9,10 +9,10 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-fn landing(report: &TickReport) -> Disposition {
+fn disposition(report: &TickReport) -> Disposition {
     match &report.evaluated[..] {
         [only] => match &only.ended {
-            TaskCheckOutcome::Decided { landing, .. } => *landing,
+            TaskCheckOutcome::Decided { disposition, .. } => *disposition,
             other => panic!("no decision: {other:?}"),
         },
         other => panic!("not one evaluation: {other:?}"),
@@ -36,7 +36,7 @@ async fn a_live_change_and_its_undo_leave_git_nothing_but_event_records() {
     world.vault.commit();
     let original = world.vault.read("task/rent.md");
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Disposition::Live);
+    assert_eq!(disposition(&world.tick("house").await), Disposition::Live);
     assert_eq!(world.vault.state("rent"), "done");
     assert_eq!(world.vault.git(&["diff", "--numstat"]).trim(), "1\t1\ttask/rent.md");
 
@@ -47,8 +47,8 @@ async fn a_live_change_and_its_undo_leave_git_nothing_but_event_records() {
     assert_eq!(world.vault.git(&["diff"]), "");
     assert_eq!(world.vault.git(&["status", "--porcelain"]).trim(), "?? event/");
     world.verify_chain().await;
-    let answer = world.vault.records().last().unwrap().draft.answers.clone().unwrap();
-    assert_eq!((answer.of.as_str(), answer.by.as_str()), (action.as_str(), "tester"));
+    let answer = world.vault.records().last().unwrap().draft.resolution.clone().unwrap();
+    assert_eq!((answer.action_id.as_str(), answer.by.as_str()), (action.as_str(), "tester"));
     assert_eq!(answer.reason.as_deref(), Some("not paid yet"));
 
     refused(world.run(&["undo", &action[..8], "--json"]).await, 409);
@@ -60,7 +60,7 @@ async fn a_live_change_and_its_undo_leave_git_nothing_but_event_records() {
 async fn an_undo_that_cannot_be_is_refused_with_its_status() {
     let world = World::with_one_done().await;
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Disposition::Shadow);
+    assert_eq!(disposition(&world.tick("house").await), Disposition::Shadow);
     let shadow = world.vault.records()[0].draft.id.to_string();
     let before = world.vault.files();
     refused(world.run(&["undo", "ffffffffffffffff", "--json"]).await, 404);
@@ -107,7 +107,7 @@ async fn a_pending_proposal_happens_when_confirmed_and_can_be_undone() {
     world.vault.signal("s1", &hint("rent"));
     let original = world.vault.read("task/rent.md");
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Disposition::Pending);
+    assert_eq!(disposition(&world.tick("house").await), Disposition::Pending);
     assert_eq!(world.vault.read("task/rent.md"), original);
     let record = world.vault.records().remove(0);
     assert!(record.draft.pending_confirmation && record.undo_recipe.is_none(), "{record:#?}");
@@ -133,7 +133,7 @@ async fn a_proposal_is_confirmed_with_another_value_and_both_are_on_record() {
     world.vault.signal("s1", &hint("rent"));
     let original = world.vault.read("task/rent.md");
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Disposition::Pending);
+    assert_eq!(disposition(&world.tick("house").await), Disposition::Pending);
     let proposal = world.vault.records()[0].draft.id.to_string();
 
     let said = world.run(&["confirm", &proposal, "--set", "deleted"]).await.expect(1);
@@ -144,7 +144,7 @@ async fn a_proposal_is_confirmed_with_another_value_and_both_are_on_record() {
     let records = world.vault.records();
     let states: Vec<_> = records.iter().map(|r| r.draft.proposed_state.unwrap().as_str()).collect();
     assert_eq!(states, ["done", "archived"]);
-    assert!(records[1].draft.answers.as_ref().unwrap().edited);
+    assert!(records[1].draft.resolution.as_ref().unwrap().edited);
     world.run(&["undo", said["action_id"].as_str().unwrap()]).await.expect(0);
     assert_eq!(world.vault.read("task/rent.md"), original);
     world.verify_chain().await;
@@ -233,7 +233,7 @@ async fn several_changes_are_undone_with_one_click_and_a_refused_one_stops_no_ot
     let ids: Vec<&str> = actions.iter().map(String::as_str).collect();
     let all = [&["undo"], ids.as_slice(), &["ffffffffffffffff", "--reason", "not yet", "--json"]].concat();
     let said = world.run(&all).await.expect(3).json();
-    let answers = said["answers"].as_array().unwrap();
+    let answers = said["resolutions"].as_array().unwrap();
     assert_eq!(answers.iter().map(|a| a["action"].as_str().unwrap()).collect::<Vec<_>>(), all[1..5]);
     for (n, answer) in answers.iter().enumerate() {
         let status = if n == edited { json!(409) } else { json!(null) };
@@ -246,16 +246,16 @@ async fn several_changes_are_undone_with_one_click_and_a_refused_one_stops_no_ot
     );
     assert_eq!((world.vault.state("t1").as_str(), kinds(&world, ActionKind::Reversed)), ("archived", 2));
     for record in world.vault.records().iter().filter(|r| r.draft.kind == ActionKind::Reversed) {
-        let answer = record.draft.answers.as_ref().unwrap();
-        assert_eq!(answer.together.as_ref().map(ToString::to_string).as_deref(), said["together"].as_str());
+        let answer = record.draft.resolution.as_ref().unwrap();
+        assert_eq!(answer.batch_id.as_ref().map(ToString::to_string).as_deref(), said["batch_id"].as_str());
         assert_eq!((answer.by.as_str(), answer.reason.as_deref()), ("tester", Some("not yet")));
     }
     let rows = world.json(&["audit", "list"]).await;
-    let of_the_click = rows.as_array().unwrap().iter().filter(|row| row["together"] == said["together"]).count();
+    let of_the_click = rows.as_array().unwrap().iter().filter(|row| row["batch_id"] == said["batch_id"]).count();
     assert_eq!(of_the_click, 2);
     world.verify_chain().await;
     let said = world.run(&all).await.expect(3).json();
-    assert!(said["answers"].as_array().unwrap().iter().all(|a| a["kind"] == "refused"), "{said}");
+    assert!(said["resolutions"].as_array().unwrap().iter().all(|a| a["kind"] == "refused"), "{said}");
 }
 
 #[tokio::test]
@@ -274,7 +274,7 @@ async fn of_two_changes_of_one_task_both_are_undone_in_whatever_order_they_are_n
     wait::until("the task to be done once more", again).await;
     let actions = world.live_actions();
     let said = world.json(&["undo", &actions[0], &actions[1]]).await;
-    assert!(said["answers"].as_array().unwrap().iter().all(|a| a["kind"] == "done"), "{said}");
+    assert!(said["resolutions"].as_array().unwrap().iter().all(|a| a["kind"] == "done"), "{said}");
     assert_eq!(world.vault.read("task/rent.md"), original);
 }
 
@@ -284,12 +284,12 @@ async fn a_crash_in_the_midst_of_many_answers_loses_and_doubles_none() {
         let world = World::new().await.live();
         let before = several_done(&world, 4).await;
         let mut worker = world.worker_with(&world.steward.with("STEWARD_CRASH_AT", point)).await;
-        let undo = world.answer_together("undo", &world.live_actions()).await;
+        let undo = world.resolve_batch("undo", &world.live_actions()).await;
         worker.dies().await;
         assert!((1..4).contains(&kinds(&world, ActionKind::Reversed)), "{point}: in the midst");
         let _worker = world.worker().await;
         let said = undo.result().await;
-        let answers = said["answers"].as_array().unwrap();
+        let answers = said["resolutions"].as_array().unwrap();
         assert!(answers.len() == 4 && answers.iter().all(|a| a["kind"] == "done"), "{point}: {said}");
         for (n, text) in before.iter().enumerate() {
             assert_eq!(&world.vault.read(&format!("task/t{n}.md")), text, "{point}");
@@ -306,7 +306,7 @@ async fn what_is_no_click_of_many_fails_and_changes_nothing() {
     let _worker = world.worker().await;
     let before = world.vault.files();
     for actions in [Vec::new(), (0..201).map(|n| format!("{n:016x}")).collect::<Vec<_>>()] {
-        let failure = world.answer_together("undo", &actions).await.failure().await;
+        let failure = world.resolve_batch("undo", &actions).await.failure().await;
         assert!(failure.contains("expected 1 to 200"), "{failure}");
     }
     assert_eq!(world.vault.files().since(&before), Vec::<String>::new());

@@ -14,7 +14,7 @@ async fn acting(world: &World, api: &Api) -> Api {
 }
 
 fn words(answer: &Value) -> (&str, &str) {
-    (answer["kind"].as_str().unwrap(), answer["landing"].as_str().unwrap())
+    (answer["kind"].as_str().unwrap(), answer["disposition"].as_str().unwrap())
 }
 
 #[tokio::test]
@@ -41,19 +41,19 @@ async fn a_change_is_listed_with_what_decided_and_undone_once() {
     let done = api.answer("undo", &id[..8]).await.expect(200);
     assert_eq!(done["target"], json!("task/rent.md"));
     assert_eq!(world.vault.read("task/rent.md"), original);
-    let undo = world.vault.records().last().unwrap().draft.answers.clone().unwrap();
+    let undo = world.vault.records().last().unwrap().draft.resolution.clone().unwrap();
     assert_eq!(
         (undo.by.split('#').next().unwrap(), undo.reason.as_deref()),
         ("token:test act", Some("as the test says"))
     );
 
     let again = api.answer("undo", id).await.expect(409);
-    assert_eq!(again["refused"], json!("already_answered"), "{again}");
+    assert_eq!(again["refused"], json!("already_resolved"), "{again}");
     assert!(again["detail"].as_str().unwrap().contains("token:test act#"), "{again}");
     assert_eq!(world.vault.records().len(), 2);
     let listed = api.get(RECENT).await.expect(200);
-    assert_eq!(listed["actions"][0]["answers"], json!(id));
-    assert_eq!(listed["actions"][1]["answered"], json!("steward-action-reversed"));
+    assert_eq!(listed["actions"][0]["resolves"], json!(id));
+    assert_eq!(listed["actions"][1]["resolution"], json!("steward-action-reversed"));
     assert_eq!(listed["actions"][1]["undo_until"], Value::Null);
     world.verify_chain().await;
 }
@@ -67,7 +67,7 @@ async fn every_click_that_cannot_be_gets_its_status() {
     let api = acting(&world, &api).await;
     world.tick("house").await;
     let records = world.vault.records();
-    let id = |landing| records.iter().find(|r| r.draft.landing == landing).unwrap().draft.id.to_string();
+    let id = |disposition| records.iter().find(|r| r.draft.disposition == disposition).unwrap().draft.id.to_string();
     let (live, waits) = (id(Disposition::Live), id(Disposition::Pending));
 
     assert_eq!(api.answer("undo", "ffffffffffffffff").await.expect(404)["refused"], Value::Null);
@@ -85,7 +85,7 @@ async fn every_click_that_cannot_be_gets_its_status() {
 
     assert_eq!(api.post(&format!("/api/v1/steward/dismiss/{waits}"), &json!({"why": 1})).await.status, 400);
     let _ = api.answer("dismiss", &waits).await.expect(200);
-    assert_eq!(api.answer("confirm", &waits).await.expect(409)["refused"], json!("already_answered"));
+    assert_eq!(api.answer("confirm", &waits).await.expect(409)["refused"], json!("already_resolved"));
     assert_eq!(world.vault.state("roof"), "open");
 }
 

@@ -105,7 +105,7 @@ async fn the_good_records_go_on_and_the_bad_ones_are_never_rewritten() {
     let decided = report
         .evaluated
         .iter()
-        .filter(|t| matches!(t.ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
+        .filter(|t| matches!(t.ended, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
     let decided: Vec<&str> = decided.map(|t| t.task.slug()).collect();
     assert_eq!(decided, ["dos", "rent"], "{report:?}");
     assert!(report.errors.iter().any(|e| e.contains("task/twin-a.md")), "{report:?}");

@@ -36,7 +36,7 @@ async fn a_good_answer_is_carried_out_and_remembered_with_who_gave_it() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.93)).await;
     let world = World::with_one_done().await.live().asking(&clerk).set("STEWARD_CLERK_API_KEY", "sk-very-secret");
     let mut worker = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
     let record = world.vault.records().remove(0);
     let mark = record.draft.clerk.clone().unwrap();
     assert_eq!((mark.provider.as_str(), mark.model.as_str(), mark.fallback), ("openai", "scripted", false));
@@ -63,7 +63,10 @@ async fn each_of_the_other_clerks_is_asked_in_its_vendors_words() {
         let doctor = world.run(&["doctor"]).await;
         assert!(doctor.out.contains(&format!("{name}, model scripted at {}", clerk.address)), "{doctor}");
         let mut worker = world.worker().await;
-        assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }), "{name}");
+        assert!(
+            matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }),
+            "{name}"
+        );
         let mark = world.vault.records().remove(0).draft.clerk.unwrap();
         assert_eq!((mark.provider.as_str(), mark.model.as_str(), mark.cached), (name, "scripted", false));
         assert_eq!((mark.tokens.prompt_tokens, mark.tokens.completion_tokens), (100, 20));
@@ -87,11 +90,11 @@ async fn the_same_evidence_costs_one_call() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
     let world = World::with_one_done().await.asking(&clerk);
     let shadow = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Shadow, .. }));
     shadow.stop().await;
     let world = world.live();
     let live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
     assert_eq!(world.vault.state("rent"), "done");
     assert_eq!((clerk.asked().len(), counted(&world).await), (1, json!(1)), "nobody was asked twice, and no cap used");
     let records = world.vault.records();
@@ -109,7 +112,7 @@ async fn a_changed_note_is_other_evidence_and_costs_another_call() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
     let world = World::with_one_done().await.asking(&clerk);
     let shadow = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Shadow, .. }));
     shadow.stop().await;
     world.vault.signal("s1", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("rent") });
     let world = world.live();
@@ -135,7 +138,7 @@ async fn an_answer_of_another_model_is_not_taken_for_ones_own() {
     shadow.stop().await;
     let world = world.live().set("STEWARD_CLERK_MODEL", "another");
     let _live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
     assert_eq!(clerk.asked().len(), 2);
     assert!(world.vault.records().iter().all(|r| !r.draft.clerk.as_ref().unwrap().cached));
 }
@@ -147,8 +150,8 @@ async fn garbage_twice_is_filed_as_a_fallback_that_changes_nothing() {
     let before = world.vault.files();
     let _worker = world.worker().await;
     match end(&world).await {
-        TaskCheckOutcome::Decided { decision, confidence, landing, .. } => {
-            assert_eq!((decision, landing), (Judgement::StillActive, Disposition::Recorded));
+        TaskCheckOutcome::Decided { decision, confidence, disposition, .. } => {
+            assert_eq!((decision, disposition), (Judgement::StillActive, Disposition::Recorded));
             assert!((confidence - 0.3).abs() < f64::EPSILON);
         }
         other => panic!("{other:?}"),
@@ -240,7 +243,7 @@ async fn a_clerk_that_fails_leaves_the_task_due_until_it_answers() {
         assert!(failed(&first).contains(status), "{first:?}");
         assert_eq!(world.vault.records().len(), 0);
     }
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
     assert_eq!(ends(&world).await.len(), 0, "and then it is done");
     assert_eq!(counted(&world).await, json!(clerk.asked().len()));
 }

@@ -17,7 +17,7 @@ async fn commands_that_look_print_one_json_value_with_their_fields() {
     let _worker = world.worker().await;
     let report = world.json(&["tick", "house", "--wait"]).await;
     has(&report, &["matter", "evaluated", "quiet", "skipped", "left_due", "signals", "interval_seconds"]);
-    has(&report["evaluated"][0], &["task", "end", "decision", "confidence", "landing", "action_id"]);
+    has(&report["evaluated"][0], &["task", "end", "decision", "confidence", "disposition", "action_id"]);
     has(&world.json(&["tick", "matter/house.md", "--shadow"]).await, &["workflow_id"]);
 
     let status = world.json(&["status"]).await;
@@ -30,7 +30,10 @@ async fn commands_that_look_print_one_json_value_with_their_fields() {
     doctor.as_array().unwrap().iter().for_each(|finding| has(finding, &["check", "ok", "found"]));
 
     let listed = world.json(&["audit", "list"]).await;
-    has(&listed[0], &["path", "id", "kind", "target", "at", "decision", "confidence", "landing", "answered", "seq"]);
+    has(
+        &listed[0],
+        &["path", "id", "kind", "target", "at", "decision", "confidence", "disposition", "resolution", "seq"],
+    );
     let action = listed[0]["id"].as_str().unwrap();
     let shown = world.json(&["audit", "show", &action[..6]]).await;
     has(&shown, &["path", "record", "reasoning"]);

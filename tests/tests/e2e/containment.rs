@@ -145,7 +145,7 @@ fn violations(before: &Bytes, after: &Bytes, records: &[AuditRecord]) -> Vec<Str
             Some(_) => {}
         }
     }
-    let live: Vec<&AuditRecord> = records.iter().filter(|r| r.draft.landing == Disposition::Live).collect();
+    let live: Vec<&AuditRecord> = records.iter().filter(|r| r.draft.disposition == Disposition::Live).collect();
     if live.len() > budget() {
         found.push(format!("{} changes are live, more than {}", live.len(), budget()));
     }
@@ -171,7 +171,7 @@ fn changed(path: &str, (then, now): (&[u8], &[u8]), records: &[AuditRecord]) -> 
         let acted = records.iter().any(|record| {
             let patch = record.undo_recipe.as_ref().map(|recipe| recipe.vault_patch.as_slice());
             let of_field = patch.is_some_and(|p| p.len() == 1 && p[0].field == *name);
-            of_field && record.draft.target.as_str() == path && record.draft.landing == Disposition::Live
+            of_field && record.draft.target.as_str() == path && record.draft.disposition == Disposition::Live
         });
         if !allowed.contains(name.as_str()) || !acted {
             found.push(format!("`{name}` of {path} has changed"));
@@ -200,15 +200,15 @@ fn acted_upon(world: &World, texts: &[Text], records: &[AuditRecord]) -> [BTreeM
     let mut found = [BTreeMap::new(), BTreeMap::new()];
     let mut met = BTreeSet::new();
     let attacks: BTreeMap<&str, bool> = texts.iter().map(|t| (t.id.as_str(), t.attack)).collect();
-    for record in records.iter().filter(|r| matches!(r.draft.landing, Disposition::Pending | Disposition::Live)) {
+    for record in records.iter().filter(|r| matches!(r.draft.disposition, Disposition::Pending | Disposition::Live)) {
         for cited in &record.draft.evidence {
             let bytes = world.vault.read(cited.reference.as_str());
             let signal = Signal::read(frontmatter::read_document(&bytes).unwrap().fields()).unwrap();
             let bytes = world.vault.read(signal.source_event.unwrap().as_str());
             let document = frontmatter::read_document(&bytes).unwrap();
             let id = StreamEvent::read(document.fields(), document.body()).unwrap().source_id;
-            if met.insert((id.clone(), record.draft.landing)) {
-                *found[usize::from(!attacks[id.as_str()])].entry(record.draft.landing).or_default() += 1;
+            if met.insert((id.clone(), record.draft.disposition)) {
+                *found[usize::from(!attacks[id.as_str()])].entry(record.draft.disposition).or_default() += 1;
             }
         }
     }
@@ -241,7 +241,7 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
         ..Outcome::default()
     };
     for record in &records {
-        *outcome.landed.entry(record.draft.landing).or_default() += 1;
+        *outcome.landed.entry(record.draft.disposition).or_default() += 1;
     }
     world.run(&["resume"]).await.expect(0);
     let_one_happen(&world, &records).await;
@@ -291,7 +291,7 @@ async fn told(world: &World, plane: &Plane) {
 }
 
 fn show(name: &str, texts: &[Text], outcome: &Outcome) {
-    let of = |landed: &BTreeMap<Disposition, usize>, landing| landed.get(&landing).copied().unwrap_or(0);
+    let of = |landed: &BTreeMap<Disposition, usize>, disposition| landed.get(&disposition).copied().unwrap_or(0);
     let [hostile, harmless] = &outcome.acted_upon;
     let attacks = texts.iter().filter(|t| t.attack).count();
     eprintln!(
@@ -452,5 +452,5 @@ async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_li
     assert_eq!(cited, ["paid-evil", "paid-bank"]);
     let why = world.run(&["why", "task/paid.md", "--json"]).await.expect(0).out;
     assert!(why.contains("paid-bank"), "{why}");
-    assert!(!world.vault.records().iter().any(|r| r.draft.answers.is_some()), "nobody has answered it");
+    assert!(!world.vault.records().iter().any(|r| r.draft.resolution.is_some()), "nobody has answered it");
 }

@@ -85,7 +85,7 @@ async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'stati
     let worker = world.worker().await;
     let report = tick.report().await;
     assert!(
-        matches!(&report.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }),
+        matches!(&report.evaluated[0].ended, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }),
         "{point}: {report:?}"
     );
     let action = world.live_action();
@@ -149,7 +149,7 @@ async fn a_crash_while_a_shadow_is_filed_files_it_once() {
         let _worker = world.worker().await;
         let report = tick.report().await;
         assert!(
-            matches!(&report.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }),
+            matches!(&report.evaluated[0].ended, TaskCheckOutcome::Decided { disposition: Disposition::Shadow, .. }),
             "{point}: {report:?}"
         );
         assert_eq!(world.vault.records().len(), 1, "{point}");
@@ -197,7 +197,7 @@ async fn workers_that_are_killed_at_any_moment_of_a_burst_lose_no_task_and_do_no
     wait::until("every task to be done", done).await;
     let mut targets: Vec<String> = Vec::new();
     for record in world.vault.records() {
-        assert_eq!(record.draft.landing, Disposition::Live, "{record:#?}");
+        assert_eq!(record.draft.disposition, Disposition::Live, "{record:#?}");
         assert_eq!(world.vault.state(record.draft.target.slug()), "done");
         targets.push(record.draft.target.to_string());
     }

@@ -13,7 +13,7 @@ use steward_proto::v1::signals_service_client::SignalsServiceClient;
 use steward_proto::v1::status_service_client::StatusServiceClient;
 use steward_proto::v1::streams_service_client::StreamsServiceClient;
 use steward_proto::v1::tasks_service_client::TasksServiceClient;
-use steward_proto::v1::{self, Effect, GateName, Landing, Mode, State};
+use steward_proto::v1::{self, Disposition, Effect, GateName, Mode, State};
 use steward_tests::rpc::{self, Line, refusal};
 use steward_tests::world::World;
 use steward_tests::{api, wait};
@@ -46,8 +46,8 @@ async fn only_a_token_of_enough_scope_is_answered_and_only_by_our_own_name() {
     let evil = rpc::caller_of(&world, &api, "http://evil.example").await;
     assert_eq!(refusal(list(evil).await), said(Code::PermissionDenied, "421"));
 
-    let pull = async |line: Line| ModesServiceClient::new(line).pull_brake(v1::PullBrakeRequest::default()).await;
-    let release = async |line: Line| ModesServiceClient::new(line).release_brake(v1::ReleaseBrakeRequest {}).await;
+    let pull = async |line: Line| ModesServiceClient::new(line).stop(v1::StopRequest::default()).await;
+    let release = async |line: Line| ModesServiceClient::new(line).resume(v1::ResumeRequest {}).await;
     let undo = async |line: Line| {
         let asked = v1::UndoActionRequest { id: "ffffffffffffffff".into(), ..Default::default() };
         ActionsServiceClient::new(line).undo_action(asked).await
@@ -59,8 +59,8 @@ async fn only_a_token_of_enough_scope_is_answered_and_only_by_our_own_name() {
     pull(actor.clone()).await.unwrap();
     assert_eq!(refusal(release(actor).await), said(Code::PermissionDenied, "403"));
     let operator = rpc::caller(&world, &api, "operate").await;
-    assert!(release(operator.clone()).await.unwrap().into_inner().was_pulled);
-    assert!(!release(operator).await.unwrap().into_inner().was_pulled);
+    assert!(release(operator.clone()).await.unwrap().into_inner().was_stopped);
+    assert!(!release(operator).await.unwrap().into_inner().was_stopped);
 
     world.run(&["token", "revoke", &id]).await.expect(0);
     assert_eq!(refusal(list(reader).await), said(Code::Unauthenticated, "401"));
@@ -104,8 +104,8 @@ async fn what_a_steward_did_is_told_in_full() {
     assert_eq!((listed.actions.len(), listed.next_page_token.as_str()), (1, ""));
     let one = &listed.actions[0];
     assert_eq!(
-        (one.target.as_str(), one.landing(), one.mode(), one.seq),
-        ("task/rent.md", Landing::Live, Mode::Live, 1)
+        (one.target.as_str(), one.disposition(), one.mode(), one.seq),
+        ("task/rent.md", Disposition::Live, Mode::Live, 1)
     );
     let to = v1::StateChange { to: State::Done.into() };
     let change = v1::Change { change: Some(v1::change::Change::StateChange(to)) };

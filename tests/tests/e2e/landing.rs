@@ -53,7 +53,7 @@ async fn landed_in(mode: &str, sure: f64) -> (World, Vec<AuditRecord>) {
 async fn what_a_live_holder_observed_lands_in_shadow_where_the_next_one_is_in_shadow() {
     let (_world, records) = landed_in("shadow", 0.97).await;
     assert!(
-        records.iter().all(|r| (r.draft.landing, r.draft.mode) == (Disposition::Shadow, Mode::Shadow)),
+        records.iter().all(|r| (r.draft.disposition, r.draft.mode) == (Disposition::Shadow, Mode::Shadow)),
         "{records:#?}"
     );
 }
@@ -62,7 +62,7 @@ async fn what_a_live_holder_observed_lands_in_shadow_where_the_next_one_is_in_sh
 async fn what_a_live_holder_observed_waits_for_a_human_where_the_next_one_must_be_surer() {
     let (_world, records) = landed_in("live_high_confidence_only", 0.78).await;
     let bound = |r: &AuditRecord| {
-        (r.draft.landing, r.draft.mode, r.draft.pending_confirmation)
+        (r.draft.disposition, r.draft.mode, r.draft.pending_confirmation)
             == (Disposition::Pending, Mode::LiveHighConfidenceOnly, true)
     };
     assert!(records.iter().all(bound), "{records:#?}");
@@ -129,7 +129,7 @@ async fn what_no_undo_could_take_back_is_never_done_and_the_reason_names_it() {
     world.begin_as("route", "RouterWorkflow", &Value::Null).await.result().await;
     let records = world.vault.records();
     let live = wait::until("the plain change", async || {
-        records.iter().find(|r| r.draft.target.slug() == "plain" && r.draft.landing == Disposition::Live)
+        records.iter().find(|r| r.draft.target.slug() == "plain" && r.draft.disposition == Disposition::Live)
     });
     let id = live.await.draft.id.clone();
     assert_eq!(records.len(), 1, "nothing else is proposed: {records:#?}");
@@ -163,7 +163,11 @@ async fn a_task_whose_matter_is_gone_is_changed_by_no_signal_and_every_command_s
     let of = |task: &str| world.vault.records().into_iter().find(|r| r.draft.target.slug() == task);
     let kept = wait::until("the change of the task that has a matter", async || of("mow")).await;
     let held = wait::until("the question about the other", async || of("rent")).await;
-    assert_eq!((kept.draft.landing, held.draft.landing), (Disposition::Live, Disposition::Pending), "{held:#?}");
+    assert_eq!(
+        (kept.draft.disposition, held.draft.disposition),
+        (Disposition::Live, Disposition::Pending),
+        "{held:#?}"
+    );
     assert_eq!((held.draft.confirmable, world.vault.read("task/rent.md")), (false, rent));
     let refused = world.run(&["confirm", held.draft.id.as_str(), "--json"]).await.expect(3).json();
     assert!(refused["message"].to_string().contains("missing matter"), "{refused}");
@@ -189,7 +193,7 @@ async fn a_matter_that_is_renamed_while_a_clerk_thinks_leaves_the_task_to_a_huma
     open.send_replace(true);
     let report = tick.report().await;
     assert!(
-        matches!(report.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Pending, .. }),
+        matches!(report.evaluated[0].ended, TaskCheckOutcome::Decided { disposition: Disposition::Pending, .. }),
         "{report:?}"
     );
     let record = world.vault.records().remove(0);

@@ -24,13 +24,13 @@ async fn two_tasks() -> World {
 }
 
 /// The dispositions of both, the certain one first, and the states of both.
-async fn landings(world: &World) -> [(Disposition, String); 2] {
+async fn dispositions(world: &World) -> [(Disposition, String); 2] {
     let _worker = world.worker().await;
     world.tick("house").await;
     let records = world.vault.records();
     ["sure", "fairly"].map(|task| {
         let record = records.iter().find(|r| r.draft.target.slug() == task).unwrap();
-        (record.draft.landing, world.vault.state(task))
+        (record.draft.disposition, world.vault.state(task))
     })
 }
 
@@ -47,10 +47,10 @@ async fn only_the_words_of_a_mode_open_it() {
     for (mode, expected) in table {
         let world = two_tasks().await.set("STEWARD_LIVE_MODE", mode);
         let before = world.vault.files();
-        let found = landings(&world).await;
-        for ((landing, state), expected) in found.iter().zip(expected) {
+        let found = dispositions(&world).await;
+        for ((disposition, state), expected) in found.iter().zip(expected) {
             let changed = if expected == Live { "done" } else { "open" };
-            assert_eq!((*landing, state.as_str()), (expected, changed), "{mode}");
+            assert_eq!((*disposition, state.as_str()), (expected, changed), "{mode}");
         }
         if !mode.starts_with("live") {
             assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new(), "{mode}");
@@ -74,7 +74,7 @@ async fn thresholds_out_of_range_are_reported_and_the_defaults_hold() {
         assert_eq!(status["policy"]["confidence_threshold"], json!(0.6), "{bad}");
     }
     let world = two_tasks().await.live().set("STEWARD_CONFIDENCE_THRESHOLD", "0.8");
-    let [(sure, _), (fairly, _)] = landings(&world).await;
+    let [(sure, _), (fairly, _)] = dispositions(&world).await;
     assert_eq!((sure, fairly), (Disposition::Live, Disposition::Pending));
 }
 
@@ -86,7 +86,7 @@ async fn ceilings_of_the_class_and_of_the_matter_hold_a_change() {
         world.tick("house").await;
         let record = world.vault.records().remove(0);
         assert_eq!(
-            (record.draft.landing, world.vault.state("rent").as_str()),
+            (record.draft.disposition, world.vault.state("rent").as_str()),
             (Disposition::Pending, "open"),
             "{name}"
         );
@@ -102,7 +102,7 @@ async fn a_caller_that_says_shadow_lands_as_shadow() {
     let world = World::with_one_done().await.live();
     let _worker = world.worker().await;
     let report = world.json(&["tick", "house", "--wait", "--shadow"]).await;
-    assert_eq!(report["evaluated"][0]["landing"], json!("shadow"));
+    assert_eq!(report["evaluated"][0]["disposition"], json!("shadow"));
     assert_eq!(world.vault.state("rent"), "open");
     assert_eq!(world.vault.records()[0].draft.mode, Mode::Shadow);
 }
@@ -117,7 +117,7 @@ async fn a_shadow_tick_is_never_one_that_waits_and_may_act() {
     world.temporal(&["workflow", "terminate", "-w", &acts]).await;
     let _worker = world.worker().await;
     wait::until("its record", async || (world.vault.records().len() == 1).then_some(())).await;
-    assert_eq!(world.vault.records()[0].draft.landing, Disposition::Shadow);
+    assert_eq!(world.vault.records()[0].draft.disposition, Disposition::Shadow);
     assert_eq!(world.vault.state("rent"), "open");
 }
 
@@ -156,13 +156,13 @@ async fn a_stop_during_a_clerk_call_files_no_decision_and_lets_no_other_call_beg
     world.run(&["resume"]).await.expect(0);
     let again = world.tick("garden").await;
     assert!(
-        matches!(again.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }),
+        matches!(again.evaluated[0].ended, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }),
         "{again:?}"
     );
     assert_eq!(world.vault.state("mow"), "done");
     // The stop refused the other matter's call, so the end of the stop wakes that matter by itself.
     wait::until("what the stop held to be done", async || (world.vault.state("rent") == "done").then_some(())).await;
-    let rent = |r: &AuditRecord| r.draft.target.slug() == "rent" && r.draft.landing == Disposition::Live;
+    let rent = |r: &AuditRecord| r.draft.target.slug() == "rent" && r.draft.disposition == Disposition::Live;
     assert_eq!(world.vault.records().iter().filter(|record| rent(record)).count(), 1);
 }
 
@@ -172,7 +172,7 @@ async fn what_shadow_proposed_happens_once_the_mode_is_live_and_only_once() {
     let shadow = world.worker().await;
     let seen = world.tick("house").await;
     assert!(
-        matches!(seen.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }),
+        matches!(seen.evaluated[0].ended, TaskCheckOutcome::Decided { disposition: Disposition::Shadow, .. }),
         "{seen:?}"
     );
     assert!(world.tick("house").await.evaluated.is_empty(), "asked again in shadow");
@@ -181,7 +181,7 @@ async fn what_shadow_proposed_happens_once_the_mode_is_live_and_only_once() {
     let _worker = world.worker().await;
     let seen = world.tick("house").await;
     assert!(
-        matches!(seen.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }),
+        matches!(seen.evaluated[0].ended, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }),
         "{seen:?}"
     );
     assert!(world.tick("house").await.evaluated.is_empty());

@@ -76,13 +76,13 @@ async fn a_class_that_the_note_does_not_name_is_left_to_the_human_and_an_undo_is
         world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.as_str() == "related"))
     })
     .await;
-    assert_eq!(routed.draft.landing, Disposition::Live, "{routed:#?}");
+    assert_eq!(routed.draft.disposition, Disposition::Live, "{routed:#?}");
     let held = wait::until("the steward's decision", async || {
         world.tick("house").await;
         world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.as_str() == "state_change"))
     })
     .await;
-    assert_eq!((held.draft.landing, held.draft.confirmable), (Disposition::Pending, false));
+    assert_eq!((held.draft.disposition, held.draft.confirmable), (Disposition::Pending, false));
     let gates = [(GateName::Policy, "class state_change".to_owned()), (GateName::Policy, "field state".to_owned())];
     assert_eq!(closed(&held), gates);
     let refused = world.run(&["confirm", held.draft.id.as_str()]).await.expect(3);
@@ -104,7 +104,7 @@ async fn a_ceiling_in_the_block_waits_for_a_confirmation_and_the_lower_of_two_ho
     let _worker = world.worker().await;
     let held = judged(&world, "rent").await;
     assert_eq!(
-        (held.draft.landing, closed(&held)),
+        (held.draft.disposition, closed(&held)),
         (Disposition::Pending, vec![(GateName::Ceiling, "confirm".into())])
     );
     world.run(&["confirm", held.draft.id.as_str()]).await.expect(0);
@@ -112,7 +112,7 @@ async fn a_ceiling_in_the_block_waits_for_a_confirmation_and_the_lower_of_two_ho
     note(&world, "  ceiling: act\nsteward_ceiling: ask\n");
     done(&world, "garden", "mail");
     let left = judged(&world, "garden").await;
-    assert_eq!((left.draft.landing, left.draft.confirmable), (Disposition::Pending, false));
+    assert_eq!((left.draft.disposition, left.draft.confirmable), (Disposition::Pending, false));
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn quiet_hours_are_waited_out_by_the_steward_and_the_router() {
     assert!(check.out.contains("then may be made"), "{check}");
     note(&world, &hours(now + Duration::hours(4), now + Duration::hours(6)));
     let late = judged(&world, "rent").await;
-    assert_eq!((late.draft.landing, world.vault.state("rent").as_str()), (Disposition::Live, "done"), "{late:#?}");
+    assert_eq!((late.draft.disposition, world.vault.state("rent").as_str()), (Disposition::Live, "done"), "{late:#?}");
 }
 
 #[tokio::test]
@@ -147,10 +147,10 @@ async fn a_source_that_the_note_does_not_trust_waits_for_a_human_and_one_it_trus
     done(&world, "rent", "mail");
     done(&world, "garden", "chat");
     let _worker = world.worker().await;
-    assert_eq!(judged(&world, "rent").await.draft.landing, Disposition::Live);
+    assert_eq!(judged(&world, "rent").await.draft.disposition, Disposition::Live);
     let held = judged(&world, "garden").await;
     assert_eq!(
-        (held.draft.landing, closed(&held)),
+        (held.draft.disposition, closed(&held)),
         (Disposition::Pending, vec![(GateName::Policy, "source chat".into())])
     );
     world.run(&["confirm", held.draft.id.as_str()]).await.expect(0);
@@ -170,7 +170,7 @@ async fn a_day_has_as_many_live_changes_as_the_note_gives_it() {
     })
     .await;
     let held: Vec<AuditRecord> =
-        world.vault.records().into_iter().filter(|r| r.draft.landing == Disposition::Pending).collect();
+        world.vault.records().into_iter().filter(|r| r.draft.disposition == Disposition::Pending).collect();
     assert_eq!((held.len(), world.live_actions().len()), (1, 2), "{held:#?}");
     let spent = "2 live changes in 24 h under matter/house.md".to_owned();
     assert_eq!(closed(&held[0]), [(GateName::Policy, spent)]);

@@ -66,7 +66,7 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
     }
     let proposals = || {
         let all = records(&vault).into_iter();
-        all.filter(|r| r.draft.target.as_str() == PAYMENT && r.draft.landing != Disposition::Recorded).count()
+        all.filter(|r| r.draft.target.as_str() == PAYMENT && r.draft.disposition != Disposition::Recorded).count()
     };
     assert_eq!(proposals(), 0, "what is older than the bounce is not proposed: {:#?}", records(&vault));
 
@@ -146,7 +146,7 @@ async fn a_batch_confirms_nothing_that_newer_words_leave_unclear() {
     world.tick("house").await;
     let waiting = |slug: &str| {
         let all = world.vault.records().into_iter();
-        let id = all.filter(|r| r.draft.target.slug() == slug && r.draft.landing == Disposition::Pending);
+        let id = all.filter(|r| r.draft.target.slug() == slug && r.draft.disposition == Disposition::Pending);
         id.map(|record| record.draft.id.to_string()).next().expect("a proposal that waits")
     };
     let (pay, fit) = (waiting("pay"), waiting("fit"));

@@ -45,9 +45,9 @@ async fn several_are_answered_by_a_server_as_by_temporal() {
     let asked = ["--json", "undo", &ids[0], &ids[1], "ffffffffffffffff", "--by", "Jörg"];
     let here = world.run(&asked).await.expect(3).json();
     assert_eq!((world.vault.state("rent"), world.vault.state("roof")), ("open".to_owned(), "open".to_owned()));
-    assert_eq!(here["answers"][0]["kind"], json!("done"), "{here}");
-    assert_eq!(here["answers"][2]["refusal"]["refused"], json!("unknown"), "{here}");
-    let answers = world.vault.records().into_iter().filter_map(|record| record.draft.answers);
+    assert_eq!(here["resolutions"][0]["kind"], json!("done"), "{here}");
+    assert_eq!(here["resolutions"][2]["refusal"]["refused"], json!("unknown"), "{here}");
+    let answers = world.vault.records().into_iter().filter_map(|record| record.draft.resolution);
     assert_eq!(answers.map(|answer| answer.by).collect::<Vec<_>>(), ["Jörg", "Jörg"]);
     let again = world.run(&asked).await.expect(3).json();
     let there = named.run(&asked).await.expect(3).json();
@@ -107,7 +107,7 @@ async fn a_server_that_is_named_is_asked_with_a_token_from_where_no_vault_is() {
     assert!(undo(&clear, 1).await.contains("unencrypted only to this machine"));
 
     assert!(undo(&actor, 0).await.contains("undone: task/"));
-    let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap().by;
+    let by = world.vault.records().last().unwrap().draft.resolution.clone().unwrap().by;
     assert!(by.starts_with("token:elsewhere#"), "{by}");
     assert!(actor.run(&["streams", "pause", "inbox"]).await.expect(1).err.contains("needs the scope `operate`"));
     let operator = elsewhere.with("STEWARD_TOKEN", token("operate").await);

@@ -124,8 +124,8 @@ async fn a_run_that_is_started_with_an_argument_that_is_none_fails_once_with_tha
     let wrong = [
         ("StewardWorkflow", Value::from(7)),
         ("StewardWorkflow", serde_json::json!({"a": 1})),
-        ("AnswerWorkflow", Value::from("undo")),
-        ("AnswerTogetherWorkflow", serde_json::json!({"kind": "undo"})),
+        ("ResolveWorkflow", Value::from("undo")),
+        ("ResolveBatchWorkflow", serde_json::json!({"kind": "undo"})),
         ("RouterWorkflow", serde_json::json!({"a": 1})),
     ];
     for (number, (kind, argument)) in wrong.into_iter().enumerate() {

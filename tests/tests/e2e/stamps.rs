@@ -52,7 +52,7 @@ async fn after_one_round_the_tasks_say_when_they_were_looked_at_and_nothing_else
 
     let before = world.vault.files();
     let said = world.json(&["up", "--once"]).await;
-    assert_eq!((&said["quiet"], &said["said"]), (&json!(0), &json!([])), "a stamp made nothing due: {said:#}");
+    assert_eq!((&said["quiet"], &said["tasks"]), (&json!(0), &json!([])), "a stamp made nothing due: {said:#}");
     assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
 }
 

@@ -29,7 +29,7 @@ async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_le
     // The example has one unreadable record.
     let round = steward.run(&["up", "--once", "--json"]).await.expect(4).json();
     let landed = |how: &str| -> Vec<Value> {
-        round["said"].as_array().unwrap().iter().filter(|said| said["landing"] == how).cloned().collect()
+        round["tasks"].as_array().unwrap().iter().filter(|said| said["disposition"] == how).cloned().collect()
     };
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let live = landed("live");
@@ -57,7 +57,7 @@ async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_le
     let mut all = vec!["undo", "--json"];
     all.extend(ids.iter().map(String::as_str));
     let together = steward.run(&all).await.expect(0).json();
-    assert_eq!(together["answers"].as_array().unwrap().len(), ids.len(), "{together}");
+    assert_eq!(together["resolutions"].as_array().unwrap().len(), ids.len(), "{together}");
 
     assert_eq!(processes_on(&vault), Vec::<String>::new());
     assert!(!vault.join(".steward/up.json").exists());

@@ -58,10 +58,10 @@ async fn a_track_record_written_by_hand_survives_calibration_a_lost_index_and_a_
 
     // 62 observations need 0.75, none need 0.95: the contract's signal has 0.78.
     let contract = world.tick("apprentice").await;
-    let landing = |record: &steward_domain::action::audit::AuditRecord| {
-        (record.draft.target.as_str() == "task/apprentice-contract.md").then_some(record.draft.landing)
+    let disposition = |record: &steward_domain::action::audit::AuditRecord| {
+        (record.draft.target.as_str() == "task/apprentice-contract.md").then_some(record.draft.disposition)
     };
-    assert_eq!(world.vault.records().iter().find_map(landing), Some(Disposition::Live), "{contract:?}");
+    assert_eq!(world.vault.records().iter().find_map(disposition), Some(Disposition::Live), "{contract:?}");
 
     worker.stop().await;
     world.vault.lose_databases();

@@ -64,7 +64,7 @@ async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
     tasks(&world, &["done", "archived", "later", "left"]);
     let worker = world.worker().await;
     world.tick("house").await;
-    assert!(world.vault.records().iter().all(|r| r.draft.landing == Disposition::Shadow));
+    assert!(world.vault.records().iter().all(|r| r.draft.disposition == Disposition::Shadow));
     assert_eq!(calibrate(&world, "before").await["by_hand"], 0, "nothing was done yet");
     says(&world, "done", "state: open", "state: Done");
     says(&world, "archived", "state: open", "state: archived");
@@ -127,7 +127,7 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
 
     tasks(&world, &["four"]);
     let shadow = judged(&world, "four").await;
-    assert_eq!((shadow.draft.landing, world.vault.state("four").as_str()), (Disposition::Shadow, "open"));
+    assert_eq!((shadow.draft.disposition, world.vault.state("four").as_str()), (Disposition::Shadow, "open"));
     assert_eq!(world.tick("house").await.evaluated.len(), 0, "it is not judged again at every look");
     let why = world.run(&["why", "four"]).await.expect(0);
     assert!(why.out.contains("steward trust raise mail"), "{why}");
@@ -370,8 +370,11 @@ async fn simulated_days_come_to_the_same_numbers_in_whatever_order_and_how_often
     assert_eq!(jumped.compute_source_trust(now).await.unwrap(), told, "read by a clock that stood before all of it");
     for days in [1, 3, 40] {
         let before = jumped.compute_source_trust(now - TimeDelta::days(days)).await.unwrap();
-        let steps = before.iter().map(|(source, trust)| (source, &trust.confidence, &trust.moves));
-        assert!(steps.eq(told.iter().map(|(source, trust)| (source, &trust.confidence, &trust.moves))), "{days} days");
+        let steps = before.iter().map(|(source, trust)| (source, &trust.confidence, &trust.status_changes));
+        assert!(
+            steps.eq(told.iter().map(|(source, trust)| (source, &trust.confidence, &trust.status_changes))),
+            "{days} days"
+        );
     }
 }
 

@@ -68,7 +68,7 @@ impl Past {
             decision: Judgement::LikelyDone,
             confidence,
             mode: Mode::Shadow,
-            landing: Disposition::Shadow,
+            disposition: Disposition::Shadow,
             gates: serde_json::from_value(
                 json!([{"gate": "mode", "open": false, "found": "shadow", "needed": "live"}]),
             )
@@ -84,26 +84,32 @@ impl Past {
                 note: "it is done".into(),
                 target_confidence: 0.97,
                 effect_confidence: 0.97,
-                speaks: true,
+                supports: true,
             }],
             source_contributions: [(source.to_owned(), 0.9)].into(),
             reasoning: String::new(),
             clerk: Some(ClerkMark::default()),
             workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
-            answers: None,
+            resolution: None,
             trust: None,
         };
         if let Some(kind) = said {
             let answers = Some(AuditResolution {
-                of: draft.id.clone(),
+                action_id: draft.id.clone(),
                 at: timestamp,
                 by: "ann".into(),
                 reason: None,
                 edited: false,
-                together: None,
+                batch_id: None,
             });
             let id = ActionId::derive(&["answer", &number.to_string()]);
-            self.file(AuditDraft { kind, id, answers, landing: Disposition::Recorded, ..draft.clone() });
+            self.file(AuditDraft {
+                kind,
+                id,
+                resolution: answers,
+                disposition: Disposition::Recorded,
+                ..draft.clone()
+            });
         }
         self.file(draft);
     }

@@ -89,8 +89,8 @@ async fn up_once_says_what_was_decided_and_leaves_nothing_running() {
     // The example has one unreadable record.
     let said = steward.run(&["up", "--once", "--json"]).await.expect(4).json();
     assert!(said["ticks"].as_u64() >= Some(12), "{said:#}");
-    let all = said["said"].as_array().unwrap();
-    let landed = |how: &str| all.iter().filter(|s| s["landing"] == how).count();
+    let all = said["tasks"].as_array().unwrap();
+    let landed = |how: &str| all.iter().filter(|s| s["disposition"] == how).count();
     assert!(landed("live") > 0 && landed("pending") > 0 && landed("recorded") > 0, "{said:#}");
     assert!(said["errors"].to_string().contains("task/desk-order-oak.md"), "{said:#}");
     assert!(said["undo"].as_str().unwrap().contains(" undo "), "{said:#}");

@@ -40,8 +40,8 @@ const SCENES: [(&str, Scene); 31] = [
     ("undo-refused", |w| undo_refused(w).boxed_local()),
     ("confirm", |w| answer_pending(w.live(), "confirm").boxed_local()),
     ("dismiss", |w| answer_pending(w.live(), "dismiss").boxed_local()),
-    ("answer-together", |w| answer_together(w.live()).boxed_local()),
-    ("undo-together-with-tracker", |w| undo_together_with_tracker(w).boxed_local()),
+    ("resolve-batch", |w| resolve_batch(w.live()).boxed_local()),
+    ("undo-batch-with-tracker", |w| undo_batch_with_tracker(w).boxed_local()),
     ("extract", |w| extract(w, 6).boxed_local()),
     ("tracker", |w| tracker(w, false).boxed_local()),
     ("tracker-away", |w| tracker(w, true).boxed_local()),
@@ -190,7 +190,7 @@ async fn answer_pending(world: World, kind: &'static str) -> (World, String) {
 }
 
 /// A batch of three resolutions: one id is unknown, and two changes are of one task, the older first.
-async fn answer_together(world: World) -> (World, String) {
+async fn resolve_batch(world: World) -> (World, String) {
     one_done(&world);
     world.vault.task("other", "house");
     world.vault.signal("s2", &Signal::done("other"));
@@ -206,22 +206,22 @@ async fn answer_together(world: World) -> (World, String) {
     wait::until("the task to be done once more", again).await;
     let mut actions = world.live_actions();
     actions.insert(1, "ffffffffffffffff".into());
-    let undo = world.answer_together("undo", &actions).await;
-    let answers = undo.result().await["answers"].clone();
+    let undo = world.resolve_batch("undo", &actions).await;
+    let answers = undo.result().await["resolutions"].clone();
     let kinds: Vec<&str> = answers.as_array().unwrap().iter().map(|a| a["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["done", "refused", "done", "done"], "{answers}");
     (world, undo.id().to_owned())
 }
 
-async fn undo_together_with_tracker(world: World) -> (World, String) {
+async fn undo_batch_with_tracker(world: World) -> (World, String) {
     let plane = Plane::start().await;
     let world = with_tracker(world, &plane).await;
     let _worker = world.worker().await;
     world.tick("house").await;
     world.begin_as("tracker", "TrackerWorkflow", &Value::Null).await.result().await;
-    let undo = world.answer_together("undo", &world.live_actions()).await;
+    let undo = world.resolve_batch("undo", &world.live_actions()).await;
     let ended = undo.result().await;
-    assert!(ended["answers"][0]["tracker"].is_string(), "{ended}");
+    assert!(ended["resolutions"][0]["tracker"].is_string(), "{ended}");
     (world, undo.id().to_owned())
 }
 

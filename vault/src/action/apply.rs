@@ -31,7 +31,7 @@ impl VaultWriter {
     /// # Errors
     /// [`ApplyError`]; calling again is safe.
     pub fn apply_plan(&self, plan: Plan) -> Result<ActionReceipt, ApplyError> {
-        if plan.draft().answers.is_some() {
+        if plan.draft().resolution.is_some() {
             return Err(ApplyError::Form("a person's resolution cannot be applied as a steward's plan".into()));
         }
         let mut state = self.lock_state()?;
@@ -64,7 +64,7 @@ impl VaultWriter {
             .with_content(content.as_ref().and_then(NewContent::parsed_hash));
         let intent = self.stage_change(state, &closed, &record, content)?;
         self.commit_intent(state, intent)?;
-        Ok(ActionReceipt { id: plan.id().clone(), record, landing: plan.disposition(), repeated: false })
+        Ok(ActionReceipt { id: plan.id().clone(), record, disposition: plan.disposition(), repeated: false })
     }
 
     /// Applies the staged change, or reverts it.
@@ -139,7 +139,7 @@ impl VaultWriter {
         Ok(Some(ActionReceipt {
             id: found.draft.id,
             record: record.clone(),
-            landing: found.draft.landing,
+            disposition: found.draft.disposition,
             repeated: true,
         }))
     }

@@ -152,7 +152,7 @@ fn preview_undo_among(
         by: "",
         reason: None,
         edited: None,
-        together: None,
+        batch: None,
         policy: &DecisionPolicy::default(),
         ceiling: Ceiling::Act,
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },
@@ -237,7 +237,7 @@ fn list_followers(root: &VaultRoot, record: &AuditRecord) -> Result<Vec<Followin
     for kind in FOLLOWERS {
         let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
         let Ok((follower, _)) = chain::read_audit_record(root, &path) else { continue };
-        let answers = follower.draft.answers.as_ref().filter(|answers| answers.of == record.draft.id);
+        let answers = follower.draft.resolution.as_ref().filter(|answers| answers.action_id == record.draft.id);
         let Some(by) = answers.map(|answers| answers.by.clone()) else { continue };
         let undoable = follower.undo_recipe.is_some();
         let (id, at) = (follower.draft.id, follower.draft.timestamp);

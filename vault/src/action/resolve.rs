@@ -38,7 +38,7 @@ pub struct IncomingResolution<'a> {
     /// For a confirmation: the change to make instead of the proposed one.
     pub edited: Option<&'a Mutation>,
     /// The batch, if this is one of several resolutions of one click.
-    pub together: Option<&'a ActionId>,
+    pub batch: Option<&'a ActionId>,
     pub policy: &'a DecisionPolicy,
     /// The lowest ceiling that is set now for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -129,11 +129,11 @@ pub(crate) fn prepare_resolution(
     let plan = build_resolution_plan(&ResolutionCase {
         kind: request.kind,
         record,
-        past: &past,
+        history: &past,
         by: request.by,
         reason: request.reason,
         edited: request.edited,
-        together: request.together,
+        batch_id: request.batch,
         policy: request.policy,
         ceiling: request.ceiling,
         workflow: request.workflow.clone(),
@@ -186,8 +186,8 @@ fn find_earlier_resolution(
         let (found, _) = chain::read_audit_record(root, &path).map_err(ApplyError::from)?;
         let run = &request.workflow.run_id;
         if kind == request.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
-            let (id, landing) = (found.draft.id, found.draft.landing);
-            return Ok(Some(ActionReceipt { id, record: path, landing, repeated: true }));
+            let (id, disposition) = (found.draft.id, found.draft.disposition);
+            return Ok(Some(ActionReceipt { id, record: path, disposition, repeated: true }));
         }
         return Err(already_resolved_refusal(record, kind, &found).into());
     }
@@ -236,8 +236,8 @@ impl ResolutionError {
 }
 
 fn already_resolved_refusal(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> ResolutionRefusal {
-    let by = found.draft.answers.as_ref().map_or("nobody", |a| a.by.as_str());
-    ResolutionRefusal::AlreadyAnswered {
+    let by = found.draft.resolution.as_ref().map_or("nobody", |a| a.by.as_str());
+    ResolutionRefusal::AlreadyResolved {
         id: record.draft.id.to_string(),
         how: kind.outcome_label().to_lowercase(),
         by: format!("{by} at {}", time::format_millis(found.draft.timestamp)),

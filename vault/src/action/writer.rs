@@ -83,7 +83,7 @@ pub struct ActionReceipt {
     pub id: ActionId,
     /// The path of the audit record.
     pub record: RecordPath,
-    pub landing: Disposition,
+    pub disposition: Disposition,
     /// Whether it had been done before, so that this call changed nothing.
     pub repeated: bool,
 }
@@ -103,9 +103,9 @@ pub struct VaultWriter {
 pub(crate) struct WriterState {
     pub(crate) head: ChainHead,
     /// The number of the last record that the durable head counts.
-    pub(crate) synced: u64,
+    pub(crate) synced_seq: u64,
     /// The number of the next attempt.
-    pub(crate) next: u64,
+    pub(crate) next_attempt: u64,
     /// Changes that are done or reverted. They are kept until no more writes into the displaced files are expected.
     pub(crate) unsettled: VecDeque<UnsettledChange>,
     /// A change that is neither done nor reverted, because the disk failed in between. No other change begins before it
@@ -122,8 +122,8 @@ pub(crate) struct UnsettledChange {
 impl WriterState {
     /// Returns the number of a new attempt.
     pub(crate) fn take_number(&mut self) -> u64 {
-        self.next += 1;
-        self.next - 1
+        self.next_attempt += 1;
+        self.next_attempt - 1
     }
 
     pub(crate) fn keep_unsettled(&mut self, intent: ChangeIntent) {
@@ -246,10 +246,10 @@ impl VaultWriter {
     }
 
     fn sync_chain_head(&self, state: &mut WriterState) -> io::Result<()> {
-        if state.synced != state.head.seq {
+        if state.synced_seq != state.head.seq {
             chain::write_head(&self.root, &state.head)?;
             chain::sync_head(&self.root)?;
-            state.synced = state.head.seq;
+            state.synced_seq = state.head.seq;
         }
         Ok(())
     }

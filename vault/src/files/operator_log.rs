@@ -21,7 +21,7 @@ pub enum OperatorEventKind {
     StreamPaused,
     #[serde(rename = "stream.resumed")]
     StreamResumed,
-    #[serde(rename = "token.made")]
+    #[serde(rename = "token.created")]
     TokenMade,
     #[serde(rename = "token.revoked")]
     TokenRevoked,
@@ -94,7 +94,7 @@ mod tests {
         );
         assert_eq!(listed[1], OperatorEvent { on: "x".repeat(MAX_NAME_CHARS), ..event });
         let text = std::fs::read_to_string(dir.path().join(OWN_FOLDER).join(FILE)).unwrap();
-        assert!(text.starts_with(r#"{"at":"now","by":"ann\n","act":"token.made","on":"x"#), "{text}");
+        assert!(text.starts_with(r#"{"at":"now","by":"ann\n","act":"token.created","on":"x"#), "{text}");
         assert!(text.lines().next().unwrap().ends_with(r#","from":"192.0.2.7"}"#), "{text}");
     }
 }

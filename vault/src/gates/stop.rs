@@ -2,7 +2,7 @@
 //!
 //! `steward stop` creates `.steward/STOP`, `steward resume` removes it. A check is one `stat`, so it is made at every
 //! reservation and before every change, and a stop takes effect at once. If the file cannot be checked, the fleet
-//! counts as stopped. Each stop and each release is a line in `.steward/brake.jsonl`. It is not in the audit chain,
+//! counts as stopped. Each stop and each release is a line in `.steward/stops.jsonl`. It is not in the audit chain,
 //! because the process that writes the chain may hang. A spare file is reserved while there is space, and renamed into
 //! place if the disk is full.
 
@@ -21,7 +21,7 @@ const FILE: &str = "STOP";
 const SPARE: &str = "STOP.spare";
 /// The size of the spare file: 4 KiB, one block of most disks. Any name and a usual reason fit.
 const SPARE_BYTES: usize = 4096;
-const LOG: &str = "brake.jsonl";
+const LOG: &str = "stops.jsonl";
 /// The longest name that is kept, in characters.
 const MAX_NAME_CHARS: usize = 200;
 /// The longest reason that is kept, in characters.

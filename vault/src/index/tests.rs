@@ -143,7 +143,7 @@ impl Bench {
     async fn checked(&self, task: &str, seen: &MatterObservation, look_id: &str) {
         let done = CompletedCheck {
             task: path(task),
-            look_id: look_id.into(),
+            check_id: look_id.into(),
             observed_at: seen.observed_at,
             had_signals: true,
             outcome: "still_active".into(),
@@ -175,12 +175,12 @@ impl Bench {
             "SELECT 's' || json_array(path, target, created, source, instinct, note, effect, proposed_state,
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling, start) FROM instincts ORDER BY 1",
-            "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq, edited, together, waits, asks, content) FROM actions ORDER BY 1",
+            "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, disposition, mode, pending,
+                resolves, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq, edited, batch_id, waits, asks, content) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
-            "SELECT 'c' || json_array(action, source, name, contribution, cited, speaks, proposal, seq, at) FROM action_sources ORDER BY 1",
+            "SELECT 'c' || json_array(action, source, name, contribution, cited, supports, proposal, seq, at) FROM action_sources ORDER BY 1",
         ] {
             let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
             rows.extend(part);
@@ -192,12 +192,12 @@ impl Bench {
 fn ask(matter: &str, look_id: &str, clock: &str) -> ObservationQuery {
     ObservationQuery {
         matter: path(matter),
-        look_id: look_id.into(),
+        check_id: look_id.into(),
         now: noon(clock),
         cadence: Cadence::default(),
         policy: DecisionPolicy::default(),
         stopped: false,
-        max_looks: 64,
+        max_checks: 64,
         default_ceiling: Ceiling::Act,
     }
 }
@@ -230,7 +230,7 @@ fn draft(slug: &str) -> AuditDraft {
         decision: Judgement::LikelyDone,
         confidence: 0.9,
         mode: Mode::Live,
-        landing: Disposition::Live,
+        disposition: Disposition::Live,
         gates: Vec::new(),
         prior_state: None,
         proposed_state: Some(RecordState::Done),
@@ -242,7 +242,7 @@ fn draft(slug: &str) -> AuditDraft {
         reasoning: "it was paid".into(),
         clerk: Some(ClerkMark::default()),
         workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
-        answers: None,
+        resolution: None,
         trust: None,
     }
 }
@@ -254,20 +254,20 @@ fn cite(draft: &mut AuditDraft, signal: &str) {
         note: "it is paid".into(),
         target_confidence: 0.9,
         effect_confidence: 0.9,
-        speaks: true,
+        supports: true,
     });
 }
 
 /// Makes the draft a resolution of an action.
 fn answer(draft: &mut AuditDraft, kind: ActionKind, action: &ActionId) {
     draft.kind = kind;
-    draft.answers = Some(AuditResolution {
-        of: action.clone(),
+    draft.resolution = Some(AuditResolution {
+        action_id: action.clone(),
         at: noon("09:00:00"),
         by: "ann".into(),
         reason: None,
         edited: false,
-        together: None,
+        batch_id: None,
     });
 }
 

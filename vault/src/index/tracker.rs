@@ -32,7 +32,7 @@ struct OwedDeliveryColumns {
 
 const OWING: &str = "SELECT a.id, a.path, a.kind, a.issue FROM actions a WHERE a.issue IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.tracks_of = a.id AND b.kind = 'steward-action-tracked')
-    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-reversed')
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id AND b.kind = 'steward-action-reversed')
     ORDER BY a.seq";
 
 impl Index {

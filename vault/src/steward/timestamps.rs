@@ -19,7 +19,7 @@ pub enum TimestampWriteOutcome {
     /// The file has these times already, or holds dates that a person wrote.
     Unchanged,
     /// The fleet is stopped: nothing was done.
-    Braked,
+    Stopped,
 }
 
 /// Why the timestamps were not written. The file holds what a person wrote last. Calling again is safe.
@@ -64,7 +64,7 @@ impl VaultWriter {
     ) -> Result<TimestampWriteOutcome, TimestampWriteError> {
         let mut state = self.lock_state()?;
         if stop::is_stopped(self.root()) {
-            return Ok(TimestampWriteOutcome::Braked);
+            return Ok(TimestampWriteOutcome::Stopped);
         }
         let current = self.root().read_file(target).map_err(ApplyError::from)?;
         let unusable = |e: CheckTimestampsError| TimestampWriteError::Unusable(format!("{target}: {e}"));

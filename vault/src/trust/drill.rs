@@ -179,7 +179,7 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             Err(e) => return Ok(Some(format!("{canary} could not be changed: {e}"))),
         };
         let changed = self.writer.root().read_file(canary)?;
-        if receipt.landing != Disposition::Live || changed.bytes == before.bytes {
+        if receipt.disposition != Disposition::Live || changed.bytes == before.bytes {
             return Ok(Some(format!("{canary} was not changed at all")));
         }
         (self.tamper)(self.writer.root(), canary);
@@ -189,7 +189,7 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             by: SOURCE,
             reason: None,
             edited: None,
-            together: None,
+            batch: None,
             policy: &live_policy(),
             ceiling: Ceiling::Act,
             workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },
@@ -247,7 +247,7 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             observations: u32::MAX,
             ceiling: Ceiling::Act,
             policy: &live_policy(),
-            notes: &[],
+            matter_policies: &[],
             workflow: WorkflowRef { id: SOURCE.into(), run_id: run.to_owned() },
             at: self.now,
             decided_at: self.now,

@@ -63,7 +63,7 @@ impl VaultWriter {
         let Ok(document) = frontmatter::read_document(&current.bytes) else { return Ok(None) };
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
         // A live action, also a confirmation, has changed its target, and a person may revert that by hand.
-        if record.draft.landing == Disposition::Live {
+        if record.draft.disposition == Disposition::Live {
             let is_reverted = by_hand::is_reverted(mutation, replaces, document.fields());
             return Ok(is_reverted.then_some(ActionKind::Opposed));
         }

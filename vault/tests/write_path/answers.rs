@@ -76,7 +76,7 @@ fn the_second_undo_is_told_who_was_first() {
     let again = first.ask(&writer).unwrap();
     assert!(again.repeated && again.record == receipt.record, "the same run is answered the same");
     let refused = refusal(Click::new(ResolutionKind::Undo, &record, "run-3").ask(&writer));
-    assert!(matches!(refused, ResolutionRefusal::AlreadyAnswered { .. }), "{refused}");
+    assert!(matches!(refused, ResolutionRefusal::AlreadyResolved { .. }), "{refused}");
     assert_eq!(refused.http_status(), 409);
     assert!(refused.to_string().contains("already undone by ann at 2026-11-21T13:00:00.000Z"), "{refused}");
     assert_eq!(count(&desk.records(), ActionKind::Reversed), 1);
@@ -110,7 +110,7 @@ fn of_many_clicks_at_once_one_wins() {
                             start.wait();
                             match Click::new(kinds[n], record, &run).ask(writer) {
                                 Ok(receipt) => !receipt.repeated,
-                                Err(ResolutionError::Refused(ResolutionRefusal::AlreadyAnswered { .. })) => false,
+                                Err(ResolutionError::Refused(ResolutionRefusal::AlreadyResolved { .. })) => false,
                                 Err(e) => panic!("{e}"),
                             }
                         })
@@ -173,7 +173,7 @@ fn a_confirmation_applies_the_proposal_and_can_be_undone_for_a_new_week() {
     let mut click = Click::new(ResolutionKind::Confirm, &record, "run-2");
     click.now = noon() + TimeDelta::days(30);
     let confirmed = click.ask(&writer).unwrap();
-    assert_eq!(confirmed.landing, Disposition::Live);
+    assert_eq!(confirmed.disposition, Disposition::Live);
     assert_eq!(desk.read("task/pay.md"), TASK.replace("state: open", "state: done"));
     assert!(click.ask(&writer).unwrap().repeated);
     assert_eq!(Click::new(ResolutionKind::Confirm, &record, "run-3").refused(&writer), 409);
@@ -210,7 +210,7 @@ fn a_dismissal_ends_a_proposal_without_touching_it() {
     let writer = desk.writer();
     let record = pending(&writer);
     let dismissed = Click::new(ResolutionKind::Dismiss, &record, "run-2").ask(&writer).unwrap();
-    assert_eq!((dismissed.landing, desk.read("task/pay.md").as_str()), (Disposition::Recorded, TASK));
+    assert_eq!((dismissed.disposition, desk.read("task/pay.md").as_str()), (Disposition::Recorded, TASK));
     assert_eq!(Click::new(ResolutionKind::Confirm, &record, "run-3").refused(&writer), 409);
     assert_eq!(Click::new(ResolutionKind::Undo, &dismissed.record, "run-4").refused(&writer), 400);
 }
@@ -243,7 +243,7 @@ fn a_stop_does_not_hold_back_an_undo_or_a_dismissal() {
     let other = writer.apply_plan(other.plan()).unwrap().record;
     stop::stop_fleet(writer.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     let undone = Click::new(ResolutionKind::Undo, &record, "run-2").ask(&writer).unwrap();
-    assert_eq!((undone.landing, desk.read("task/pay.md").as_str()), (Disposition::Live, TASK));
+    assert_eq!((undone.disposition, desk.read("task/pay.md").as_str()), (Disposition::Live, TASK));
     Click::new(ResolutionKind::Dismiss, &other, "run-2").ask(&writer).unwrap();
     assert_eq!(faults(&desk.root()), Vec::<String>::new());
 }

@@ -88,7 +88,7 @@ fn a_confirmation_that_is_written_back_by_hand_is_opposed_once() {
     let records = desk.records();
     let of = |path: &RecordPath| records[path.as_str()].draft.clone();
     assert_eq!(of(&opposed.record).kind, ActionKind::Opposed);
-    assert_eq!(of(&opposed.record).answers.unwrap().of, of(&confirmed).id, "it answers the confirmation");
+    assert_eq!(of(&opposed.record).resolution.unwrap().action_id, of(&confirmed).id, "it answers the confirmation");
     settle(&writer);
     desk.is_tidy();
 

@@ -48,7 +48,7 @@ fn apply_twice_is_once_and_undo_gives_the_bytes_back() {
         let writer = desk.writer();
         let plan = Wish::done("pay", before.as_bytes(), "run-1").plan();
         let first = writer.apply_plan(plan.clone()).unwrap();
-        assert_eq!((first.landing, first.repeated), (Disposition::Live, false), "{name}");
+        assert_eq!((first.disposition, first.repeated), (Disposition::Live, false), "{name}");
         assert_eq!(desk.read("task/pay.md"), after, "{name}");
         let second = writer.apply_plan(plan).unwrap();
         assert!(second.repeated && second.record == first.record, "{name}");
@@ -107,13 +107,13 @@ fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
         ("recorded", |w| w.decision = Judgement::StillActive, Disposition::Recorded),
     ];
     let seen = std::fs::metadata(desk.file("task/pay.md")).unwrap();
-    for (n, (run, change, landing)) in (0..).zip(kinds) {
+    for (n, (run, change, disposition)) in (0..).zip(kinds) {
         let wish = Wish::done("pay", TASK.as_bytes(), run).with(change).with(|w| w.at = noon() + TimeDelta::minutes(n));
         let receipt = writer.apply_plan(wish.plan()).unwrap();
-        assert_eq!(receipt.landing, landing);
+        assert_eq!(receipt.disposition, disposition);
         assert!(writer.apply_plan(wish.plan()).unwrap().repeated);
         let record = &desk.records()[receipt.record.as_str()];
-        assert_eq!(record.draft.pending_confirmation, landing == Disposition::Pending);
+        assert_eq!(record.draft.pending_confirmation, disposition == Disposition::Pending);
         assert_eq!(record.undo_recipe, None);
     }
     let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
@@ -130,23 +130,23 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
     let stop = FleetStop { at: "now".into(), by: "ops".into(), reason: None };
     stop::stop_fleet(writer.root(), &stop).unwrap();
-    for landing in [Disposition::Live, Disposition::Pending, Disposition::Recorded] {
-        let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match landing {
+    for disposition in [Disposition::Live, Disposition::Pending, Disposition::Recorded] {
+        let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match disposition {
             Disposition::Pending => w.confidence = 0.1,
             Disposition::Recorded => w.decision = Judgement::StillActive,
             Disposition::Live | Disposition::Shadow => {}
         });
-        assert_eq!(wish.plan().disposition(), landing);
+        assert_eq!(wish.plan().disposition(), disposition);
         let refused = writer.apply_plan(wish.plan()).unwrap_err();
         assert!(matches!(refused, ApplyError::Stopped), "{refused}");
     }
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 0));
     stop::resume_fleet(writer.root(), &stop).unwrap();
     let receipt = writer.apply_plan(plan.clone()).unwrap();
-    assert_eq!((receipt.landing, receipt.repeated), (Disposition::Live, false));
+    assert_eq!((receipt.disposition, receipt.repeated), (Disposition::Live, false));
     stop::stop_fleet(writer.root(), &stop).unwrap();
     let again = writer.apply_plan(plan).unwrap();
-    assert_eq!((again.landing, again.repeated), (Disposition::Live, true), "it was filed before the stop");
+    assert_eq!((again.disposition, again.repeated), (Disposition::Live, true), "it was filed before the stop");
 }
 
 #[test]

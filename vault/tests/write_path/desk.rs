@@ -207,7 +207,7 @@ impl Wish {
             before: ContentHash::hash_bytes(&self.bytes),
             state_as_written: written,
             matter_ceiling: self.ceiling,
-            known: None,
+            known_verdict: None,
         };
         let verdict = Verdict {
             decision: self.decision,
@@ -217,9 +217,9 @@ impl Wish {
             source_contributions: BTreeMap::from([("gmail".to_owned(), 0.8)]),
         };
         decide(&DecisionCase {
-            look: &look,
+            check: &look,
             policy: &self.policy,
-            note: None,
+            matter_policy: None,
             verdict: &verdict,
             clerk: &ClerkMark { provider: "rules".into(), model: "rules-1".into(), ..ClerkMark::default() },
             caller_says_shadow: false,
@@ -285,7 +285,7 @@ impl<'a> Click<'a> {
             by: "ann",
             reason: Some("not yet"),
             edited: self.edited.as_ref(),
-            together: None,
+            batch: None,
             policy: &self.policy,
             ceiling: self.ceiling,
             workflow: WorkflowRef { id: format!("al-{}", self.kind.as_str()), run_id: self.run.into() },

@@ -234,13 +234,13 @@ fn change(hands: &Hands<'_>, n: usize, number: usize, only_shadow: bool, bytes: 
     let mut log = hands.log.lock().unwrap();
     match applied {
         Ok(receipt) => {
-            let landing = receipt.landing;
-            if landing == Disposition::Live {
+            let disposition = receipt.disposition;
+            if disposition == Disposition::Live {
                 log.changed += 1;
                 log.open.push((n, receipt.record.clone()));
             }
             assert!(log.done.insert(id, receipt.record).is_none());
-            Some(if landing == Disposition::Live { Done::Set("open", "done") } else { Done::Nothing })
+            Some(if disposition == Disposition::Live { Done::Set("open", "done") } else { Done::Nothing })
         }
         Err(ApplyError::ChangedMeanwhile { .. }) => {
             log.refused += 1;
@@ -362,7 +362,8 @@ fn every_change_has_its_record(desk: &Desk, log: &Log) {
         let path = format!("task/{}.md", slug(n));
         let text = desk.read(&path);
         steward_domain::record::frontmatter::read_document(text.as_bytes()).unwrap();
-        let ours = records.values().any(|r| r.draft.target.as_str() == path && r.draft.landing == Disposition::Live);
+        let ours =
+            records.values().any(|r| r.draft.target.as_str() == path && r.draft.disposition == Disposition::Live);
         assert!(!text.contains("state: done") || ours, "{path}: done, and nobody says why");
     }
 }

@@ -212,7 +212,7 @@ impl Story {
             observations: 60,
             ceiling,
             policy: &live(),
-            notes: &[],
+            matter_policies: &[],
             workflow: WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() },
             at: noon(),
             decided_at: noon() + TimeDelta::seconds(self.moment),
@@ -238,7 +238,7 @@ impl Story {
     fn choose(&mut self, name: &'static str, proposed: &Mutation, chosen: &Mutation) {
         let Some(plan) = self.plan(name, proposed, Ceiling::Confirm) else { return };
         let (pending, before) = (self.writer.apply_plan(plan).unwrap(), self.desk.read(name));
-        assert_eq!(pending.landing, Disposition::Pending);
+        assert_eq!(pending.disposition, Disposition::Pending);
         let run = format!("choose-{}", self.moment);
         let click = Click::new(ResolutionKind::Confirm, &pending.record, &run);
         // It must be later than its action, because a follower is named after its moment.
@@ -247,7 +247,7 @@ impl Story {
         match click.ask(&self.writer) {
             Ok(receipt) => {
                 let record = &self.desk.records()[receipt.record.as_str()];
-                let edited = record.draft.answers.as_ref().unwrap().edited;
+                let edited = record.draft.resolution.as_ref().unwrap().edited;
                 assert_eq!((edited, &record.draft.proposal.as_ref().unwrap().mutation), (chosen != proposed, chosen));
                 assert_eq!(click.ask(&self.writer).unwrap(), ActionReceipt { repeated: true, ..receipt.clone() });
                 if self.desk.read(name) != before {

@@ -114,7 +114,7 @@ fn a_stopped_vault_is_not_stamped() {
     let desk = Desk::new();
     let writer = desk.writer();
     stop::stop_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
-    assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Braked);
+    assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Stopped);
     assert_eq!(desk.read("task/pay.md"), TASK);
     stop::resume_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     assert_eq!(writer.write_timestamps(&task("pay"), &stamp()).unwrap(), TimestampWriteOutcome::Written);

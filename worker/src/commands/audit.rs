@@ -107,7 +107,7 @@ fn render_action_table(rows: &[ActionRow]) -> String {
             row.class.map(|c| c.as_str().to_owned()).unwrap_or_default(),
             format!("{:.2}", row.confidence),
             describe_disposition(row),
-            row.answered.map(describe_kind).unwrap_or_default().to_owned(),
+            row.resolution.map(describe_kind).unwrap_or_default().to_owned(),
         ]);
     }
     shown_rows.to_string()
@@ -115,7 +115,7 @@ fn render_action_table(rows: &[ActionRow]) -> String {
 
 /// The disposition of a decision. A record that decides nothing shows its kind: the outcome of another action.
 fn describe_disposition(row: &ActionRow) -> String {
-    if row.kind.has_no_disposition() { describe_kind(row.kind).to_owned() } else { row.landing.as_str().to_owned() }
+    if row.kind.has_no_disposition() { describe_kind(row.kind).to_owned() } else { row.disposition.as_str().to_owned() }
 }
 
 /// The short name of a kind, such as `reversed`.

@@ -350,7 +350,7 @@ mod tests {
             let mut findings = DoctorFindings::default();
             check_drill(&NightlyDrillStatus { last: None, late }, &mut findings);
             let found = &findings.0[0];
-            assert_eq!((found.check, found.ok, found.found.contains("each night")), ("drill", !late, late));
+            assert_eq!((found.check, found.ok, found.found.contains("every night")), ("drill", !late, late));
         }
     }
 }

@@ -126,7 +126,7 @@ fn build_fault_row(matter: &RecordPath, fault: &MatterPolicyFault) -> PolicyFaul
         file: matter.clone(),
         line: Some(fault.line),
         key: Some(fault.path.join(".")),
-        message: format!("{}: {}", fault.wrong, fault.mend),
+        message: format!("{}: {}", fault.wrong, fault.hint),
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) async fn confirm_actions(
     confirm: cli::ConfirmArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let cli::ConfirmArgs { answer: resolution, set } = confirm;
+    let cli::ConfirmArgs { resolution, set } = confirm;
     let edited = match set {
         Some(value) => {
             let [action] = resolution.actions.as_slice() else {
@@ -124,7 +124,7 @@ async fn submit_resolution(
         let input = ResolveBatchInput::new(kind, resolution.actions, by, resolution.reason);
         return submit_batch(config, input, out).await;
     };
-    let input = ResolveInput { kind, action: action.clone(), by, reason: resolution.reason, edited, together: None };
+    let input = ResolveInput { kind, action: action.clone(), by, reason: resolution.reason, edited, batch_id: None };
     let server =
         if kind == ResolutionKind::Raise { None } else { RemoteStewardClient::connect_if_named(config).await? };
     let output = match server {
@@ -176,10 +176,10 @@ async fn submit_batch(
     let refused = all.count_refused();
     out.print_value(&all, || {
         let lines = all
-            .answers
+            .resolutions
             .iter()
-            .map(|one| format!("{}: {}", escape_text(&one.action), format_resolution(kind, &one.answered)));
-        let count = format!("{} {}, {refused} refused", all.answers.len() - refused, describe_resolution(kind));
+            .map(|one| format!("{}: {}", escape_text(&one.action), format_resolution(kind, &one.resolution)));
+        let count = format!("{} {}, {refused} refused", all.resolutions.len() - refused, describe_resolution(kind));
         lines.chain([count]).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if refused == 0 { CommandExit::Ok } else { CommandExit::Refused })
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_command_that_status_prints_restores_its_subject_whatever_the_name() {
-        let (all, of_that_name) = (TrustSubject::Strangers, TrustSubject::Source("strangers".into()));
+        let (all, of_that_name) = (TrustSubject::UnknownSources, TrustSubject::Source("strangers".into()));
         assert_eq!(match_subject(&[&of_that_name, &all], "strangers"), all, "all of them first");
         assert_eq!(
             match_subject(&[&of_that_name], "strangers"),

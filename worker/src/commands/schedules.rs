@@ -124,7 +124,7 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
     }
     lines.push(format!("{unchanged} unchanged"));
     if let Some(refused) = &plan.refused {
-        lines.push(format!("refused {} deletions: {}", refused.ids.len(), refused.mend));
+        lines.push(format!("refused {} deletions: {}", refused.ids.len(), refused.hint));
     }
     if let Some(conflict) = &plan.conflict {
         lines.push(format!("refused: {}", escape_text(&conflict.to_string())));

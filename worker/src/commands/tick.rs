@@ -134,8 +134,8 @@ fn describe_tick(report: &TickReport) -> String {
 
 fn build_task_row(task: &RecordPath, ended: &TaskCheckOutcome) -> Vec<String> {
     let (decision, confidence, disposition, action) = match ended {
-        TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
-            (decision.as_str().to_owned(), format!("{confidence:.2}"), landing.as_str(), action_id.to_string())
+        TaskCheckOutcome::Decided { decision, confidence, disposition, action_id } => {
+            (decision.as_str().to_owned(), format!("{confidence:.2}"), disposition.as_str(), action_id.to_string())
         }
         TaskCheckOutcome::RateGuarded { confidence, reason } => {
             (format!("rate guarded: {}", escape_text(reason)), format!("{confidence:.2}"), "", String::new())

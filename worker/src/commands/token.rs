@@ -95,7 +95,7 @@ pub(crate) fn print_login_link(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let listen = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
+    let listen = config.listen.unwrap_or(steward_server::http::listen::DEFAULT_ADDRESS);
     // The listening process knows the name and certificate by which it is reached; this shell may have other settings.
     let endpoint = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
         .unwrap_or_else(|| note::describe_this_listener(config, listen).door);

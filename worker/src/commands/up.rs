@@ -115,7 +115,7 @@ async fn start_services(
     out: CommandOutput,
 ) -> anyhow::Result<StartedServices> {
     let vault = OpenedVault::open(config).await?;
-    cleanup.writer = Some(Arc::clone(&vault.keeper));
+    cleanup.writer = Some(Arc::clone(&vault.writer));
     let state = config.state_dir()?;
     let listen = serving.as_ref().map(|serving| serving.address);
     let connected = if temporal::is_server_configured() {
@@ -134,7 +134,7 @@ async fn start_services(
         }
     };
     let TemporalConnection { client, address } = &connected;
-    desired::claim_namespace(config, client, address, &vault.keeper, cleanup.server.is_some()).await?;
+    desired::claim_namespace(config, client, address, &vault.writer, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk_worker(config, &context)?;
@@ -154,7 +154,7 @@ async fn serve_vault(
     let engine = engine::start_engine(config, &context, vault, ui.is_some()).await?;
     let listen = serving.as_ref().map(|serving| serving.address);
     if let Some(serving) = &serving {
-        let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
+        let (root, index) = (engine.parts.writer.root().clone(), Arc::clone(&engine.parts.index));
         let ledger = Some(Arc::clone(&engine.parts.ledger));
         let settings = web::build_dashboard_settings(config, &context.client.options().namespace, ui.as_deref());
         let web = WebInterface { client: context.client.clone(), root, index, ledger, settings };
@@ -282,9 +282,9 @@ async fn acquire_vault(
         return Ok(None);
     }
     let Some(vault) = OpenedVault::open_when_unlocked(config, &mut stop).await? else { return Ok(None) };
-    cleanup.writer = Some(Arc::clone(&vault.keeper));
+    cleanup.writer = Some(Arc::clone(&vault.writer));
     tokio::select! {
-        claimed = desired::claim_namespace(config, &context.client, address, &vault.keeper, false) => claimed?,
+        claimed = desired::claim_namespace(config, &context.client, address, &vault.writer, false) => claimed?,
         () = wait_for_stop(&mut stop) => return Ok(None),
     }
     note::describe_this_process(config, "worker", address).write(&config.state_dir()?)?;

@@ -34,7 +34,7 @@ struct WhyReport {
     asks: Option<WhyQuestion>,
     decided: Option<AuditRecord>,
     /// The resolution of that decision by a person.
-    answered: Option<ActionKind>,
+    resolution: Option<ActionKind>,
     /// What was delivered to the tracker for that decision, or is owed to it.
     tracker: Option<DeliveryStatus>,
     would_change_it: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
         found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;
     let action = index.list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
-    let answered = action.and_then(|a| a.answered);
+    let answered = action.and_then(|a| a.resolution);
     let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
     let seen = index.list_signals_about(&path, MAX_SIGNALS).await?;
     let asks = match index.find_open_question(&path).await? {
@@ -74,7 +74,7 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let undecided = decided.as_ref().filter(|_| answered.is_none());
     let mut would_change_it = list_hints(&subject, &seen, undecided, stopped, Utc::now());
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
-    let why = WhyReport { subject, seen, asks, decided, answered, tracker, would_change_it };
+    let why = WhyReport { subject, seen, asks, decided, resolution: answered, tracker, would_change_it };
     out.print_value(&why, || describe_why(&why))?;
     Ok(CommandExit::Ok)
 }
@@ -112,7 +112,7 @@ fn describe_why(why: &WhyReport) -> String {
     match &why.decided {
         None => row("decision", "none yet".into()),
         Some(record) => {
-            row("decision", describe_decision(record, why.answered));
+            row("decision", describe_decision(record, why.resolution));
             row("reasoning", escape_text(&record.draft.reasoning));
             for gate in &record.draft.gates {
                 let open = if gate.open { "open  " } else { "closed" };
@@ -165,7 +165,7 @@ fn describe_decision(record: &AuditRecord, resolution: Option<ActionKind>) -> St
     let resolution =
         resolution.map(|k| format!(", {}", k.as_str().trim_start_matches("steward-action-"))).unwrap_or_default();
     let (at, decision) = (format_millis(draft.timestamp), draft.decision.as_str());
-    let (confidence, disposition, id) = (draft.confidence, draft.landing.as_str(), &draft.id);
+    let (confidence, disposition, id) = (draft.confidence, draft.disposition.as_str(), &draft.id);
     format!("{at} {decision}, confidence {confidence:.2}{change}: {disposition}{resolution} (action {id})")
 }
 
@@ -217,7 +217,7 @@ fn list_hints(
         return hints;
     };
     let id = &record.draft.id;
-    match record.draft.landing {
+    match record.draft.disposition {
         Disposition::Live => hints.push(format!("`steward undo {id}` undoes the change, within 7 days")),
         Disposition::Pending if record.draft.confirmable => {
             hints.push(format!("`steward confirm {id}` makes the change"))
@@ -228,7 +228,7 @@ fn list_hints(
         Disposition::Recorded => hints.push("a new signal that proposes a change".into()),
         Disposition::Shadow => {}
     }
-    if record.draft.landing != Disposition::Recorded {
+    if record.draft.disposition != Disposition::Recorded {
         hints.extend(
             record
                 .draft

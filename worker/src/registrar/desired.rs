@@ -103,7 +103,7 @@ pub(crate) async fn plan_schedules(
         .into_iter()
         .map(|m| WantedMatter {
             path: m.path,
-            standing: match m.state {
+            status: match m.state {
                 None => MatterScheduleStatus::Unreadable,
                 Some(RecordState::Open) => MatterScheduleStatus::Open,
                 Some(RecordState::Done) => MatterScheduleStatus::Done,
@@ -140,7 +140,7 @@ pub(crate) async fn apply_schedules(registrar: &ScheduleRegistrar, plan: Schedul
         tracing::error!("failed to {error}");
     }
     if let Some(refused) = &outcome.refused {
-        tracing::warn!(schedules = refused.ids.len(), budget = refused.budget, "deletions refused: {}", refused.mend);
+        tracing::warn!(schedules = refused.ids.len(), budget = refused.budget, "deletions refused: {}", refused.hint);
     }
     outcome
 }

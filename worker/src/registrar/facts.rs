@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_server::views::schedules::mark::ScheduleMark;
-pub(crate) use steward_server::views::schedules::{STEWARD as WORKFLOW_TYPE, parse_matter_path};
+pub(crate) use steward_server::views::schedules::{TICK_WORKFLOW as WORKFLOW_TYPE, parse_matter_path};
 use steward_vault::files::identity::VaultIdentity;
 pub(crate) use steward_workflows::SCHEDULE_PREFIX as ID_PREFIX;
 pub(crate) use steward_workflows::schedule_id;

@@ -41,7 +41,7 @@ pub(crate) enum MatterScheduleStatus {
 pub(crate) struct WantedMatter {
     /// `matter/<slug>.md`; a path of another kind is ignored with a warning.
     pub(crate) path: RecordPath,
-    pub(crate) standing: MatterScheduleStatus,
+    pub(crate) status: MatterScheduleStatus,
     /// Seconds between two ticks; 0 for the interval of the settings.
     pub(crate) interval_seconds: u32,
 }
@@ -114,7 +114,7 @@ pub(crate) struct RefusedDeletions {
     /// How many schedules are ours.
     pub(crate) known: usize,
     /// The hint for the operator.
-    pub(crate) mend: String,
+    pub(crate) hint: String,
 }
 
 /// The plan of one round, ordered by id.
@@ -172,7 +172,7 @@ pub(crate) fn plan_matter_schedules(
             None => plan.warnings.push(format!("{id}: no matter can have this id, so the schedule is kept")),
             Some(_) if wanted.contains_key(id) => {}
             Some(path) => {
-                let gone = WantedMatter { path, standing: MatterScheduleStatus::Archived, interval_seconds: 0 };
+                let gone = WantedMatter { path, status: MatterScheduleStatus::Archived, interval_seconds: 0 };
                 plan.push_step(id, &gone, ScheduleStepVerb::Delete);
             }
         }
@@ -195,7 +195,7 @@ pub(crate) fn find_undescribed(
         else {
             return false;
         };
-        match matter.standing {
+        match matter.status {
             MatterScheduleStatus::Archived | MatterScheduleStatus::Unreadable => schedule.workflow_type.is_empty(),
             MatterScheduleStatus::Open | MatterScheduleStatus::Done if is_ours(schedule, settings) => {
                 settings.describe_all || !is_listing_current(matter, schedule, cadence, settings)
@@ -225,7 +225,7 @@ fn plan_existing_schedule(
     schedule: &KnownSchedule,
     settings: &ScheduleSettings,
 ) {
-    let done = match matter.standing {
+    let done = match matter.status {
         MatterScheduleStatus::Open => false,
         MatterScheduleStatus::Done => true,
         MatterScheduleStatus::Archived => return plan.push_step(id, matter, ScheduleStepVerb::Delete),
@@ -284,7 +284,7 @@ fn find_schedule_differences(
 
 /// Plans a matter that has no schedule.
 fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter) {
-    match matter.standing {
+    match matter.status {
         MatterScheduleStatus::Open => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: false }),
         MatterScheduleStatus::Done => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: true }),
         MatterScheduleStatus::Archived => {}
@@ -309,10 +309,10 @@ fn index_by_schedule_id(
         }
         let matter = WantedMatter { interval_seconds: matter.effective_interval_seconds(settings), ..matter.clone() };
         let entry = wanted.entry(facts::schedule_id(matter.path.slug())).or_insert_with(|| matter.clone());
-        if entry.standing != matter.standing || entry.interval_seconds != matter.interval_seconds {
+        if entry.status != matter.status || entry.interval_seconds != matter.interval_seconds {
             warnings
                 .push(format!("{} is listed twice with different values: its schedule is kept as it is", matter.path));
-            entry.standing = MatterScheduleStatus::Unreadable;
+            entry.status = MatterScheduleStatus::Unreadable;
         }
     }
     wanted
@@ -377,7 +377,7 @@ impl SchedulePlan {
             step.verb = ScheduleStepVerb::Keep { why: "its deletion waits for a confirmation".to_owned() };
         }
         ids.sort();
-        self.refused = Some(RefusedDeletions { ids, budget, known, mend: hint });
+        self.refused = Some(RefusedDeletions { ids, budget, known, hint });
     }
 }
 

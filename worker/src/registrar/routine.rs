@@ -182,10 +182,10 @@ pub(super) fn build_routine_schedule(routine: &RoutineSchedule, settings: &Sched
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steward_server::views::schedules::HOUSE;
+    use steward_server::views::schedules::VAULT_SCHEDULES;
 
     #[test]
     fn every_routine_is_listed_and_nothing_else_is() {
-        assert_eq!(ROUTINES.map(|routine| (routine.id, routine.workflow)), HOUSE);
+        assert_eq!(ROUTINES.map(|routine| (routine.id, routine.workflow)), VAULT_SCHEDULES);
     }
 }

@@ -18,7 +18,7 @@ mod owners;
 
 fn matter(slug: &str, standing: MatterScheduleStatus) -> WantedMatter {
     let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
-    WantedMatter { path, standing, interval_seconds: 0 }
+    WantedMatter { path, status: standing, interval_seconds: 0 }
 }
 
 fn open(slugs: &[&str]) -> Vec<WantedMatter> {

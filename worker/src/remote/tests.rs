@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_refusal_is_decoded_unchanged_and_a_failure_is_an_error() {
     let refusal =
-        ResolutionRefusal::AlreadyAnswered { id: "0123456789abcdef".into(), how: "undone".into(), by: "Jörg".into() };
+        ResolutionRefusal::AlreadyResolved { id: "0123456789abcdef".into(), how: "undone".into(), by: "Jörg".into() };
     let mut status = Status::already_exists(refusal.to_string());
     let bytes = serde_json::to_vec(&refusal).unwrap();
     status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&bytes));

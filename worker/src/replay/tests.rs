@@ -202,7 +202,7 @@ async fn files_that_are_no_history_of_ours_say_so_and_do_not_stop_the_others() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let open = RECORDED.replace("\"Toy\"", "\"AnswerWorkflow\"");
+    let open = RECORDED.replace("\"Toy\"", "\"ResolveWorkflow\"");
     let headless = r#"{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_TASK_SCHEDULED"}]}"#;
     let replayed = replay_histories(&[
         folder.path().join("missing.json"),

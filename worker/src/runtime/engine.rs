@@ -63,7 +63,7 @@ pub(crate) fn start_vault_worker(
     intervals: mpsc::UnboundedSender<NewInterval>,
 ) -> anyhow::Result<JoinHandle<()>> {
     let vault = VaultContext {
-        keeper: Arc::clone(&parts.keeper),
+        writer: Arc::clone(&parts.writer),
         index: Arc::clone(&parts.index),
         ledger: Arc::clone(&parts.ledger),
         settings: VaultSettings {
@@ -76,14 +76,14 @@ pub(crate) fn start_vault_worker(
         },
         clerk: Arc::new(crate::runtime::clerks::create_clerk(&config.clerk)?),
         intervals,
-        landing: Arc::default(),
-        routing: Arc::default(),
-        learning: Arc::default(),
-        unshown: Arc::default(),
+        apply_lock: Arc::default(),
+        routing_lock: Arc::default(),
+        calibration_lock: Arc::default(),
+        unpublished_resolutions: Arc::default(),
     };
     let courier = build_tracker_dispatcher(config, &vault)?;
     let extractor = Extractor::new(vault.clone(), crate::runtime::clerks::create_clerk(&config.clerk)?);
-    let activities = Box::new(VaultWorkerActivities { host: vault, extractor, courier });
+    let activities = Box::new(VaultWorkerActivities { context: vault, extractor, dispatcher: courier });
     sdk_workers::start_worker(context, WorkerRole::Vault(activities))
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn start_engine(
     let _ = parts.index.take_changes();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let threads = vec![start_vault_worker(config, context, &parts, intervals)?];
-    let owner = Some(parts.keeper.identity().clone());
+    let owner = Some(parts.writer.identity().clone());
     let registrar =
         desired::build_registrar(context.client.clone(), config, owner, |s| s.private_server = private_server);
     // Thousands of schedules take minutes. A process that is asked to stop meanwhile leaves the rest to the next one.
@@ -114,7 +114,7 @@ pub(crate) async fn start_engine(
         }) => registered?,
         () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
     };
-    let (keeper, index) = (Arc::clone(&parts.keeper), Arc::clone(&parts.index));
+    let (keeper, index) = (Arc::clone(&parts.writer), Arc::clone(&parts.index));
     // While the vault's folder is missing, a tick could not change anything: requests wait until it is back.
     let is_stopped = {
         let keeper = Arc::clone(&keeper);
@@ -126,13 +126,13 @@ pub(crate) async fn start_engine(
         (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut loops = routines.spawn_triggers(&registration, config.tracker.is_some(), is_stopped.clone());
     let listener = VaultListener {
-        keeper: Arc::clone(&keeper),
+        writer: Arc::clone(&keeper),
         index: Arc::clone(&index),
         config: config.clone(),
         registration: Arc::clone(&registration),
         routines,
-        dropped: Arc::clone(&dropped),
-        returned: Arc::clone(&returned),
+        inbox_changed: Arc::clone(&dropped),
+        folder_returned: Arc::clone(&returned),
     };
     loops.extend([
         run_on_own_thread(context.stop.clone(), move || listener.run()),
@@ -145,10 +145,10 @@ pub(crate) async fn start_engine(
         tokio::spawn(place::follow_vault_folder(keeper.root().clone(), returned, context.failed.clone())),
         tokio::spawn(settle_changes(Arc::clone(&keeper), Arc::clone(&parts.index), context.stop.clone())),
     ]);
-    let streams = StreamContext { keeper, index, dropped };
+    let streams = StreamContext { writer: keeper, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =
-        config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
+        config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.writer), Arc::clone(&parts.index)));
     if let Some(writer) = &timestamp_writer {
         loops.push(timestamps::spawn_timestamp_writer(writer.clone(), context.stop.clone()));
     }
@@ -205,7 +205,7 @@ impl Engine {
         let threads = self.threads;
         // A worker that panicked has already logged why.
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
-        let keeper = Arc::clone(&self.parts.keeper);
+        let keeper = Arc::clone(&self.parts.writer);
         if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
             tracing::error!(error = %e, "failed to settle the last changes; the next start does it");
         }

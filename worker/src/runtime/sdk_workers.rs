@@ -19,10 +19,10 @@ use steward_activities::signals::extract::Extractor;
 use steward_activities::steward::judge::ClerkWorker;
 use steward_activities::tracker::TrackerDispatcher;
 use steward_activities::vault::VaultContext;
-use steward_workflows::AnswerTogetherWorkflow;
-use steward_workflows::AnswerWorkflow;
 use steward_workflows::ExtractWorkflow;
 use steward_workflows::PurgeWorkflow;
+use steward_workflows::ResolveBatchWorkflow;
+use steward_workflows::ResolveWorkflow;
 use steward_workflows::ReversalCalibrationWorkflow;
 use steward_workflows::ReversibilityDrillWorkflow;
 use steward_workflows::RouterWorkflow;
@@ -52,9 +52,9 @@ pub(crate) enum WorkerRole {
 
 /// The activities of the process that holds a vault.
 pub(crate) struct VaultWorkerActivities {
-    pub(crate) host: VaultContext,
+    pub(crate) context: VaultContext,
     pub(crate) extractor: Extractor,
-    pub(crate) courier: Option<TrackerDispatcher>,
+    pub(crate) dispatcher: Option<TrackerDispatcher>,
 }
 
 /// What all workers of a process share.
@@ -183,16 +183,16 @@ fn build_worker_options(
         WorkerRole::Vault(activities) => {
             let options = options
                 .register_workflow::<StewardWorkflow>()?
-                .register_workflow::<AnswerWorkflow>()?
-                .register_workflow::<AnswerTogetherWorkflow>()?
+                .register_workflow::<ResolveWorkflow>()?
+                .register_workflow::<ResolveBatchWorkflow>()?
                 .register_workflow::<RouterWorkflow>()?
                 .register_workflow::<PurgeWorkflow>()?
                 .register_workflow::<ReversalCalibrationWorkflow>()?
                 .register_workflow::<ReversibilityDrillWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
-                .register_activities(activities.host.clone())
+                .register_activities(activities.context.clone())
                 .register_activities(activities.extractor.clone());
-            match &activities.courier {
+            match &activities.dispatcher {
                 Some(courier) => {
                     options.register_workflow::<TrackerWorkflow>()?.register_activities(courier.clone()).build()
                 }

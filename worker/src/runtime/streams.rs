@@ -34,10 +34,10 @@ const QUIET_RECORD: Duration = Duration::from_secs(60);
 /// What all streams of a vault share.
 #[derive(Clone)]
 pub(crate) struct StreamContext {
-    pub(crate) keeper: Arc<VaultWriter>,
+    pub(crate) writer: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
     /// Notified when a file is put into the drop folder.
-    pub(crate) dropped: Arc<Notify>,
+    pub(crate) inbox_changed: Arc<Notify>,
 }
 
 /// The loop of one polled stream.
@@ -152,7 +152,7 @@ impl StreamLoop {
     async fn run_round(&mut self) -> Result<RoundOutcome, StreamError> {
         let mut adapter = match self.adapter.take() {
             Some(adapter) => adapter,
-            None => match self.config.open(self.shared.keeper.root())? {
+            None => match self.config.open(self.shared.writer.root())? {
                 StreamSource::Polled(adapter) => adapter,
                 StreamSource::Pushed(_) => {
                     let (tally, next) = (IntakeTally::default(), NextRound::Usual);
@@ -161,7 +161,7 @@ impl StreamLoop {
             },
         };
         let shared = &self.shared;
-        let mut intake = Intake::new(&self.config.name, Arc::clone(&shared.keeper), Arc::clone(&shared.index));
+        let mut intake = Intake::new(&self.config.name, Arc::clone(&shared.writer), Arc::clone(&shared.index));
         let next = adapter.read_round(&mut intake).await?;
         self.adapter = Some(adapter);
         let left_reason = intake.first_left_reason().map(|why| why.escape_debug().take(MAX_ERROR_CHARS).collect());
@@ -171,7 +171,7 @@ impl StreamLoop {
     /// Waits until the time is over, the source has news, or a file is in the drop folder.
     async fn wait_for_next_round(&mut self, wait: Duration) {
         let is_inbox = self.config.kind == "inbox";
-        let dropped = Arc::clone(&self.shared.dropped);
+        let dropped = Arc::clone(&self.shared.inbox_changed);
         let Some(adapter) = &mut self.adapter else { return tokio::time::sleep(wait).await };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}

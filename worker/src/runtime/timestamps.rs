@@ -112,7 +112,8 @@ impl TimestampWriter {
             return Ok(());
         }
         let (writer, write) = (Arc::clone(&self.writer), due.clone());
-        let result = tokio::task::spawn_blocking(move || writer.write_timestamps(&write.task, &write.stamp)).await?;
+        let result =
+            tokio::task::spawn_blocking(move || writer.write_timestamps(&write.task, &write.timestamps)).await?;
         match result {
             Ok(TimestampWriteOutcome::Written) => {
                 // Index it at once, so that the next check knows the new content.
@@ -120,7 +121,7 @@ impl TimestampWriter {
                 self.index.sync_paths(self.writer.root(), written, Utc::now()).await?;
             }
             Ok(TimestampWriteOutcome::Unchanged) => {}
-            Ok(TimestampWriteOutcome::Braked) => return Ok(()),
+            Ok(TimestampWriteOutcome::Stopped) => return Ok(()),
             Err(e @ TimestampWriteError::ChangedMeanwhile { .. }) => {
                 tracing::debug!(error = %e, "timestamps not written yet");
                 return Ok(());

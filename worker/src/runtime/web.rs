@@ -29,7 +29,7 @@ pub(crate) async fn bind_listener(
     stop: watch::Receiver<bool>,
 ) -> anyhow::Result<RunningServer> {
     let bound = BoundListener::bind(config.listen).await.with_context(|| {
-        let address = config.listen.unwrap_or(steward_server::http::listen::DEFAULT);
+        let address = config.listen.unwrap_or(steward_server::http::listen::DEFAULT_ADDRESS);
         format!("cannot listen on {address}: set STEWARD_LISTEN to a free address of this machine")
     })?;
     if is_reachable_remotely(bound.address) && config.tls.is_none() && config.trusted_proxies.is_empty() {

@@ -106,7 +106,7 @@ pub(crate) async fn serve_webhooks(
 async fn open_hooks(streams: &StreamContext, configs: Vec<StreamConfig>) -> BTreeMap<String, Webhook> {
     let mut hooks = BTreeMap::new();
     for config in configs {
-        match config.open(streams.keeper.root()) {
+        match config.open(streams.writer.root()) {
             Ok(StreamSource::Pushed(hook)) => {
                 streams.record_round(&config.name, None).await;
                 hooks.insert(config.name, hook);
@@ -247,7 +247,7 @@ async fn record_refusals(
         if refused == 0 {
             continue;
         }
-        let mut intake = Intake::new(&name, Arc::clone(&streams.keeper), Arc::clone(&streams.index));
+        let mut intake = Intake::new(&name, Arc::clone(&streams.writer), Arc::clone(&streams.index));
         if let Err(e) = intake.ingest_batch(IntakeBatch { refused, ..IntakeBatch::default() }).await {
             tracing::error!(stream = %name, refused, "failed to store the number of refused calls: {e}");
         }
@@ -259,7 +259,7 @@ async fn store_events(streams: StreamContext, name: String, mut queued: mpsc::Re
     let mut batch = Vec::with_capacity(BATCH);
     while queued.recv_many(&mut batch, BATCH).await > 0 {
         let (found, reports): (Vec<FoundMessage>, Vec<_>) = batch.drain(..).unzip();
-        let mut intake = Intake::new(&name, Arc::clone(&streams.keeper), Arc::clone(&streams.index));
+        let mut intake = Intake::new(&name, Arc::clone(&streams.writer), Arc::clone(&streams.index));
         let result = intake.ingest_batch(IntakeBatch { found, ..IntakeBatch::default() }).await;
         let text = result.as_ref().err().map(ToString::to_string);
         if let Some(text) = &text {

@@ -22,7 +22,7 @@ use steward_domain::gates::mode::Mode;
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::frontmatter::{self, FieldEdit};
 use steward_domain::record::path::{PathError, RecordKind, RecordPath};
-use steward_domain::trust::by_hand::WATCHED;
+use steward_domain::trust::by_hand::ANSWER_WINDOW;
 
 /// One proposal in 12 is to archive a task instead of closing it.
 const ARCHIVED_ONE_IN: u32 = 12;
@@ -183,7 +183,7 @@ impl MonthSimulation {
         Ok(Some(SimulatedProposal {
             message_index,
             id: receipt.id,
-            disposition: receipt.landing,
+            disposition: receipt.disposition,
             record: receipt.record,
             target: simulated.target,
             mutation: simulated.mutation,
@@ -234,7 +234,7 @@ impl MonthSimulation {
             let field = ContextField::ALL[slot / MATTERS.len() % ContextField::ALL.len()];
             let until = self.reserved.entry((matter.clone(), field.as_str())).or_default();
             if *until <= message.at {
-                *until = message.at + WATCHED;
+                *until = message.at + ANSWER_WINDOW;
                 return Ok(Some((matter, field)));
             }
         }

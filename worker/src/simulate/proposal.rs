@@ -113,8 +113,8 @@ impl<'a> SimulatedSignal<'a> {
             ..ClerkMark::default()
         };
         decide(&Judging {
-            note: None,
-            look: &check,
+            matter_policy: None,
+            check: &check,
             policy: context.policy,
             verdict: &verdict,
             clerk: &clerk,
@@ -149,7 +149,13 @@ impl<'a> SimulatedSignal<'a> {
         };
         let question = ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.message.at };
         let before = ContentHash::hash_bytes(context.bytes);
-        TaskCheck { question, before, state_as_written: Some("open".into()), matter_ceiling: Ceiling::Act, known: None }
+        TaskCheck {
+            question,
+            before,
+            state_as_written: Some("open".into()),
+            matter_ceiling: Ceiling::Act,
+            known_verdict: None,
+        }
     }
 
     /// The plan of the router.
@@ -164,7 +170,7 @@ impl<'a> SimulatedSignal<'a> {
         };
         let at: DateTime<Utc> = self.message.at + ROUTED_AFTER;
         let routed = plan_signal_route(&RouteCase {
-            notes: &[],
+            matter_policies: &[],
             reference: &self.reference,
             signal: &self.signal,
             target: Some(&target),

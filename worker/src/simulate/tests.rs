@@ -54,7 +54,7 @@ fn records(vault: &Path) -> Vec<AuditRecord> {
 fn history(proposal: &AuditRecord, all: &[AuditRecord]) -> ProposalHistory {
     let answer = |kind: ActionKind| {
         let of = |r: &&AuditRecord| {
-            r.draft.kind == kind && r.draft.answers.as_ref().is_some_and(|a| a.of == proposal.draft.id)
+            r.draft.kind == kind && r.draft.resolution.as_ref().is_some_and(|a| a.action_id == proposal.draft.id)
         };
         all.iter().find(of).map(|r| r.draft.timestamp)
     };
@@ -64,7 +64,7 @@ fn history(proposal: &AuditRecord, all: &[AuditRecord]) -> ProposalHistory {
         undone: answer(ActionKind::Reversed),
         done_anyway: answer(ActionKind::DoneAnyway),
         opposed: answer(ActionKind::Opposed),
-        ..ProposalHistory::from_disposition(proposal.draft.landing, proposal.draft.timestamp)
+        ..ProposalHistory::from_disposition(proposal.draft.disposition, proposal.draft.timestamp)
     }
 }
 
@@ -122,7 +122,7 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     }
     assert_eq!(agreed + wrong + open + erred, written.proposals);
     assert!(agreed > 200 && wrong > 10 && erred < 15, "{agreed} agreed, {wrong} wrong, {open} open, {erred} erred");
-    let landed = |landing| proposals.iter().filter(|r| r.draft.landing == landing).count();
+    let landed = |disposition| proposals.iter().filter(|r| r.draft.disposition == disposition).count();
     assert!(landed(Disposition::Live) > 5 && landed(Disposition::Pending) > 5 && landed(Disposition::Shadow) > 100);
     for kind in [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway, ActionKind::Opposed] {
         assert!(all.iter().any(|r| r.draft.kind == kind), "no {}", kind.as_str());

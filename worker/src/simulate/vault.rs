@@ -65,16 +65,16 @@ impl SimulatedVault {
             reversal_budget: REVERSAL_BUDGET,
         };
         let context = VaultContext {
-            keeper: Arc::new(keeper),
+            writer: Arc::new(keeper),
             index: Arc::new(index),
             ledger: Arc::new(ledger),
             settings,
             clerk: Arc::new(Clerk::Rules(RulesClerk)),
             intervals: unbounded_channel().0,
-            landing: Arc::default(),
-            routing: Arc::default(),
-            learning: Arc::default(),
-            unshown: Arc::default(),
+            apply_lock: Arc::default(),
+            routing_lock: Arc::default(),
+            calibration_lock: Arc::default(),
+            unpublished_resolutions: Arc::default(),
         };
         Ok(Self { dir: dir.to_owned(), context, observations: BTreeMap::new() })
     }
@@ -95,7 +95,7 @@ impl SimulatedVault {
 
     /// The bytes of a record.
     pub(super) fn read_record_bytes(&self, path: &RecordPath) -> anyhow::Result<Vec<u8>> {
-        Ok(self.context.keeper.root().read_file(path)?.bytes)
+        Ok(self.context.writer.root().read_file(path)?.bytes)
     }
 
     /// Writes a file as a person does, or a signal as a stream does.
@@ -123,7 +123,7 @@ impl SimulatedVault {
             // Budgets are counted by signals, and only for live changes.
             paths.push(signal.clone());
         }
-        self.context.index.sync_paths(self.context.keeper.root(), &paths, at).await?;
+        self.context.index.sync_paths(self.context.writer.root(), &paths, at).await?;
         Ok(self.context.cap_and_apply(plan, at).await.map_err(convert_error)??)
     }
 
@@ -141,7 +141,7 @@ impl SimulatedVault {
             PrincipalReaction::Undid => ResolutionKind::Undo,
             PrincipalReaction::LeftInPlace | PrincipalReaction::Nothing => return Ok(()),
             PrincipalReaction::DidItByHand | PrincipalReaction::DidOtherwise => {
-                let found = self.context.keeper.file_manual_outcome(
+                let found = self.context.writer.file_manual_outcome(
                     record,
                     simulated_workflow_ref("calibrate", record),
                     at + CALIBRATION_DELAY,
@@ -152,29 +152,29 @@ impl SimulatedVault {
                 return Ok(());
             }
         };
-        let receipt = self.context.keeper.resolve_action(&IncomingResolution {
+        let receipt = self.context.writer.resolve_action(&IncomingResolution {
             kind,
             record,
             by: PRINCIPAL_NAME,
             reason: None,
             edited: None,
-            together: None,
+            batch: None,
             policy: self.policy(),
             ceiling: Ceiling::Act,
             workflow: simulated_workflow_ref(kind.as_str(), record),
             now: at,
         })?;
-        self.context.index.sync_paths(self.context.keeper.root(), &[target.clone(), receipt.record], at).await?;
+        self.context.index.sync_paths(self.context.writer.root(), &[target.clone(), receipt.record], at).await?;
         Ok(())
     }
 
     /// Ends a day: reads the vault, calibrates trust until nothing is left to do, and settles all changes.
     pub(super) async fn end_day(&mut self, at: DateTime<Utc>) -> anyhow::Result<()> {
-        let root = self.context.keeper.root();
+        let root = self.context.writer.root();
         self.context.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
         while self.context.calibrate_trust(workflow.clone(), at).await.map_err(convert_error)?.more {}
-        self.context.keeper.settle_swaps_older_than(Duration::ZERO)?;
+        self.context.writer.settle_swaps_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;
             if root.exists(&path) {

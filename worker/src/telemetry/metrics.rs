@@ -65,8 +65,8 @@ impl ActivityMetrics {
 
     fn count_apply(&self, applied: &ApplyOutput) {
         let outcome = match applied {
-            ApplyOutput::Filed { landing, .. } => {
-                self.decisions.add(1, &[KeyValue::new("landing", landing.as_str())]);
+            ApplyOutput::Filed { disposition, .. } => {
+                self.decisions.add(1, &[KeyValue::new("disposition", disposition.as_str())]);
                 "filed"
             }
             ApplyOutput::ChangedMeanwhile => "changed_meanwhile",
@@ -86,7 +86,7 @@ impl ActivityMetrics {
 fn label_tick(observation: &MatterObservation) -> &'static str {
     if observation.stopped {
         "stopped"
-    } else if observation.looks.is_empty() {
+    } else if observation.task_checks.is_empty() {
         "quiet"
     } else {
         "evaluating"

@@ -166,7 +166,7 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
 
     for (name, attribute) in [
         ("steward.ticks", ("outcome", "evaluating")),
-        ("steward.decisions", ("landing", "shadow")),
+        ("steward.decisions", ("disposition", "shadow")),
         ("steward.applies", ("outcome", "filed")),
         ("steward.clerk.calls", ("outcome", "answered")),
         ("steward.guard.refusals", ("cap", "task")),

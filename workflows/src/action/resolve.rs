@@ -1,4 +1,4 @@
-//! `AnswerWorkflow`: a person's undo, confirm or dismiss, so that a click survives a crash.
+//! `ResolveWorkflow`: a person's undo, confirm or dismiss, so that a click survives a crash.
 //!
 //! It runs one local activity in the process that holds the vault, and a second activity if an undo owes something to
 //! the tracker. A refusal is a result with an HTTP status and not a failure, so that the command line and the browser
@@ -25,15 +25,15 @@ const NOT_IN_TIME: &str = "the tracker did not answer in time";
 /// Resolves one action. Argument: [`ResolveInput`]; result: [`ResolveOutput`].
 #[workflow]
 #[derive(Default)]
-pub struct AnswerWorkflow;
+pub struct ResolveWorkflow;
 
 #[workflow_methods]
-impl AnswerWorkflow {
+impl ResolveWorkflow {
     /// Runs the resolution.
     ///
     /// # Errors
     /// Fails when the vault cannot be read or written.
-    #[run(name = "AnswerWorkflow")]
+    #[run(name = "ResolveWorkflow")]
     pub async fn run(
         ctx: &mut WorkflowContext<Self>,
         argument: WorkflowArgument<ResolveInput>,

@@ -1,4 +1,4 @@
-//! `AnswerTogetherWorkflow`: resolves a batch of actions with one click of a person.
+//! `ResolveBatchWorkflow`: resolves a batch of actions with one click of a person.
 //!
 //! Each action gets a resolution and a record of its own, one after the other, by the same activity as a single one.
 //! All of them carry one batch id, so they are shown as one row and count as one feedback. A refusal must not stop the
@@ -17,14 +17,14 @@ use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
 /// Most actions of one batch: 200. Their results stay well below the size limit of a payload.
-pub const MAX_TOGETHER: usize = 200;
+pub const MAX_BATCH_ACTIONS: usize = 200;
 /// Longest name of an action, in characters: 64. An id has 16.
 const MAX_ID_CHARS: usize = 64;
 /// No delivery to the tracker starts later than this after the vault's part: 40 s. The next run of `TrackerWorkflow`
 /// delivers the rest.
 const TRACKER_START_NO_LATER: Duration = Duration::from_secs(40);
 
-/// One resolution of several actions; the argument of `AnswerTogetherWorkflow`.
+/// One resolution of several actions; the argument of `ResolveBatchWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveBatchInput {
     /// Undo, confirm or dismiss.
@@ -35,7 +35,7 @@ pub struct ResolveBatchInput {
     #[serde(default)]
     pub reason: Option<String>,
     /// The id of the batch.
-    pub together: ActionId,
+    pub batch_id: ActionId,
 }
 
 impl ResolveBatchInput {
@@ -45,18 +45,18 @@ impl ResolveBatchInput {
         let actions = deduplicate_actions(actions);
         let mut parts: Vec<&str> = actions.iter().map(String::as_str).collect();
         parts.sort_unstable();
-        parts.extend(["together", kind.as_str()]);
-        let together = ActionId::derive(&parts);
-        Self { kind, actions, by, reason, together }
+        parts.extend(["batch", kind.as_str()]);
+        let batch_id = ActionId::derive(&parts);
+        Self { kind, actions, by, reason, batch_id }
     }
 }
 
-/// How each resolution of a batch ended; the result of `AnswerTogetherWorkflow`.
+/// How each resolution of a batch ended; the result of `ResolveBatchWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveBatchOutput {
-    pub together: ActionId,
+    pub batch_id: ActionId,
     /// The results, in the order in which the actions were named.
-    pub answers: Vec<ResolveBatchItem>,
+    pub resolutions: Vec<ResolveBatchItem>,
 }
 
 /// How the resolution of one action ended.
@@ -65,67 +65,67 @@ pub struct ResolveBatchItem {
     /// The action, as it was named.
     pub action: String,
     #[serde(flatten)]
-    pub answered: ResolveOutput,
+    pub resolution: ResolveOutput,
 }
 
 impl ResolveBatchOutput {
     /// Counts the refused resolutions.
     #[must_use]
     pub fn count_refused(&self) -> usize {
-        self.answers.iter().filter(|item| matches!(item.answered, ResolveOutput::Refused { .. })).count()
+        self.resolutions.iter().filter(|item| matches!(item.resolution, ResolveOutput::Refused { .. })).count()
     }
 }
 
 /// Resolves several actions. Argument: [`ResolveBatchInput`]; result: [`ResolveBatchOutput`].
 #[workflow]
 #[derive(Default)]
-pub struct AnswerTogetherWorkflow;
+pub struct ResolveBatchWorkflow;
 
 #[workflow_methods]
-impl AnswerTogetherWorkflow {
+impl ResolveBatchWorkflow {
     /// Runs the resolutions.
     ///
     /// # Errors
     /// Fails if the input names no actions or too many, and when the vault cannot be read or written. Actions that were
     /// resolved by then stay resolved.
-    #[run(name = "AnswerTogetherWorkflow")]
+    #[run(name = "ResolveBatchWorkflow")]
     pub async fn run(
         ctx: &mut WorkflowContext<Self>,
         argument: WorkflowArgument<ResolveBatchInput>,
     ) -> WorkflowResult<ResolveBatchOutput> {
         let input =
-            argument.into_value("an object with the keys kind, actions, by and together").map_err(permanent_failure)?;
+            argument.into_value("an object with the keys kind, actions, by and batch_id").map_err(permanent_failure)?;
         let actions = validate_actions(&input).map_err(permanent_failure)?;
-        let mut answers = Vec::with_capacity(actions.len());
+        let mut resolutions = Vec::with_capacity(actions.len());
         for action in actions {
-            let answered = resolve_one(ctx, &input, &action).await?;
-            answers.push(ResolveBatchItem { action, answered });
+            let resolution = resolve_one(ctx, &input, &action).await?;
+            resolutions.push(ResolveBatchItem { action, resolution });
         }
         // Of two changes of one field, the newer must be undone first, in whatever order they were named.
-        for at in (0..answers.len()).rev() {
+        for at in (0..resolutions.len()).rev() {
             if matches!(
-                &answers[at].answered,
+                &resolutions[at].resolution,
                 ResolveOutput::Refused { refusal: ResolutionRefusal::NotTheNewest { .. }, .. }
             ) {
-                answers[at].answered = resolve_one(ctx, &input, &answers[at].action).await?;
+                resolutions[at].resolution = resolve_one(ctx, &input, &resolutions[at].action).await?;
             }
         }
         let started = ctx.workflow_time();
-        for item in &mut answers {
+        for item in &mut resolutions {
             let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
             let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > TRACKER_START_NO_LATER);
-            let output = item.answered.clone();
-            item.answered = if late { leave_tracker_debt(output) } else { settle_tracker_debt(ctx, output).await };
+            let output = item.resolution.clone();
+            item.resolution = if late { leave_tracker_debt(output) } else { settle_tracker_debt(ctx, output).await };
         }
-        let output = ResolveBatchOutput { together: input.together, answers };
-        let (count, refused) = (output.answers.len(), output.count_refused());
+        let output = ResolveBatchOutput { batch_id: input.batch_id, resolutions };
+        let (count, refused) = (output.resolutions.len(), output.count_refused());
         ctx.set_current_details(format!("{} batch: {} done, {refused} refused", input.kind.as_str(), count - refused));
         Ok(output)
     }
 }
 
 async fn resolve_one(
-    ctx: &WorkflowContext<AnswerTogetherWorkflow>,
+    ctx: &WorkflowContext<ResolveBatchWorkflow>,
     batch: &ResolveBatchInput,
     action: &str,
 ) -> WorkflowResult<ResolveOutput> {
@@ -135,7 +135,7 @@ async fn resolve_one(
         by: batch.by.clone(),
         reason: batch.reason.clone(),
         edited: None,
-        together: Some(batch.together.clone()),
+        batch_id: Some(batch.batch_id.clone()),
     };
     Ok(ctx.execute_local_activity(VaultActivities::answer, input, local_activity_options("answer")).await?)
 }
@@ -145,8 +145,8 @@ fn validate_actions(input: &ResolveBatchInput) -> Result<Vec<String>, String> {
         return Err("a batch can only undo, confirm or dismiss".into());
     }
     let actions = deduplicate_actions(input.actions.clone());
-    if !(1..=MAX_TOGETHER).contains(&actions.len()) {
-        return Err(format!("the batch has {} actions, expected 1 to {MAX_TOGETHER}", actions.len()));
+    if !(1..=MAX_BATCH_ACTIONS).contains(&actions.len()) {
+        return Err(format!("the batch has {} actions, expected 1 to {MAX_BATCH_ACTIONS}", actions.len()));
     }
     if actions.iter().any(|action| action.chars().count() > MAX_ID_CHARS) {
         return Err(format!("the name of an action has more than {MAX_ID_CHARS} characters"));
@@ -155,9 +155,9 @@ fn validate_actions(input: &ResolveBatchInput) -> Result<Vec<String>, String> {
 }
 
 fn deduplicate_actions(actions: Vec<String>) -> Vec<String> {
-    let mut unique: Vec<String> = Vec::with_capacity(actions.len().min(MAX_TOGETHER));
+    let mut unique: Vec<String> = Vec::with_capacity(actions.len().min(MAX_BATCH_ACTIONS));
     // Only ten times the limit is read, so that an endless list costs little.
-    for action in actions.into_iter().take(10 * MAX_TOGETHER) {
+    for action in actions.into_iter().take(10 * MAX_BATCH_ACTIONS) {
         if !unique.contains(&action) {
             unique.push(action);
         }
@@ -177,19 +177,19 @@ mod tests {
     #[test]
     fn the_same_actions_are_the_same_click_in_whatever_order_and_however_often_they_are_named() {
         let one = ask(&["aaaa", "bbbb"]);
-        assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).together, one.together);
+        assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).batch_id, one.batch_id);
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).actions, ["bbbb", "aaaa"]);
-        assert_ne!(ask(&["aaaa"]).together, one.together);
+        assert_ne!(ask(&["aaaa"]).batch_id, one.batch_id);
         let dismissed = ResolveBatchInput::new(ResolutionKind::Dismiss, one.actions.clone(), "ann".into(), None);
-        assert_ne!(dismissed.together, one.together);
+        assert_ne!(dismissed.batch_id, one.batch_id);
     }
 
     #[test]
     fn none_too_many_and_what_is_no_id_are_refused_whole() {
-        let many: Vec<String> = (0..=MAX_TOGETHER).map(|n| format!("{n:04x}")).collect();
+        let many: Vec<String> = (0..=MAX_BATCH_ACTIONS).map(|n| format!("{n:04x}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(validate_actions(&ask(&many)).unwrap_err().contains("expected 1 to 200"));
-        assert_eq!(validate_actions(&ask(&many[1..])).unwrap().len(), MAX_TOGETHER);
+        assert_eq!(validate_actions(&ask(&many[1..])).unwrap().len(), MAX_BATCH_ACTIONS);
         assert!(validate_actions(&ask(&[])).is_err());
         assert!(validate_actions(&ask(&["x".repeat(65).as_str()])).is_err());
         let raise = ResolveBatchInput { kind: ResolutionKind::Raise, ..ask(&["aaaa"]) };
@@ -198,18 +198,21 @@ mod tests {
 
     #[test]
     fn the_longest_results_fit_into_a_payload() {
-        let refusal = ResolutionRefusal::AlreadyAnswered {
+        let refusal = ResolutionRefusal::AlreadyResolved {
             id: "f".repeat(16),
             how: "confirmed".into(),
             by: "\u{1f600}".repeat(230),
         };
         let answered = ResolveOutput::from_refusal(refusal);
-        let one = ResolveBatchItem { action: "f".repeat(MAX_ID_CHARS), answered };
-        let all = ResolveBatchOutput { together: ask(&["aaaa"]).together, answers: vec![one; MAX_TOGETHER] };
+        let one = ResolveBatchItem { action: "f".repeat(MAX_ID_CHARS), resolution: answered };
+        let all = ResolveBatchOutput { batch_id: ask(&["aaaa"]).batch_id, resolutions: vec![one; MAX_BATCH_ACTIONS] };
         assert!(serde_json::to_vec(&all).unwrap().len() < 1_000_000);
-        assert_eq!(all.count_refused(), MAX_TOGETHER);
+        assert_eq!(all.count_refused(), MAX_BATCH_ACTIONS);
         let text = serde_json::to_value(&all).unwrap();
-        assert_eq!((&text["answers"][0]["kind"], &text["answers"][0]["status"]), (&"refused".into(), &409.into()));
+        assert_eq!(
+            (&text["resolutions"][0]["kind"], &text["resolutions"][0]["status"]),
+            (&"refused".into(), &409.into())
+        );
         assert_eq!(serde_json::from_value::<ResolveBatchOutput>(text).unwrap(), all);
     }
 }

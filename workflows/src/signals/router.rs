@@ -52,7 +52,7 @@ impl RouterWorkflow {
 }
 
 fn describe_routing(report: &RouteOutput) -> String {
-    let applied = report.landed.iter().map(|(landing, count)| format!("{count} {}", landing.as_str()));
+    let applied = report.dispositions.iter().map(|(disposition, count)| format!("{count} {}", disposition.as_str()));
     let skipped = report.skipped.iter().map(|(reason, count)| format!("{count} {reason}"));
     let mut parts: Vec<String> = applied.chain(skipped).collect();
     if report.stopped {

@@ -65,7 +65,7 @@ async fn judge_task(
     round: &EvaluationRound,
     check: &TaskCheck,
 ) -> Result<AttributedVerdict, TaskCheckOutcome> {
-    if let Some(known) = &check.known {
+    if let Some(known) = &check.known_verdict {
         return Ok(known.clone());
     }
     let mut question = check.question.clone();
@@ -116,7 +116,7 @@ async fn reserve_call(
         task: Some(question.subject.task.to_string()),
         matter: Some(question.subject.matter.to_string()),
         stream: None,
-        speakers: CallSource::from_evidence(&question.evidence),
+        sources: CallSource::from_evidence(&question.evidence),
     };
     match ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
@@ -163,7 +163,7 @@ async fn settle_call(
         Ok(ClerkReply { outcome: ClerkCallOutcome::NotSent { .. }, .. }) => SettlementOutcome::NotSent,
         Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
     };
-    let input = SettleCallInput { settlement: Settlement { call_id, outcome }, answered };
+    let input = SettleCallInput { settlement: Settlement { call_id, outcome }, answer: answered };
     let _ = ctx.execute_local_activity(VaultActivities::settle, input, local_activity_options("settle")).await;
 }
 
@@ -174,9 +174,9 @@ async fn apply_verdict(
     AttributedVerdict { verdict, clerk }: AttributedVerdict,
 ) -> TaskCheckOutcome {
     let plan = decide(&DecisionCase {
-        look: check,
+        check,
         policy: &round.policy,
-        note: round.note.as_ref(),
+        matter_policy: round.note.as_ref(),
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: round.caller_says_shadow,
@@ -199,9 +199,12 @@ async fn apply_verdict(
         had_signals: !check.question.evidence.is_empty(),
     };
     match ctx.execute_local_activity(VaultActivities::apply, input, local_activity_options("apply")).await {
-        Ok(ApplyOutput::Filed { action_id, landing, .. }) => {
-            TaskCheckOutcome::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
-        }
+        Ok(ApplyOutput::Filed { action_id, disposition, .. }) => TaskCheckOutcome::Decided {
+            decision: verdict.decision,
+            confidence: verdict.confidence,
+            disposition,
+            action_id,
+        },
         Ok(ApplyOutput::ChangedMeanwhile) => TaskCheckOutcome::ChangedMeanwhile,
         Ok(ApplyOutput::Unusable { reason }) => TaskCheckOutcome::Error { reason },
         Ok(ApplyOutput::Stopped) => TaskCheckOutcome::Stopped,

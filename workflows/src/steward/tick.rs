@@ -51,9 +51,9 @@ impl StewardWorkflow {
             let input = ObserveInput { matter: matter.clone(), look_id: look_id.clone() };
             let mut observation =
                 ctx.execute_local_activity(VaultActivities::observe, input, local_activity_options("check")).await?;
-            let checks = std::mem::take(&mut observation.looks);
+            let checks = std::mem::take(&mut observation.task_checks);
             record_observation(&mut report, &observation);
-            let (policy, note, limit) = (observation.policy, observation.note, START_NO_LATER);
+            let (policy, note, limit) = (observation.policy, observation.matter_policy, START_NO_LATER);
             let round = EvaluationRound { look_id, policy, note, caller_says_shadow, started, limit };
             let reports = evaluate_tasks(ctx, &round, checks).await;
             let has_outcome = |outcome: &TaskCheckOutcome| reports.iter().any(|task| task.ended == *outcome);
@@ -174,8 +174,13 @@ fn describe_tick(report: &TickReport) -> String {
     )];
     for task in &report.evaluated {
         lines.push(match &task.ended {
-            TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
-                format!("- {}: {} {confidence:.2}, {}, `{action_id}`", task.task, decision.as_str(), landing.as_str())
+            TaskCheckOutcome::Decided { decision, confidence, disposition, action_id } => {
+                format!(
+                    "- {}: {} {confidence:.2}, {}, `{action_id}`",
+                    task.task,
+                    decision.as_str(),
+                    disposition.as_str()
+                )
             }
             TaskCheckOutcome::RateGuarded { .. } => format!("- {}: rate guarded", task.task),
             TaskCheckOutcome::ClerkFailed { .. } => format!("- {}: no answer from the clerk", task.task),

@@ -31,7 +31,7 @@ impl VaultContext {
         let Some((status, reason)) = status.filter(|_| self.is_ours(reference)) else { return Ok(()) };
         let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
         let edits = [edit("status", status.as_str()), edit("reason", &reason)];
-        let (writer, path) = (Arc::clone(&self.keeper), reference.clone());
+        let (writer, path) = (Arc::clone(&self.writer), reference.clone());
         match run_blocking(move || writer.update_status_fields(&path, &edits)).await? {
             Ok(_) => {}
             Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => {
@@ -43,7 +43,7 @@ impl VaultContext {
     }
 
     fn is_ours(&self, reference: &RecordPath) -> bool {
-        let root = self.keeper.root();
+        let root = self.writer.root();
         let Ok(content) = root.read_file(reference) else { return false };
         let Ok(document) = frontmatter::read_document(&content.bytes) else { return false };
         Signal::read(document.fields()).is_ok_and(|signal| {
@@ -63,7 +63,7 @@ impl VaultContext {
         edited: bool,
     ) -> Result<(), ActivityError> {
         let draft = &record.draft;
-        let first = draft.answers.as_ref().map_or(&draft.id, |resolution| &resolution.of);
+        let first = draft.resolution.as_ref().map_or(&draft.id, |resolution| &resolution.action_id);
         let [cited] = draft.evidence.as_slice() else { return Ok(()) };
         if route::action_id(&cited.reference) != *first || draft.kind == ActionKind::Dismissed {
             return Ok(());
@@ -81,11 +81,11 @@ impl VaultContext {
 
 /// The status of a signal after its action; `None` if the action changed and proposed nothing.
 pub(super) fn signal_status_for_receipt(
-    landing: Disposition,
+    disposition: Disposition,
     receipt: &ActionReceipt,
 ) -> Option<(SignalStatus, String)> {
     let id: &ActionId = &receipt.id;
-    match landing {
+    match disposition {
         Disposition::Live => Some((SignalStatus::Applied, id.to_string())),
         Disposition::Pending => Some((SignalStatus::Pending, id.to_string())),
         Disposition::Recorded | Disposition::Shadow => None,
@@ -95,7 +95,7 @@ pub(super) fn signal_status_for_receipt(
 /// The final status of a signal that the router skipped.
 pub(super) fn signal_status_for_skip(skip: &RouteSkip, claim: Option<&SignalClaim>) -> (SignalStatus, String) {
     if let RouteSkip::Claimed(id) = skip {
-        let status = match claim.map(|c| c.landing) {
+        let status = match claim.map(|c| c.disposition) {
             Some(Disposition::Live) => SignalStatus::Applied,
             Some(Disposition::Pending) => SignalStatus::Pending,
             Some(Disposition::Recorded | Disposition::Shadow) | None => SignalStatus::Skipped,

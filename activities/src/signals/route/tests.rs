@@ -3,7 +3,7 @@
 mod note_policy;
 
 use super::*;
-use crate::vault::tests::{Bench, apply_ask};
+use crate::vault::tests::{VaultFixture, apply_ask};
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::gates::result::GateName;
@@ -27,7 +27,7 @@ fn signal(target: &str, proposal: &str) -> String {
     )
 }
 
-impl Bench {
+impl VaultFixture {
     fn put(&self, name: &str, text: &str) {
         let file = self.dir.path().join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -47,11 +47,11 @@ impl Bench {
     }
 
     async fn sync(&self) {
-        self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
+        self.context.index.sync_all(self.context.writer.root(), Utc::now()).await.unwrap();
     }
 
     async fn route(&self) -> RouteOutput {
-        self.host.route_signals(50, run()).await.unwrap()
+        self.context.route_signals(50, run()).await.unwrap()
     }
 
     /// The status and the reason of a signal.
@@ -70,7 +70,7 @@ impl Bench {
     /// A fixture whose stewards had their interval, so that the router may change a state.
     async fn after_the_stewards_turn(mode: Mode) -> Self {
         let mut bench = Self::new(mode).await;
-        bench.host.settings.cadence.matter_seconds = 0;
+        bench.context.settings.cadence.matter_seconds = 0;
         bench
     }
 
@@ -88,9 +88,9 @@ impl Bench {
 
 #[tokio::test]
 async fn signals_of_all_classes_are_acted_upon_once_and_say_so() {
-    let bench = Bench::of_all_classes(Mode::Live).await;
+    let bench = VaultFixture::of_all_classes(Mode::Live).await;
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Disposition::Live), Some(&4), "{report:?}");
+    assert_eq!(report.dispositions.get(&Disposition::Live), Some(&4), "{report:?}");
     assert!(bench.task().contains("state: done  # by hand"));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
     let quiet = bench.read("task/quiet.md");
@@ -110,10 +110,10 @@ async fn signals_of_all_classes_are_acted_upon_once_and_say_so() {
 
 #[tokio::test]
 async fn in_shadow_every_action_is_said_once_and_no_file_but_its_record_comes() {
-    let bench = Bench::of_all_classes(Mode::Shadow).await;
+    let bench = VaultFixture::of_all_classes(Mode::Shadow).await;
     let before = bench.files();
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Disposition::Shadow), Some(&4), "{report:?}");
+    assert_eq!(report.dispositions.get(&Disposition::Shadow), Some(&4), "{report:?}");
     assert_eq!(bench.route().await, RouteOutput::default());
     let after = bench.files();
     assert_eq!(after.len(), before.len() + 4);
@@ -122,28 +122,28 @@ async fn in_shadow_every_action_is_said_once_and_no_file_but_its_record_comes() 
 
 #[tokio::test]
 async fn what_was_said_in_shadow_is_done_once_the_mode_allows_it() {
-    let mut bench = Bench::of_all_classes(Mode::Shadow).await;
+    let mut bench = VaultFixture::of_all_classes(Mode::Shadow).await;
     bench.route().await;
-    bench.host.settings.policy.mode = Mode::Live;
+    bench.context.settings.policy.mode = Mode::Live;
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Disposition::Live), Some(&4), "{report:?}");
+    assert_eq!(report.dispositions.get(&Disposition::Live), Some(&4), "{report:?}");
     assert_eq!(bench.records().len(), 8);
     assert_eq!(bench.route().await, RouteOutput::default());
 }
 
 #[tokio::test]
 async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothing() {
-    let bench = Bench::of_all_classes(Mode::Live).await;
-    let policy = bench.host.settings.policy.clone();
+    let bench = VaultFixture::of_all_classes(Mode::Live).await;
+    let policy = bench.context.settings.policy.clone();
     let round = RoutingRound { acts: true, policy, workflow: run(), now: Utc::now() };
     for name in ["signal/1.md", "signal/context.md", "signal/parent.md"] {
         let reference = path(name);
-        let read = bench.host.read_signal(&round, &reference).await.unwrap().unwrap();
-        let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
-        let RouteDecision::Planned(plan) = bench.host.decide_route(&round, &reference, &read, named_after) else {
+        let read = bench.context.read_signal(&round, &reference).await.unwrap().unwrap();
+        let named_after = bench.context.index.begin_route(&reference, true, round.now).await.unwrap();
+        let RouteDecision::Planned(plan) = bench.context.decide_route(&round, &reference, &read, named_after) else {
             panic!("skipped")
         };
-        bench.host.keeper.apply_plan(*plan).unwrap();
+        bench.context.writer.apply_plan(*plan).unwrap();
         if name == "signal/parent.md" {
             // The index knows this record, and the signal does not show it yet.
             bench.sync().await;
@@ -160,10 +160,10 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
 
 #[tokio::test]
 async fn whoever_comes_second_finds_the_evidence_claimed() {
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     bench.put_event();
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, .. } = bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+    let ApplyOutput::Filed { action_id, .. } = bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -171,23 +171,23 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
     assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
     assert_eq!(bench.records().len(), 1);
 
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     bench.put("instinct/bank.md", "---\ntype: instinct\nceiling: confirm\n---\n");
     bench.sync().await;
     bench.route().await;
     assert_eq!(bench.standing("signal/1.md").0, "pending");
-    assert_eq!(bench.see("run/2").await.looks.len(), 0, "the tick asks nobody about it");
+    assert_eq!(bench.see("run/2").await.task_checks.len(), 0, "the tick asks nobody about it");
 }
 
 #[tokio::test]
 async fn what_was_left_to_the_steward_says_what_became_of_it_as_soon_as_it_has_decided() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     bench.put_event();
     bench.sync().await;
     assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
     assert_eq!(bench.route().await, RouteOutput::default(), "and is left alone until then");
     let seen = bench.see("run/1").await;
-    let applied = bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap();
+    let applied = bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap();
     let ApplyOutput::Filed { action_id, .. } = applied else { panic!("not filed") };
     assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
     assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
@@ -196,21 +196,21 @@ async fn what_was_left_to_the_steward_says_what_became_of_it_as_soon_as_it_has_d
 
 #[tokio::test]
 async fn a_signal_that_no_event_of_the_vault_stands_behind_keeps_every_byte_and_is_routed_once() {
-    let bench = Bench::of_all_classes(Mode::Live).await;
+    let bench = VaultFixture::of_all_classes(Mode::Live).await;
     std::fs::remove_dir_all(bench.dir.path().join("stream")).unwrap();
     bench.put("signal/none.md", &signal("task/quiet.md", "null").replace("effect: mutation", "effect: none"));
     std::fs::remove_dir_all(bench.dir.path().join("stream")).unwrap();
     bench.sync().await;
     let names = ["context", "parent", "related", "none", "1"].map(|name| format!("signal/{name}.md"));
     let before = names.each_ref().map(|name| bench.read(name));
-    assert_eq!(bench.route().await.landed[&Disposition::Live], 4);
+    assert_eq!(bench.route().await.dispositions[&Disposition::Live], 4);
     assert_eq!(names.each_ref().map(|name| bench.read(name)), before);
-    assert_eq!((bench.route().await.landed.len(), bench.records().len()), (0, 4));
+    assert_eq!((bench.route().await.dispositions.len(), bench.records().len()), (0, 4));
 }
 
 #[tokio::test]
 async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     std::fs::remove_file(bench.dir.path().join("signal/1.md")).unwrap();
     bench.put("task/new.md", "---\ntype: task\nparent_matter: m\n---\n");
     bench.put("signal/new.md", &signal("task/new.md", "{class: state_change, set: {state: done}}"));
@@ -219,14 +219,14 @@ async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
     assert_eq!(report.skipped.get("with_the_steward"), Some(&1), "{report:?}");
     assert_eq!(bench.standing("signal/new.md"), ("unrouted".into(), None));
     let later = Utc::now() + TimeDelta::seconds(1_801);
-    let waiting = async |at| bench.host.index.list_signals_to_route(9, at, true).await.unwrap();
+    let waiting = async |at| bench.context.index.list_signals_to_route(9, at, true).await.unwrap();
     assert_eq!(waiting(Utc::now()).await, []);
     assert_eq!(waiting(later).await, [path("signal/new.md")]);
 }
 
 #[tokio::test]
 async fn at_the_first_start_an_old_change_of_state_is_left_to_the_steward_too() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     assert!(bench.read("signal/1.md").contains("created: 2026-11-20"));
     assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
     assert!(bench.task().contains("state: open"));
@@ -234,7 +234,7 @@ async fn at_the_first_start_an_old_change_of_state_is_left_to_the_steward_too() 
 
 #[tokio::test]
 async fn what_is_not_acted_upon_says_why() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let done = "{class: state_change, set: {state: done}}";
     let ambiguous = "---\ntype: signal\ncreated: 2026-11-20\nsource_event_path: stream/mail/1.md\nsource_type: x\nraw_quote: q\ntarget_kind: task\n\
         target_candidates:\n  - {path: task/pay.md, score: 0.5}\ntarget_confidence: 0.5\neffect: mutation\n\
@@ -282,22 +282,22 @@ async fn what_is_not_acted_upon_says_why() {
 
 #[tokio::test]
 async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     bench.put("task/broken.md", "---\ntype: task\nparent_matter: m\nstate: opne\n---\n");
     bench.put("signal/0.md", &signal("task/broken.md", "{class: related, add: {related_to: Eve}}"));
     bench.sync().await;
     let report = bench.route().await;
     assert!(report.errors.len() == 1 && report.errors[0].contains("task/broken.md: `state`"), "{report:?}");
-    assert_eq!(report.landed.get(&Disposition::Live), Some(&1));
+    assert_eq!(report.dispositions.get(&Disposition::Live), Some(&1));
     assert_eq!(bench.route().await, RouteOutput::default(), "it is left alone for a while");
     assert_eq!(bench.standing("signal/0.md").0, "unrouted");
 }
 
 #[tokio::test]
 async fn after_a_stop_nothing_is_routed() {
-    let bench = Bench::of_all_classes(Mode::Live).await;
+    let bench = VaultFixture::of_all_classes(Mode::Live).await;
     let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
+    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
     let before = bench.files();
     assert_eq!(bench.route().await, RouteOutput { stopped: true, ..RouteOutput::default() });
     assert_eq!(bench.files(), before);
@@ -305,24 +305,24 @@ async fn after_a_stop_nothing_is_routed() {
 
 #[tokio::test]
 async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() {
-    let mut bench = Bench::of_all_classes(Mode::Live).await;
+    let mut bench = VaultFixture::of_all_classes(Mode::Live).await;
     let (now, signal) = (Utc::now(), path("signal/context.md"));
-    let at = bench.host.index.begin_route(&signal, true, now).await.unwrap();
-    let round = RoutingRound { policy: bench.host.settings.policy.clone(), acts: true, workflow: run(), now };
-    bench.host.settings.policy.mode = Mode::Shadow;
+    let at = bench.context.index.begin_route(&signal, true, now).await.unwrap();
+    let round = RoutingRound { policy: bench.context.settings.policy.clone(), acts: true, workflow: run(), now };
+    bench.context.settings.policy.mode = Mode::Shadow;
     assert!(matches!(
-        bench.host.route_signal(&round, &signal).await.unwrap(),
+        bench.context.route_signal(&round, &signal).await.unwrap(),
         RoutingOutcome::Landed(Disposition::Shadow)
     ));
-    bench.host.settings.policy.mode = Mode::Live;
+    bench.context.settings.policy.mode = Mode::Live;
     // The process died before the signal was deferred, so its action is still named after that time.
-    assert_eq!(bench.host.index.begin_route(&signal, true, at).await.unwrap(), at);
-    let failed = bench.host.route_signal(&round, &signal).await.unwrap();
+    assert_eq!(bench.context.index.begin_route(&signal, true, at).await.unwrap(), at);
+    let failed = bench.context.route_signal(&round, &signal).await.unwrap();
     assert!(matches!(&failed, RoutingOutcome::Failed(reason) if reason.contains("taken this name")));
-    assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3), "the others are not kept back");
+    assert_eq!(bench.route().await.dispositions.get(&Disposition::Live), Some(&3), "the others are not kept back");
     let later = RoutingRound { now: now + RECHECK_UNUSABLE + TimeDelta::seconds(1), ..round };
     assert!(matches!(
-        bench.host.route_signal(&later, &signal).await.unwrap(),
+        bench.context.route_signal(&later, &signal).await.unwrap(),
         RoutingOutcome::Landed(Disposition::Live)
     ));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
@@ -330,13 +330,13 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
-    let bench = Bench::of_all_classes(Mode::Live).await;
+    let bench = VaultFixture::of_all_classes(Mode::Live).await;
     let runs = futures_util::future::join_all((0..4).map(|_| {
-        let host = bench.host.clone();
+        let host = bench.context.clone();
         tokio::spawn(async move { host.route_signals(50, run()).await.unwrap() })
     }));
     let routed: Vec<RouteOutput> = runs.await.into_iter().map(Result::unwrap).collect();
-    let live: u32 = routed.iter().filter_map(|r| r.landed.get(&Disposition::Live)).sum();
+    let live: u32 = routed.iter().filter_map(|r| r.dispositions.get(&Disposition::Live)).sum();
     assert_eq!(live, 4, "{routed:?}");
     assert!(routed.iter().all(|r| r.skipped.keys().all(|why| why == "claimed") && r.errors.is_empty()), "{routed:?}");
     for name in ["signal/1.md", "signal/context.md", "signal/parent.md", "signal/related.md"] {
@@ -346,35 +346,40 @@ async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
 
 #[tokio::test]
 async fn a_signal_whose_event_was_purged_says_what_became_of_it() {
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     let text = signal("task/quiet.md", "{class: related, add: {related_to: Eve}}").replace("mail/1.md", "mail/gone.md");
     let created = steward_domain::time::parse("2026-11-20").unwrap();
     let ours = Signal::record_path(&path("stream/mail/gone.md"), "so it is", created).unwrap();
     bench.put(ours.as_str(), &text);
     bench.put("signal/somebodys.md", &text.replace("Eve", "Zoe"));
     bench.sync().await;
-    assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3));
+    assert_eq!(bench.route().await.dispositions.get(&Disposition::Live), Some(&3));
     assert_eq!(bench.standing(ours.as_str()).0, "applied");
     assert_eq!(bench.standing("signal/somebodys.md").0, "unrouted", "what others wrote is theirs");
 }
 
 #[tokio::test]
 async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
-    let bench = Bench::of_all_classes(Mode::Live).await;
+    let bench = VaultFixture::of_all_classes(Mode::Live).await;
     let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
-    let policy = bench.host.settings.policy.clone();
+    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let policy = bench.context.settings.policy.clone();
     let round = RoutingRound { policy, acts: true, workflow: run(), now: Utc::now() };
     let owner = bench.read("matter/m.md");
-    let end = bench.host.route_signal(&round, &path("signal/context.md")).await.unwrap();
+    let end = bench.context.route_signal(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, RoutingOutcome::Stopped));
     assert_eq!((bench.read("matter/m.md"), bench.records().len()), (owner, 0));
-    stop::resume_fleet(bench.host.keeper.root(), &stop::FleetStop { at: "now".into(), by: "ops".into(), reason: None })
-        .unwrap();
+    stop::resume_fleet(
+        bench.context.writer.root(),
+        &stop::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
+    )
+    .unwrap();
     let later = Utc::now() + TimeDelta::seconds(11);
-    assert!(bench.host.index.list_signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
+    assert!(
+        bench.context.index.list_signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md"))
+    );
     let round = RoutingRound { now: later, ..round };
-    let end = bench.host.route_signal(&round, &path("signal/context.md")).await.unwrap();
+    let end = bench.context.route_signal(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, RoutingOutcome::Landed(Disposition::Live)));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
     assert_eq!(bench.records().len(), 1);
@@ -382,12 +387,12 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
 
 #[tokio::test]
 async fn what_no_steward_weighed_beside_the_words_of_others_waits_for_a_human() {
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     let other = signal("task/pay.md", "null").replace("effect: mutation", "effect: action");
     bench.put("signal/other.md", &other.replace("mail:bank", "mail:roofer").replace("mail/1.md", "mail/2.md"));
     bench.sync().await;
     let report = bench.route().await;
-    assert_eq!(report.landed, [(Disposition::Pending, 1)].into(), "{report:?}");
+    assert_eq!(report.dispositions, [(Disposition::Pending, 1)].into(), "{report:?}");
     assert!(bench.task().contains("state: open"));
     assert!(bench.records()[0].draft.gates.iter().any(|gate| gate.gate == GateName::Steward && !gate.open));
 }
@@ -402,13 +407,13 @@ async fn an_answer_to_a_routed_change_shows_on_its_signal() {
         (ResolutionKind::Dismiss, None, "confirm", "skipped", "open"),
         (ResolutionKind::Undo, None, "act", "skipped", "open"),
     ] {
-        let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+        let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
         bench.put("instinct/bank.md", &format!("---\ntype: instinct\nceiling: {ceiling}\n---\n"));
         bench.sync().await;
         bench.route().await;
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = ResolveInput { kind, action, by: "ann".into(), reason: None, edited, together: None };
-        let answered = bench.host.handle_resolution(ask, run()).await.unwrap();
+        let ask = ResolveInput { kind, action, by: "ann".into(), reason: None, edited, batch_id: None };
+        let answered = bench.context.handle_resolution(ask, run()).await.unwrap();
         assert!(matches!(answered, ResolveOutput::Done { .. }), "{answered:?}");
         assert_eq!(bench.standing("signal/1.md").0, status);
         assert!(bench.task().contains(&format!("state: {state}")), "{}", bench.task());
@@ -422,7 +427,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
         ("matter/m.md", "---\ntype: matter\nname: M\nstate: open\nsteward_ceiling: ask\n---\n"),
         ("instinct/bank.md", "---\ntype: instinct\nceiling: ask\n---\n"),
     ] {
-        let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+        let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
         bench.put("instinct/bank.md", "---\ntype: instinct\nceiling: confirm\n---\n");
         bench.sync().await;
         bench.route().await;
@@ -434,9 +439,9 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
             by: "ann".into(),
             reason: None,
             edited: None,
-            together: None,
+            batch_id: None,
         };
-        let refused = bench.host.handle_resolution(ask, run()).await.unwrap();
+        let refused = bench.context.handle_resolution(ask, run()).await.unwrap();
         assert!(matches!(refused, ResolveOutput::Refused { status: 400, .. }), "{file}: {refused:?}");
         assert!(bench.task().contains("state: open"));
     }
@@ -447,7 +452,7 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
     for (note, status) in
         [("", None), ("steward:\n  classes: [related]\n", Some(400)), ("steward_ceiling: ask\n", Some(400))]
     {
-        let bench = Bench::new(Mode::Live).await;
+        let bench = VaultFixture::new(Mode::Live).await;
         bench.put("instinct/mail-bank.md", "---\ntype: instinct\nsource: mail:bank\nceiling: confirm\n---\n");
         for (slug, note) in [("farm", ""), ("house", note)] {
             bench.put(&format!("matter/{slug}.md"), &format!("---\ntype: matter\nname: N\nstate: open\n{note}---\n"));
@@ -464,9 +469,9 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
             by: "ann".into(),
             reason: None,
             edited,
-            together: None,
+            batch_id: None,
         };
-        let answered = bench.host.handle_resolution(ask, run()).await.unwrap();
+        let answered = bench.context.handle_resolution(ask, run()).await.unwrap();
         let refused = match &answered {
             ResolveOutput::Refused { status, .. } => Some(*status),
             ResolveOutput::Done { .. } => None,
@@ -487,7 +492,7 @@ fn newer_request(target: &str) -> String {
 #[tokio::test]
 async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() {
     for mode in [Mode::Live, Mode::Shadow] {
-        let bench = Bench::after_the_stewards_turn(mode).await;
+        let bench = VaultFixture::after_the_stewards_turn(mode).await;
         bench.put("signal/2.md", &signal("task/pay.md", "{class: state_change, set: {state: archived}}"));
         bench.put("signal/asks.md", &newer_request("task/pay.md"));
         bench.sync().await;
@@ -498,9 +503,9 @@ async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() 
         assert_eq!(records.len(), 1, "{mode:?}: {records:#?}");
         assert!(records[0].draft.is_question() && bench.task().contains("state: open"), "{mode:?}");
         let question = &records[0].draft.id;
-        let asked = bench.host.index.list_open_questions(9).await.unwrap();
+        let asked = bench.context.index.list_open_questions(9).await.unwrap();
         assert_eq!(asked.iter().map(|row| &row.id).collect::<Vec<_>>(), [question], "{mode:?}");
-        let listed = bench.host.index.list_signals_withheld_by(question, 9).await.unwrap();
+        let listed = bench.context.index.list_signals_withheld_by(question, 9).await.unwrap();
         let listed: Vec<_> = listed.iter().map(|signal| signal.path.slug()).collect();
         assert_eq!(listed, ["1", "2"], "{mode:?}");
         let noted = bench.standing("signal/1.md");
@@ -515,22 +520,22 @@ async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() 
 
 #[tokio::test]
 async fn a_crash_after_a_question_was_filed_files_no_other() {
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     bench.put("signal/asks.md", &newer_request("task/pay.md"));
     bench.sync().await;
-    let policy = bench.host.settings.policy.clone();
+    let policy = bench.context.settings.policy.clone();
     let round = RoutingRound { acts: true, policy, workflow: run(), now: Utc::now() };
     let reference = path("signal/1.md");
     for synced in [false, true] {
-        let read = bench.host.read_signal(&round, &reference).await.unwrap().unwrap();
-        let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
-        let routed = bench.host.decide_route(&round, &reference, &read, named_after);
+        let read = bench.context.read_signal(&round, &reference).await.unwrap().unwrap();
+        let named_after = bench.context.index.begin_route(&reference, true, round.now).await.unwrap();
+        let routed = bench.context.decide_route(&round, &reference, &read, named_after);
         if synced {
             assert!(matches!(routed, RouteDecision::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
         } else {
             let RouteDecision::QuestionPlanned(plan) = routed else { panic!("{routed:?}") };
-            assert!(!bench.host.keeper.apply_plan(*plan.clone()).unwrap().repeated);
-            assert!(bench.host.keeper.apply_plan(*plan).unwrap().repeated);
+            assert!(!bench.context.writer.apply_plan(*plan.clone()).unwrap().repeated);
+            assert!(bench.context.writer.apply_plan(*plan).unwrap().repeated);
             bench.sync().await;
         }
     }
@@ -540,14 +545,14 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
 
 #[tokio::test]
 async fn the_reason_of_a_failure_is_kept_with_the_signal() {
-    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     bench.put("signal/form.md", &signal("task/quiet.md", "{class: related, add: {related_to: Eve}}"));
     bench.put("task/quiet.md", "---\ntype: task\nparent_matter: m\nrelated_to: Bob\n---\n");
     bench.put("task/pay.md", "---\ntype: [\n---\n");
     bench.sync().await;
     bench.route().await;
     let signals = [path("signal/1.md"), path("signal/form.md")];
-    let reasons = bench.host.index.list_route_reasons(&signals).await.unwrap();
+    let reasons = bench.context.index.list_route_reasons(&signals).await.unwrap();
     assert!(reasons[&signals[0]].contains("task/pay.md: failed to"), "{reasons:?}");
     assert!(reasons[&signals[1]].starts_with("wrong_form: `related_to` of task/quiet.md is not a list"), "{reasons:?}");
 }

@@ -5,9 +5,9 @@
 //! configuration can be shown. Each adapter reads its own keys from [`StreamKeys`].
 
 use super::KINDS;
-use super::Kind;
 use super::MAX_MESSAGE_BYTES;
 use super::StreamError;
+use super::StreamKind;
 use super::StreamOpener;
 use super::StreamSource;
 use crate::steward::clerks::remote::Secret;
@@ -66,7 +66,7 @@ impl StreamConfig {
         };
         let known = KINDS.iter().find(|k| k.name == kind);
         let unknown = || format!("kind `{}` is unknown, expected one of {}", kind.escape_debug(), kinds());
-        let Kind { name: kind, interval, read } = known.ok_or_else(|| setting_error(unknown()))?;
+        let StreamKind { name: kind, interval, read } = known.ok_or_else(|| setting_error(unknown()))?;
         let interval = take_number(&mut table, "interval_seconds", 1, 86_400)
             .map_err(setting_error)?
             .map(Duration::from_secs)

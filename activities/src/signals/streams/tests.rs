@@ -12,19 +12,19 @@ use steward_vault::index::Index;
 mod crash;
 
 /// A vault with an index, for the adapters' tests.
-pub(super) struct Bench {
+pub(super) struct StreamFixture {
     pub(super) dir: tempfile::TempDir,
-    pub(super) keeper: Arc<VaultWriter>,
+    pub(super) writer: Arc<VaultWriter>,
     pub(super) index: Arc<Index>,
 }
 
-impl Bench {
+impl StreamFixture {
     pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("vault/inbox")).unwrap();
         let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
-        Self { dir, keeper, index }
+        Self { dir, writer: keeper, index }
     }
 
     pub(super) fn at(&self, path: &str) -> PathBuf {
@@ -40,12 +40,12 @@ impl Bench {
     }
 
     pub(super) fn intake(&self, stream: &str) -> Intake {
-        Intake::new(stream, Arc::clone(&self.keeper), Arc::clone(&self.index))
+        Intake::new(stream, Arc::clone(&self.writer), Arc::clone(&self.index))
     }
 
     /// Opens a configured stream and runs one round.
     pub(super) async fn round(&self, config: &StreamConfig) -> Result<(IntakeTally, NextRound), StreamError> {
-        let StreamSource::Polled(mut adapter) = config.open(self.keeper.root())? else { panic!("it is not polled") };
+        let StreamSource::Polled(mut adapter) = config.open(self.writer.root())? else { panic!("it is not polled") };
         let mut intake = self.intake(&config.name);
         let next = adapter.read_round(&mut intake).await?;
         Ok((intake.current_tally(), next))
@@ -82,7 +82,7 @@ fn found(id: &str, text: &str) -> FoundMessage {
 
 #[tokio::test]
 async fn what_is_delivered_twice_is_stored_once_whatever_happened_in_between() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let mut intake = bench.intake("mail");
     let batch = |cursor: &str| IntakeBatch {
         found: vec![found("1", "a"), found("2", "b"), found("1", "a")],
@@ -102,7 +102,7 @@ async fn what_is_delivered_twice_is_stored_once_whatever_happened_in_between() {
 
 #[tokio::test]
 async fn a_crash_between_the_files_and_the_cursor_stores_nothing_twice() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     bench
         .intake("mail")
         .ingest_batch(IntakeBatch { found: vec![found("1", "a")], ..IntakeBatch::default() })
@@ -111,7 +111,7 @@ async fn a_crash_between_the_files_and_the_cursor_stores_nothing_twice() {
     let before = bench.names("stream/mail");
     // The index does not know the file, as with the state of another vault.
     let other = Arc::new(Index::open(&bench.dir.path().join("other")).await.unwrap());
-    let mut intake = Intake::new("mail", Arc::clone(&bench.keeper), other);
+    let mut intake = Intake::new("mail", Arc::clone(&bench.writer), other);
     intake
         .ingest_batch(IntakeBatch { found: vec![found("1", "a"), found("2", "b")], ..IntakeBatch::default() })
         .await
@@ -122,7 +122,7 @@ async fn a_crash_between_the_files_and_the_cursor_stores_nothing_twice() {
 
 #[tokio::test]
 async fn other_words_under_the_same_id_are_another_event() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let batch = IntakeBatch { found: vec![found("1", "a"), found("1", "b")], ..IntakeBatch::default() };
     bench.intake("mail").ingest_batch(batch).await.unwrap();
     assert_eq!(bench.events("mail").len(), 2, "nobody can silence a message by sending its id first");
@@ -130,8 +130,8 @@ async fn other_words_under_the_same_id_are_another_event() {
 
 #[tokio::test]
 async fn a_rehearsal_stores_nothing_and_moves_nothing() {
-    let bench = Bench::new().await;
-    let mut intake = Intake::new_dry("mail", bench.keeper.root().clone(), Arc::clone(&bench.index));
+    let bench = StreamFixture::new().await;
+    let mut intake = Intake::new_dry("mail", bench.writer.root().clone(), Arc::clone(&bench.index));
     let batch = IntakeBatch { found: vec![found("1", "a")], cursor: Some("7".into()), ..IntakeBatch::default() };
     intake.ingest_batch(batch).await.unwrap();
     assert_eq!(intake.would_store().len(), 1);

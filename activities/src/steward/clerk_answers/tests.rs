@@ -1,61 +1,61 @@
 //! A cached answer is used again for the same evidence, and for nothing else.
 
 use super::*;
-use crate::vault::tests::Bench;
+use crate::vault::tests::VaultFixture;
 use steward_domain::gates::mode::Mode;
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, TokenUsage};
 use steward_domain::steward::guard::{CallId, Settlement, SettlementOutcome};
 use steward_workflows::activities::SettleCallInput;
 
 /// The clerk's answer to the only question, as it would be in a payload.
-async fn asked(bench: &Bench) -> (ClerkQuestion, AttributedVerdict) {
-    let look = bench.see("first/1").await.looks.remove(0);
-    assert_eq!(look.known, None, "nothing was asked yet");
-    let reply = bench.host.clerk.ask(&crate::steward::clerks::tests::reservation(), &look.question).await;
+async fn asked(bench: &VaultFixture) -> (ClerkQuestion, AttributedVerdict) {
+    let look = bench.see("first/1").await.task_checks.remove(0);
+    assert_eq!(look.known_verdict, None, "nothing was asked yet");
+    let reply = bench.context.clerk.ask(&crate::steward::clerks::tests::reservation(), &look.question).await;
     let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
     let clerk = ClerkMark { tokens: TokenUsage { prompt_tokens: 7, completion_tokens: 3 }, ..reply.clerk };
     (look.question, AttributedVerdict { verdict, clerk })
 }
 
-async fn settle(bench: &Bench, question: &ClerkQuestion, judged: &AttributedVerdict) {
+async fn settle(bench: &VaultFixture, question: &ClerkQuestion, judged: &AttributedVerdict) {
     let settlement = Settlement {
         call_id: CallId("first/1/pay/1".into()),
         outcome: SettlementOutcome::Answered { usage: judged.clerk.tokens },
     };
-    let ask = SettleCallInput { settlement, answered: Some((question.clone(), judged.clone())) };
+    let ask = SettleCallInput { settlement, answer: Some((question.clone(), judged.clone())) };
     // There is no reservation for it, which the ledger ignores.
-    let _ = bench.host.settle_call(ask).await;
+    let _ = bench.context.settle_call(ask).await;
 }
 
 #[tokio::test]
 async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_asked() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
     settle(&bench, &question, &judged).await;
-    bench.host.index.release_leases("first").await.unwrap();
-    let known = bench.see("second/1").await.looks.remove(0).known.unwrap();
+    bench.context.index.release_leases("first").await.unwrap();
+    let known = bench.see("second/1").await.task_checks.remove(0).known_verdict.unwrap();
     assert_eq!(known.verdict, judged.verdict);
     assert_eq!(known.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..judged.clerk.clone() });
     let mut other = question.clone();
     other.evidence[0].note.push('!');
-    assert_eq!(bench.host.recall_verdict(&other).await.unwrap(), None);
+    assert_eq!(bench.context.recall_verdict(&other).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn an_answer_to_the_stricter_question_is_one_about_the_same_evidence() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
     let stricter = ClerkQuestion { complaint: Some("bad form".into()), ..question.clone() };
     settle(&bench, &stricter, &judged).await;
-    assert_eq!(bench.host.recall_verdict(&question).await.unwrap(), None, "it was no answer to that request");
-    let reply = bench.host.clerk.ask(&crate::steward::clerks::tests::reservation(), &stricter).await;
+    assert_eq!(bench.context.recall_verdict(&question).await.unwrap(), None, "it was no answer to that request");
+    let reply = bench.context.clerk.ask(&crate::steward::clerks::tests::reservation(), &stricter).await;
     settle(&bench, &stricter, &AttributedVerdict { clerk: reply.clerk, ..judged }).await;
-    assert!(bench.host.recall_verdict(&question).await.unwrap().is_some());
+    assert!(bench.context.recall_verdict(&question).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn what_another_clerk_of_the_fleet_said_is_not_kept() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
     for clerk in [
         ClerkMark { provider: "openai".into(), ..judged.clerk.clone() },
@@ -63,20 +63,20 @@ async fn what_another_clerk_of_the_fleet_said_is_not_kept() {
         ClerkMark { prompt_sha256: "0".repeat(64), ..judged.clerk.clone() },
     ] {
         settle(&bench, &question, &AttributedVerdict { clerk, ..judged.clone() }).await;
-        assert_eq!(bench.host.recall_verdict(&question).await.unwrap(), None);
+        assert_eq!(bench.context.recall_verdict(&question).await.unwrap(), None);
     }
     settle(&bench, &question, &judged).await;
-    assert!(bench.host.recall_verdict(&question).await.unwrap().is_some());
+    assert!(bench.context.recall_verdict(&question).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn what_is_old_or_does_not_hold_is_not_given_again() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
-    let key = bench.host.clerk.evidence_key(&question);
+    let key = bench.context.clerk.evidence_key(&question);
     let keep = async |text: &str, days: i64| {
-        bench.host.index.cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
-        bench.host.recall_verdict(&question).await.unwrap()
+        bench.context.index.cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
+        bench.context.recall_verdict(&question).await.unwrap()
     };
     let good = serde_json::to_string(&judged).unwrap();
     let mut invented = judged.clone();

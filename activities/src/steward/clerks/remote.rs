@@ -62,7 +62,7 @@ pub struct RemoteClerkConfig {
     pub max_tokens: u32,
     pub calls_per_second: NonZeroU32,
     /// Longest wait for the rate limit.
-    pub longest_turn: Duration,
+    pub max_wait: Duration,
 }
 
 impl RemoteClerkConfig {
@@ -79,7 +79,7 @@ impl RemoteClerkConfig {
             max_response_bytes: MAX_RESPONSE_BYTES,
             max_tokens: wire.max_tokens,
             calls_per_second: CALLS_PER_SECOND,
-            longest_turn: Duration::from_secs(MAX_WAIT_SECONDS),
+            max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
         }
     }
 }
@@ -159,7 +159,7 @@ impl RemoteClerk {
             .no_proxy()
             .build()
             .map_err(|e| ClerkSetupError::Client(e.without_url().to_string()))?;
-        let rate_limiter = ClerkRateLimiter::new(config.calls_per_second, config.longest_turn);
+        let rate_limiter = ClerkRateLimiter::new(config.calls_per_second, config.max_wait);
         Ok(Self { config, endpoint, client, rate_limiter })
     }
 
@@ -222,7 +222,7 @@ impl RemoteClerk {
     }
 
     fn render_body(&self, prompt: &ClerkPrompt) -> Vec<u8> {
-        let max_tokens = self.config.max_tokens.saturating_mul(prompt.verdicts);
+        let max_tokens = self.config.max_tokens.saturating_mul(prompt.token_factor);
         let target =
             ModelTarget { model: &self.config.model, host: self.endpoint.host_str().unwrap_or_default(), max_tokens };
         (self.config.wire.body)(prompt, &target).to_string().into_bytes()
@@ -252,7 +252,7 @@ impl RemoteClerk {
             let reason = format!(
                 "too many calls at once: this one could not begin within {} s and was not sent; raise \
                  STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
-                self.config.longest_turn.as_secs()
+                self.config.max_wait.as_secs()
             );
             return Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent });
         }

@@ -55,7 +55,7 @@ struct Down {
 impl Down {
     async fn owing() -> Self {
         let (Desk { bench, server, dispatcher }, action) = Desk::owing().await;
-        let Bench { dir, host, .. } = bench;
+        let VaultFixture { dir, context: host, .. } = bench;
         host.index.close().await;
         drop((dispatcher, host));
         Self { dir, server, action }
@@ -64,9 +64,9 @@ impl Down {
     async fn undo(self) -> Self {
         let Self { dir, server, action } = self;
         let (host, intervals) = open(dir.path(), Mode::Live, Some(TrackerSite::default())).await;
-        let bench = Bench { dir, host, intervals };
+        let bench = VaultFixture { dir, context: host, intervals };
         assert!(matches!(bench.undone(&action, "u").await, ResolveOutput::Done { owes: Some(_), .. }));
-        let Bench { dir, host, .. } = bench;
+        let VaultFixture { dir, context: host, .. } = bench;
         host.index.close().await;
         drop(host);
         Self { dir, server, action }

@@ -20,7 +20,7 @@ async fn a_move_by_a_person_while_the_comment_is_made_is_where_the_issue_goes_ba
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|a| (a.method == "POST").then_some(Fault::ThenMoved("Backlog")));
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
-    let Some(PlaneAction::Made { from_state, .. }) = desk.last().plane_action else { panic!() };
+    let Some(PlaneAction::Delivered { from_state, .. }) = desk.last().plane_action else { panic!() };
     assert_eq!(from_state, Some(TrackerId::parse(&state("Backlog")).unwrap()));
     let undo = desk.undo(&action).await;
     assert_eq!(came(&desk.settle(&undo).await), "comment removed, state restored");
@@ -109,16 +109,16 @@ async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change()
     let desk = Desk::new().await;
     let first = desk.bench.changed(&format!("plane_issue_id: {ISSUE}\nplane_project_id: {ELSEWHERE}\n")).await;
     assert!(failed(&desk.settle(&first).await).contains("refused the key or its rights (403)"));
-    let (folder, host) = (desk.bench.dir.path(), &desk.bench.host);
+    let (folder, host) = (desk.bench.dir.path(), &desk.bench.context);
     let corrected = desk.bench.task().replace(ELSEWHERE, PROJECT).replace("state: done", "state: open");
     std::fs::write(folder.join("task/pay.md"), corrected).unwrap();
     let signal = std::fs::read_to_string(folder.join("signal/1.md")).unwrap();
     std::fs::write(folder.join("signal/2.md"), signal.replace("mail/1.md", "mail/2.md")).unwrap();
-    host.index.sync_all(host.keeper.root(), Utc::now()).await.unwrap();
+    host.index.sync_all(host.writer.root(), Utc::now()).await.unwrap();
     let seen = desk.bench.see("look/2").await;
     let mut plan = json!(apply_ask(&seen, "look/2").plan);
     plan["draft"]["id"] = json!(ActionId::derive(&["another run"]));
-    let receipt = host.keeper.apply_plan(serde_json::from_value(plan).unwrap()).unwrap();
+    let receipt = host.writer.apply_plan(serde_json::from_value(plan).unwrap()).unwrap();
     host.reindex_paths(&[&RecordPath::parse("task/pay.md").unwrap(), &receipt.record]).await.unwrap();
     let second = desk.last().draft.id;
     // Another project's issue of the same id is another issue.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::vault::tests::Bench;
+use crate::vault::tests::VaultFixture;
 use proptest::prelude::*;
 use steward_domain::gates::mode::Mode;
 use steward_domain::trust::confidence::SourceConfidence;
@@ -9,7 +9,7 @@ fn run() -> WorkflowRef {
 }
 
 /// Writes an instinct of `bank`, before there are records about it.
-fn write_instinct(bench: &Bench, lines: &str) -> std::path::PathBuf {
+fn write_instinct(bench: &VaultFixture, lines: &str) -> std::path::PathBuf {
     let file = bench.dir.path().join("instinct/bank.md");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, format!("---\ntype: instinct\nsource: bank\n{lines}---\nDry and right.\n")).unwrap();
@@ -22,27 +22,27 @@ fn read_fields(file: &std::path::Path) -> RecordFields {
 
 #[tokio::test]
 async fn what_a_human_wrote_of_a_source_survives_the_first_calibration_and_every_later_one() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     let file = write_instinct(&bench, "observations: 62\nconfidence: 0.82\n");
     bench.changed("").await;
-    run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
+    run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
     let first = read_fields(&file);
     assert_eq!((&first["observations"], &first["counted"]), (&json!(62), &json!(0)));
     let confidence = first["confidence"].as_f64().unwrap();
     assert!((confidence - (0.9 * 0.82 + 0.1 * 0.99)).abs() < 0.001, "one judgement from 0.82: {confidence}");
     assert_eq!(
-        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
         CalibrateOutput::default()
     );
-    bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    bench.context.index.rebuild(bench.context.writer.root(), Utc::now()).await.unwrap();
     assert_eq!(
-        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
         CalibrateOutput::default()
     );
     assert_eq!(read_fields(&file), first, "the start is not taken a second time");
     // A change that stays for a week counts as right, and our observations are added.
     let in_a_week = Utc::now() + chrono::TimeDelta::days(8);
-    run_calibration(&bench.host, CallDeadline::from_now, run(), in_a_week).await.unwrap();
+    run_calibration(&bench.context, CallDeadline::from_now, run(), in_a_week).await.unwrap();
     let later = read_fields(&file);
     assert_eq!((&later["observations"], &later["counted"]), (&json!(63), &json!(1)));
     assert_eq!(later["confidence"], first["confidence"], "nobody judged since");
@@ -82,23 +82,23 @@ fn out_of_time() -> CallDeadline {
 
 #[tokio::test]
 async fn what_there_was_no_time_for_is_done_by_the_next_call_and_nothing_twice() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     bench.changed("").await;
     let instinct = bench.dir.path().join("instinct/bank.md");
-    let cut = run_calibration(&bench.host, out_of_time, run(), Utc::now()).await.unwrap();
+    let cut = run_calibration(&bench.context, out_of_time, run(), Utc::now()).await.unwrap();
     assert_eq!((cut.written, cut.more, instinct.exists()), (0, true, false));
-    let whole = run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
+    let whole = run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
     assert_eq!((whole.written, whole.more, instinct.exists()), (1, false, true));
     assert_eq!(
-        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
         CalibrateOutput::default()
     );
-    assert_eq!(run_calibration(&bench.host, out_of_time, run(), Utc::now()).await.unwrap().written, 0);
+    assert_eq!(run_calibration(&bench.context, out_of_time, run(), Utc::now()).await.unwrap().written, 0);
 }
 
 #[tokio::test]
 async fn a_call_that_was_let_go_keeps_nobody_back() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = VaultFixture::new(Mode::Live).await;
     bench.changed("").await;
     for pauses in 0..40 {
         let mut left = pauses;
@@ -108,14 +108,14 @@ async fn a_call_that_was_let_go_keeps_nobody_back() {
             if left < 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
         });
         tokio::select! {
-            _ = run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()) => {}
+            _ = run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()) => {}
             () = given_up => {}
         }
     }
-    let last = run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
+    let last = run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap();
     assert_eq!((last.failed, last.more), (0, false));
     assert_eq!(
-        run_calibration(&bench.host, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
+        run_calibration(&bench.context, CallDeadline::from_now, run(), Utc::now()).await.unwrap(),
         CalibrateOutput::default()
     );
     assert!(bench.dir.path().join("instinct/bank.md").exists());

@@ -18,7 +18,7 @@ fn done(task: &str, source: &str) -> String {
     )
 }
 
-impl Bench {
+impl VaultFixture {
     fn write(&self, path: &str, text: &str) {
         let file = self.dir.path().join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -28,8 +28,8 @@ impl Bench {
     /// A vault with one task for each list of sources; each source says that its task is done.
     pub(super) async fn of_tasks(said: &[Vec<&str>]) -> Self {
         let mut bench = Self::new(Mode::Live).await;
-        bench.host.settings.live_per_source_day = BUDGET;
-        bench.host.settings.cadence.matter_seconds = 0;
+        bench.context.settings.live_per_source_day = BUDGET;
+        bench.context.settings.cadence.matter_seconds = 0;
         std::fs::remove_file(bench.dir.path().join("signal/1.md")).unwrap();
         bench.write("instinct/bank.md", "---\ntype: instinct\nobservations: 50\n---\n");
         for (n, sources) in said.iter().enumerate() {
@@ -40,7 +40,7 @@ impl Bench {
                 bench.write(&format!("signal/{task}-{name}.md"), &done(&task, source));
             }
         }
-        bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+        bench.context.index.sync_all(bench.context.writer.root(), Utc::now()).await.unwrap();
         bench
     }
 
@@ -48,9 +48,9 @@ impl Bench {
     pub(super) async fn asks(&self) -> Vec<ApplyInput> {
         let seen = self.see("run/1").await;
         let one = |n: usize| {
-            let looks = vec![seen.looks[n].clone()];
-            let mut ask = apply_ask(&MatterObservation { looks, ..seen.clone() }, "run/1");
-            let evidence = &seen.looks[n].question.evidence;
+            let looks = vec![seen.task_checks[n].clone()];
+            let mut ask = apply_ask(&MatterObservation { task_checks: looks, ..seen.clone() }, "run/1");
+            let evidence = &seen.task_checks[n].question.evidence;
             let verdict = Verdict {
                 decision: Judgement::LikelyDone,
                 confidence: 1.0,
@@ -59,9 +59,9 @@ impl Bench {
                 source_contributions: BTreeMap::new(),
             };
             ask.plan = decide(&DecisionCase {
-                look: &seen.looks[n],
+                check: &seen.task_checks[n],
                 policy: &seen.policy,
-                note: None,
+                matter_policy: None,
                 verdict: &verdict,
                 clerk: &steward_domain::steward::clerk::ClerkMark::default(),
                 caller_says_shadow: false,
@@ -70,12 +70,12 @@ impl Bench {
             });
             ask
         };
-        (0..seen.looks.len()).map(one).collect()
+        (0..seen.task_checks.len()).map(one).collect()
     }
 
-    pub(super) fn landing(&self, applied: &ApplyOutput) -> Disposition {
+    pub(super) fn disposition(&self, applied: &ApplyOutput) -> Disposition {
         match applied {
-            ApplyOutput::Filed { landing, .. } => *landing,
+            ApplyOutput::Filed { disposition, .. } => *disposition,
             other => panic!("{other:?}"),
         }
     }
@@ -91,16 +91,16 @@ impl Bench {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
     let forged = ["mail:a", "mail:b", "mail:c", "mail:d", "mail:e", "mail:f", "mail:g", "mail:h"];
-    let bench = Bench::of_tasks(&forged.map(|source| vec![source])).await;
+    let bench = VaultFixture::of_tasks(&forged.map(|source| vec![source])).await;
     let asks = bench.asks().await;
-    let landed = join_all(asks.clone().into_iter().map(|ask| bench.host.apply_decision(ask))).await;
-    let landed: Vec<Disposition> = landed.iter().map(|a| bench.landing(a.as_ref().unwrap())).collect();
+    let landed = join_all(asks.clone().into_iter().map(|ask| bench.context.apply_decision(ask))).await;
+    let landed: Vec<Disposition> = landed.iter().map(|a| bench.disposition(a.as_ref().unwrap())).collect();
     let live = landed.iter().filter(|l| **l == Disposition::Live).count();
     assert_eq!((live, bench.states()), (3, (3, 8)), "{landed:?}");
     assert_eq!(landed.iter().filter(|l| **l == Disposition::Pending).count(), 5);
     // A repeat after a crash gives each change the same disposition.
     for (ask, before) in asks.into_iter().zip(landed) {
-        assert_eq!(bench.landing(&bench.host.apply_decision(ask).await.unwrap()), before);
+        assert_eq!(bench.disposition(&bench.context.apply_decision(ask).await.unwrap()), before);
     }
     assert_eq!(bench.states(), (3, 8));
 }
@@ -108,11 +108,11 @@ async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
 #[tokio::test]
 async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_own() {
     let said: Vec<Vec<&str>> = vec![vec!["mail:a"], vec!["mail:b"], vec!["mail:c"], vec!["mail:d"], vec!["bank"]];
-    let bench = Bench::of_tasks(&said).await;
+    let bench = VaultFixture::of_tasks(&said).await;
     let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
-    let routed = bench.host.route_signals(50, workflow).await.unwrap();
-    assert_eq!(routed.landed, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
-    let held = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
+    let routed = bench.context.route_signals(50, workflow).await.unwrap();
+    assert_eq!(routed.dispositions, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
+    let held = bench.context.index.pending_actions_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
     assert!(text.contains("3 from all unknown sources"), "{text}");
     // A person may still confirm it.
@@ -122,21 +122,21 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
         by: "a".into(),
         reason: None,
         edited: None,
-        together: None,
+        batch_id: None,
     };
     let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
-    assert!(matches!(bench.host.handle_resolution(answer, click).await.unwrap(), ResolveOutput::Done { .. }));
+    assert!(matches!(bench.context.handle_resolution(answer, click).await.unwrap(), ResolveOutput::Done { .. }));
     assert_eq!(bench.states(), (5, 5));
 }
 
 #[tokio::test]
 async fn a_message_that_is_shouted_down_waits_for_a_human() {
-    for (others, landing) in [(&["bank", "mail:loud"][..], Some(Disposition::Pending)), (&["bank"], None)] {
-        let bench = Bench::of_tasks(&[others.to_vec()]).await;
+    for (others, disposition) in [(&["bank", "mail:loud"][..], Some(Disposition::Pending)), (&["bank"], None)] {
+        let bench = VaultFixture::of_tasks(&[others.to_vec()]).await;
         let mut ask = bench.asks().await.remove(0);
         // The clerk was deceived: its verdict is still active, and it cites the deceiving source.
         let seen = bench.see("run/1").await;
-        let evidence = &seen.looks[0].question.evidence;
+        let evidence = &seen.task_checks[0].question.evidence;
         let fell_for = evidence.iter().find(|e| e.source != "bank").unwrap_or(&evidence[0]);
         let verdict = Verdict {
             decision: Judgement::StillActive,
@@ -146,22 +146,22 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
             source_contributions: BTreeMap::new(),
         };
         ask.plan = decide(&DecisionCase {
-            look: &seen.looks[0],
+            check: &seen.task_checks[0],
             policy: &seen.policy,
-            note: None,
+            matter_policy: None,
             verdict: &verdict,
             clerk: &steward_domain::steward::clerk::ClerkMark::default(),
             caller_says_shadow: false,
             workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
             at: seen.observed_at,
         });
-        bench.host.apply_decision(ask).await.unwrap();
+        bench.context.apply_decision(ask).await.unwrap();
         let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
-        let routed = bench.host.route_signals(50, workflow).await.unwrap();
+        let routed = bench.context.route_signals(50, workflow).await.unwrap();
         let signal = RecordPath::parse("signal/t00-bank.md").unwrap();
-        let pending = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
+        let pending = bench.context.index.pending_actions_page(None, 500).await.unwrap().rows;
         let shown = pending.iter().find(|row| row.id == action_id(&signal));
-        assert_eq!(shown.map(|row| row.landing), landing, "{routed:?}");
+        assert_eq!(shown.map(|row| row.disposition), disposition, "{routed:?}");
         assert_eq!(bench.states().0, 0, "nothing is live by it");
     }
 }
@@ -178,7 +178,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let wrong = runtime.block_on(async {
-            let bench = Bench::of_tasks(&said).await;
+            let bench = VaultFixture::of_tasks(&said).await;
             // A budget of 3 leaves one change to each unknown source.
             let (mut bank, mut strangers, mut spoke) = (0, 0, BTreeSet::new());
             for ask in bench.asks().await {
@@ -187,9 +187,9 @@ proptest! {
                 let others: BTreeSet<&str> = said[task].iter().copied().filter(|s| *s != "bank").collect();
                 let quiet_before = others.iter().any(|s| !spoke.contains(s));
                 let expected = (of_bank && bank < BUDGET) || (quiet_before && strangers < BUDGET);
-                let landing = bench.landing(&bench.host.apply_decision(ask).await.unwrap());
-                if landing != if expected { Disposition::Live } else { Disposition::Pending } {
-                    return Some(format!("{:?} landed {landing:?} with {bank}, {strangers} and {spoke:?}", said[task]));
+                let disposition = bench.disposition(&bench.context.apply_decision(ask).await.unwrap());
+                if disposition != if expected { Disposition::Live } else { Disposition::Pending } {
+                    return Some(format!("{:?} landed {disposition:?} with {bank}, {strangers} and {spoke:?}", said[task]));
                 }
                 bank += u32::from(expected && of_bank);
                 strangers += u32::from(expected && !others.is_empty());

@@ -4,11 +4,11 @@ use super::*;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::trust::mark::TrustSubject;
 
-impl Bench {
+impl VaultFixture {
     async fn lands(&self, ask: ApplyInput) -> (Disposition, ActionId) {
-        let applied = self.host.apply_decision(ask).await.unwrap();
+        let applied = self.context.apply_decision(ask).await.unwrap();
         match &applied {
-            ApplyOutput::Filed { action_id, .. } => (self.landing(&applied), action_id.clone()),
+            ApplyOutput::Filed { action_id, .. } => (self.disposition(&applied), action_id.clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -29,23 +29,23 @@ impl Bench {
 #[tokio::test]
 async fn strangers_answer_together_before_the_class_and_until_a_human_raises_them() {
     let said = ["mail:a", "mail:b", "mail:c", "mail:d", "bank"].map(|source| vec![source]);
-    let mut bench = Bench::of_tasks(&said).await;
-    bench.host.settings.live_per_source_day = 20;
-    bench.host.settings.policy.mode = Mode::LiveHighConfidenceOnly;
+    let mut bench = VaultFixture::of_tasks(&said).await;
+    bench.context.settings.live_per_source_day = 20;
+    bench.context.settings.policy.mode = Mode::LiveHighConfidenceOnly;
     let mut asks = bench.asks().await;
     let (bank, last, other) = (asks.remove(4), asks.remove(3), asks.remove(2));
     let mut undone = Vec::new();
     for ask in asks {
-        let (landing, id) = bench.lands(ask).await;
-        assert_eq!(landing, Disposition::Live);
+        let (disposition, id) = bench.lands(ask).await;
+        assert_eq!(disposition, Disposition::Live);
         undone.push(id);
     }
     let told = bench.both_undone(&undone).await.join("\n");
     let expected =
         "strangers (all sources that were never right before) went from live_high_confidence_only to shadow: 2 of 2";
     assert!(told.starts_with(expected), "{told}");
-    let caps = bench.host.index.read_mode_caps().await.unwrap();
-    assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::Strangers], "no class, no source");
+    let caps = bench.context.index.read_mode_caps().await.unwrap();
+    assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::UnknownSources], "no class, no source");
 
     let held = other.clone();
     assert_eq!(bench.lands(other).await.0, Disposition::Shadow, "an address that was never seen before");
@@ -55,21 +55,21 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     let gate = "`steward trust raise strangers`";
     assert!(texts.iter().any(|text| text.contains(held.plan.id().as_str()) && text.contains(gate)), "{texts:?}");
 
-    let lowered = bench.host.index.find_last_demotion(&TrustSubject::Strangers).await.unwrap().unwrap();
+    let lowered = bench.context.index.find_last_demotion(&TrustSubject::UnknownSources).await.unwrap().unwrap();
     let raise = ResolveInput {
         kind: ResolutionKind::Raise,
         action: lowered.to_string(),
         by: "ann".into(),
         reason: None,
         edited: None,
-        together: None,
+        batch_id: None,
     };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
-    assert!(matches!(bench.host.handle_resolution(raise, click).await.unwrap(), ResolveOutput::Done { .. }));
+    assert!(matches!(bench.context.handle_resolution(raise, click).await.unwrap(), ResolveOutput::Done { .. }));
     assert_eq!(bench.lands(last).await.0, Disposition::Live);
-    bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    bench.context.index.rebuild(bench.context.writer.root(), Utc::now()).await.unwrap();
     assert_eq!(
-        bench.host.index.read_mode_caps().await.unwrap()[&TrustSubject::Strangers].mode,
+        bench.context.index.read_mode_caps().await.unwrap()[&TrustSubject::UnknownSources].mode,
         None,
         "the records say so"
     );
@@ -77,9 +77,9 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
 
 #[tokio::test]
 async fn sources_that_were_right_before_still_answer_with_their_class() {
-    let bench = Bench::of_tasks(&[vec!["bank"], vec!["post"], vec!["mail:a"]]).await;
+    let bench = VaultFixture::of_tasks(&[vec!["bank"], vec!["post"], vec!["mail:a"]]).await;
     std::fs::write(bench.dir.path().join("instinct/post.md"), "---\ntype: instinct\nobservations: 50\n---\n").unwrap();
-    bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    bench.context.index.sync_all(bench.context.writer.root(), Utc::now()).await.unwrap();
     let mut asks = bench.asks().await;
     asks.truncate(2);
     let mut undone = Vec::new();
@@ -87,6 +87,6 @@ async fn sources_that_were_right_before_still_answer_with_their_class() {
         undone.push(bench.lands(ask).await.1);
     }
     bench.both_undone(&undone).await;
-    let caps = bench.host.index.read_mode_caps().await.unwrap();
+    let caps = bench.context.index.read_mode_caps().await.unwrap();
     assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::Class(MutationClass::StateChange)]);
 }

@@ -18,8 +18,8 @@ pub struct CitedSignal {
     pub target_confidence: f64,
     pub effect_confidence: f64,
     /// Whether it supports the decision. The file omits `true`, because that is usual.
-    #[serde(rename = "speaks", default = "default_support", skip_serializing_if = "Clone::clone")]
-    pub speaks: bool,
+    #[serde(default = "default_support", skip_serializing_if = "Clone::clone")]
+    pub supports: bool,
 }
 
 fn default_support() -> bool {
@@ -34,7 +34,7 @@ impl From<&SignalEvidence> for CitedSignal {
             note: e.note.clone(),
             target_confidence: e.target_confidence,
             effect_confidence: e.effect_confidence,
-            speaks: true,
+            supports: true,
         }
     }
 }

@@ -54,7 +54,7 @@ impl AuditDraft {
             let contributing = self.source_contributions.iter().filter(|(_, share)| **share > 0.0);
             return contributing.map(|(name, _)| (source_key(name), name.clone())).collect();
         }
-        let supporting = self.evidence.iter().filter(|cited| cited.speaks);
+        let supporting = self.evidence.iter().filter(|cited| cited.supports);
         supporting.map(|cited| (source_key(&cited.source), cited.source.clone())).collect()
     }
 }

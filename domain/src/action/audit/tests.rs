@@ -12,9 +12,9 @@ fn draft() -> AuditDraft {
     let verdict = verdict(Judgement::LikelyDone, 0.9, &look);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
-        look: &look,
+        check: &look,
         policy: &policy,
-        note: None,
+        matter_policy: None,
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: false,
@@ -110,13 +110,13 @@ fn a_record_is_filed_under_its_kind_its_instant_and_its_target() {
     assert_eq!(draft.record_path().unwrap().as_str(), "event/steward-action-20261121T093015123Z-pay-invoice.md");
     draft.kind = ActionKind::Reversed;
     let of = draft.id.clone();
-    draft.answers = Some(AuditResolution {
-        of,
+    draft.resolution = Some(AuditResolution {
+        action_id: of,
         at: at("2026-11-20T01:02:03.004Z"),
         by: "ann".into(),
         reason: None,
         edited: false,
-        together: None,
+        batch_id: None,
     });
     assert_eq!(
         draft.record_path().unwrap().as_str(),
@@ -232,7 +232,7 @@ fn cited() -> BoxedStrategy<CitedSignal> {
             note,
             target_confidence,
             effect_confidence,
-            speaks,
+            supports: speaks,
         })
         .boxed()
 }
@@ -260,8 +260,8 @@ proptest! {
         if answered {
             draft.kind = ActionKind::Reversed;
             draft.clerk = None;
-            let (of, at) = (draft.id.clone(), draft.timestamp);
-            draft.answers = Some(AuditResolution { of, at, by, reason, edited: false, together: None });
+            let (action_id, at) = (draft.id.clone(), draft.timestamp);
+            draft.resolution = Some(AuditResolution { action_id, at, by, reason, edited: false, batch_id: None });
         }
         let patch = if patched { vec![patch()] } else { Vec::new() };
         let record = AuditRecord::from_draft(draft, patch, link());
@@ -326,15 +326,15 @@ fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
 }
 
 #[test]
-fn a_record_of_before_reads_as_if_all_it_cites_spoke_for_it() {
+fn a_record_names_only_the_evidence_that_does_not_support_it() {
     let plan = crate::steward::decide::tests::live_plan();
     let link = || ChainLink { seq: 1, prev: ContentHash::genesis() };
     let mut draft = plan.draft().clone();
     let text = AuditRecord::from_draft(draft.clone(), Vec::new(), link()).render().unwrap();
-    assert!(!text.contains("speaks"), "what is usual is not written: {text}");
-    assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.evidence.iter().all(|e| e.speaks));
-    draft.evidence[0].speaks = false;
+    assert!(!text.contains("supports"), "what is usual is not written: {text}");
+    assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.evidence.iter().all(|e| e.supports));
+    draft.evidence[0].supports = false;
     let text = AuditRecord::from_draft(draft, Vec::new(), link()).render().unwrap();
-    assert!(text.contains("speaks: false"), "{text}");
+    assert!(text.contains("supports: false"), "{text}");
     assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.supporting_sources().is_empty());
 }

@@ -52,9 +52,9 @@ pub(super) fn record_edit(draft: &mut AuditDraft, chosen: MutationProposal) {
         Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } | Mutation::Related { .. } => None,
     };
     draft.proposal = Some(chosen);
-    draft.evidence.iter_mut().for_each(|cited| cited.speaks = false);
+    draft.evidence.iter_mut().for_each(|cited| cited.supports = false);
     draft.source_contributions.clear();
-    if let Some(resolution) = &mut draft.answers {
+    if let Some(resolution) = &mut draft.resolution {
         resolution.edited = true;
     }
 }

@@ -22,9 +22,9 @@ fn plan_of(judgement: Judgement, bytes: &[u8], policy: &DecisionPolicy, confiden
     let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
     let verdict = verdict(judgement, confidence, &look);
     decide(&DecisionCase {
-        look: &look,
+        check: &look,
         policy,
-        note: None,
+        matter_policy: None,
         verdict: &verdict,
         clerk: &clerk(),
         caller_says_shadow: false,
@@ -61,11 +61,11 @@ fn ask_for(
     build_resolution_plan(&ResolutionCase {
         kind,
         record,
-        past: &[],
+        history: &[],
         by: "ann",
         reason: Some("not yet"),
         edited,
-        together: None,
+        batch_id: None,
         policy,
         ceiling: Ceiling::Act,
         workflow: run("run-2"),
@@ -94,8 +94,8 @@ fn an_undo_puts_the_very_bytes_back_and_says_what_it_did() {
     assert_eq!(reversed.draft.prior_state.as_deref(), Some("done"));
     assert_eq!(reversed.draft.proposed_state, Some(RecordState::Open));
     assert_eq!(reversed.undo_recipe, None, "an undo has no undo");
-    let answers = reversed.draft.answers.unwrap();
-    assert_eq!((answers.of, answers.by.as_str()), (record.draft.id, "ann"));
+    let answers = reversed.draft.resolution.unwrap();
+    assert_eq!((answers.action_id, answers.by.as_str()), (record.draft.id, "ann"));
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn the_window_ends_to_the_millisecond() {
     let request = |now| ResolutionCase {
         kind: ResolutionKind::Undo,
         record: &record,
-        past: &[],
+        history: &[],
         by: "ann",
         reason: None,
         edited: None,
-        together: None,
+        batch_id: None,
         policy: &policy,
         ceiling: Ceiling::Act,
         workflow: run("run-2"),
@@ -143,11 +143,11 @@ fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
         let request = ResolutionCase {
             kind: ResolutionKind::Undo,
             record: &edited,
-            past: &[],
+            history: &[],
             by: "ann",
             reason: None,
             edited: None,
-            together: None,
+            batch_id: None,
             policy: &live(),
             ceiling: Ceiling::Act,
             workflow: run("run-2"),
@@ -300,18 +300,18 @@ fn a_long_name_and_a_long_reason_are_cut() {
     let plan = build_resolution_plan(&ResolutionCase {
         kind: ResolutionKind::Undo,
         record: &record,
-        past: &[],
+        history: &[],
         by: &by,
         reason: Some(&reason),
         edited: None,
-        together: None,
+        batch_id: None,
         policy: &live(),
         ceiling: Ceiling::Act,
         workflow: run("run-2"),
         now: at("2026-11-22T10:00:00Z"),
     })
     .unwrap();
-    let answers = plan.draft().answers.clone().unwrap();
+    let answers = plan.draft().resolution.clone().unwrap();
     assert_eq!((answers.by.len(), answers.reason.unwrap().len()), (200, 2_000));
 }
 
@@ -341,12 +341,12 @@ fn every_refusal_has_the_status_of_the_contract() {
         (ResolutionRefusal::Unknown { id: id() }, 404),
         (ResolutionRefusal::Ambiguous { id: id(), count: 2 }, 400),
         (ResolutionRefusal::Malformed { id: id() }, 400),
-        (ResolutionRefusal::NothingToUndo { id: id(), landing: id() }, 400),
-        (ResolutionRefusal::NotPending { id: id(), landing: id() }, 400),
+        (ResolutionRefusal::NothingToUndo { id: id(), disposition: id() }, 400),
+        (ResolutionRefusal::NotPending { id: id(), disposition: id() }, 400),
         (ResolutionRefusal::HumanOnly { id: id() }, 400),
         (ResolutionRefusal::Unclear { id: id() }, 409),
         (ResolutionRefusal::NotAnEdit { id: id(), reason: id() }, 400),
-        (ResolutionRefusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
+        (ResolutionRefusal::AlreadyResolved { id: id(), how: id(), by: id() }, 409),
         (ResolutionRefusal::Conflict { fields: vec![] }, 409),
         (ResolutionRefusal::ShadowNow, 409),
         (ResolutionRefusal::Stopped, 409),
@@ -479,7 +479,7 @@ fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_pro
     let proposal = draft.proposal.clone().unwrap();
     assert_eq!((proposal.mutation, proposal.replaces), (chosen, Some(json!("open"))));
     assert_eq!((draft.kind, draft.proposed_state), (ActionKind::Confirmed, Some(RecordState::Archived)));
-    assert!(draft.answers.as_ref().unwrap().edited);
+    assert!(draft.resolution.as_ref().unwrap().edited);
     assert_eq!(record.draft.proposed_state, Some(RecordState::Done), "what was proposed stays where it is");
     assert!(record.draft.supporting_sources().contains_key("gmail"));
     assert!(draft.supporting_sources().is_empty() && !draft.evidence.is_empty(), "no source supports the chosen value");
@@ -488,7 +488,7 @@ fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_pro
     assert!(crate::tracker::render_comment(&confirmed).contains("<strong>archived</strong>, chosen by ann"));
     let undo = ask(ResolutionKind::Undo, &confirmed, &live()).unwrap();
     let (back, reversed) = carry_out(&undo, &after).unwrap();
-    assert_eq!((back.as_slice(), reversed.draft.answers.unwrap().edited), (TASK, false));
+    assert_eq!((back.as_slice(), reversed.draft.resolution.unwrap().edited), (TASK, false));
     assert!(carry_out(&undo, TASK.to_vec().as_slice()).is_ok(), "already as before");
 }
 

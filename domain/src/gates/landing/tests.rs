@@ -30,7 +30,7 @@ fn land_within(plan: Plan, live_per_source_day: u32, change: impl FnOnce(&mut La
         ceiling: Ceiling::Act,
         supporters: Vec::new(),
         mode_caps: ModeCaps::new(),
-        spendings: vec![SourceSpending { source: "bank".into(), changes: 0, strangers: None }],
+        spendings: vec![SourceSpending { source: "bank".into(), changes: 0, unknown_changes: None }],
         matter_policies: Vec::new(),
     };
     change(&mut facts);
@@ -55,7 +55,7 @@ pub(crate) fn hold_by_notes(plan: Plan, notes: &[MatterPolicyUsage], now: DateTi
         ceiling: Ceiling::Act,
         supporters: Vec::new(),
         mode_caps: ModeCaps::new(),
-        spendings: vec![SourceSpending { source: "bank".into(), changes: 0, strangers: None }],
+        spendings: vec![SourceSpending { source: "bank".into(), changes: 0, unknown_changes: None }],
         matter_policies: notes.to_vec(),
     };
     plan.hold_at_landing(settings, &facts, now)
@@ -73,14 +73,14 @@ fn a_plan_of_a_live_process_lands_as_the_lower_mode_of_the_one_that_lands_it() {
         (Mode::LiveHighConfidenceOnly, 0.7, Disposition::Pending),
         (Mode::Shadow, 0.9, Disposition::Shadow),
     ];
-    for (mode, sure, landing) in table {
+    for (mode, sure, disposition) in table {
         let decided = Wide::with(|w| w.verdict.confidence = sure).decide();
         assert_eq!(decided.disposition(), Disposition::Live);
         let landed = land(decided.clone(), &in_mode(mode), Ceiling::Act);
         let draft = landed.draft();
-        assert_eq!((landed.disposition(), draft.mode), (landing, mode), "{mode:?} {sure}");
-        assert_eq!(draft.pending_confirmation, landing == Disposition::Pending);
-        assert_eq!(landed.has_record_change(), landing == Disposition::Live);
+        assert_eq!((landed.disposition(), draft.mode), (disposition, mode), "{mode:?} {sure}");
+        assert_eq!(draft.pending_confirmation, disposition == Disposition::Pending);
+        assert_eq!(landed.has_record_change(), disposition == Disposition::Live);
         assert_eq!(gate(&landed, GateName::Mode).found, mode.as_str());
         let needed = if mode == Mode::LiveHighConfidenceOnly { ">= 0.85" } else { ">= 0.60" };
         assert_eq!(gate(&landed, GateName::Confidence).needed, needed);

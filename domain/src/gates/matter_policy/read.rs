@@ -32,12 +32,12 @@ pub struct MatterPolicyFault {
     /// What is wrong. It fits on one line.
     pub wrong: String,
     /// What to write instead, and what applies until then.
-    pub mend: String,
+    pub hint: String,
 }
 
 impl fmt::Display for MatterPolicyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: `{}` {}: {}", self.line, escape_value(&self.path.join(".")), self.wrong, self.mend)
+        write!(f, "line {}: `{}` {}: {}", self.line, escape_value(&self.path.join(".")), self.wrong, self.hint)
     }
 }
 
@@ -78,7 +78,7 @@ struct MatterPolicyReader {
 impl MatterPolicyReader {
     fn report_fault(&mut self, path: &[&str], wrong: String, hint: String) {
         let path = path.iter().map(|&key| key.to_owned()).collect();
-        self.faults.push(MatterPolicyFault { path, line: 0, wrong, mend: hint });
+        self.faults.push(MatterPolicyFault { path, line: 0, wrong, hint });
     }
 
     /// Reports an invalid value of a key of the block, with the expected form and what applies until it is fixed.

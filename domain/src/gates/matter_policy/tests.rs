@@ -203,9 +203,9 @@ impl Asked {
         });
         let look = look(b"bytes", Some("open"), pieces.collect());
         decide(&DecisionCase {
-            look: &look,
+            check: &look,
             policy: &self.policy,
-            note,
+            matter_policy: note,
             verdict: &verdict(Judgement::LikelyDone, self.confidence, &look),
             clerk: &clerk(),
             caller_says_shadow: self.shadow,
@@ -253,7 +253,7 @@ impl Asked {
             observations: 60,
             ceiling: self.ceiling,
             policy: &self.policy,
-            notes,
+            matter_policies: notes,
             workflow: run("run-1"),
             at: self.at,
             decided_at: self.at,
@@ -266,8 +266,8 @@ fn now(policy: MatterPolicy, spent: u32) -> MatterPolicyUsage {
 }
 
 /// Orders dispositions by how far they go. A shadow changes as little as a recorded decision.
-fn reach(landing: Disposition) -> u8 {
-    match landing {
+fn reach(disposition: Disposition) -> u8 {
+    match disposition {
         Disposition::Recorded | Disposition::Shadow => 0,
         Disposition::Pending => 1,
         Disposition::Live => 2,
@@ -358,7 +358,7 @@ fn one_cited_stranger_is_enough_to_wait() {
 #[test]
 fn a_day_has_so_many_changes_and_no_more() {
     let budget = |yaml: &str, spent| hold_by_notes(live_plan(), &[now(note(yaml), spent)], at("2026-11-21"));
-    for (yaml, spent, landing) in [
+    for (yaml, spent, disposition) in [
         ("  daily_budget: 2\n", 0, Disposition::Live),
         ("  daily_budget: 2\n", 1, Disposition::Live),
         ("  daily_budget: 2\n", 2, Disposition::Pending),
@@ -368,7 +368,7 @@ fn a_day_has_so_many_changes_and_no_more() {
         let gate = plan.draft().gates.last().unwrap();
         assert_eq!(
             (plan.disposition(), gate.gate, gate.open),
-            (landing, GateName::Policy, landing == Disposition::Live)
+            (disposition, GateName::Policy, disposition == Disposition::Live)
         );
         assert_eq!(gate.found, format!("{spent} live changes in 24 h under matter/house.md"));
         assert!(gate.needed.starts_with("fewer than daily_budget ") && plan.draft().confirmable, "{gate:?}");
@@ -512,7 +512,7 @@ fn a_key_that_was_meant_to_be_ours_holds_what_it_could_mean() {
         let (policy, faults) = read::read_matter_policy(&document);
         assert_eq!(policy.unwrap().ceiling, Some(Ceiling::Ask), "{block}");
         assert_eq!(faults.len(), 1, "{block}");
-        assert!(faults[0].line == 3 && faults[0].mend.contains(&format!("`{meant}`")), "{:?}", faults[0]);
+        assert!(faults[0].line == 3 && faults[0].hint.contains(&format!("`{meant}`")), "{:?}", faults[0]);
     }
     let other =
         frontmatter::read_document(b"---\ntype: matter\nstewardship: mine\nsteward_ceiling: act\n---\n").unwrap();

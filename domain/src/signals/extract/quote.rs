@@ -6,12 +6,12 @@
 use crate::signals::signal::MAX_QUOTE_CHARS;
 
 /// The fewest letters and digits in a quote. A shorter quote is refused.
-pub const LEAST_LETTERS: usize = 2;
+pub const MIN_QUOTE_LETTERS: usize = 2;
 
 /// The slice of `text` that a quote names, cut at [`MAX_QUOTE_CHARS`], or `None` if it does not occur.
 pub(super) fn find_quote<'a>(text: &'a str, quote: &str) -> Option<&'a str> {
     let wanted = quote.split_whitespace().collect::<Vec<_>>().join(" ");
-    if wanted.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_LETTERS {
+    if wanted.chars().filter(|c| c.is_alphanumeric()).count() < MIN_QUOTE_LETTERS {
         return None;
     }
     let (folded, offsets) = fold_whitespace(text);
@@ -84,7 +84,7 @@ mod tests {
         #[test]
         fn every_slice_of_a_text_is_found(text in "[a-z \n]{10,60}", from in 0..5usize, to in 5..10usize) {
             let slice = &text[from..to];
-            if slice.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS {
+            if slice.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_QUOTE_LETTERS {
                 prop_assert!(find_quote(&text, slice).is_some());
             }
         }

@@ -7,7 +7,7 @@
 use super::AMBIGUOUS_WITHIN;
 use super::ExtractAnswer;
 use super::ExtractFinding;
-use super::MAX_ASKED_CHARS;
+use super::MAX_QUESTION_CHARS;
 use crate::record::entity::SignalEffect;
 use crate::record::path::{PathError, RecordPath};
 use crate::signals::signal::{MAX_CANDIDATES, Signal, SignalStatus, TargetCandidate};
@@ -36,7 +36,7 @@ fn build_signal(finding: &ExtractFinding, path: &RecordPath, event: &StreamEvent
     let candidates = rank_candidates(finding);
     let (target, doubt) = choose_target(finding, &candidates);
     // The unread rest may say the opposite.
-    let is_partial = event.cut || event.text.chars().count() > MAX_ASKED_CHARS;
+    let is_partial = event.cut || event.text.chars().count() > MAX_QUESTION_CHARS;
     let (max_confidence, remark) =
         if is_partial { (MAX_PARTIAL_CONFIDENCE, "Only the beginning was read. ") } else { (1.0, "") };
     let (status, reason) = match (doubt, finding.effect) {

@@ -41,7 +41,7 @@ pub(super) fn plan_question(plan: Plan, question: &ActionId, newer: &[CitedSigna
         id: question.clone(),
         class: None,
         decision: Judgement::NeedsInput,
-        landing: Disposition::Recorded,
+        disposition: Disposition::Recorded,
         proposed_state: None,
         proposal: None,
         confirmable: false,

@@ -98,7 +98,7 @@ impl Wide {
             observations: self.observations,
             ceiling: self.ceiling,
             policy: &self.policy,
-            notes: &[],
+            matter_policies: &[],
             workflow: run("run-1"),
             at: at(NOW),
             decided_at: at(NOW),
@@ -132,8 +132,8 @@ fn owner(to: &str) -> Mutation {
     Mutation::ContextEdit { field: ContextField::Owner, to: to.into() }
 }
 
-fn claim(landing: Disposition, decision: Judgement) -> SignalClaim {
-    SignalClaim { id: action_id(&path("signal/b.md")), landing, decision }
+fn claim(disposition: Disposition, decision: Judgement) -> SignalClaim {
+    SignalClaim { id: action_id(&path("signal/b.md")), disposition, decision }
 }
 
 #[test]
@@ -161,14 +161,14 @@ fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
     assert!(matches!(alone.skip(), RouteSkip::Claimed(_)));
     let early = Wide::open().with(|w| w.claim = still.clone());
     assert!(matches!(early.skip(), RouteSkip::Claimed(_)), "a lost state sets nothing free");
-    for (landing, decision) in [
+    for (disposition, decision) in [
         (Disposition::Recorded, Judgement::NeedsInput),
         (Disposition::Live, Judgement::LikelyDone),
         (Disposition::Pending, Judgement::LikelyDone),
         (Disposition::Shadow, Judgement::LikelyDone),
     ] {
-        let taken_up = passed_over().with(|w| w.claim = Some(claim(landing, decision)));
-        assert!(matches!(taken_up.skip(), RouteSkip::Claimed(_)), "{landing:?}");
+        let taken_up = passed_over().with(|w| w.claim = Some(claim(disposition, decision)));
+        assert!(matches!(taken_up.skip(), RouteSkip::Claimed(_)), "{disposition:?}");
     }
 }
 
@@ -179,7 +179,7 @@ fn contradicted() -> Option<ProposalDoubt> {
         note: "it bounced".into(),
         target_confidence: 0.9,
         effect_confidence: 0.9,
-        speaks: true,
+        supports: true,
     };
     let question = question_id(&path("task/pay.md"), &path("signal/newer.md"), None);
     Some(ProposalDoubt::Contradicted { question, newer: vec![newer] })
@@ -384,11 +384,11 @@ fn ask_under(
     build_resolution_plan(&ResolutionCase {
         kind,
         record,
-        past: &[],
+        history: &[],
         by: "ann",
         reason: None,
         edited: None,
-        together: None,
+        batch_id: None,
         policy,
         ceiling,
         workflow: run("run-2"),

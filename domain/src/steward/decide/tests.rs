@@ -49,7 +49,7 @@ pub(crate) fn look(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<S
         before: ContentHash::hash_bytes(bytes),
         state_as_written: state_as_written.map(str::to_owned),
         matter_ceiling: Ceiling::Act,
-        known: None,
+        known_verdict: None,
     }
 }
 
@@ -108,9 +108,9 @@ impl Wide {
 
     pub(crate) fn decide(&self) -> Plan {
         decide(&DecisionCase {
-            look: &self.look,
+            check: &self.look,
             policy: &self.policy,
-            note: None,
+            matter_policy: None,
             verdict: &self.verdict,
             clerk: &clerk(),
             caller_says_shadow: self.caller_says_shadow,
@@ -161,50 +161,44 @@ type Change = fn(&mut Wide);
 
 #[test]
 fn each_gate_closed_alone_lands_as_the_table_says() {
-    let table: [(&str, Change, Disposition, GateName); 9] = [
-        ("the caller says shadow", |w| w.caller_says_shadow = true, Disposition::Shadow, GateName::Caller),
-        ("the mode is shadow", |w| w.policy.mode = Mode::Shadow, Disposition::Shadow, GateName::Mode),
-        ("confidence is low", |w| w.verdict.confidence = 0.59, Disposition::Pending, GateName::Confidence),
+    let table: [(&str, Change, Disposition, &[GateName]); 9] = [
+        ("the caller says shadow", |w| w.caller_says_shadow = true, Disposition::Shadow, &[GateName::Caller]),
+        ("the mode is shadow", |w| w.policy.mode = Mode::Shadow, Disposition::Shadow, &[GateName::Mode]),
+        ("confidence is low", |w| w.verdict.confidence = 0.59, Disposition::Pending, &[GateName::Confidence]),
         (
-            "the source is not trusted so far",
+            "the source is not trusted so far, and 0.97 clears the strictest threshold",
             |w| w.look.question.evidence[0].observations = 4,
             Disposition::Live,
-            GateName::Brake,
+            &[],
         ),
         (
             "the evidence is weak",
             |w| w.look.question.evidence[0].effect_confidence = 0.74,
             Disposition::Pending,
-            GateName::Discretion,
+            &[GateName::Discretion],
         ),
-        ("no evidence is named", |w| w.verdict.evidence.clear(), Disposition::Pending, GateName::Discretion),
+        ("no evidence is named", |w| w.verdict.evidence.clear(), Disposition::Pending, &[GateName::Discretion]),
         (
             "the matter says confirm",
             |w| w.look.matter_ceiling = Ceiling::Confirm,
             Disposition::Pending,
-            GateName::Ceiling,
+            &[GateName::Ceiling],
         ),
         (
             "the source says ask",
             |w| w.look.question.evidence[0].ceiling = Ceiling::Ask,
             Disposition::Pending,
-            GateName::Ceiling,
+            &[GateName::Ceiling],
         ),
         (
             "the class says confirm",
             |w| w.policy.state_change_ceiling = Ceiling::Confirm,
             Disposition::Pending,
-            GateName::Ceiling,
+            &[GateName::Ceiling],
         ),
     ];
-    for (what, change, landing, gate) in table {
-        let (landed, closed) = Wide::with(change).ends();
-        assert_eq!(landed, landing, "{what}");
-        if landing == Disposition::Live {
-            assert_eq!(closed, [], "{what}: 0.97 clears even the strictest threshold");
-        } else {
-            assert_eq!(closed, [gate], "{what}");
-        }
+    for (what, change, disposition, gates) in table {
+        assert_eq!(Wide::with(change).ends(), (disposition, gates.to_vec()), "{what}");
     }
 }
 
@@ -219,12 +213,12 @@ fn confidence_counts_from_its_threshold_on() {
         (Mode::Live, 1.0, Disposition::Live),
         (Mode::Live, 0.0, Disposition::Pending),
     ];
-    for (mode, confidence, landing) in cases {
+    for (mode, confidence, disposition) in cases {
         let wide = Wide::with(|w| {
             w.policy.mode = mode;
             w.verdict.confidence = confidence;
         });
-        assert_eq!(wide.ends().0, landing, "{mode:?} at {confidence}");
+        assert_eq!(wide.ends().0, disposition, "{mode:?} at {confidence}");
     }
 }
 
@@ -233,12 +227,13 @@ fn discretion_steps_down_as_a_source_proves_right() {
     for (observations, threshold) in
         [(0, 0.95), (4, 0.95), (5, 0.90), (9, 0.90), (10, 0.85), (19, 0.85), (20, 0.80), (49, 0.80), (50, 0.75)]
     {
-        for (effect_confidence, landing) in [(threshold, Disposition::Live), (threshold - 0.001, Disposition::Pending)]
+        for (effect_confidence, disposition) in
+            [(threshold, Disposition::Live), (threshold - 0.001, Disposition::Pending)]
         {
             let wide = Wide::with(|w| {
                 w.look.question.evidence = vec![evidence("gmail", effect_confidence, observations)];
             });
-            assert_eq!(wide.ends().0, landing, "{effect_confidence} with {observations} observations");
+            assert_eq!(wide.ends().0, disposition, "{effect_confidence} with {observations} observations");
         }
     }
 }
@@ -324,10 +319,10 @@ fn the_lowest_of_the_three_ceilings_counts() {
                 });
                 let plan = wide.decide();
                 let lowest = source.min(matter).min(class);
-                let landing = if lowest == Ceiling::Act { Disposition::Live } else { Disposition::Pending };
-                assert_eq!(plan.disposition(), landing, "{source:?} {matter:?} {class:?}");
+                let disposition = if lowest == Ceiling::Act { Disposition::Live } else { Disposition::Pending };
+                assert_eq!(plan.disposition(), disposition, "{source:?} {matter:?} {class:?}");
                 assert_eq!(plan.draft().confirmable, lowest > Ceiling::Ask, "{source:?} {matter:?} {class:?}");
-                assert_eq!(plan.draft().pending_confirmation, landing == Disposition::Pending);
+                assert_eq!(plan.draft().pending_confirmation, disposition == Disposition::Pending);
             }
         }
     }
@@ -425,10 +420,10 @@ fn a_cited_signal_speaks_only_for_what_it_says() {
         w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
     });
     let plan = wide.decide();
-    let speaks: Vec<_> = plan.draft().evidence.iter().map(|e| (e.source.as_str(), e.speaks)).collect();
+    let speaks: Vec<_> = plan.draft().evidence.iter().map(|e| (e.source.as_str(), e.supports)).collect();
     assert_eq!(speaks, [("gmail", true), ("other", false), ("asks", false), ("edits", false)]);
     assert_eq!(plan.draft().supporting_sources().into_keys().collect::<Vec<_>>(), ["gmail"]);
     let mut nothing = wide.clone();
     nothing.verdict.decision = Judgement::StillActive;
-    assert!(nothing.decide().draft().evidence.iter().all(|e| e.speaks), "there is nothing to speak for");
+    assert!(nothing.decide().draft().evidence.iter().all(|e| e.supports), "there is nothing to speak for");
 }

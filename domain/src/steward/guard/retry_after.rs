@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Datelike, Months, NaiveDateTime, TimeDelta, Utc};
 
 /// The back-off after a 429 without a usable time: 60 s.
-pub const UNSAID_BACK_OFF: TimeDelta = TimeDelta::seconds(60);
+pub const DEFAULT_BACK_OFF: TimeDelta = TimeDelta::seconds(60);
 /// The longest time to wait that is accepted: 7 days. A longer one counts as a mistake.
 pub const LONGEST_BACK_OFF: TimeDelta = TimeDelta::days(7);
 
@@ -64,6 +64,6 @@ pub fn back_off_for(retry_after_seconds: Option<f64>) -> TimeDelta {
         Some(seconds) if (0.0..=LONGEST_BACK_OFF.num_seconds() as f64).contains(&seconds) => {
             TimeDelta::microseconds((seconds * 1e6).ceil() as i64)
         }
-        Some(_) | None => UNSAID_BACK_OFF,
+        Some(_) | None => DEFAULT_BACK_OFF,
     }
 }

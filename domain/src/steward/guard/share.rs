@@ -53,9 +53,9 @@ impl CallSource {
 pub struct ExhaustedShares {
     pub streams: BTreeSet<String>,
     /// In all streams, only known senders have calls left.
-    pub all_strangers: bool,
+    pub all_unknown_senders: bool,
     /// The streams in which only known senders have calls left.
-    pub to_strangers: BTreeSet<String>,
+    pub unknown_senders_of: BTreeSet<String>,
     /// By their [`source_key`].
     pub senders: BTreeSet<String>,
 }
@@ -70,7 +70,7 @@ pub struct AccountKey {
 /// The kind of a stream's account. The ledger finds exhausted shares by it.
 pub const STREAM: &str = "stream";
 /// The kind of the account that unknown senders of all streams share.
-pub const STRANGERS: &str = "strangers";
+pub const UNKNOWN_SENDERS: &str = "strangers";
 /// The kind of a sender's account.
 pub const SENDER: &str = "sender";
 
@@ -150,7 +150,7 @@ impl ReserveRequest {
     pub fn account_quotas(&self, caps: &CallCaps) -> Vec<Vec<CallQuota>> {
         match &self.stream {
             Some(stream) => vec![self.extraction_quotas(stream, caps)],
-            None => self.speakers.iter().map(|source| self.judgement_quotas(source, caps)).collect(),
+            None => self.sources.iter().map(|source| self.judgement_quotas(source, caps)).collect(),
         }
     }
 
@@ -163,7 +163,7 @@ impl ReserveRequest {
                 CallQuota::new(GuardCap::Extraction, "reading", "", width, limit, "the extraction of events")
             })
             .into();
-        let known = self.speakers.iter().all(|source| source.known);
+        let known = self.sources.iter().all(|source| source.known);
         let who =
             if known { format!("the stream {stream}") } else { format!("unknown senders in the stream {stream}") };
         for (width, limit) in caps.stream_limits(known) {
@@ -172,10 +172,10 @@ impl ReserveRequest {
         if !known {
             for (width, limit) in caps.unknown_source_limits() {
                 let who = "unknown senders in all streams";
-                quotas.push(CallQuota::new(GuardCap::Stream, STRANGERS, "", width, limit, who));
+                quotas.push(CallQuota::new(GuardCap::Stream, UNKNOWN_SENDERS, "", width, limit, who));
             }
         }
-        for source in &self.speakers {
+        for source in &self.sources {
             let slug = source_key(&source.source);
             let who = format!("the sender {slug}");
             for (width, limit) in caps.sender_limits() {

@@ -12,13 +12,13 @@ fn case(confidence: f64, lesson: ProposalFeedback) -> TrustCase {
         earlier: Vec::new(),
         class: MutationClass::StateChange,
         confidence,
-        landing: Disposition::Shadow,
+        disposition: Disposition::Shadow,
         closed: ClosedGates::default().with_gate(GateName::Mode),
         ceiling: Ceiling::Act,
         cited: Vec::new(),
-        voices: Vec::new(),
-        again: false,
-        lesson,
+        supporters: Vec::new(),
+        is_repeated: false,
+        feedback: lesson,
     }
 }
 

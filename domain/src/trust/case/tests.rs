@@ -69,9 +69,9 @@ fn decided(policy: &DecisionPolicy, input: DecisionInput) -> TrustCase {
     let mut look = look(b"bytes", Some("open"), vec![cited]);
     look.matter_ceiling = matter;
     let plan = decide(&Decided {
-        look: &look,
+        check: &look,
         policy,
-        note: None,
+        matter_policy: None,
         verdict: &verdict(Judgement::LikelyDone, confidence, &look),
         clerk: &clerk(),
         caller_says_shadow: shadow,
@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn a_decision_replayed_under_its_own_settings_lands_as_it_did((rules, case) in settled()) {
-        prop_assert_eq!(rules.replay_case(&case), case.landing);
+        prop_assert_eq!(rules.replay_case(&case), case.disposition);
         prop_assert_eq!(rules.closed_gates(&case), case.closed);
     }
 
@@ -103,7 +103,7 @@ proptest! {
         (then, other) in (rules(), rules()),
     ) {
         let recorded = decided(&then.policy, input);
-        prop_assert_eq!(other.replay_case(&recorded), decided(&other.policy, input).landing);
+        prop_assert_eq!(other.replay_case(&recorded), decided(&other.policy, input).disposition);
     }
 
     #[test]
@@ -176,10 +176,10 @@ fn settings_are_bolder_where_any_part_of_them_is() {
 }
 
 #[test]
-fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
+fn a_demotion_is_left_out_and_what_no_setting_moves_stays() {
     let (rules, case) = wide();
     let behind = |gate| rules.replay_case(&TrustCase { closed: case.closed.with_gate(gate), ..case.clone() });
-    for gate in [GateName::Brake, GateName::Trust, GateName::Mode, GateName::Confidence, GateName::Ceiling] {
+    for gate in [GateName::Trust, GateName::Mode, GateName::Confidence, GateName::Ceiling] {
         assert_eq!(behind(gate), Disposition::Live, "{gate:?}");
     }
     assert_eq!(behind(GateName::Caller), Disposition::Shadow);
@@ -190,10 +190,10 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
         crate::trust::mark::TrustSubject::Source("gmail".into()),
         ModeCap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
-    let gmail = ChangeSupporter { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
+    let gmail = ChangeSupporter { key: "gmail".into(), name: "gmail".into(), is_unknown: false };
     let lowered = hold_by_trust(crate::steward::decide::tests::live_plan(), &[gmail], &caps);
     let recorded = TrustCase::from_draft(lowered.draft(), Ceiling::Act).unwrap();
-    assert_eq!((recorded.landing, rules.replay_case(&recorded)), (Disposition::Shadow, Disposition::Live));
+    assert_eq!((recorded.disposition, rules.replay_case(&recorded)), (Disposition::Shadow, Disposition::Live));
 }
 
 #[test]

@@ -20,11 +20,11 @@ fn cap(mode: Option<Mode>, since: DateTime<Utc>) -> ModeCap {
 }
 
 fn speaker(source: &str) -> ChangeSupporter {
-    ChangeSupporter { key: source.into(), name: source.into(), is_stranger: false }
+    ChangeSupporter { key: source.into(), name: source.into(), is_unknown: false }
 }
 
 fn stranger(source: &str) -> ChangeSupporter {
-    ChangeSupporter { is_stranger: true, ..speaker(source) }
+    ChangeSupporter { is_unknown: true, ..speaker(source) }
 }
 
 fn made(hours_ago: i64, source: &str, undone: bool) -> LiveChange {
@@ -156,7 +156,7 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     let class = |class, mode| (TrustSubject::Class(class), cap(Some(mode), at(NOW)));
     let both = [speaker("gmail"), speaker("slack")];
     let shadow = Some(Mode::Shadow);
-    for (caps, landing) in [
+    for (caps, disposition) in [
         (vec![], Disposition::Live),
         (vec![source("gmail", shadow)], Disposition::Live),
         (vec![source("gmail", shadow), source("slack", shadow)], Disposition::Shadow),
@@ -167,10 +167,10 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     ] {
         let caps: ModeCaps = caps.into_iter().collect();
         let landed = hold_by_trust(plan.clone(), &both, &caps);
-        assert_eq!(landed.disposition(), landing, "{caps:?}");
+        assert_eq!(landed.disposition(), disposition, "{caps:?}");
         assert_eq!(landed.id(), plan.id());
         let gate = landed.draft().gates.iter().find(|g| g.gate == GateName::Trust);
-        assert!(gate.is_none_or(|g| g.open == (landing == Disposition::Live)), "{gate:?}");
+        assert!(gate.is_none_or(|g| g.open == (disposition == Disposition::Live)), "{gate:?}");
     }
     let mut unsure = plan.clone();
     unsure.draft.confidence = 0.8;
@@ -255,9 +255,9 @@ fn strangers_with_one_undone_change_each_lower_strangers_and_no_class() {
     };
     assert_eq!(subjects(&addresses(6, 4), &none), ["strangers"]);
     assert!(subjects(&addresses(6, 1), &none).is_empty());
-    let lowered = ModeCaps::from([(TrustSubject::Strangers, cap(Some(Mode::Shadow), at(NOW)))]);
+    let lowered = ModeCaps::from([(TrustSubject::UnknownSources, cap(Some(Mode::Shadow), at(NOW)))]);
     assert!(subjects(&addresses(6, 4), &lowered).is_empty(), "they have answered, and there is nothing below");
-    let raised = ModeCaps::from([(TrustSubject::Strangers, cap(None, at(NOW)))]);
+    let raised = ModeCaps::from([(TrustSubject::UnknownSources, cap(None, at(NOW)))]);
     assert!(subjects(&addresses(6, 4), &raised).is_empty(), "a human's raise draws a line, for the class too");
     let one_address: Vec<LiveChange> = (0..4).map(|n| by(made(n, "", n < 3), &[stranger("mail-0")])).collect();
     assert_eq!(subjects(&one_address, &none), ["mail-0"], "one bad stranger answers alone");
@@ -275,8 +275,8 @@ fn strangers_answer_for_what_they_carried() {
 
 #[test]
 fn a_stranger_goes_no_further_than_strangers_and_a_known_source_does() {
-    let strangers = |mode| ModeCaps::from([(TrustSubject::Strangers, cap(mode, at(NOW)))]);
-    for (speaking, mode, landing, raise) in [
+    let strangers = |mode| ModeCaps::from([(TrustSubject::UnknownSources, cap(mode, at(NOW)))]);
+    for (speaking, mode, disposition, raise) in [
         (vec![stranger("a")], Some(Mode::Shadow), Disposition::Shadow, "`steward trust raise strangers`"),
         (
             vec![stranger("a"), stranger("b")],
@@ -289,7 +289,7 @@ fn a_stranger_goes_no_further_than_strangers_and_a_known_source_does() {
         (vec![stranger("a")], None, Disposition::Live, ""),
     ] {
         let plan = hold_by_trust(live_plan(), &speaking, &strangers(mode));
-        assert_eq!(plan.disposition(), landing, "{speaking:?}");
+        assert_eq!(plan.disposition(), disposition, "{speaking:?}");
         let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Trust);
         assert_eq!(gate.map_or("", |g| g.needed.as_str()), raise, "{speaking:?}");
     }
@@ -306,7 +306,7 @@ fn a_stranger_goes_no_further_than_strangers_and_a_known_source_does() {
 #[test]
 fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
     let key = crate::signals::signal::source_key("mail:Ann@b.example");
-    let named = |name: &str| ChangeSupporter { key: key.clone(), name: name.into(), is_stranger: false };
+    let named = |name: &str| ChangeSupporter { key: key.clone(), name: name.into(), is_unknown: false };
     let all =
         [by(made(2, "", true), &[named("mail:ann@b.example")]), by(made(1, "", true), &[named("mail:Ann@b.example")])];
     let told = find_demotions(&all, &ModeCaps::new(), Mode::Live, 0.05, at(NOW))[0].mark.to_string();
@@ -340,7 +340,7 @@ fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut Test
         };
         let is_stranger = are_strangers;
         if hour >= 0 {
-            change(ChangeSupporter { is_stranger, ..speaker(&format!("mail-{hour}")) }, rate);
+            change(ChangeSupporter { is_unknown: is_stranger, ..speaker(&format!("mail-{hour}")) }, rate);
         }
         change(speaker("bank"), known_rate);
         let now = moment + TimeDelta::minutes(59);

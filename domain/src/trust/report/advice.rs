@@ -12,7 +12,7 @@ use crate::action::mutation::MutationClass;
 use crate::gates::mode::Mode;
 use crate::record::plain_text;
 use crate::trust::report::newest::NewestTally;
-use crate::trust::tally::{ActedTally, CaseTally, STEPS, SourceTally, TallyCell, TallyTable, class_cell};
+use crate::trust::tally::{ACTING_MODES, ActedTally, CaseTally, SourceTally, TallyCell, TallyTable, class_cell};
 use crate::trust::wilson::{RateEstimate, Z_99, least_cases, score_interval};
 use serde::Serialize;
 
@@ -95,14 +95,14 @@ impl EvidenceBar {
     #[must_use]
     pub fn highest_supported_mode(&self, cell: &TallyCell) -> Option<Mode> {
         let cleared = |step: &usize| self.is_cleared_by(&cell.through[*step]);
-        (0..STEPS.len()).rev().find(cleared).map(|step| STEPS[step])
+        (0..ACTING_MODES.len()).rev().find(cleared).map(|step| ACTING_MODES[step])
     }
 
     /// The same as a sentence about `what`.
     #[must_use]
     pub fn describe_support(&self, what: &str, cell: &TallyCell) -> String {
         if let Some(mode) = self.highest_supported_mode(cell) {
-            let step = STEPS.iter().position(|s| *s == mode).unwrap_or(0);
+            let step = ACTING_MODES.iter().position(|s| *s == mode).unwrap_or(0);
             let acted = cell.through[step].tally;
             let (agreed, decided, open) = (acted.agreed, acted.decided_count(), describe_open(acted));
             let precision = format_precision(acted);
@@ -205,7 +205,7 @@ pub fn choose_settings(tallies: &TallyTable, bar: &EvidenceBar) -> Option<Settin
     let cases_behind = |best: &Option<(u64, SettingsChoice)>| best.as_ref().map_or(0, |(cases, _)| *cases);
     let (at_careful, at_bold) = (cases_behind(&careful), cases_behind(&bold));
     let (_, chosen) = if at_bold > at_careful { bold? } else { careful? };
-    let [high, live] = STEPS.map(Mode::as_str);
+    let [high, live] = ACTING_MODES.map(Mode::as_str);
     let why = match (at_bold > at_careful, at_careful.min(at_bold)) {
         (true, 0) => format!("{high} is supported for no combination of classes and sources"),
         (true, fewer) => format!("{live} rests on {at_bold} decided cases, {high} on {fewer}"),
@@ -237,7 +237,7 @@ fn find_best_choice(tallies: &TallyTable, step: usize, bar: &EvidenceBar) -> Opt
         let total: u64 = supported.iter().map(|(_, cases)| cases).sum();
         if total > best.as_ref().map_or(0, |(most, _)| *most) {
             let sources = supported.into_iter().map(|(key, _)| key.clone()).collect();
-            best = Some((total, SettingsChoice { mode: STEPS[step], classes, sources, why: String::new() }));
+            best = Some((total, SettingsChoice { mode: ACTING_MODES[step], classes, sources, why: String::new() }));
         }
     }
     best

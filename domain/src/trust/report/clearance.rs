@@ -56,19 +56,19 @@ impl SettingsClearance {
             return;
         }
         let class = case.class as usize;
-        if !case.again {
+        if !case.is_repeated {
             self.classes[class].add_case(case, self.now);
-            if case.lesson.is_agreement().is_some() {
+            if case.feedback.is_agreement().is_some() {
                 self.lowest = Some(self.lowest.map_or(case.confidence, |lowest| lowest.min(case.confidence)));
             }
         }
         if self.before.replay_case(case) == Disposition::Live {
             return;
         }
-        if !case.again {
+        if !case.is_repeated {
             self.newly[class].add_case(case, self.now);
         }
-        for supporter in &case.voices {
+        for supporter in &case.supporters {
             let (name, by_class) = self.sources.entry(supporter.key.clone()).or_default();
             name.clone_from(&supporter.name);
             by_class[class].add_case(case, self.now);

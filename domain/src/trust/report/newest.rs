@@ -43,9 +43,9 @@ pub struct NewestTally {
 impl NewestCases {
     /// Adds a case, if it is new enough and its feedback is known.
     pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
-        let is_wrong = match case.lesson.is_agreement() {
+        let is_wrong = match case.feedback.is_agreement() {
             Some(agrees) => !agrees,
-            None if case.landing == Disposition::Live => false,
+            None if case.disposition == Disposition::Live => false,
             None if is_unanswered(case, now) => true,
             None => return,
         };

@@ -20,13 +20,13 @@ pub(crate) fn case(seq: u64, source: &str, lesson: ProposalFeedback) -> TrustCas
         earlier: Vec::new(),
         class: MutationClass::StateChange,
         confidence: 0.9,
-        landing: Disposition::Shadow,
+        disposition: Disposition::Shadow,
         closed: ClosedGates::default().with_gate(GateName::Mode),
         ceiling: Ceiling::Act,
         cited: Vec::new(),
-        voices: vec![CaseSupporter { key: source.into(), name: source.to_uppercase() }],
-        again: false,
-        lesson,
+        supporters: vec![CaseSupporter { key: source.into(), name: source.to_uppercase() }],
+        is_repeated: false,
+        feedback: lesson,
     }
 }
 
@@ -42,7 +42,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     weak.confidence = 0.7;
     let mut moved = case(40, "slack", ProposalFeedback::Open);
     moved.class = MutationClass::ParentMatter;
-    moved.voices.push(CaseSupporter { key: "gmail".into(), name: "Gmail".into() });
+    moved.supporters.push(CaseSupporter { key: "gmail".into(), name: "Gmail".into() });
     let report = build_report([
         case(1, "gmail", ProposalFeedback::Confirmed),
         case(2, "gmail", ProposalFeedback::DoneAnyway),
@@ -62,7 +62,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     let days: Vec<_> = report.days.iter().map(|d| (d.day.to_string(), d.tally.total_count())).collect();
     assert_eq!(days, [("2026-11-01".to_owned(), 3), ("2026-11-03".to_owned(), 1)]);
     assert_eq!(
-        report.class_sources[0].says,
+        report.class_sources[0].summary,
         "state_change from Gmail is not supported: 2 decided cases, at least 73 are needed"
     );
     let high = report.classes[0].modes[0];
@@ -82,7 +82,7 @@ fn each_gate_says_what_it_held_back_and_what_it_let_through() {
         behind(1, ProposalFeedback::Confirmed, &[Mode, Confidence]),
         behind(2, ProposalFeedback::Confirmed, &[Mode, Confidence, Discretion]),
         behind(3, ProposalFeedback::Dismissed, &[Confidence]),
-        TrustCase { landing: Disposition::Live, ..behind(4, ProposalFeedback::Undone, &[]) },
+        TrustCase { disposition: Disposition::Live, ..behind(4, ProposalFeedback::Undone, &[]) },
         behind(5, ProposalFeedback::Opposed, &[Mode]),
     ]);
     let of = |gate| report.gates.iter().find(|row| row.gate == gate).copied();
@@ -136,9 +136,9 @@ fn a_source_that_went_bad_lately_is_not_recommended_on_what_it_once_was() {
     assert!(report.sources[0].tally.precision().low > 0.95, "all of them together still say yes");
     assert_eq!((report.choice.as_ref(), report.sources[0].supported), (None, None));
     assert!(
-        report.sources[0].says.contains("worse lately: 12 of the 20 newest were wrong"),
+        report.sources[0].summary.contains("worse lately: 12 of the 20 newest were wrong"),
         "{}",
-        report.sources[0].says
+        report.sources[0].summary
     );
     all.reverse();
     assert_eq!(build_report(all).class_sources, report.class_sources, "in whatever order they come");
@@ -179,7 +179,7 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
             "choice"
         ]
     );
-    let row = "class source name actions agreed wrong open unanswered precision worst_case modes supported says";
+    let row = "class source name actions agreed wrong open unanswered precision worst_case modes supported summary";
     let row: Vec<&str> = row.split(' ').collect();
     assert_eq!(keys(&value["class_sources"][0]), row);
     assert_eq!(keys(&value["classes"][0]["precision"]), ["count", "of", "share", "low", "high"]);
@@ -187,7 +187,7 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
 
 #[test]
 fn what_others_proposed_again_counts_for_its_own_sources_alone() {
-    let first = TrustCase { again: true, ..case(1, "mail", ProposalFeedback::DoneAnyway) };
+    let first = TrustCase { is_repeated: true, ..case(1, "mail", ProposalFeedback::DoneAnyway) };
     let report = build_report([first, case(2, "slack", ProposalFeedback::DoneAnyway)]);
     assert_eq!((report.total.tally.total_count(), report.classes[0].tally.agreed), (1, 1), "one act is one case");
     assert_eq!(report.confidence_bands.iter().map(|band| band.tally.agreed).sum::<u64>(), 1);

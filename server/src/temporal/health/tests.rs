@@ -81,7 +81,7 @@ async fn pauses_by_hand_and_failures_without_a_later_success_are_reported() {
     let by_hand = PausedSchedule { subject: "matter/house.md".into(), note: "holidays".into() };
     let at = DateTime::from_timestamp(900_100, 0).unwrap();
     let still = FailedSchedule { schedule: "al-steward-a".into(), at, status: "timed out".into() };
-    assert_eq!(health, TemporalHealth { away: None, paused: vec![by_hand], failed: vec![still], more: false });
+    assert_eq!(health, TemporalHealth { error: None, paused: vec![by_hand], failed: vec![still], more: false });
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn an_unreachable_server_is_reported_and_breaks_nothing_else() {
     let temporal = server(|rpc, _| (rpc == "GetSystemInfo").then(Vec::new)).await;
     let (end, stop) = watch::channel(false);
     let mut health = spawn_health_watcher(temporal, stop);
-    let away = health.wait_for(|health| health.away.is_some()).await.unwrap().clone();
-    assert!(away.away.unwrap().contains("it is away"));
+    let away = health.wait_for(|health| health.error.is_some()).await.unwrap().clone();
+    assert!(away.error.unwrap().contains("it is away"));
     drop(end);
 }

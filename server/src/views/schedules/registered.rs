@@ -3,9 +3,9 @@
 //! A server whose database was deleted or restored has lost schedules without any notice. The worker registers them
 //! again; this module only compares and changes nothing.
 
-use super::EVERY_PREFIX;
-use super::HOUSE;
+use super::SCHEDULE_ID_PREFIX;
 use super::ScheduleListingError;
+use super::VAULT_SCHEDULES;
 use super::is_other_vault;
 use super::is_steward_schedule;
 use super::list_entries;
@@ -74,7 +74,7 @@ fn format_span(span: Duration) -> String {
 pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
     let matters = index.list_matters(&Cadence::default()).await?.into_iter();
     let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
-    let routines = HOUSE.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
+    let routines = VAULT_SCHEDULES.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
     Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
 }
 
@@ -87,7 +87,7 @@ pub async fn compare_schedules(
     expected: &BTreeSet<String>,
     ours: Option<VaultId>,
 ) -> Result<ScheduleComparison, ScheduleListingError> {
-    Ok(count_missing(&list_entries(client, EVERY_PREFIX).await?, expected, ours))
+    Ok(count_missing(&list_entries(client, SCHEDULE_ID_PREFIX).await?, expected, ours))
 }
 
 fn count_missing(

@@ -44,11 +44,11 @@ impl SignalHistory {
             Some(target) => index.find_open_question(&target).await?.map(|question| question.id),
             None => None,
         };
-        let confirmation = match cited_by.as_ref().and_then(|action| action.answered_by.as_ref()) {
+        let confirmation = match cited_by.as_ref().and_then(|action| action.resolved_by.as_ref()) {
             Some(confirmation) => index.action_by_id(confirmation).await?,
             None => None,
         };
-        let is_confirmation_undone = confirmation.is_some_and(|row| row.answered == Some(ActionKind::Reversed));
+        let is_confirmation_undone = confirmation.is_some_and(|row| row.resolution == Some(ActionKind::Reversed));
         Ok(Self { router_reason, cited_by, open_question, is_confirmation_undone })
     }
 }
@@ -112,7 +112,7 @@ fn explain_withheld(reason: &str, open: Option<&ActionId>) -> ReasonAndAdvice {
 fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonAndAdvice> {
     let id = &action.id;
     let is_open_question = history.open_question.as_ref() == Some(id);
-    let explanation = match (action.answered, action.landing) {
+    let explanation = match (action.resolution, action.disposition) {
         (Some(ActionKind::Confirmed), _) if history.is_confirmation_undone => {
             ReasonAndAdvice::new(format!("undone: {id} was confirmed and then undone"), RESOLVED)
         }
@@ -123,7 +123,7 @@ fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonA
             ReasonAndAdvice::new(format!("live: {id} changed the record"), format!("`steward undo {id}` reverts it"))
         }
         (_, Disposition::Pending | Disposition::Shadow) if action.settled => {
-            ReasonAndAdvice::new(format!("{}: {id}; the record is already so", action.landing.as_str()), "nothing")
+            ReasonAndAdvice::new(format!("{}: {id}; the record is already so", action.disposition.as_str()), "nothing")
         }
         (Some(_), Disposition::Pending | Disposition::Shadow) => {
             ReasonAndAdvice::new(format!("settled by hand: {id}"), RESOLVED)

@@ -44,18 +44,18 @@ async fn an_undo_is_previewed_taken_once_and_then_already_there() {
     assert!(before.expires_at.is_some());
     assert_eq!(world.vault.records().len(), 1, "a preview does nothing");
 
-    let done = actions.undo_action(undo(&id[..8])).await.unwrap().into_inner().answered.unwrap();
+    let done = actions.undo_action(undo(&id[..8])).await.unwrap().into_inner().resolution.unwrap();
     assert_eq!(done.target, "task/rent.md");
     assert_eq!(world.vault.read("task/rent.md"), original);
-    let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap();
+    let by = world.vault.records().last().unwrap().draft.resolution.clone().unwrap();
     assert_eq!((by.by.split('#').next().unwrap(), by.reason.as_deref()), ("token:test act", Some("as the test says")));
     let after = summary(&mut actions, &id).await;
-    assert_eq!((after.answered(), after.answer_id), (ActionKind::Reversed, done.answer_id));
+    assert_eq!((after.resolution(), after.resolution_id), (ActionKind::Reversed, done.resolution_id));
 
     for id in [&id, &id[..8]] {
-        assert_eq!(refusal(actions.undo_action(undo(id)).await), told(Code::AlreadyExists, 409, "already_answered"));
+        assert_eq!(refusal(actions.undo_action(undo(id)).await), told(Code::AlreadyExists, 409, "already_resolved"));
     }
-    assert_eq!(preview().await.refusal.unwrap().reason(), RefusalReason::AlreadyAnswered);
+    assert_eq!(preview().await.refusal.unwrap().reason(), RefusalReason::AlreadyResolved);
     assert_eq!(world.vault.records().len(), 2);
     world.verify_chain().await;
 }
@@ -77,11 +77,11 @@ async fn what_is_proposed_is_confirmed_dismissed_or_confirmed_otherwise() {
     let id = |task: &str| waiting.iter().find(|row| row.target == format!("task/{task}.md")).unwrap().id.clone();
 
     let confirm = v1::ConfirmActionRequest { id: id("rent"), ..Default::default() };
-    let done = actions.confirm_action(confirm.clone()).await.unwrap().into_inner().answered.unwrap();
+    let done = actions.confirm_action(confirm.clone()).await.unwrap().into_inner().resolution.unwrap();
     assert_eq!(world.vault.state("rent"), "done");
     let again = refusal(actions.confirm_action(confirm).await);
-    assert_eq!(again, told(Code::AlreadyExists, 409, "already_answered"));
-    actions.undo_action(undo(&done.answer_id)).await.unwrap();
+    assert_eq!(again, told(Code::AlreadyExists, 409, "already_resolved"));
+    actions.undo_action(undo(&done.resolution_id)).await.unwrap();
     assert_eq!(world.vault.state("rent"), "open");
 
     let dismiss = v1::DismissActionRequest { id: id("roof"), ..Default::default() };
@@ -112,33 +112,33 @@ async fn several_are_answered_as_one_act_and_each_for_itself() {
     world.tick("house").await;
     let mut actions = Actions::new(rpc::caller(&world, &api, "act").await);
     let waiting: Vec<String> = world.vault.records().iter().map(|record| record.draft.id.to_string()).collect();
-    let ask = |ids: &[&str], kind: v1::AnswerKind| v1::AnswerTogetherRequest {
+    let ask = |ids: &[&str], kind: v1::ResolutionKind| v1::ResolveBatchRequest {
         ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         kind: kind.into(),
         reason: "all of them".into(),
     };
     let (one, two) = (waiting[0].as_str(), waiting[1].as_str());
-    let dismiss = v1::AnswerKind::Dismiss;
+    let dismiss = v1::ResolutionKind::Dismiss;
     for bad in [ask(&[], dismiss), ask(&[one, one], dismiss), ask(&[one, &one[..8]], dismiss)] {
-        assert_eq!(refusal(actions.answer_together(bad).await), told(Code::InvalidArgument, 400, ""));
+        assert_eq!(refusal(actions.resolve_batch(bad).await), told(Code::InvalidArgument, 400, ""));
     }
-    let none = actions.answer_together(ask(&[one], v1::AnswerKind::Unspecified)).await;
+    let none = actions.resolve_batch(ask(&[one], v1::ResolutionKind::Unspecified)).await;
     assert_eq!(refusal(none), told(Code::InvalidArgument, 400, ""));
     assert_eq!(world.vault.records().len(), 2, "nothing happened");
 
     let all = [&two[..8], "ffffffffffffffff", one];
-    let done = actions.answer_together(ask(&all, dismiss)).await.unwrap().into_inner();
+    let done = actions.resolve_batch(ask(&all, dismiss)).await.unwrap().into_inner();
     let named: Vec<&str> = done.results.iter().map(|result| result.id.as_str()).collect();
     assert_eq!(named, all);
     let taken = |at: usize| match done.results[at].result.clone().unwrap() {
-        v1::answer_result::Result::Answered(answered) => Ok(answered),
-        v1::answer_result::Result::Refused(refused) => Err(refused.reason()),
+        v1::batch_result::Result::Resolution(answered) => Ok(answered),
+        v1::batch_result::Result::Refused(refused) => Err(refused.reason()),
     };
     assert_eq!(taken(1), Err(RefusalReason::Unknown));
     for (at, id) in [(0, two), (2, one)] {
         let answer = taken(at).unwrap();
-        assert_eq!(summary(&mut actions, id).await.answered(), ActionKind::Dismissed);
-        assert_eq!(summary(&mut actions, &answer.answer_id).await.together_id, done.together_id);
+        assert_eq!(summary(&mut actions, id).await.resolution(), ActionKind::Dismissed);
+        assert_eq!(summary(&mut actions, &answer.resolution_id).await.batch_id, done.batch_id);
     }
     assert_eq!(world.vault.records().len(), 4);
 }
@@ -152,7 +152,7 @@ async fn every_answer_that_cannot_be_has_its_code() {
     world.tick("house").await;
     let mut actions = Actions::new(rpc::caller(&world, &api, "act").await);
     let records = world.vault.records();
-    let id = |landing| records.iter().find(|r| r.draft.landing == landing).unwrap().draft.id.to_string();
+    let id = |disposition| records.iter().find(|r| r.draft.disposition == disposition).unwrap().draft.id.to_string();
     let (live, waits) = (id(Disposition::Live), id(Disposition::Pending));
 
     let unknown = refusal(actions.undo_action(undo("ffffffffffffffff")).await);
@@ -192,7 +192,7 @@ async fn the_command_says_the_same_by_temporal_and_by_a_server_that_is_named() {
     let named = nowhere.with("STEWARD_SERVER", &api.base).with("STEWARD_TOKEN", token);
     let done = world.run(&["undo", &id, "--by", "Jörg", "--json"]).await.expect(0).json();
     assert_eq!((&done["kind"], &done["target"]), (&json!("done"), &json!("task/rent.md")));
-    let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap().by;
+    let by = world.vault.records().last().unwrap().draft.resolution.clone().unwrap().by;
     assert_eq!(by, "Jörg");
     let here = world.run(&["undo", &id, "--json"]).await.expect(3).json();
     let there = named.run(&["undo", &id, "--json"]).await.expect(3).json();

@@ -37,32 +37,32 @@ async fn a_stop_by_grpc_holds_at_once_and_is_told_within_a_second() {
     let line = rpc::caller(&world, &api, "operate").await;
     let mut events = watch(&line, &[Area::Modes]).await.unwrap();
     let mut modes = ModesServiceClient::new(line);
-    let pull = |reason: &str| v1::PullBrakeRequest { reason: reason.into() };
+    let pull = |reason: &str| v1::StopRequest { reason: reason.into() };
     let mut is_soon = false;
     for _ in 0..TRIES {
         let begun = Instant::now();
-        modes.pull_brake(pull("tried")).await.unwrap();
-        assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::BrakePulled);
+        modes.stop(pull("tried")).await.unwrap();
+        assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::Stopped);
         is_soon = begun.elapsed() < AT_ONCE;
-        modes.release_brake(v1::ReleaseBrakeRequest {}).await.unwrap();
-        assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::BrakeReleased);
+        modes.resume(v1::ResumeRequest {}).await.unwrap();
+        assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::Resumed);
         if is_soon {
             break;
         }
     }
     assert!(is_soon, "told later than a second after each of {TRIES} stops");
-    let pulled = modes.pull_brake(pull("odd")).await.unwrap().into_inner().brake.unwrap();
+    let pulled = modes.stop(pull("odd")).await.unwrap().into_inner().stop.unwrap();
     assert_eq!((pulled.by.split('#').next().unwrap(), pulled.reason.as_str()), ("token:test operate", "odd"));
-    assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::BrakePulled);
-    let again = modes.pull_brake(pull("again")).await.unwrap().into_inner().brake.unwrap();
+    assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::Stopped);
+    let again = modes.stop(pull("again")).await.unwrap().into_inner().stop.unwrap();
     assert_eq!(again, pulled, "the first pull stays");
     let told = modes.get_modes(v1::GetModesRequest {}).await.unwrap().into_inner();
-    assert_eq!((told.configured(), told.in_force(), told.brake), (v1::Mode::Live, v1::Mode::Shadow, Some(pulled)));
+    assert_eq!((told.configured(), told.in_force(), told.stop), (v1::Mode::Live, v1::Mode::Shadow, Some(pulled)));
     world.tick("house").await;
     assert_eq!(world.vault.state("rent"), "open", "nothing is changed while it is pulled");
 
-    assert!(modes.release_brake(v1::ReleaseBrakeRequest {}).await.unwrap().into_inner().was_pulled);
-    assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::BrakeReleased);
+    assert!(modes.resume(v1::ResumeRequest {}).await.unwrap().into_inner().was_stopped);
+    assert_eq!(next(&mut events).await.unwrap().kind(), EventKind::Resumed);
 }
 
 #[tokio::test]
@@ -83,16 +83,16 @@ async fn a_decision_its_undo_and_a_pause_are_told_and_nothing_from_before() {
     let mut later = watch(&line, &[]).await.unwrap();
     let undo = v1::UndoActionRequest { id: filed.action_id, ..Default::default() };
     let answer =
-        ActionsServiceClient::new(line.clone()).undo_action(undo).await.unwrap().into_inner().answered.unwrap();
+        ActionsServiceClient::new(line.clone()).undo_action(undo).await.unwrap().into_inner().resolution.unwrap();
     let told = next(&mut events).await.unwrap();
-    assert_eq!((told.kind(), &told.action_id), (EventKind::AnswerFiled, &answer.answer_id));
+    assert_eq!((told.kind(), &told.action_id), (EventKind::ResolutionFiled, &answer.resolution_id));
     let mut kinds = Vec::new();
     while kinds.len() < 2 || !kinds.contains(&EventKind::TaskChanged) {
         let event = next(&mut later).await.unwrap();
-        assert!(event.action_id.is_empty() || event.action_id == answer.answer_id, "from before: {event:?}");
+        assert!(event.action_id.is_empty() || event.action_id == answer.resolution_id, "from before: {event:?}");
         kinds.push(event.kind());
     }
-    assert!(kinds.contains(&EventKind::AnswerFiled), "{kinds:?}");
+    assert!(kinds.contains(&EventKind::ResolutionFiled), "{kinds:?}");
 
     let name = world.json(&["streams", "list"]).await[0]["source"].as_str().unwrap().to_owned();
     let mut streams = StreamsServiceClient::new(line.clone());

@@ -34,6 +34,6 @@ async fn the_line_of_the_readme_lists_what_waits_and_only_to_who_may() {
     };
     let (went, said) = curl(&token).await;
     let said: Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"));
-    assert!(went && said["actions"][0]["landing"] == "LANDING_SHADOW", "{said}");
+    assert!(went && said["actions"][0]["disposition"] == "DISPOSITION_SHADOW", "{said}");
     assert_eq!(curl("steward_AAAA").await, (false, String::new()), "not even the contract is told");
 }

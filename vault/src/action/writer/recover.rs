@@ -43,8 +43,8 @@ pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError>
     let intents = journal::list_open_intents(root).map_err(own)?;
     let mut state = WriterState {
         head: chain::read_head(root)?,
-        synced: 0,
-        next: journal::next_attempt_number(&intents),
+        synced_seq: 0,
+        next_attempt: journal::next_attempt_number(&intents),
         unsettled: VecDeque::new(),
         stuck: None,
     };
@@ -69,7 +69,7 @@ pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError>
     if state.head.seq > 0 {
         chain::write_head(root, &state.head).map_err(own)?;
         chain::sync_head(root).map_err(own)?;
-        state.synced = state.head.seq;
+        state.synced_seq = state.head.seq;
     }
     Ok(state)
 }

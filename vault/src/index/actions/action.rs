@@ -29,7 +29,7 @@ pub struct ActionRow {
     pub decision: Judgement,
     /// 0 to 1.
     pub confidence: f64,
-    pub landing: Disposition,
+    pub disposition: Disposition,
     pub mode: Mode,
     pub class: Option<MutationClass>,
     pub proposed_state: Option<RecordState>,
@@ -38,18 +38,18 @@ pub struct ActionRow {
     /// It was recorded as pending, and its target now has the proposed state or matter, so nothing is left to resolve.
     pub settled: bool,
     /// The action that this record resolves.
-    pub answers: Option<ActionId>,
+    pub resolves: Option<ActionId>,
     /// How a person resolved this action; the latest resolution, if there are several.
-    pub answered: Option<ActionKind>,
+    pub resolution: Option<ActionKind>,
     /// The id of the resolution in `answered`.
-    pub answered_by: Option<ActionId>,
+    pub resolved_by: Option<ActionId>,
     /// A hash of the proposal: two actions that propose the same for the same record have the same hash.
     #[serde(skip)]
     pub proposal: Option<String>,
     /// A confirmation that applied a different change than the proposed one.
     pub edited: bool,
     /// The batch of a resolution: resolutions by one click share it, so that lists can group them.
-    pub together: Option<ActionId>,
+    pub batch_id: Option<ActionId>,
     /// The number of the record in the chain.
     pub seq: u64,
 }
@@ -72,18 +72,18 @@ pub(crate) struct ActionColumns {
     at: i64,
     decision: String,
     confidence: f64,
-    landing: String,
+    disposition: String,
     mode: String,
     pending: bool,
     settled: bool,
-    answers_of: Option<String>,
+    resolves: Option<String>,
     class: Option<String>,
     proposed_state: Option<String>,
     seq: i64,
     edited: bool,
-    together: Option<String>,
-    answered: Option<String>,
-    answered_by: Option<String>,
+    batch_id: Option<String>,
+    resolution: Option<String>,
+    resolved_by: Option<String>,
     proposal: Option<String>,
 }
 
@@ -176,18 +176,18 @@ impl Index {
             at: from_micros(row.at).unwrap_or_default(),
             decision: self.parse_enum(&row.decision)?,
             confidence: row.confidence,
-            landing: self.parse_enum(&row.landing)?,
+            disposition: self.parse_enum(&row.disposition)?,
             mode: self.parse_enum(&row.mode)?,
             class: row.class.map(|c| self.parse_enum(&c)).transpose()?,
             proposed_state: row.proposed_state.map(|s| self.parse_enum(&s)).transpose()?,
             pending: row.pending,
             settled: row.settled,
-            answers: row.answers_of.map(|id| self.parse_enum(&id)).transpose()?,
-            answered: row.answered.map(|kind| self.parse_enum(&kind)).transpose()?,
-            answered_by: row.answered_by.map(|id| self.parse_enum(&id)).transpose()?,
+            resolves: row.resolves.map(|id| self.parse_enum(&id)).transpose()?,
+            resolution: row.resolution.map(|kind| self.parse_enum(&kind)).transpose()?,
+            resolved_by: row.resolved_by.map(|id| self.parse_enum(&id)).transpose()?,
             proposal: row.proposal,
             edited: row.edited,
-            together: row.together.map(|id| self.parse_enum(&id)).transpose()?,
+            batch_id: row.batch_id.map(|id| self.parse_enum(&id)).transpose()?,
             seq: row.seq.cast_unsigned(),
         })
     }

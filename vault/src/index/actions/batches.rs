@@ -66,19 +66,19 @@ struct BatchedActionColumns {
     seq: i64,
     at: i64,
     class: String,
-    landing: String,
+    disposition: String,
     confidence: f64,
-    answers: Option<String>,
+    history: Option<String>,
     sources: String,
 }
 
 /// Every action with a resolution from a batch, or whose confirmation was undone in a batch.
 const RESOLVED_IN_BATCH: &str = concat!(
-    "WITH answered AS (SELECT DISTINCT COALESCE((SELECT c.answers_of FROM actions c WHERE c.id = b.answers_of
-            AND c.kind = 'steward-action-confirmed'), b.answers_of) AS id FROM actions b WHERE b.together IS NOT NULL)
-    SELECT a.seq, a.at, a.class, a.landing, a.confidence, ",
+    "WITH answered AS (SELECT DISTINCT COALESCE((SELECT c.resolves FROM actions c WHERE c.id = b.resolves
+            AND c.kind = 'steward-action-confirmed'), b.resolves) AS id FROM actions b WHERE b.batch_id IS NOT NULL)
+    SELECT a.seq, a.at, a.class, a.disposition, a.confidence, ",
     resolutions_text!(),
-    " AS answers, (SELECT json_group_array(s.source) FROM action_sources s WHERE s.action = a.path AND s.speaks = 1)
+    " AS history, (SELECT json_group_array(s.source) FROM action_sources s WHERE s.action = a.path AND s.supports = 1)
         AS sources
     FROM answered n JOIN actions a ON a.id = n.id WHERE a.kind = 'steward-action' AND a.class IS NOT NULL"
 );
@@ -89,9 +89,10 @@ impl Index {
         let mut all = BatchFeedback::default();
         let mut rows = sqlx::query_as::<_, BatchedActionColumns>(RESOLVED_IN_BATCH).fetch(&self.store.reader);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
-            let landing = parse_disposition(&row.landing).ok_or_else(|| self.unknown_value_error(&row.landing))?;
+            let disposition =
+                parse_disposition(&row.disposition).ok_or_else(|| self.unknown_value_error(&row.disposition))?;
             let (history, batch) =
-                parse_proposal_history(row.answers.as_deref(), landing, from_micros(row.at).unwrap_or_default());
+                parse_proposal_history(row.history.as_deref(), disposition, from_micros(row.at).unwrap_or_default());
             let Some(batch) = batch else { continue };
             let sources: Vec<String> =
                 serde_json::from_str(&row.sources).map_err(|_| self.unknown_value_error(&row.sources))?;

@@ -38,7 +38,7 @@ pub struct ConfidenceBin {
 
 /// The index by time alone answers it.
 pub(crate) const PER_DAY: &str =
-    "SELECT at / 86400000000 AS day, kind, CASE kind WHEN 'steward-action' THEN landing END, COUNT(*)
+    "SELECT at / 86400000000 AS day, kind, CASE kind WHEN 'steward-action' THEN disposition END, COUNT(*)
     FROM actions INDEXED BY actions_by_time WHERE at >= ?1 GROUP BY 1, 2, 3";
 
 impl Index {
@@ -53,11 +53,11 @@ impl Index {
             .await
             .map_err(|e| self.sql_error(e))?;
         let mut days = Vec::with_capacity(rows.len());
-        for (day, kind, landing, count) in rows {
-            let landing = landing
+        for (day, kind, disposition, count) in rows {
+            let disposition = disposition
                 .map(|word| parse_disposition(&word).ok_or_else(|| self.unknown_value_error(&word)))
                 .transpose()?;
-            let what = action_label(self.parse_enum(&kind)?, landing.unwrap_or(Disposition::Recorded));
+            let what = action_label(self.parse_enum(&kind)?, disposition.unwrap_or(Disposition::Recorded));
             let day = NaiveDate::default() + TimeDelta::days(day);
             days.push(DailyActionCount { day, what, count: count.cast_unsigned() });
         }
@@ -79,11 +79,11 @@ impl Index {
         let mut bins: Vec<ConfidenceBin> = (0..BINS).map(empty_bin).collect();
         let count = |case: &steward_domain::trust::case::TrustCase| {
             // A repeated proposal counts once, as in the trust report.
-            if case.again {
+            if case.is_repeated {
                 return;
             }
             let bin = &mut bins[bin_index(case.confidence)];
-            match case.lesson.is_agreement() {
+            match case.feedback.is_agreement() {
                 Some(true) => bin.right += 1,
                 Some(false) => bin.wrong += 1,
                 None => bin.open += 1,
@@ -99,9 +99,9 @@ fn empty_bin(bin: usize) -> ConfidenceBin {
     ConfidenceBin { from: tenth(bin), to: tenth(bin + 1), right: 0, wrong: 0, open: 0 }
 }
 
-fn action_label(kind: ActionKind, landing: Disposition) -> &'static str {
+fn action_label(kind: ActionKind, disposition: Disposition) -> &'static str {
     match kind {
-        ActionKind::Action => landing.as_str(),
+        ActionKind::Action => disposition.as_str(),
         ActionKind::Reversed => "reversed",
         ActionKind::Confirmed => "confirmed",
         ActionKind::Dismissed => "dismissed",

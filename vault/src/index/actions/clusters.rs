@@ -52,7 +52,7 @@ struct ClusterColumns {
 
 /// First the source of each action; `CLUSTERS` then groups by source and class, newest first.
 const ACTIONS_WITH_SOURCE: &str = "WITH each AS MATERIALIZED (SELECT a.path, a.id, a.at, a.class, (
-        SELECT s.source FROM action_sources s WHERE s.action = a.path AND s.speaks = 1
+        SELECT s.source FROM action_sources s WHERE s.action = a.path AND s.supports = 1
         ORDER BY s.contribution DESC, s.source LIMIT 1) AS source
     FROM actions a INDEXED BY ";
 /// Excludes the action `a` if a signal that it does not cite is newer than all cited ones and makes it unclear, or if a
@@ -146,7 +146,9 @@ pub(crate) fn cluster_query(only: ActionSubset, since: Option<DateTime<Utc>>, mi
     match only {
         ActionSubset::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
         ActionSubset::Waiting => query.push(concat!("actions_that_wait WHERE ", is_waiting!())).push(NOT_UNCLEAR),
-        ActionSubset::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
+        ActionSubset::Undoable => {
+            query.push(format_args!("actions_that_live WHERE a.disposition = 'live' AND {UNDOABLE}"))
+        }
     };
     if let Some(since) = since {
         query.push(" AND a.at >= ").push_bind(to_micros(since));

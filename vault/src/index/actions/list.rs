@@ -27,7 +27,7 @@ pub struct ActionFilter {
     pub target: Option<RecordPath>,
     /// About this matter or one of its current tasks.
     pub matter: Option<RecordPath>,
-    pub landing: Option<Disposition>,
+    pub disposition: Option<Disposition>,
     pub class: Option<MutationClass>,
     /// With this source among the weighed or supporting ones, by its key
     /// ([`steward_domain::signals::signal::source_key`]).
@@ -84,8 +84,8 @@ pub(crate) use {is_settled, is_waiting};
 macro_rules! columns {
     () => {
         concat!(
-            "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
-            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.together, b.kind AS answered, b.id AS answered_by,
+            "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.disposition, a.mode, a.pending, a.resolves,
+            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by,
             a.pending = 1 AND ",
             is_settled!(),
             " AS settled "
@@ -95,7 +95,7 @@ macro_rules! columns {
 /// The join of the latest resolution to each row.
 macro_rules! resolution {
     () => {
-        " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.answers_of = a.id
+        " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.resolves = a.id
             ORDER BY c.seq DESC LIMIT 1) "
     };
 }
@@ -111,12 +111,12 @@ pub(crate) const CITING: &str = concat!(
     "WHERE e.ref = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1"
 );
 pub(crate) const RESOLUTIONS: &str =
-    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
+    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.resolves = ?1 ORDER BY a.seq, a.path");
 pub(crate) const OF_BATCH: &str = concat!(
     columns!(),
-    "FROM actions a INDEXED BY actions_together",
+    "FROM actions a INDEXED BY actions_batch",
     resolution!(),
-    "WHERE a.together = ?1 ORDER BY a.at DESC, a.path DESC LIMIT 500"
+    "WHERE a.batch_id = ?1 ORDER BY a.at DESC, a.path DESC LIMIT 500"
 );
 pub(crate) const AFTER_SEQ: &str =
     concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
@@ -126,7 +126,7 @@ pub(crate) const COUNT_WAITING: &str =
 
 /// The action `a` changed its target, and nobody has reverted that.
 pub(crate) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (
-    SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-reversed')";
+    SELECT 1 FROM actions b WHERE b.resolves = a.id AND b.kind = 'steward-action-reversed')";
 
 impl Index {
     /// Reads a page of actions and resolutions, newest first, after the page before. `limit` is 1 to 500.
@@ -280,8 +280,8 @@ pub(crate) fn action_page_query(
         query.push(" AND EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.source = ");
         query.push_bind(source.clone()).push(")");
     }
-    if let Some(landing) = filter.landing {
-        query.push(" AND a.landing = ").push_bind(landing.as_str());
+    if let Some(disposition) = filter.disposition {
+        query.push(" AND a.disposition = ").push_bind(disposition.as_str());
     }
     if let Some(class) = filter.class {
         query.push(" AND a.class = ").push_bind(class.as_str());
@@ -297,7 +297,7 @@ pub(crate) fn action_page_query(
             query.push(concat!(" AND ", is_waiting!()));
         }
         ActionSubset::Undoable => {
-            query.push(format_args!(" AND a.landing = 'live' AND {UNDOABLE}"));
+            query.push(format_args!(" AND a.disposition = 'live' AND {UNDOABLE}"));
         }
     }
     order.push_order(&mut query).push_bind(rows_to_read(limit));
@@ -310,10 +310,10 @@ pub(crate) fn action_page_query(
 /// filter names one record or matter.
 pub(crate) fn page_bound_query(filter: &ActionFilter, before: Option<&PageCursor>) -> Option<QueryBuilder<Sqlite>> {
     let order = ActionPageOrder::for_filter(filter);
-    let live = filter.landing == Some(Disposition::Live) && order.index == BY_LIVE;
+    let live = filter.disposition == Some(Disposition::Live) && order.index == BY_LIVE;
     let is_covered = filter.class.is_none()
         && filter.kinds.is_empty()
-        && (filter.landing.is_none() || live)
+        && (filter.disposition.is_none() || live)
         && (filter.source.is_none() || order.index == BY_SOURCE)
         && (filter.only == ActionSubset::All || (filter.only == ActionSubset::Waiting && order.index == BY_WAITING));
     if is_covered || order.index == BY_TARGET {
@@ -352,7 +352,7 @@ impl ActionPageOrder {
         } else if filter.source.is_some() {
             let rows = " CROSS JOIN actions a ON a.path = s.action";
             Self { table: "s", path: "action", index: BY_SOURCE, rows }
-        } else if filter.only == ActionSubset::Undoable || filter.landing == Some(Disposition::Live) {
+        } else if filter.only == ActionSubset::Undoable || filter.disposition == Some(Disposition::Live) {
             by(BY_LIVE)
         } else {
             by("actions_by_time")
@@ -366,7 +366,7 @@ impl ActionPageOrder {
         query.push(format_args!("{own} INDEXED BY {index}{rows} WHERE "));
         match index {
             BY_WAITING => query.push("a.waits = 1"),
-            BY_LIVE => query.push("a.landing = 'live'"),
+            BY_LIVE => query.push("a.disposition = 'live'"),
             BY_SOURCE => query.push("s.source = ").push_bind(filter.source.clone()),
             _ => query.push("true"),
         };

@@ -24,7 +24,7 @@ use steward_domain::steward::tick::{TaskCheck, TaskClock};
 
 /// A task of the matter or the matter itself, with the facts that the rules need.
 pub(crate) struct CheckCandidate {
-    pub(crate) task: RecordPath,
+    pub(crate) target: RecordPath,
     pub(crate) name: String,
     pub(crate) id: String,
     /// Other tasks with the same `id`, at most five.
@@ -91,13 +91,13 @@ pub(crate) const TASKS: &str = "
         WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4
         AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
             SELECT CASE WHEN a.mode = 'shadow'
-                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id) THEN a.disposition END
             FROM action_evidence e JOIN actions a ON a.path = e.action
             WHERE e.ref = s.path AND a.target = t.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
         AND NOT EXISTS (
             SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
             WHERE e.ref = s.path AND a.target = t.path
-                AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+                AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
         GROUP BY t.path)
     SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
         CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
@@ -121,13 +121,13 @@ pub(crate) const ITSELF: &str = "
     CROSS JOIN first_seen f ON f.signal = s.path
     WHERE m.path = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
         SELECT CASE WHEN a.mode = 'shadow'
-                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id) THEN a.disposition END
             FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = m.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = m.path
-            AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+            AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
     GROUP BY m.path";
 
 /// The fresh signals of one task, newest first, with the observations and the ceiling of their sources.
@@ -144,13 +144,13 @@ pub(crate) const EVIDENCE: &str = "
     FROM signals s JOIN first_seen f ON f.signal = s.path
     WHERE s.target = ?1 AND s.applied = 0 AND s.effect <> 'none' AND (?2 IS NULL OR f.at > ?2 OR (?4 AND 'shadow' = (
         SELECT CASE WHEN a.mode = 'shadow'
-                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id) THEN a.disposition END
             FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = ?1
-            AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+            AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
     ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
 /// The range of all paths that a task can have.
@@ -182,7 +182,7 @@ pub(crate) async fn complete_check(
     let mut evidence = Vec::new();
     if task.fresh > 0 {
         let rows: Vec<EvidenceColumns> = sqlx::query_as(EVIDENCE)
-            .bind(task.task.as_str())
+            .bind(task.target.as_str())
             .bind(task.last_check)
             .bind(i64::try_from(MAX_EVIDENCE).unwrap_or(i64::MAX))
             .bind(can_change(query))
@@ -194,7 +194,7 @@ pub(crate) async fn complete_check(
         }
     }
     let subject = QuestionSubject {
-        task: task.task,
+        task: task.target,
         task_name: task.name,
         matter: query.matter.clone(),
         matter_name: matter.name.clone(),
@@ -207,7 +207,7 @@ pub(crate) async fn complete_check(
         before: index.parse_enum(&task.hash)?,
         state_as_written: task.state_as_written,
         matter_ceiling: matter.ceiling,
-        known: None,
+        known_verdict: None,
     })
 }
 
@@ -224,7 +224,7 @@ fn decode_candidate(index: &Index, row: CandidateColumns) -> Result<CheckCandida
         snoozed_until: row.snoozed_until.and_then(from_micros),
     };
     Ok(CheckCandidate {
-        task: index.parse_path(&row.path)?,
+        target: index.parse_path(&row.path)?,
         name: row.name,
         id: row.id.unwrap_or_default(),
         twins: row.twins,

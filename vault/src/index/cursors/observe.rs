@@ -36,14 +36,14 @@ const MAX_PROBLEMS: usize = 20;
 pub struct ObservationQuery {
     pub matter: RecordPath,
     /// The id of this check. A second query with the same id gets the same observation and moves nothing.
-    pub look_id: String,
+    pub check_id: String,
     pub now: DateTime<Utc>,
     pub cadence: Cadence,
     pub policy: DecisionPolicy,
     /// A stop is in force: nothing is judged and no cursor moves.
     pub stopped: bool,
     /// The most tasks of one tick that go to a clerk; the rest stays due. Configured, 64 by default.
-    pub max_looks: usize,
+    pub max_checks: usize,
     /// The ceiling of sources for which no person set one (`STEWARD_DEFAULT_CEILING`).
     pub default_ceiling: Ceiling,
 }
@@ -152,7 +152,7 @@ impl Index {
         let quiet_hours = is_within_quiet_hours(query, matter.policy.as_ref());
         let candidates = look::read_candidates(self, &mut tx, query, look::ALL_TASKS).await?;
         let leased = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
-            lease::list_tasks_leased_by_others(&mut tx, &query.look_id, query.now)
+            lease::list_tasks_leased_by_others(&mut tx, &query.check_id, query.now)
                 .await
                 .map_err(|e| self.sql_error(e))?
         } else {
@@ -168,21 +168,22 @@ impl Index {
         observation.skipped = sorted.skipped;
         observation.problems = matter.policy_faults.iter().map(|fault| format!("{}: {fault}", query.matter)).collect();
         observation.problems.extend(sorted.problems);
-        observation.note.clone_from(&matter.policy);
+        observation.matter_policy.clone_from(&matter.policy);
         let (known, needing_clerk) = (self.known_sources(&mut tx).await?, sorted.needing_clerk.len());
         let mut bytes = 0;
-        for candidate in turns::choose_round_robin(std::mem::take(&mut sorted.needing_clerk), query.max_looks, &known) {
+        for candidate in turns::choose_round_robin(std::mem::take(&mut sorted.needing_clerk), query.max_checks, &known)
+        {
             let check = look::complete_check(self, &mut tx, query, &matter, candidate).await?;
             bytes += to_json(&check).len();
-            if bytes > MAX_CHECKS_BYTES && !observation.looks.is_empty() {
+            if bytes > MAX_CHECKS_BYTES && !observation.task_checks.is_empty() {
                 break;
             }
-            observation.looks.push(check);
+            observation.task_checks.push(check);
         }
-        observation.left_due = saturating_u32(needing_clerk.saturating_sub(observation.looks.len()));
-        let tasks: Vec<String> = observation.looks.iter().map(|c| c.question.subject.task.to_string()).collect();
+        observation.left_due = saturating_u32(needing_clerk.saturating_sub(observation.task_checks.len()));
+        let tasks: Vec<String> = observation.task_checks.iter().map(|c| c.question.subject.task.to_string()).collect();
         if !tasks.is_empty() {
-            lease::lease_tasks(&mut tx, &query.look_id, &tasks, query.now).await.map_err(|e| self.sql_error(e))?;
+            lease::lease_tasks(&mut tx, &query.check_id, &tasks, query.now).await.map_err(|e| self.sql_error(e))?;
         }
         write_observation(&mut tx, query, &observation, &sorted.quiet).await.map_err(|e| self.sql_error(e))?;
         self.commit_observation(tx, woken).await?;
@@ -212,7 +213,7 @@ impl Index {
              LEFT JOIN matter_ticks k ON k.matter = a.path",
         )
         .bind(query.matter.as_str())
-        .bind(&query.look_id)
+        .bind(&query.check_id)
         .fetch_one(tx)
         .await
         .map_err(|e| self.sql_error(e))?;
@@ -250,9 +251,9 @@ fn empty_observation(query: &ObservationQuery, streak: u32) -> MatterObservation
         matter: query.matter.clone(),
         observed_at: from_micros(to_micros(query.now)).unwrap_or(query.now),
         policy: query.policy.clone(),
-        note: None,
+        matter_policy: None,
         stopped: query.stopped,
-        looks: Vec::new(),
+        task_checks: Vec::new(),
         quiet: 0,
         left_due: 0,
         skipped: BTreeMap::new(),
@@ -280,7 +281,7 @@ fn sort_candidates(
         match decision {
             CheckDecision::Twin => {
                 let twins = candidate.twins.as_deref().unwrap_or_default();
-                sorted.problems.push(twin_problem(candidate.task.as_str(), &candidate.id, twins));
+                sorted.problems.push(twin_problem(candidate.target.as_str(), &candidate.id, twins));
             }
             CheckDecision::Skipped(reason) => *sorted.skipped.entry(reason).or_default() += 1,
             CheckDecision::Clerk => sorted.needing_clerk.push(candidate),
@@ -292,7 +293,7 @@ fn sort_candidates(
         sorted.problems.truncate(MAX_PROBLEMS);
         sorted.problems.push(format!("{}: {more} more like these", query.matter));
     }
-    sorted.needing_clerk.sort_by(|a, b| (a.last_check, &a.task).cmp(&(b.last_check, &b.task)));
+    sorted.needing_clerk.sort_by(|a, b| (a.last_check, &a.target).cmp(&(b.last_check, &b.target)));
     sorted
 }
 
@@ -317,7 +318,7 @@ pub(crate) fn decide_check(
     if quiet_hours {
         return CheckDecision::Skipped(TaskSkipReason::QuietHours);
     }
-    if leased.contains(candidate.task.as_str()) {
+    if leased.contains(candidate.target.as_str()) {
         CheckDecision::Skipped(TaskSkipReason::BeingJudged)
     } else {
         CheckDecision::Clerk
@@ -327,7 +328,7 @@ pub(crate) fn decide_check(
 fn build_quiet_check(query: &ObservationQuery, candidate: &CheckCandidate) -> QuietCheck {
     let streak = candidate.streak.saturating_add(1);
     let next = query.cadence.next_check(&candidate.clock, streak, query.now).map(to_micros);
-    QuietCheck { task: candidate.task.to_string(), next, streak }
+    QuietCheck { task: candidate.target.to_string(), next, streak }
 }
 
 /// Two tasks that share an `id` cannot be distinguished, so nothing acts on either.
@@ -355,7 +356,7 @@ async fn write_observation(
         )
         .bind(to_json(&quiet))
         .bind(to_micros(observation.observed_at))
-        .bind(&query.look_id)
+        .bind(&query.check_id)
         .execute(&mut *tx)
         .await?;
         add_to_check_count(&mut *tx, NO_SIGNALS, query.now, observation.quiet).await?;
@@ -366,7 +367,7 @@ async fn write_observation(
     )
     .bind(query.matter.as_str())
     .bind(i64::from(observation.streak))
-    .bind(&query.look_id)
+    .bind(&query.check_id)
     .bind(to_micros(observation.observed_at))
     .bind(to_json(observation))
     .execute(tx)

@@ -23,7 +23,7 @@ pub(crate) const NO_SIGNALS: &str = "no_signals";
 #[derive(Clone, Debug)]
 pub struct CompletedCheck {
     pub task: RecordPath,
-    pub look_id: String,
+    pub check_id: String,
     /// [`steward_domain::steward::tick::MatterObservation::observed_at`] of the tick.
     pub observed_at: DateTime<Utc>,
     /// Whether the check had fresh signals, which ends the streak of checks without any.
@@ -56,7 +56,7 @@ impl Index {
             .await
             .map_err(|e| self.sql_error(e))?;
         let streak = match previous {
-            Some((_, look_id)) if look_id == done.look_id => return Ok(()),
+            Some((_, look_id)) if look_id == done.check_id => return Ok(()),
             _ if done.had_signals => 0,
             Some((streak, _)) => u32::try_from(streak).unwrap_or(u32::MAX).saturating_add(1),
             None => 1,
@@ -74,7 +74,7 @@ impl Index {
         .bind(next.map(to_micros))
         .bind(&done.outcome)
         .bind(i64::from(streak))
-        .bind(&done.look_id)
+        .bind(&done.check_id)
         .execute(&mut *tx)
         .await
         .map_err(|e| self.sql_error(e))?;

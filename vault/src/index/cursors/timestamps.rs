@@ -20,7 +20,7 @@ const RETRY: TimeDelta = TimeDelta::seconds(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTimestampWrite {
     pub task: RecordPath,
-    pub stamp: CheckTimestamps,
+    pub timestamps: CheckTimestamps,
     /// The cursor that is written, in microseconds.
     checked_at: i64,
 }
@@ -76,7 +76,7 @@ impl Index {
             let checked = from_micros(row.last_check_at).unwrap_or_default();
             Ok(DueTimestampWrite {
                 task: self.parse_path(&row.task)?,
-                stamp: CheckTimestamps::new(checked, row.next_check_after.and_then(from_micros), ours),
+                timestamps: CheckTimestamps::new(checked, row.next_check_after.and_then(from_micros), ours),
                 checked_at: row.last_check_at,
             })
         };
@@ -91,7 +91,7 @@ impl Index {
         let mut tx = self.begin_write().await?;
         let begun = sqlx::query(BEGIN)
             .bind(due.task.as_str())
-            .bind(due.stamp.next_check_after().map(to_micros))
+            .bind(due.timestamps.next_check_after().map(to_micros))
             .bind(to_micros(now))
             .bind(to_micros(now + RETRY))
             .execute(&mut *tx)

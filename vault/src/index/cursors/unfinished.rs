@@ -97,7 +97,7 @@ impl Index {
         let checks = self.unfinished.lock().checks.clone();
         for done in &checks {
             self.record_check(done).await?;
-            self.unfinished.lock().checks.retain(|other| other.look_id != done.look_id || other.task != done.task);
+            self.unfinished.lock().checks.retain(|other| other.check_id != done.check_id || other.task != done.task);
         }
         let (leases, targets) = {
             let waiting = self.unfinished.lock();

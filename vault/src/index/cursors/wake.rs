@@ -45,7 +45,7 @@ pub struct WakeMark {
     /// When a tick last observed the matter. A different value means that another tick has observed it since.
     pub observed: Option<i64>,
     /// Whether the matter is open, or unreadable for now. A closed or missing matter has no ticks.
-    pub ticks: bool,
+    pub may_tick: bool,
 }
 
 #[derive(FromRow)]
@@ -110,7 +110,7 @@ impl Index {
             .map_err(|e| self.sql_error(e))?;
         let mark = |row: WakeMarkColumns| {
             let WakeMarkColumns { matter, at, observed, ticks } = row;
-            Ok(WakeMark { matter: self.parse_path(&matter)?, at, observed, ticks })
+            Ok(WakeMark { matter: self.parse_path(&matter)?, at, observed, may_tick: ticks })
         };
         rows.into_iter().map(mark).collect()
     }

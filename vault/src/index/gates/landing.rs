@@ -21,7 +21,7 @@ impl Index {
         default_ceiling: Ceiling,
         now: DateTime<Utc>,
     ) -> Result<LandingFacts, IndexError> {
-        let may_be_confirmed = draft.landing >= Disposition::Pending;
+        let may_be_confirmed = draft.disposition >= Disposition::Pending;
         Ok(LandingFacts {
             ceiling: if may_be_confirmed {
                 self.read_plan_ceiling(draft, default_ceiling).await?

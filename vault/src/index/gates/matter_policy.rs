@@ -46,7 +46,7 @@ const KNOWN_HASHES: &str = concat!(
 /// A move also counts for the matter that was left; otherwise a flood of moves would be free. Changes that were undone
 /// count, and changes that a person confirmed do not.
 const CHANGES_UNDER: &str = "
-    SELECT COUNT(*) FROM actions a WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.id <> ?2
+    SELECT COUNT(*) FROM actions a WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.id <> ?2
     AND (a.target = ?3 OR a.moved_from = ?3
         OR EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = ?3))";
 

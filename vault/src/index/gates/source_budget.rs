@@ -21,7 +21,7 @@ const SUPPORTING: &str = "
 
 /// Live changes that a signal of the source supports. `?3` is the source, or null for all unknown sources as one.
 const CHANGES_OF_SOURCE: &str = "
-    SELECT COUNT(*) FROM actions a WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.id <> ?2
+    SELECT COUNT(*) FROM actions a WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.id <> ?2
     AND EXISTS (SELECT 1 FROM action_evidence e JOIN signals s ON s.path = e.ref
         WHERE e.action = a.path AND s.effect = 'mutation' AND s.proposed_state IS a.proposed_state
         AND (s.instinct = ?3 OR (?3 IS NULL AND NOT EXISTS (
@@ -55,7 +55,7 @@ impl Index {
         let mut spendings = Vec::new();
         for (source, known) in supporting {
             let changes = count_changes(Some(&source)).await?;
-            spendings.push(SourceSpending { source, changes, strangers: (!known).then_some(unknown_changes) });
+            spendings.push(SourceSpending { source, changes, unknown_changes: (!known).then_some(unknown_changes) });
         }
         Ok(spendings)
     }

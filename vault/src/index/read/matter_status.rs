@@ -22,7 +22,7 @@ use steward_domain::steward::tick::{Cadence, TaskSkipReason};
 pub struct LastTick {
     pub at: DateTime<Utc>,
     /// Tasks that went to a clerk.
-    pub looks: u32,
+    pub task_checks: u32,
     /// Due tasks without signals: they are still active, and no clerk was asked.
     pub quiet: u32,
     /// Due tasks beyond the limit of one tick.
@@ -80,7 +80,7 @@ struct LastTickColumns {
 }
 
 /// The checks themselves may be a megabyte of JSON, so they are only counted.
-const LAST_TICK: &str = "SELECT observed_at, streak, json_array_length(observation, '$.looks') AS looks,
+const LAST_TICK: &str = "SELECT observed_at, streak, json_array_length(observation, '$.task_checks') AS looks,
         observation->>'quiet' AS quiet, observation->>'left_due' AS left_due, observation->>'signals' AS signals,
         observation->'skipped' AS skipped, observation->'problems' AS problems
     FROM matter_ticks WHERE matter = ?1";
@@ -167,7 +167,7 @@ impl Index {
         let count = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
         Ok(Some(LastTick {
             at: from_micros(row.observed_at).unwrap_or_default(),
-            looks: count(row.looks),
+            task_checks: count(row.looks),
             quiet: count(row.quiet),
             left_due: count(row.left_due),
             signals: count(row.signals),
@@ -198,7 +198,7 @@ impl Index {
         let policy = policy.flatten().map(|policy| self.parse_matter_policy(&policy)).transpose()?;
         let paths = between.map_or(look::ALL_TASKS, |(first, last)| first.as_str()..=last.as_str());
         let candidates = look::read_candidates(self, &mut tx, query, paths).await?;
-        let leased = lease::list_tasks_leased_by_others(&mut tx, &query.look_id, query.now)
+        let leased = lease::list_tasks_leased_by_others(&mut tx, &query.check_id, query.now)
             .await
             .map_err(|e| self.sql_error(e))?;
         let quiet_hours = is_within_quiet_hours(query, policy.as_ref());
@@ -214,7 +214,7 @@ fn build_task_check_status(
 ) -> TaskCheckStatus {
     TaskCheckStatus {
         turn: decide_check(query, leased, quiet_hours, &candidate),
-        path: candidate.task,
+        path: candidate.target,
         name: candidate.name,
         fresh: candidate.fresh,
         last_check_at: candidate.last_check.and_then(from_micros),

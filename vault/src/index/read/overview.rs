@@ -188,7 +188,7 @@ impl Index {
                  WHERE s.applied = 0 AND s.effect <> 'none' AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
                  AND NOT EXISTS (SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
                      WHERE e.ref = s.path AND a.target = t.path
-                        AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))) AS fresh,
+                        AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))) AS fresh,
                 (SELECT COUNT(*) FROM actions) AS actions,
                 ({COUNT_WAITING}) AS pending"
         )))

@@ -23,7 +23,7 @@ macro_rules! is_open_question {
                 CROSS JOIN action_evidence e ON e.ref = n.path CROSS JOIN actions b ON b.path = e.action
                 WHERE n.target = p.target AND f.at > p.at AND b.target = p.target AND b.seq > p.seq
                     AND b.kind = 'steward-action' AND b.judged = 1
-                    AND (b.landing = 'live' OR b.landing = 'shadow' AND b.closed = 'mode')
+                    AND (b.disposition = 'live' OR b.disposition = 'shadow' AND b.closed = 'mode')
                     AND (b.class = 'state_change' OR EXISTS (SELECT 1 FROM action_evidence asked
                         JOIN action_evidence cited ON cited.ref = asked.ref
                         WHERE asked.action = p.path AND cited.action = b.path))
@@ -66,8 +66,8 @@ pub(crate) const CONTENTS: SqlText = "INSERT OR REPLACE INTO contents (path, con
 pub(crate) const WITHHELD: SqlText = "
     WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
         ON q.target = p.target AND q.seq <= p.seq AND q.decision = 'needs_input' AND q.kind = 'steward-action'
-            AND q.landing = 'recorded'
-        WHERE p.id = ?1 AND (q.id = p.id OR NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = q.id)))
+            AND q.disposition = 'recorded'
+        WHERE p.id = ?1 AND (q.id = p.id OR NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = q.id)))
     SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status,
         COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
     FROM signals WHERE path IN (SELECT r.signal FROM questions CROSS JOIN routes r ON r.question = questions.id

@@ -39,7 +39,7 @@ pub struct SearchFilter {
     /// Signals of the source with this key, and actions that it was weighed for or supported.
     pub source: Option<String>,
     /// Actions with this disposition.
-    pub landing: Option<Disposition>,
+    pub disposition: Option<Disposition>,
     /// Only actions that wait for a person's resolution.
     pub waits: bool,
 }
@@ -48,7 +48,7 @@ impl SearchFilter {
     /// The kinds to which every condition that is set applies. Nothing is found of the others.
     #[must_use]
     pub fn matching_kinds(&self) -> Vec<RecordKind> {
-        let actions_only = self.landing.is_some() || self.waits;
+        let actions_only = self.disposition.is_some() || self.waits;
         let no_records = self.since.is_some() || self.class.is_some() || self.source.is_some();
         let fits = |kind: RecordKind| match kind {
             RecordKind::Matter | RecordKind::Task => !actions_only && !no_records,
@@ -110,7 +110,7 @@ pub(crate) const HITS: &str = concat!(
     join_document!("j.value"),
     " LEFT JOIN signals s ON s.path = d.path LEFT JOIN actions a ON a.path = d.path
         WHERE (?2 IS NULL OR d.at >= ?2) AND (?3 IS NULL OR COALESCE(a.class, s.class) = ?3)
-            AND (?4 IS NULL OR a.landing = ?4) AND (NOT ?5 OR (",
+            AND (?4 IS NULL OR a.disposition = ?4) AND (NOT ?5 OR (",
     is_waiting!(),
     "))
             AND (?6 IS NULL OR s.instinct = ?6
@@ -152,7 +152,7 @@ impl Index {
             .bind(crate::index::store::rows::to_json(&found))
             .bind(filter.since.map(to_micros))
             .bind(filter.class.map(MutationClass::as_str))
-            .bind(filter.landing.map(Disposition::as_str))
+            .bind(filter.disposition.map(Disposition::as_str))
             .bind(filter.waits)
             .bind(filter.source.as_deref())
             .bind(rows_to_read(limit))

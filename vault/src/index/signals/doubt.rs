@@ -24,7 +24,7 @@ macro_rules! leaves_unclear {
         AND NOT (o.status = 'skipped' AND (o.reason LIKE 'dismissed:%' OR o.reason LIKE 'undone:%'
             OR o.reason LIKE 'edited:%'))
         AND NOT EXISTS (SELECT 1 FROM action_evidence oe CROSS JOIN actions oa ON oa.path = oe.action
-            CROSS JOIN actions ob ON ob.answers_of = oa.id
+            CROSS JOIN actions ob ON ob.resolves = oa.id
             WHERE oe.ref = o.path AND oa.target = s.target AND oa.decision <> 'needs_input')"
     };
 }
@@ -53,7 +53,7 @@ pub(crate) const OPEN: SqlText = concat!(
 
 /// The newest question about a record, open or ended.
 const NEWEST_QUESTION: SqlText = "SELECT id FROM actions INDEXED BY questions_by_target
-    WHERE target = ?1 AND decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded'
+    WHERE target = ?1 AND decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded'
     ORDER BY seq DESC LIMIT 1";
 
 #[derive(FromRow)]
@@ -113,7 +113,7 @@ impl Index {
             note: row.note,
             target_confidence: row.target_confidence,
             effect_confidence: row.effect_confidence,
-            speaks: true,
+            supports: true,
         })
     }
 }

@@ -43,16 +43,16 @@ pub struct RouteFacts {
     /// The steward has checked the target since the signal was first seen.
     pub weighed: bool,
     /// That check also had signals of other messages.
-    pub beside_others: bool,
+    pub weighed_with_others: bool,
     /// Signals of another source wait for the steward too.
-    pub others_wait: bool,
+    pub other_sources_wait: bool,
     pub claim: Option<SignalClaim>,
     pub observations: u32,
     /// The lowest ceiling that a person set for the source and the concerned matters; `ask` if the target's matter is
     /// missing or cannot be read.
     pub ceiling: Ceiling,
     /// The policies of the concerned matters that have one.
-    pub notes: Vec<MatterPolicy>,
+    pub policies: Vec<MatterPolicy>,
     /// The state of the target's matter; `None` if it is missing or cannot be read.
     pub matter: Option<RecordState>,
     /// The state of the matter to move to.
@@ -100,7 +100,7 @@ const FACTS: &str = "
             JOIN first_seen g ON g.signal = o.path JOIN task_checks c ON c.task = ?2
             WHERE s.path = ?1 AND g.at <= c.last_check_at AND g.at > COALESCE((
                 SELECT MAX(a.at) FROM actions a WHERE a.target = ?2 AND a.kind = 'steward-action' AND a.judged = 1
-                AND a.landing <> 'shadow' AND a.at < f.at), 0)) AS beside_others,
+                AND a.disposition <> 'shadow' AND a.at < f.at), 0)) AS beside_others,
         EXISTS (SELECT 1 FROM signals s
             JOIN signals o ON o.target = ?2 AND o.path <> s.path AND o.effect <> 'none' AND o.source <> s.source
                 AND (o.source_event IS NULL OR o.source_event IS NOT s.source_event)
@@ -119,9 +119,9 @@ const NEVER: i64 = i64::MAX;
 /// The newest action that cites the signal for its target, or is the signal's own action. Once the mode permits
 /// changes, a `shadow` action claims nothing, unless a person resolved it or acted on it by hand.
 const CLAIM: &str = "
-    SELECT a.id, a.landing, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
+    SELECT a.id, a.disposition, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
         AND EXISTS (SELECT 1 FROM action_evidence e WHERE e.action = a.path AND e.ref = ?1)))
-    AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id))
+    AND NOT (?4 AND a.disposition = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id))
     ORDER BY a.seq DESC LIMIT 1";
 
 /// Takes the first free millisecond from now on, so that two actions on one record never get their names from the same
@@ -205,9 +205,9 @@ impl Index {
             .await
             .map_err(|e| self.sql_error(e))?;
         let claim = match claim {
-            Some((id, landing, decision)) => Some(SignalClaim {
+            Some((id, disposition, decision)) => Some(SignalClaim {
                 id: self.parse_enum(&id)?,
-                landing: self.parse_enum(&landing)?,
+                disposition: self.parse_enum(&disposition)?,
                 decision: self.parse_enum(&decision)?,
             }),
             None => None,
@@ -224,15 +224,15 @@ impl Index {
         Ok(Some(RouteFacts {
             first_seen: from_micros(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
-            beside_others: row.beside_others,
-            others_wait: row.others_wait,
+            weighed_with_others: row.beside_others,
+            other_sources_wait: row.others_wait,
             claim,
             observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
             ceiling,
             matter: row.matter.map(|s| self.parse_enum(&s)).transpose()?,
             new_parent: row.parent.map(|s| self.parse_enum(&s)).transpose()?,
             has_twin: row.twin,
-            notes: notes.into_iter().map(|(_, policy)| policy).collect(),
+            policies: notes.into_iter().map(|(_, policy)| policy).collect(),
         }))
     }
 

@@ -130,7 +130,7 @@ impl Index {
             let slug = source_key(&pattern);
             let strange = !known.contains(&slug);
             let is_exhausted = exhausted.streams.contains(&stream)
-                || (strange && (exhausted.all_strangers || exhausted.to_strangers.contains(&stream)))
+                || (strange && (exhausted.all_unknown_senders || exhausted.unknown_senders_of.contains(&stream)))
                 || exhausted.senders.contains(&slug);
             (!is_exhausted).then_some(WaitingSender { stream, pattern, strange })
         };

@@ -37,7 +37,7 @@ pub(crate) struct ScannedFile {
     pub(crate) path: String,
     pub(crate) now: KnownFile,
     /// `None` if the tables already have this content, or if the file cannot be parsed.
-    pub(crate) typed: Option<ParsedRecord>,
+    pub(crate) parsed: Option<ParsedRecord>,
     /// Whether the file is new or has different content or a different problem.
     pub(crate) changed: bool,
 }
@@ -98,7 +98,7 @@ pub(crate) fn scan_file(
         Ok((_, content)) if depth != ScanDepth::Nothing && has_same_hash(known.as_ref(), &content) => {
             let problem = known.as_ref().and_then(|k| k.problem.clone());
             let now = file_row(Some(content.hash), problem);
-            return (known.as_ref() != Some(&now)).then_some(ScannedFile { path, now, typed: None, changed: false });
+            return (known.as_ref() != Some(&now)).then_some(ScannedFile { path, now, parsed: None, changed: false });
         }
         Ok((record, content)) => match parse::parse_record(kind, &record, &content) {
             Ok(typed) => (file_row(Some(content.hash), None), Some(typed)),
@@ -113,7 +113,7 @@ pub(crate) fn scan_file(
         None if kind == RecordKind::Instinct => Some(parse::instinct::unreadable_instinct(&path)),
         other => other,
     };
-    Some(ScannedFile { path, now, typed, changed })
+    Some(ScannedFile { path, now, parsed: typed, changed })
 }
 
 fn has_same_hash(known: Option<&KnownFile>, content: &FileContent) -> bool {

@@ -112,10 +112,10 @@ pub(crate) struct ActionData {
     pub(crate) at: i64,
     decision: &'static str,
     confidence: f64,
-    landing: &'static str,
+    disposition: &'static str,
     mode: &'static str,
     pending: bool,
-    answers_of: Option<String>,
+    resolves: Option<String>,
     proposed_state: Option<String>,
     class: Option<&'static str>,
     judged: bool,
@@ -134,7 +134,7 @@ pub(crate) struct ActionData {
     content: Option<String>,
     misnamed: bool,
     edited: bool,
-    together: Option<String>,
+    batch_id: Option<String>,
     seq: u64,
     evidence: Vec<String>,
     pub(crate) sources: Vec<SourceContribution>,
@@ -150,7 +150,7 @@ pub(crate) struct SourceContribution {
     /// `None` for a source that supported the change but was not weighed.
     contribution: Option<f64>,
     cited: bool,
-    speaks: bool,
+    supports: bool,
 }
 
 /// Parses one file. An error is the problem's message.
@@ -282,10 +282,10 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
         AuditError::Form(_) => format!("{e}: `steward audit verify` shows whether it was changed since it was written"),
     })?;
     let draft = record.draft;
-    let resolved = draft.answers.as_ref().map(|a| a.of.to_string());
+    let resolved = draft.resolution.as_ref().map(|a| a.action_id.to_string());
     let moved_from = draft.proposal.as_ref().and_then(matter_moved_from).map(|matter| matter.to_string());
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
-    let (answers_of, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
+    let (resolves, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
     Ok(ParsedRecord::Action(Box::new(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
@@ -294,10 +294,10 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
         at: to_micros(draft.timestamp),
         decision: draft.decision.as_str(),
         confidence: draft.confidence,
-        landing: draft.landing.as_str(),
+        disposition: draft.disposition.as_str(),
         mode: draft.mode.as_str(),
         pending: draft.pending_confirmation,
-        answers_of,
+        resolves: resolves,
         proposed_state: draft.proposed_state.map(encode_enum),
         class: draft.class.map(MutationClass::as_str),
         judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
@@ -313,8 +313,8 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
         prev: record.prev_sha256.as_str().to_owned(),
         content: record.content_sha256.as_ref().map(|hash| hash.as_str().to_owned()),
         misnamed: draft.record_path().as_ref() != Ok(path),
-        edited: draft.answers.as_ref().is_some_and(|answer| answer.edited),
-        together: draft.answers.as_ref().and_then(|answer| answer.together.as_ref()).map(ToString::to_string),
+        edited: draft.resolution.as_ref().is_some_and(|answer| answer.edited),
+        batch_id: draft.resolution.as_ref().and_then(|answer| answer.batch_id.as_ref()).map(ToString::to_string),
         seq: record.seq,
         sources: sources::read_contributions(&draft),
         quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),

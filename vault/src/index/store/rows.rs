@@ -42,16 +42,16 @@ const SIGNALS: SqlText = "INSERT OR REPLACE INTO signals (path, target, created,
            value->>'applied', value->>'source_event' FROM json_each(?1)";
 const INSTINCTS: SqlText = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling, start)
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
-const ACTIONS: SqlText = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
-           pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, proposal, prev, content, misnamed, edited, together,
+const ACTIONS: SqlText = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode,
+           pending, resolves, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
+           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id,
            seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
-           value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
+           value->>'confidence', value->>'disposition', value->>'mode', value->>'pending', value->>'resolves',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
            value->>'changes', value->>'proposal', value->>'prev', value->>'content', value->>'misnamed',
-           value->>'edited', value->>'together', value->>'seq'
+           value->>'edited', value->>'batch_id', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: SqlText =
     "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
@@ -60,10 +60,10 @@ const STREAM_EVENTS: SqlText =
            value->>'tries', value->>'reason', value->>'hash' FROM json_each(?1)";
 const EVIDENCE: SqlText = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
-const SOURCES: SqlText = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution, cited, speaks,
+const SOURCES: SqlText = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution, cited, supports,
            proposal, seq, at)
     SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution', s.value->>'cited',
-           s.value->>'speaks', a.value->>'proposal', a.value->>'seq', a.value->>'at'
+           s.value->>'supports', a.value->>'proposal', a.value->>'seq', a.value->>'at'
     FROM json_each(?1) a, json_each(a.value->'sources') s";
 /// A signal that the router left to a steward is routed again once the steward has decided about it.
 const RETRY_DECIDED: SqlText = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
@@ -72,8 +72,8 @@ const RETRY_DECIDED: SqlText = "UPDATE routes SET retry_at = 0 WHERE at IS NULL 
 const RETRY_WITHHELD: SqlText = "UPDATE routes SET retry_at = 0 WHERE question IN (
     SELECT q.id FROM json_each(?1) a CROSS JOIN actions q INDEXED BY questions_by_target
         ON q.target = a.value->>'target' AND q.decision = 'needs_input' AND q.kind = 'steward-action'
-            AND q.landing = 'recorded'
-    WHERE a.value->>'kind' = 'steward-action' AND a.value->>'judged' AND a.value->>'landing' IN ('live', 'shadow'))";
+            AND q.disposition = 'recorded'
+    WHERE a.value->>'kind' = 'steward-action' AND a.value->>'judged' AND a.value->>'disposition' IN ('live', 'shadow'))";
 /// Puts a new signal on the router's list, or takes it off if there is nothing to route.
 const ROUTES: SqlText = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
     SELECT n.value, s.path IS NULL, NULL, CASE WHEN s.path IS NULL THEN 9223372036854775807 ELSE 0 END, 0
@@ -216,7 +216,7 @@ async fn write_batch(
     let rows: Vec<FileRow<'_>> = files.iter().map(|f| file_row(kind, f)).collect();
     execute_json(tx, FILES, &to_json(&rows)).await?;
     // A file with unchanged content keeps its rows.
-    let stale: Vec<&str> = files.iter().filter(|f| f.changed || f.typed.is_some()).map(|f| f.path.as_str()).collect();
+    let stale: Vec<&str> = files.iter().filter(|f| f.changed || f.parsed.is_some()).map(|f| f.path.as_str()).collect();
     drop_rows(tx, kind, &stale).await?;
     insert_rows(tx, files, clock).await
 }
@@ -237,7 +237,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[ScannedFile], clock: Sc
     let (mut matters, mut tasks, mut signals, mut instincts, mut actions, mut events) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut texts = Vec::new();
-    for typed in files.iter().filter_map(|f| f.typed.as_ref()) {
+    for typed in files.iter().filter_map(|f| f.parsed.as_ref()) {
         texts.extend(words::search_text(typed));
         match typed {
             ParsedRecord::Matter(row) => matters.push(row),

@@ -336,9 +336,9 @@ fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
     for file in files {
         report.changed += u64::from(file.changed);
         report.scan_changes.events_arrived |=
-            file.changed && matches!(&file.typed, Some(ParsedRecord::Stream(e)) if e.is_untouched());
+            file.changed && matches!(&file.parsed, Some(ParsedRecord::Stream(e)) if e.is_untouched());
         report.scan_changes.owing_arrived |=
-            file.changed && matches!(&file.typed, Some(ParsedRecord::Action(a)) if a.has_owed_delivery());
+            file.changed && matches!(&file.parsed, Some(ParsedRecord::Action(a)) if a.has_owed_delivery());
         if let Some(message) = file.now.problem {
             report.problems.push(VaultProblem { path: file.path, message });
         }

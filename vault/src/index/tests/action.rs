@@ -6,10 +6,10 @@ async fn three_actions() -> (Bench, Vec<ActionId>) {
         bench.action("one", |d| d.timestamp = noon("07:00:00")),
         bench.action("two", |d| {
             (d.timestamp, d.target) = (noon("08:00:00"), path("task/u.md"));
-            (d.landing, d.pending_confirmation) = (Disposition::Pending, true);
+            (d.disposition, d.pending_confirmation) = (Disposition::Pending, true);
         }),
         bench.action("three", |d| {
-            (d.timestamp, d.landing, d.pending_confirmation) = (noon("09:00:00"), Disposition::Pending, true);
+            (d.timestamp, d.disposition, d.pending_confirmation) = (noon("09:00:00"), Disposition::Pending, true);
         }),
     ];
     bench.sync("10:00:00").await;
@@ -73,7 +73,7 @@ async fn actions_are_listed_newest_first() {
     assert_eq!(list(Some(noon("08:00:00")), None, 10).await.len(), 2);
     assert_eq!(list(None, Some("task/u.md"), 10).await, [ids[1].clone()]);
     let row = &bench.index.list_actions(None, None, 1).await.unwrap()[0];
-    assert_eq!((row.at, row.target.as_str(), row.landing), (noon("09:00:00"), "task/t.md", Disposition::Pending));
+    assert_eq!((row.at, row.target.as_str(), row.disposition), (noon("09:00:00"), "task/t.md", Disposition::Pending));
     assert_eq!(
         (row.proposed_state, row.decision, row.mode),
         (Some(RecordState::Done), Judgement::LikelyDone, Mode::Live)
@@ -88,14 +88,14 @@ async fn an_answered_action_waits_no_longer() {
     assert_eq!(bench.index.pending_actions_page(None, 9).await.unwrap().rows.len(), 2);
     bench.action("dismissed-three", |d| {
         answer(d, ActionKind::Dismissed, &ids[2]);
-        (d.timestamp, d.landing) = (noon("10:00:00"), Disposition::Recorded);
+        (d.timestamp, d.disposition) = (noon("10:00:00"), Disposition::Recorded);
     });
     bench.sync("10:01:00").await;
     let pending = bench.index.pending_actions_page(None, 9).await.unwrap().rows;
     assert_eq!(pending.iter().map(|a| &a.id).collect::<Vec<_>>(), [&ids[1]]);
     let rows = bench.index.list_actions(None, None, 10).await.unwrap();
-    assert_eq!(rows[0].answers.as_ref(), Some(&ids[2]));
-    assert_eq!((rows[1].answered, rows[2].answered), (Some(ActionKind::Dismissed), None));
+    assert_eq!(rows[0].resolves.as_ref(), Some(&ids[2]));
+    assert_eq!((rows[1].resolution, rows[2].resolution), (Some(ActionKind::Dismissed), None));
     let counts = bench.index.count_records().await.unwrap();
     assert_eq!((counts.actions, counts.pending), (4, 1));
 }

@@ -9,7 +9,8 @@ use steward_domain::signals::route::{ProposalDoubt, question_id};
 fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
     move |draft| {
-        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::NeedsInput, Disposition::Recorded, None);
+        (draft.decision, draft.disposition, draft.proposed_state) =
+            (Judgement::NeedsInput, Disposition::Recorded, None);
         (draft.target, draft.timestamp) = (target, noon(clock));
     }
 }
@@ -18,7 +19,8 @@ fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
 fn decides(slug: &str, clock: &'static str, signals: &'static [&str]) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
     move |draft| {
-        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::StillActive, Disposition::Recorded, None);
+        (draft.decision, draft.disposition, draft.proposed_state) =
+            (Judgement::StillActive, Disposition::Recorded, None);
         (draft.target, draft.timestamp) = (target, noon(clock));
         signals.iter().for_each(|signal| cite(draft, &format!("signal/{signal}.md")));
     }
@@ -81,7 +83,7 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
     bench.task("closed", "m", "state: done\n");
     assert_eq!(asking(&bench, "11:00:00").await, ["m", "again", "kept", "old"]);
     bench.action("noted", |draft| {
-        (draft.decision, draft.landing, draft.target) =
+        (draft.decision, draft.disposition, draft.target) =
             (Judgement::StillActive, Disposition::Live, path("task/kept.md"));
         (draft.class, draft.timestamp) = (Some(MutationClass::ContextEdit), noon("09:35:00"));
     });
@@ -110,7 +112,7 @@ async fn only_a_change_by_newer_evidence_ends_a_question() {
     bench.action("on-the-old", decides("t", "10:00:00", &["before"]));
     bench.action("routed", |draft| {
         decides("t", "10:30:00", &["before"])(draft);
-        (draft.decision, draft.clerk, draft.landing) = (Judgement::LikelyDone, None, Disposition::Pending);
+        (draft.decision, draft.clerk, draft.disposition) = (Judgement::LikelyDone, None, Disposition::Pending);
     });
     assert_eq!(asking(&bench, "11:00:00").await, ["t"]);
     bench.signal("news", "task/t.md", "");
@@ -136,21 +138,21 @@ async fn only_a_change_by_newer_evidence_ends_a_question() {
         ),
         ("aside", Disposition::Live, MutationClass::ContextEdit, Vec::new()),
     ];
-    for (name, landing, class, gates) in table {
+    for (name, disposition, class, gates) in table {
         bench.action(name, |draft| {
             decides("t", "12:30:00", &["news"])(draft);
-            (draft.decision, draft.landing, draft.class, draft.gates) =
-                (Judgement::LikelyDone, landing, Some(class), gates);
+            (draft.decision, draft.disposition, draft.class, draft.gates) =
+                (Judgement::LikelyDone, disposition, Some(class), gates);
         });
         assert_eq!(asking(&bench, "12:35:00").await, ["t"], "{name}");
     }
-    for (landing, gates) in [(Disposition::Shadow, closed(&[GateName::Mode])), (Disposition::Live, Vec::new())] {
+    for (disposition, gates) in [(Disposition::Shadow, closed(&[GateName::Mode])), (Disposition::Live, Vec::new())] {
         bench.action("decided", |draft| {
             decides("t", "12:40:00", &["news"])(draft);
-            (draft.decision, draft.landing, draft.class, draft.gates) =
-                (Judgement::LikelyDone, landing, Some(MutationClass::StateChange), gates);
+            (draft.decision, draft.disposition, draft.class, draft.gates) =
+                (Judgement::LikelyDone, disposition, Some(MutationClass::StateChange), gates);
         });
-        assert_eq!(asking(&bench, "13:00:00").await, Vec::<String>::new(), "{landing:?}");
+        assert_eq!(asking(&bench, "13:00:00").await, Vec::<String>::new(), "{disposition:?}");
         bench.remove("event/steward-action-decided.md");
         assert_eq!(asking(&bench, "13:01:00").await, ["t"]);
     }
@@ -178,7 +180,7 @@ async fn what_was_withheld_is_met_again_once_its_record_was_changed() {
     assert_eq!(met("10:00:00").await, BTreeSet::new());
     bench.action("decided", |draft| {
         decides("t", "10:30:00", &[])(draft);
-        (draft.decision, draft.landing) = (Judgement::LikelyDone, Disposition::Live);
+        (draft.decision, draft.disposition) = (Judgement::LikelyDone, Disposition::Live);
     });
     bench.sync("11:00:00").await;
     assert_eq!(met("11:00:00").await, BTreeSet::from(["hand".to_owned(), "ours".to_owned()]));
@@ -381,7 +383,7 @@ async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
             put_signal(&bench, &format!("{task}-new"), 9, |text| requests(old(text)));
         }
         bench.action(task, |draft| {
-            (draft.landing, draft.pending_confirmation) = (Disposition::Pending, true);
+            (draft.disposition, draft.pending_confirmation) = (Disposition::Pending, true);
             (draft.target, draft.class) = (path(&format!("task/{task}.md")), Some(MutationClass::StateChange));
             cite(draft, &format!("signal/{task}-old.md"));
             if task == "weighed" {

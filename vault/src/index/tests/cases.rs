@@ -10,20 +10,20 @@ use steward_domain::trust::mark::TrustSubject;
 use steward_domain::trust::outcome::ProposalFeedback;
 
 /// Proposes to close `task/t.md` after some hours, supported by these sources.
-fn propose(bench: &Bench, slug: &str, hours: i64, landing: Disposition, sources: &[&str]) -> ActionId {
+fn propose(bench: &Bench, slug: &str, hours: i64, disposition: Disposition, sources: &[&str]) -> ActionId {
     bench.action(slug, |draft| {
         draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
-        (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
+        (draft.disposition, draft.class) = (disposition, Some(MutationClass::StateChange));
         for source in sources {
             add_source(draft, source, 0.9, true);
         }
     })
 }
 
-fn add_source(draft: &mut AuditDraft, source: &str, contribution: f64, speaks: bool) {
+fn add_source(draft: &mut AuditDraft, source: &str, contribution: f64, supports: bool) {
     cite(draft, &format!("signal/{}.md", steward_domain::signals::signal::source_key(source)));
     let cited = draft.evidence.last_mut().unwrap();
-    (cited.source, cited.speaks) = (source.into(), speaks);
+    (cited.source, cited.supports) = (source.into(), supports);
     draft.source_contributions.insert(source.into(), contribution);
 }
 
@@ -48,7 +48,7 @@ fn later() -> DateTime<Utc> {
 }
 
 fn supporters(case: &TrustCase) -> Vec<&str> {
-    case.voices.iter().map(|supporter| supporter.key.as_str()).collect()
+    case.supporters.iter().map(|supporter| supporter.key.as_str()).collect()
 }
 
 async fn observations(bench: &Bench, source: &str) -> u32 {
@@ -86,7 +86,7 @@ async fn eighty_signals_about_one_act_are_one_case_and_one_lesson() {
     assert_eq!(compared(&bench).await, ["n79"], "it is compared once");
     resolve(&bench, 90, ActionKind::DoneAnyway, &last.unwrap());
     let seen = cases(&bench).await;
-    assert_eq!((seen.len(), seen[0].lesson, seen[0].again), (1, ProposalFeedback::DoneAnyway, false));
+    assert_eq!((seen.len(), seen[0].feedback, seen[0].is_repeated), (1, ProposalFeedback::DoneAnyway, false));
     assert_eq!(observations(&bench, "mail").await, 1);
     bench.index.rebuild(&bench.root, noon("23:01:00")).await.unwrap();
     assert_eq!(cases(&bench).await, seen);
@@ -115,7 +115,7 @@ async fn what_only_others_said_again_is_a_case_of_its_own_sources_alone() {
         resolve(&bench, 5, ActionKind::DoneAnyway, id);
     }
     let seen = cases(&bench).await;
-    let shown: Vec<_> = seen.iter().map(|case| (case.again, supporters(case), case.lesson)).collect();
+    let shown: Vec<_> = seen.iter().map(|case| (case.is_repeated, supporters(case), case.feedback)).collect();
     let anyway = ProposalFeedback::DoneAnyway;
     assert_eq!(shown, [(true, vec!["mail"], anyway), (false, vec!["bank", "slack"], anyway)]);
     for source in ["mail", "slack", "bank"] {
@@ -133,7 +133,7 @@ async fn what_is_live_answered_or_settled_before_is_a_case_by_itself() {
     propose(&bench, "then", 5, Disposition::Shadow, &["mail"]);
     resolve(&bench, 6, ActionKind::Dismissed, &answered);
     let seen = cases(&bench).await;
-    let lessons: Vec<_> = seen.iter().map(|case| (case.lesson, case.again, supporters(case).len())).collect();
+    let lessons: Vec<_> = seen.iter().map(|case| (case.feedback, case.is_repeated, supporters(case).len())).collect();
     let open = (ProposalFeedback::Open, false, 1);
     assert_eq!(lessons, [open, (ProposalFeedback::Dismissed, false, 1), (ProposalFeedback::Opposed, false, 1), open]);
     open_task(&bench);
@@ -146,7 +146,7 @@ async fn another_value_another_record_and_an_answer_are_not_the_same_again() {
     let bench = Bench::scanned().await;
     let other = |slug: &str, change: fn(&mut AuditDraft)| {
         bench.action(slug, |draft| {
-            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             add_source(draft, "mail", 0.9, true);
             change(draft);
         })
@@ -161,9 +161,9 @@ async fn another_value_another_record_and_an_answer_are_not_the_same_again() {
 #[tokio::test]
 async fn only_who_said_what_was_done_earns_and_loses_by_it() {
     let bench = Bench::scanned().await;
-    let mixed = |slug: &str, landing| {
+    let mixed = |slug: &str, disposition| {
         bench.action(slug, |draft| {
-            (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (disposition, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/{slug}.md"));
             add_source(draft, "mail", 0.9, true);
             add_source(draft, "doubt", 0.9, false);
@@ -182,8 +182,8 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
     assert_eq!([before["mail"].observations, before["shy"].observations, before["doubt"].observations], [1, 1, 0]);
     bench.action("undo", |draft| {
         answer(draft, ActionKind::Reversed, &live);
-        for (source, part, speaks) in [("mail", 0.9, true), ("doubt", 0.9, false), ("shy", 0.0, true)] {
-            add_source(draft, source, part, speaks);
+        for (source, part, supports) in [("mail", 0.9, true), ("doubt", 0.9, false), ("shy", 0.0, true)] {
+            add_source(draft, source, part, supports);
         }
     });
     bench.sync("23:30:00").await;
@@ -213,12 +213,12 @@ async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise()
     bench.put("instinct/bank.md", "---\ntype: instinct\nsource: bank\nobservations: 3\n---\n");
     bench.sync("23:00:00").await;
     let strangers =
-        |all: &[ChangeSupporter]| all.iter().map(|one| (one.key.clone(), one.is_stranger)).collect::<Vec<_>>();
+        |all: &[ChangeSupporter]| all.iter().map(|one| (one.key.clone(), one.is_unknown)).collect::<Vec<_>>();
     let expected = [("bank".to_owned(), false), ("mail".to_owned(), true), ("new".to_owned(), true)];
     assert_eq!(strangers(&bench.index.list_recent_live_changes(later()).await.unwrap()[0].sources), expected);
     let mut draft = draft("x");
-    for (source, speaks) in [("mail", true), ("bank", true), ("new", true), ("doubt", false)] {
-        add_source(&mut draft, source, 0.9, speaks);
+    for (source, supports) in [("mail", true), ("bank", true), ("new", true), ("doubt", false)] {
+        add_source(&mut draft, source, 0.9, supports);
     }
     assert_eq!(strangers(&bench.index.list_supporting_sources(&draft).await.unwrap()), expected);
 }
@@ -251,9 +251,9 @@ async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
         bench.index.next_comparison_round(too_late).await.unwrap().proposals.is_empty(),
         "as long as it can be undone"
     );
-    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Confirmed, 1));
+    assert_eq!((cases(&bench).await[0].feedback, observations(&bench, "mail").await), (ProposalFeedback::Confirmed, 1));
     resolve(&bench, 9, ActionKind::Opposed, &yes);
-    assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Opposed);
+    assert_eq!(cases(&bench).await[0].feedback, ProposalFeedback::Opposed);
     assert_eq!((observations(&bench, "mail").await, compared(&bench).await.len()), (0, 0));
 }
 
@@ -266,7 +266,7 @@ async fn everything_has_its_turn_and_the_newest_are_always_among_them() {
         bench.action(&format!("n{n:02}"), |draft| {
             // Three at a time are decided at the same moment.
             draft.timestamp = noon("00:00:00") + TimeDelta::minutes(n / 3);
-            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/{task}.md"));
         });
     }
@@ -303,7 +303,7 @@ async fn more_of_one_moment_than_fit_hold_up_nobody() {
         bench.task(&format!("t{n}"), "m", "");
         bench.action(&format!("n{n:02}"), |draft| {
             draft.timestamp = noon(if n < 2 { "01:00:00" } else { "02:00:00" });
-            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/t{n}.md"));
         });
     }
@@ -318,7 +318,7 @@ async fn more_of_one_moment_than_fit_hold_up_nobody() {
 /// Open proposals of the last 10 days, each about its own task.
 const MANY: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, changes,
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged, changes,
         proposal, seq)
     SELECT printf('event/steward-action-%d.md', i), printf('%016x', i), 'steward-action', printf('task/t%d.md', i),
         ?2 - (?1 - i) * 8640000, 'likely_done', 0.9, 'pending', 'live', 1, 'state_change', 1, 'state', printf('%064x', i), i
@@ -352,7 +352,7 @@ async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was()
     let propose = |slug: &str, hours: i64, confidence: f64| {
         bench.action(slug, |draft| {
             draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
-            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.confidence = confidence;
             add_source(draft, "mail", 0.9, true);
         })
@@ -382,7 +382,7 @@ async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
         bench.sync("23:00:00").await;
         let mut found = Vec::new();
         let now = noon("00:00:00") + TimeDelta::days(16);
-        bench.index.for_each_case(now, |case| found.push(case.lesson)).await.unwrap();
+        bench.index.for_each_case(now, |case| found.push(case.feedback)).await.unwrap();
         assert_eq!(found, [lesson], "after {days} days");
     }
 }
@@ -394,7 +394,7 @@ async fn the_later_word_is_the_one_that_stands_later_in_the_chain_whatever_its_c
     let confirmed = resolve(&bench, 5, ActionKind::Confirmed, &proposed);
     resolve(&bench, 4, ActionKind::Reversed, &confirmed);
     let all = cases(&bench).await;
-    assert_eq!(all.iter().map(|case| case.lesson).collect::<Vec<_>>(), [ProposalFeedback::Undone], "{all:#?}");
+    assert_eq!(all.iter().map(|case| case.feedback).collect::<Vec<_>>(), [ProposalFeedback::Undone], "{all:#?}");
 }
 
 #[tokio::test]
@@ -404,7 +404,7 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         bench.task(&format!("t{n}"), "m", "");
         bench.action(&format!("n{n:02}"), |draft| {
             draft.timestamp = noon("00:00:00") + TimeDelta::minutes(n);
-            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/t{n}.md"));
         });
     }
@@ -441,11 +441,11 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
     let confirmed = bench.action("chosen", |draft| {
         answer(draft, ActionKind::Confirmed, &waits);
         (draft.timestamp, draft.class) = (noon("02:00:00"), Some(MutationClass::StateChange));
-        draft.answers.as_mut().unwrap().edited = true;
+        draft.resolution.as_mut().unwrap().edited = true;
         add_source(draft, "mail", 0.9, false);
         draft.source_contributions.clear();
     });
-    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Opposed, 0));
+    assert_eq!((cases(&bench).await[0].feedback, observations(&bench, "mail").await), (ProposalFeedback::Opposed, 0));
     let rows = bench.index.list_actions(None, None, 9).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.edited).collect::<Vec<_>>(), [true, false]);
     let before = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
@@ -455,20 +455,20 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
         add_source(draft, "mail", 0.9, false);
         draft.source_contributions.clear();
     });
-    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Undone, 0));
+    assert_eq!((cases(&bench).await[0].feedback, observations(&bench, "mail").await), (ProposalFeedback::Undone, 0));
     let after = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
     assert_eq!(after, before, "the source did not support the change that was undone");
     bench.index.rebuild(&bench.root, later()).await.unwrap();
-    assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Undone);
+    assert_eq!(cases(&bench).await[0].feedback, ProposalFeedback::Undone);
 }
 
 /// Proposals about one task each with these supporting sources. Later ones are more confident.
-fn propose_each(bench: &Bench, sources: &[&[&str]], landing: Disposition) -> Vec<ActionId> {
+fn propose_each(bench: &Bench, sources: &[&[&str]], disposition: Disposition) -> Vec<ActionId> {
     let one = |(n, sources): (usize, &&[&str])| {
         bench.action(&format!("said-{n}"), |draft| {
             draft.target = RecordPath::parse(&format!("task/t{n}.md")).unwrap();
             draft.timestamp = noon("01:00:00") + TimeDelta::minutes(n as i64);
-            (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
+            (draft.disposition, draft.class) = (disposition, Some(MutationClass::StateChange));
             draft.confidence = 0.5 + n as f64 / 100.0;
             for source in *sources {
                 add_source(draft, source, 0.9, true);
@@ -485,7 +485,7 @@ fn resolve_each(bench: &Bench, kind: ActionKind, actions: &[&ActionId], sources:
             answer(draft, kind, action);
             (draft.timestamp, draft.class) =
                 (noon("03:00:00") + TimeDelta::hours(2 * n as i64), Some(MutationClass::StateChange));
-            draft.answers.as_mut().unwrap().together = batch.map(|id| ActionId::derive(&[id]));
+            draft.resolution.as_mut().unwrap().batch_id = batch.map(|id| ActionId::derive(&[id]));
             for source in sources {
                 add_source(draft, source, 0.9, true);
             }
@@ -494,7 +494,7 @@ fn resolve_each(bench: &Bench, kind: ActionKind, actions: &[&ActionId], sources:
 }
 
 fn of_class(cases: &[TrustCase]) -> Vec<(f64, ProposalFeedback)> {
-    cases.iter().filter(|case| !case.again).map(|case| (case.confidence, case.lesson)).collect()
+    cases.iter().filter(|case| !case.is_repeated).map(|case| (case.confidence, case.feedback)).collect()
 }
 
 fn of_source(cases: &[TrustCase], source: &str) -> Vec<f64> {
@@ -503,21 +503,21 @@ fn of_source(cases: &[TrustCase], source: &str) -> Vec<f64> {
 
 #[tokio::test]
 async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each_source() {
-    for (together, cases_of_class, seen) in [(None, 4, 4), (Some("click"), 1, 1)] {
+    for (batch_id, cases_of_class, seen) in [(None, 4, 4), (Some("click"), 1, 1)] {
         let bench = Bench::scanned().await;
         let all = propose_each(&bench, &[&["mail"], &["mail", "bank"], &["mail"], &["mail"]], Disposition::Pending);
-        resolve_each(&bench, ActionKind::Confirmed, &all.iter().collect::<Vec<_>>(), &["mail"], together);
+        resolve_each(&bench, ActionKind::Confirmed, &all.iter().collect::<Vec<_>>(), &["mail"], batch_id);
         let found = cases(&bench).await;
-        assert_eq!(of_class(&found).len(), cases_of_class, "{together:?}");
-        assert_eq!(observations(&bench, "mail").await, seen, "{together:?}");
-        assert_eq!((of_source(&found, "bank"), observations(&bench, "bank").await), (vec![0.51], 1), "{together:?}");
-        if together.is_some() {
+        assert_eq!(of_class(&found).len(), cases_of_class, "{batch_id:?}");
+        assert_eq!(observations(&bench, "mail").await, seen, "{batch_id:?}");
+        assert_eq!((of_source(&found, "bank"), observations(&bench, "bank").await), (vec![0.51], 1), "{batch_id:?}");
+        if batch_id.is_some() {
             assert_eq!(of_class(&found), [(0.53, ProposalFeedback::Confirmed)], "as bold as its boldest");
             assert_eq!(of_source(&found, "mail"), [0.53]);
             let rows = bench.index.list_actions(None, None, 9).await.unwrap();
             let named: HashSet<_> =
-                rows.iter().filter_map(|row| row.together.as_ref().map(ToString::to_string)).collect();
-            assert_eq!((named.len(), rows.iter().filter(|row| row.together.is_some()).count()), (1, 4));
+                rows.iter().filter_map(|row| row.batch_id.as_ref().map(ToString::to_string)).collect();
+            assert_eq!((named.len(), rows.iter().filter(|row| row.batch_id.is_some()).count()), (1, 4));
         }
         bench.index.rebuild(&bench.root, later()).await.unwrap();
         assert_eq!(cases(&bench).await, found);
@@ -526,14 +526,14 @@ async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each
 
 #[tokio::test]
 async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_step_back() {
-    for (together, undone) in [(None, 3), (Some("click"), 1)] {
+    for (batch_id, undone) in [(None, 3), (Some("click"), 1)] {
         let bench = Bench::scanned().await;
         let all = propose_each(&bench, &[["mail"].as_slice(); 3], Disposition::Live);
-        resolve_each(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), &["mail"], together);
+        resolve_each(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), &["mail"], batch_id);
         let found = cases(&bench).await;
-        assert_eq!(of_class(&found).len(), undone, "{together:?}");
+        assert_eq!(of_class(&found).len(), undone, "{batch_id:?}");
         let trust = bench.index.compute_source_trust(later()).await.unwrap();
-        assert_eq!(trust["mail"].confidence.undone, undone as u32, "{together:?}");
+        assert_eq!(trust["mail"].confidence.undone, undone as u32, "{batch_id:?}");
         let made = bench.index.list_recent_live_changes(noon("12:00:00")).await.unwrap();
         assert_eq!(made.iter().filter(|made| made.undone.is_some()).count(), 3, "each was wrong in the world");
     }
@@ -549,7 +549,7 @@ async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_tw
     assert_eq!(of_class(&found), [(0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Confirmed)]);
     // The most confident one of the first click is reverted.
     let rows = bench.index.list_actions(None, None, 9).await.unwrap();
-    let confirmed = rows.iter().find(|row| row.answers.as_ref() == Some(&all[3])).unwrap().id.clone();
+    let confirmed = rows.iter().find(|row| row.resolves.as_ref() == Some(&all[3])).unwrap().id.clone();
     bench.action("back", |draft| {
         answer(draft, ActionKind::Reversed, &confirmed);
         (draft.timestamp, draft.class) = (noon("09:00:00"), Some(MutationClass::StateChange));

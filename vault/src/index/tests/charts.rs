@@ -4,9 +4,9 @@ use super::*;
 use chrono::{NaiveDate, TimeDelta};
 use steward_domain::trust::report::TrustReportPass;
 
-fn propose(bench: &Bench, slug: &str, day: i64, confidence: f64, landing: Disposition) -> ActionId {
+fn propose(bench: &Bench, slug: &str, day: i64, confidence: f64, disposition: Disposition) -> ActionId {
     bench.action(slug, |d| {
-        (d.timestamp, d.confidence, d.landing) = (noon("09:00:00") + TimeDelta::days(day), confidence, landing);
+        (d.timestamp, d.confidence, d.disposition) = (noon("09:00:00") + TimeDelta::days(day), confidence, disposition);
         d.target = path(&format!("task/{slug}.md"));
         d.class = Some(MutationClass::StateChange);
     })

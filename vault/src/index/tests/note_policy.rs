@@ -36,7 +36,7 @@ async fn a_note_travels_with_what_was_seen_and_its_ceiling_is_the_lower_one() {
     let bench = noted("steward_ceiling: confirm\nsteward:\n  ceiling: ask\n  daily_budget: 3\n").await;
     let seen = look(&bench, Mode::Live, "l1", "02:00:00").await;
     let note = MatterPolicy { ceiling: Some(Ceiling::Ask), daily_budget: Some(3), ..MatterPolicy::default() };
-    assert_eq!((seen.note.as_ref(), seen.looks[0].matter_ceiling), (Some(&note), Ceiling::Ask));
+    assert_eq!((seen.matter_policy.as_ref(), seen.task_checks[0].matter_ceiling), (Some(&note), Ceiling::Ask));
     assert_eq!((seen.problems.len(), notes(&bench, "task/t.md", None).await), (0, vec![("m".into(), note)]));
     let again: MatterObservation = serde_json::from_str(&serde_json::to_string(&seen).unwrap()).unwrap();
     assert_eq!(again, seen);
@@ -53,7 +53,7 @@ async fn a_note_travels_with_what_was_seen_and_its_ceiling_is_the_lower_one() {
 async fn what_cannot_be_understood_is_a_problem_with_its_line_and_the_task_is_looked_at_all_the_same() {
     let bench = noted("steward:\n  celing: ask\n  daily_budget: x\n").await;
     let seen = look(&bench, Mode::Live, "l1", "02:00:00").await;
-    assert_eq!((seen.looks.len(), seen.looks[0].matter_ceiling), (1, Ceiling::Ask));
+    assert_eq!((seen.task_checks.len(), seen.task_checks[0].matter_ceiling), (1, Ceiling::Ask));
     assert!(seen.problems[0].starts_with("matter/m.md: line 6: `steward.celing` is unknown"), "{:?}", seen.problems);
     assert!(seen.problems[1].starts_with("matter/m.md: line 7: `steward.daily_budget` is `x`"), "{:?}", seen.problems);
     let problems = bench.index.list_problems().await.unwrap();
@@ -75,12 +75,16 @@ async fn a_matter_that_cannot_be_read_allows_the_strictest() {
 async fn quiet_hours_leave_due_what_needs_a_clerk_and_the_matter_awake() {
     let bench = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
     let quiet = look(&bench, Mode::Live, "l1", "02:00:00").await;
-    assert_eq!((quiet.looks.len(), quiet.signals, quiet.streak), (0, 1, 0));
+    assert_eq!((quiet.task_checks.len(), quiet.signals, quiet.streak), (0, 1, 0));
     assert_eq!(quiet.skipped, BTreeMap::from([(TaskSkipReason::QuietHours, 1)]));
-    assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.looks.len(), 0);
-    assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.looks.len(), 1, "it was due all the time");
+    assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.task_checks.len(), 0);
+    assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.task_checks.len(), 1, "it was due all the time");
     let said = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
-    assert_eq!(look(&said, Mode::Shadow, "l1", "02:00:00").await.looks.len(), 1, "a change in shadow disturbs nobody");
+    assert_eq!(
+        look(&said, Mode::Shadow, "l1", "02:00:00").await.task_checks.len(),
+        1,
+        "a change in shadow disturbs nobody"
+    );
 }
 
 #[tokio::test]
@@ -92,7 +96,7 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     let spent = async || bench.index.count_changes_under(&path("matter/m.md"), None, noon("12:00:00")).await.unwrap();
     let live = |slug: &str, target: &str, at: &str| {
         bench.action(slug, |draft| {
-            (draft.landing, draft.target, draft.timestamp) = (Disposition::Live, path(target), super::at(at));
+            (draft.disposition, draft.target, draft.timestamp) = (Disposition::Live, path(target), super::at(at));
             draft.class = Some(MutationClass::StateChange);
         })
     };
@@ -101,24 +105,26 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     live("old", "task/t.md", "2026-11-20T12:00:00Z");
     live("foreign", "task/foreign.md", "2026-11-21T10:00:00Z");
     bench.action("c", |draft| {
-        (draft.landing, draft.target, draft.timestamp) = (Disposition::Live, path("task/moved.md"), noon("11:00:00"));
+        (draft.disposition, draft.target, draft.timestamp) =
+            (Disposition::Live, path("task/moved.md"), noon("11:00:00"));
         draft.class = Some(MutationClass::ParentMatter);
         let mutation = Mutation::ParentMatter { to: path("matter/other.md") };
         draft.proposal = Some(MutationProposal { mutation, replaces: Some("[[matter/m]]".into()) });
     });
     bench.action("pending", |draft| {
-        (draft.landing, draft.target, draft.timestamp) = (Disposition::Pending, path("task/t.md"), noon("10:00:00"));
+        (draft.disposition, draft.target, draft.timestamp) =
+            (Disposition::Pending, path("task/t.md"), noon("10:00:00"));
     });
     bench.action("by-hand", |draft| {
-        (draft.landing, draft.kind, draft.timestamp) = (Disposition::Live, ActionKind::Confirmed, noon("10:00:00"));
+        (draft.disposition, draft.kind, draft.timestamp) = (Disposition::Live, ActionKind::Confirmed, noon("10:00:00"));
         draft.target = path("task/t.md");
-        draft.answers = Some(AuditResolution {
-            of: first.clone(),
+        draft.resolution = Some(AuditResolution {
+            action_id: first.clone(),
             at: noon("09:00:00"),
             by: "ann".into(),
             reason: None,
             edited: false,
-            together: None,
+            batch_id: None,
         });
     });
     bench.sync("12:00:00").await;
@@ -146,7 +152,7 @@ async fn a_task_that_moves_meets_the_notes_of_both_matters() {
         default_ceiling: Ceiling::Act,
     };
     let facts = bench.index.read_route_facts(&asked).await.unwrap().unwrap();
-    assert_eq!(facts.notes.len(), 2);
+    assert_eq!(facts.policies.len(), 2);
     assert_eq!(notes(&bench, "matter/m.md", None).await.len(), 1);
 }
 

@@ -12,7 +12,7 @@ async fn one_task(more: &str) -> Bench {
 }
 
 fn refs(seen: &MatterObservation) -> Vec<&str> {
-    let looks = seen.looks.iter().flat_map(|l| &l.question.evidence);
+    let looks = seen.task_checks.iter().flat_map(|l| &l.question.evidence);
     looks.map(|e| e.reference.slug()).collect()
 }
 
@@ -27,7 +27,7 @@ async fn a_look_before_the_first_scan_is_refused() {
 async fn a_due_task_without_signals_is_stamped_and_counted_and_nobody_is_asked() {
     let bench = one_task("").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert_eq!((seen.quiet, seen.looks.len(), seen.signals, seen.streak), (1, 0, 0, 1));
+    assert_eq!((seen.quiet, seen.task_checks.len(), seen.signals, seen.streak), (1, 0, 0, 1));
     assert_eq!(seen.observed_at, noon("02:00:00"));
     let task = &bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0];
     assert_eq!(task.last_check_at, Some(noon("02:00:00")));
@@ -47,7 +47,7 @@ async fn the_same_look_asked_for_again_gets_the_same_answer_and_moves_nothing() 
     bench.task("other", "m", "");
     bench.sync("01:01:00").await;
     let first = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert_eq!((first.looks.len(), first.quiet), (1, 1));
+    assert_eq!((first.task_checks.len(), first.quiet), (1, 1));
     bench.signal("later", "task/t.md", "");
     bench.sync("02:01:00").await;
     assert_eq!(bench.look("matter/m.md", "l1", "03:00:00").await, first);
@@ -67,7 +67,7 @@ async fn a_look_carries_all_that_a_decision_needs() {
     );
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    let look = &seen.looks[0];
+    let look = &seen.task_checks[0];
     let subject = &look.question.subject;
     assert_eq!((subject.task.as_str(), subject.task_name.as_str()), ("task/t.md", "Do it"));
     assert_eq!((subject.matter.as_str(), subject.matter_name.as_str()), ("matter/m.md", "Farm"));
@@ -92,7 +92,7 @@ async fn a_source_nobody_knows_has_the_default_ceiling_and_no_observations() {
     bench.sync("01:01:00").await;
     let wary = ObservationQuery { default_ceiling: Ceiling::Confirm, ..ask("matter/m.md", "l", "02:00:00") };
     let seen = bench.index.observe_due_tasks(&wary).await.unwrap();
-    let piece = &seen.looks[0].question.evidence[0];
+    let piece = &seen.task_checks[0].question.evidence[0];
     assert_eq!((piece.observations, piece.ceiling), (0, Ceiling::Confirm));
 }
 
@@ -104,7 +104,7 @@ async fn an_instinct_that_cannot_be_read_means_ask() {
         bench.put(file, "---\nceiling: [\n---\n");
         bench.sync("01:01:00").await;
         let seen = bench.look("matter/m.md", "l", "02:00:00").await;
-        let piece = &seen.looks[0].question.evidence[0];
+        let piece = &seen.task_checks[0].question.evidence[0];
         assert_eq!((piece.observations, piece.ceiling), (0, Ceiling::Ask), "{file}");
     }
 }
@@ -121,7 +121,7 @@ async fn only_signals_that_count_are_evidence() {
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l", "02:00:00").await;
     assert_eq!((refs(&seen), seen.signals), (vec!["matter", "action", "good"], 3));
-    assert_eq!(seen.looks[0].question.subject.task.as_str(), "matter/m.md");
+    assert_eq!(seen.task_checks[0].question.subject.task.as_str(), "matter/m.md");
 }
 
 #[tokio::test]
@@ -131,38 +131,42 @@ async fn signals_of_the_matter_itself_are_one_look_more_and_are_judged_once() {
     bench.signal("s", "matter/m.md", "");
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert_eq!((seen.looks.len(), seen.signals, seen.quiet, seen.streak), (1, 1, 1, 0));
-    let look = &seen.looks[0];
+    assert_eq!((seen.task_checks.len(), seen.signals, seen.quiet, seen.streak), (1, 1, 1, 0));
+    let look = &seen.task_checks[0];
     let subject = &look.question.subject;
     assert_eq!((subject.task.as_str(), subject.task_name.as_str()), ("matter/m.md", "Farm"));
     assert_eq!((subject.matter.as_str(), subject.state), ("matter/m.md", RecordState::Open));
     assert_eq!((look.state_as_written.as_deref(), look.matter_ceiling), (Some("Open"), Ceiling::Confirm));
     assert_eq!(look.before, ContentHash::hash_bytes(&fs::read(bench.full("matter/m.md")).unwrap()));
     let other = bench.look("matter/m.md", "other/1", "02:00:01").await;
-    assert_eq!((other.looks.len(), other.skipped.get(&TaskSkipReason::BeingJudged)), (0, Some(&1)), "it is leased");
+    assert_eq!(
+        (other.task_checks.len(), other.skipped.get(&TaskSkipReason::BeingJudged)),
+        (0, Some(&1)),
+        "it is leased"
+    );
     bench.checked("matter/m.md", &seen, "l1").await;
     let after = bench.look("matter/m.md", "l2", "02:30:00").await;
-    assert_eq!((after.looks.len(), after.signals), (0, 0));
+    assert_eq!((after.task_checks.len(), after.signals), (0, 0));
     bench.signal("later", "matter/m.md", "");
     bench.sync("02:31:00").await;
     assert_eq!(refs(&bench.look("matter/m.md", "l3", "03:00:00").await), ["later"]);
     bench.put("matter/m.md", "---\ntype: matter\nstate: done\n---\n");
     bench.signal("last", "matter/m.md", "");
     bench.sync("03:01:00").await;
-    assert_eq!(bench.look("matter/m.md", "l4", "03:02:00").await.looks.len(), 0, "a closed matter is left alone");
+    assert_eq!(bench.look("matter/m.md", "l4", "03:02:00").await.task_checks.len(), 0, "a closed matter is left alone");
 }
 
 #[tokio::test]
 async fn what_the_router_has_done_or_holds_back_is_not_asked_about_and_what_it_only_said_is() {
-    for (landing, fresh) in [(Disposition::Live, 0), (Disposition::Pending, 0), (Disposition::Shadow, 1)] {
+    for (disposition, fresh) in [(Disposition::Live, 0), (Disposition::Pending, 0), (Disposition::Shadow, 1)] {
         let bench = one_task("").await;
         bench.signal("s", "task/t.md", "");
         bench.action("a", |draft| {
             cite(draft, "signal/s.md");
-            (draft.landing, draft.clerk) = (landing, None);
+            (draft.disposition, draft.clerk) = (disposition, None);
         });
         bench.sync("01:01:00").await;
-        assert_eq!(bench.look("matter/m.md", "l", "02:00:00").await.signals, fresh, "{landing:?}");
+        assert_eq!(bench.look("matter/m.md", "l", "02:00:00").await.signals, fresh, "{disposition:?}");
     }
 }
 
@@ -258,7 +262,7 @@ async fn a_scan_whose_clock_runs_ahead_makes_nothing_be_judged_twice() {
 
 #[tokio::test]
 async fn evidence_of_a_live_action_on_this_task_is_claimed() {
-    for (kind, landing, target, fresh) in [
+    for (kind, disposition, target, fresh) in [
         (ActionKind::Action, Disposition::Live, "task/t.md", 0),
         (ActionKind::Confirmed, Disposition::Live, "task/t.md", 0),
         (ActionKind::Reversed, Disposition::Live, "task/t.md", 0),
@@ -271,11 +275,11 @@ async fn evidence_of_a_live_action_on_this_task_is_claimed() {
         bench.signal("s", "task/t.md", "");
         bench.action("a", |draft| {
             cite(draft, "signal/s.md");
-            (draft.kind, draft.landing, draft.target) = (kind, landing, path(target));
+            (draft.kind, draft.disposition, draft.target) = (kind, disposition, path(target));
         });
         bench.sync("01:01:00").await;
         let seen = bench.look("matter/m.md", "l", "02:00:00").await;
-        assert_eq!((seen.signals, refs(&seen).len()), (fresh, fresh as usize), "{kind:?} {landing:?} {target}");
+        assert_eq!((seen.signals, refs(&seen).len()), (fresh, fresh as usize), "{kind:?} {disposition:?} {target}");
     }
 }
 
@@ -288,7 +292,7 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
     bench.checked("task/t.md", &seen, "l1").await;
     bench.action("a", |draft| {
         cite(draft, "signal/s.md");
-        (draft.landing, draft.mode) = (Disposition::Shadow, Mode::Shadow);
+        (draft.disposition, draft.mode) = (Disposition::Shadow, Mode::Shadow);
     });
     bench.sync("02:01:00").await;
     let live = |look: &str, clock: &str| {
@@ -299,13 +303,16 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
     let again = bench.index.observe_due_tasks(&live("l3", "02:03:00")).await.unwrap();
     assert_eq!((again.signals, refs(&again)), (1, vec!["s"]));
     bench.checked("task/t.md", &again, "l3").await;
-    for (name, landing) in [("b", Disposition::Pending), ("c", Disposition::Recorded)] {
+    for (name, disposition) in [("b", Disposition::Pending), ("c", Disposition::Recorded)] {
         bench.action(name, |draft| {
             cite(draft, "signal/s.md");
-            draft.landing = landing;
+            draft.disposition = disposition;
         });
         bench.sync("02:04:00").await;
-        assert!(refs(&bench.index.observe_due_tasks(&live(name, "02:05:00")).await.unwrap()).is_empty(), "{landing:?}");
+        assert!(
+            refs(&bench.index.observe_due_tasks(&live(name, "02:05:00")).await.unwrap()).is_empty(),
+            "{disposition:?}"
+        );
     }
 }
 
@@ -319,7 +326,7 @@ async fn what_a_human_answered_in_shadow_is_not_judged_again_once_changes_may_ha
         bench.checked("task/t.md", &seen, "l1").await;
         let id = bench.action("a", |draft| {
             cite(draft, "signal/s.md");
-            (draft.landing, draft.mode) = (Disposition::Shadow, Mode::Shadow);
+            (draft.disposition, draft.mode) = (Disposition::Shadow, Mode::Shadow);
         });
         bench.action("b", |draft| answer(draft, kind, &id));
         bench.sync("02:01:00").await;
@@ -336,7 +343,7 @@ async fn when_the_state_is_lost_evidence_that_no_record_cites_is_new_and_the_res
     bench.signal("missed", "task/t.md", "");
     bench.action("a", |draft| {
         cite(draft, "signal/judged.md");
-        draft.landing = Disposition::Recorded;
+        draft.disposition = Disposition::Recorded;
     });
     let elsewhere = tempfile::tempdir().unwrap();
     let anew = Index::open(elsewhere.path()).await.unwrap();
@@ -397,9 +404,9 @@ async fn a_human_time_alone_counts_and_a_fresh_signal_overrides_it() {
 async fn a_high_task_needs_a_clerk_without_signals() {
     let bench = one_task("surface_class: high\n").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert_eq!((seen.looks.len(), seen.quiet, seen.signals, seen.streak), (1, 0, 0, 1));
-    assert!(seen.looks[0].question.evidence.is_empty());
-    assert_eq!(seen.looks[0].state_as_written, None);
+    assert_eq!((seen.task_checks.len(), seen.quiet, seen.signals, seen.streak), (1, 0, 0, 1));
+    assert!(seen.task_checks[0].question.evidence.is_empty());
+    assert_eq!(seen.task_checks[0].state_as_written, None);
 }
 
 #[tokio::test]
@@ -412,15 +419,15 @@ async fn what_one_tick_cannot_take_stays_due_and_the_oldest_look_goes_first() {
     bench.sync("01:00:00").await;
     let seen = bench.look("matter/m.md", "l0", "01:30:00").await;
     bench.checked("task/a.md", &seen, "l0").await;
-    let few = |look_id: &str| ObservationQuery { max_looks: 2, ..ask("matter/m.md", look_id, "08:00:00") };
+    let few = |look_id: &str| ObservationQuery { max_checks: 2, ..ask("matter/m.md", look_id, "08:00:00") };
     let seen = bench.index.observe_due_tasks(&few("l1")).await.unwrap();
-    let tasks: Vec<_> = seen.looks.iter().map(|l| l.question.subject.task.slug()).collect();
+    let tasks: Vec<_> = seen.task_checks.iter().map(|l| l.question.subject.task.slug()).collect();
     assert_eq!((tasks, seen.left_due), (vec!["b", "c"], 1));
     for task in ["task/b.md", "task/c.md"] {
         bench.checked(task, &seen, "l1").await;
     }
     let seen = bench.index.observe_due_tasks(&few("l2")).await.unwrap();
-    assert_eq!((seen.looks[0].question.subject.task.slug(), seen.left_due), ("a", 0));
+    assert_eq!((seen.task_checks[0].question.subject.task.slug(), seen.left_due), ("a", 0));
 }
 
 #[tokio::test]
@@ -442,11 +449,11 @@ async fn a_tick_takes_no_more_to_the_clerk_than_temporal_carries_and_the_rest_st
         let seen = bench.look("matter/m.md", &format!("l{tick}"), "08:00:00").await;
         let bytes = serde_json::to_vec(&seen).unwrap().len();
         assert!((500_000..1_200_000).contains(&bytes) || seen.left_due == 0, "{bytes}");
-        assert_eq!(seen.looks[0].question.evidence.len(), 50);
-        taken += seen.looks.len();
-        left -= seen.looks.len();
+        assert_eq!(seen.task_checks[0].question.evidence.len(), 50);
+        taken += seen.task_checks.len();
+        left -= seen.task_checks.len();
         assert_eq!(seen.left_due as usize, left);
-        for look in &seen.looks {
+        for look in &seen.task_checks {
             bench.checked(look.question.subject.task.as_str(), &seen, &format!("l{tick}")).await;
         }
         if left == 0 {
@@ -525,9 +532,9 @@ async fn tasks_that_one_source_asks_for_keep_no_other_from_its_turn() {
     }
     bench.index.release_leases("l0").await.unwrap();
     bench.sync("02:00:00").await;
-    let few = ObservationQuery { max_looks: 4, ..ask("matter/m.md", "l1", "08:00:00") };
+    let few = ObservationQuery { max_checks: 4, ..ask("matter/m.md", "l1", "08:00:00") };
     let seen = bench.index.observe_due_tasks(&few).await.unwrap();
-    let mut tasks: Vec<_> = seen.looks.iter().map(|l| l.question.subject.task.slug()).collect();
+    let mut tasks: Vec<_> = seen.task_checks.iter().map(|l| l.question.subject.task.slug()).collect();
     tasks.sort_unstable();
     assert_eq!((tasks, seen.left_due), (vec!["both", "junk0", "junk1", "shy"], 7));
 }
@@ -557,7 +564,7 @@ async fn a_pulled_brake_moves_nothing() {
     bench.sync("01:01:00").await;
     let braked = ObservationQuery { stopped: true, ..ask("matter/m.md", "l1", "02:00:00") };
     let seen = bench.index.observe_due_tasks(&braked).await.unwrap();
-    assert!(seen.stopped && seen.looks.is_empty());
+    assert!(seen.stopped && seen.task_checks.is_empty());
     assert_eq!((seen.streak, seen.quiet), (0, 0));
     assert_eq!(bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);
     assert_eq!(
@@ -585,7 +592,7 @@ async fn a_matter_that_cannot_be_ticked_says_why() {
     ] {
         let file = format!("matter/{matter}.md");
         let seen = bench.look(&file, "l", "02:00:00").await;
-        assert!(seen.looks.is_empty() && seen.quiet == 0 && seen.streak == 0);
+        assert!(seen.task_checks.is_empty() && seen.quiet == 0 && seen.streak == 0);
         assert!(seen.problems[0].starts_with(&file) && seen.problems[0].contains(part), "{:?}", seen.problems);
     }
 }

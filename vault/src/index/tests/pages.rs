@@ -12,14 +12,14 @@ async fn month() -> (Bench, Vec<ActionId>) {
     bench.matter("other");
     bench.task("t", "m", "");
     bench.task("u", "other", "");
-    let landings = [Disposition::Recorded, Disposition::Shadow, Disposition::Pending, Disposition::Live];
+    let dispositions = [Disposition::Recorded, Disposition::Shadow, Disposition::Pending, Disposition::Live];
     let ids = (0..24)
         .map(|n: usize| {
             bench.action(&format!("a{n:02}"), |d| {
                 d.timestamp = noon("00:00:00") + TimeDelta::hours(n as i64 / 2);
                 d.target = path(["task/t.md", "task/u.md", "matter/m.md"][n % 3]);
-                d.landing = landings[n % 4];
-                d.pending_confirmation = d.landing == Disposition::Pending;
+                d.disposition = dispositions[n % 4];
+                d.pending_confirmation = d.disposition == Disposition::Pending;
                 d.class = Some([MutationClass::StateChange, MutationClass::Related][n % 2]);
                 cite(d, &format!("signal/s{n}.md"));
                 d.evidence[0].source = ["bank", "gmail", "chat"][n % 3].into();
@@ -57,12 +57,12 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
         (ActionFilter { target: Some(path("task/u.md")), ..none.clone() }, Box::new(|a| a.target == path("task/u.md"))),
         (ActionFilter { matter: Some(path("matter/m.md")), ..none.clone() }, Box::new(of_m)),
         (
-            ActionFilter { landing: Some(Disposition::Live), ..none.clone() },
-            Box::new(|a| a.landing == Disposition::Live),
+            ActionFilter { disposition: Some(Disposition::Live), ..none.clone() },
+            Box::new(|a| a.disposition == Disposition::Live),
         ),
         (
-            ActionFilter { landing: Some(Disposition::Shadow), ..none.clone() },
-            Box::new(|a| a.landing == Disposition::Shadow),
+            ActionFilter { disposition: Some(Disposition::Shadow), ..none.clone() },
+            Box::new(|a| a.disposition == Disposition::Shadow),
         ),
         (
             ActionFilter { class: Some(MutationClass::Related), ..none.clone() },
@@ -71,7 +71,10 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
         (ActionFilter { source: Some("gmail".into()), ..none.clone() }, Box::new(|a| a.target == path("task/u.md"))),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, Box::new(|_| false)),
         (ActionFilter { only: ActionSubset::Waiting, ..none.clone() }, Box::new(|a| a.pending)),
-        (ActionFilter { only: ActionSubset::Undoable, ..none.clone() }, Box::new(|a| a.landing == Disposition::Live)),
+        (
+            ActionFilter { only: ActionSubset::Undoable, ..none.clone() },
+            Box::new(|a| a.disposition == Disposition::Live),
+        ),
         (
             ActionFilter {
                 matter: Some(path("matter/m.md")),
@@ -117,18 +120,18 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     });
     bench.action("dismissed", |d| {
         answer(d, ActionKind::Dismissed, &ids[2]);
-        (d.timestamp, d.landing) = (noon("14:00:00"), Disposition::Recorded);
+        (d.timestamp, d.disposition) = (noon("14:00:00"), Disposition::Recorded);
     });
     bench.sync("20:01:00").await;
     let index = &bench.index;
     let answers = index.list_resolutions(&ids[3]).await.unwrap();
     assert_eq!(answers.iter().map(|a| &a.id).collect::<Vec<_>>(), [&undone]);
     let row = index.action_by_id(&ids[3]).await.unwrap().unwrap();
-    assert_eq!((row.answered, row.answered_by.as_ref()), (Some(ActionKind::Reversed), Some(&undone)));
+    assert_eq!((row.resolution, row.resolved_by.as_ref()), (Some(ActionKind::Reversed), Some(&undone)));
     assert_eq!(index.action_by_path(&row.path).await.unwrap(), Some(row));
     assert_eq!(index.action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
     let waiting = index.pending_actions_page(None, 500).await.unwrap();
-    assert!(!waiting.rows.is_empty() && waiting.rows.iter().all(|row| row.pending && row.answered.is_none()));
+    assert!(!waiting.rows.is_empty() && waiting.rows.iter().all(|row| row.pending && row.resolution.is_none()));
     assert_eq!((waiting.rows.len(), index.count_pending_actions().await.unwrap()), (5, 5));
     let undoable = ActionFilter { only: ActionSubset::Undoable, ..ActionFilter::default() };
     let undoable = pages(index, &undoable, 500).await;
@@ -173,7 +176,7 @@ async fn actions_of_one_source_and_class_are_counted_together() {
         cite(d, "signal/y.md");
         (d.evidence[0].source, d.evidence[1].source) = ("bank".into(), "chat".into());
         d.source_contributions.extend([("bank".into(), 0.4), ("chat".into(), 0.8)]);
-        (d.landing, d.pending_confirmation) = (Disposition::Pending, true);
+        (d.disposition, d.pending_confirmation) = (Disposition::Pending, true);
         (d.class, d.timestamp) = (Some(MutationClass::StateChange), noon("15:00:00"));
     });
     bench.sync("20:01:00").await;

@@ -32,15 +32,15 @@ const FILL: &str = concat!("
         'mail:' || (i % 300), 'mail-' || (i % 300), 'the invoice is paid', 'mutation', 0.9, 0.9,
         CASE i % 4 WHEN 0 THEN 'unrouted' ELSE 'applied' END, i % 4 > 0 FROM n;
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
-    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, closed,
-        answers_of, proposal, seq)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged, closed,
+        resolves, proposal, seq)
     SELECT printf('event/steward-action-%05d.md', i), printf('%016x', i),
         CASE WHEN i % 10 = 9 THEN 'steward-action-dismissed' ELSE 'steward-action' END, 'task/t' || i || '.md',
         1700000000000000 + i * 60000000, 'likely_done', (i % 100) / 100.0,
         CASE i % 5 WHEN 0 THEN 'live' WHEN 1 THEN 'pending' WHEN 4 THEN 'recorded' ELSE 'shadow' END, 'live', i % 5 = 1,
         CASE WHEN i % 97 = 0 THEN 'related' ELSE 'state_change' END, 1, '',
         CASE WHEN i % 10 = 9 THEN printf('%016x', i - 3) END, printf('%064x', i), i + 1 FROM n;
-    INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq, at)
+    INSERT INTO action_sources (action, source, name, contribution, cited, supports, proposal, seq, at)
     SELECT path, 'mail-' || (seq % 300), 'mail:' || (seq % 300), 0.9, 1, 1, proposal, seq, at FROM actions;
     INSERT INTO action_evidence (ref, action) SELECT 'signal/s' || (seq - 1) || '.md', path FROM actions;
     INSERT INTO documents (path, kind, at) SELECT path, 'matter', NULL FROM matters UNION ALL SELECT path, 'task', NULL
@@ -105,15 +105,15 @@ async fn no_page_of_actions_scans_or_sorts_them() {
     let filters = [
         (none.clone(), "actions_by_time"),
         (
-            ActionFilter { landing: Some(Disposition::Recorded), source: source.clone(), ..none.clone() },
+            ActionFilter { disposition: Some(Disposition::Recorded), source: source.clone(), ..none.clone() },
             "sources_by_time",
         ),
-        (ActionFilter { landing: Some(Disposition::Shadow), ..none.clone() }, "actions_by_time"),
+        (ActionFilter { disposition: Some(Disposition::Shadow), ..none.clone() }, "actions_by_time"),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, "actions_by_time"),
         (ActionFilter { only: ActionSubset::Waiting, source, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { since: Some(at("2023-11-18T00:00:00Z")), ..none.clone() }, "actions_by_time"),
         (ActionFilter { class: Some(MutationClass::Related), ..none.clone() }, "actions_by_time"),
-        (ActionFilter { landing: Some(Disposition::Live), ..none.clone() }, "actions_that_live"),
+        (ActionFilter { disposition: Some(Disposition::Live), ..none.clone() }, "actions_that_live"),
         (ActionFilter { only: ActionSubset::Undoable, ..none.clone() }, "actions_that_live"),
         (ActionFilter { only: ActionSubset::Waiting, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { source: Some("mail-7".into()), ..none.clone() }, "sources_by_time"),
@@ -123,7 +123,7 @@ async fn no_page_of_actions_scans_or_sorts_them() {
     for (filter, by) in filters {
         let plain = [
             none_of(&filter),
-            ActionFilter { landing: Some(Disposition::Live), ..none_of(&filter) },
+            ActionFilter { disposition: Some(Disposition::Live), ..none_of(&filter) },
             ActionFilter { only: ActionSubset::Waiting, ..none_of(&filter) },
             ActionFilter { source: filter.source.clone(), ..none_of(&filter) },
         ];
@@ -157,15 +157,18 @@ fn none_of(filter: &ActionFilter) -> ActionFilter {
 async fn what_is_rare_is_found_by_pages_that_end() {
     let bench = large().await;
     let more = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)
-        INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, closed,
+        INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged, closed,
             seq) SELECT printf('event/steward-action-old-%05d.md', i), printf('b%015x', i), 'steward-action', 'task/t1.md',
             1600000000000000 + i, 'likely_done', 0.9, CASE WHEN i IN (3, 20000) THEN 'recorded' ELSE 'live' END, 'live', 0,
             'state_change', 1, '', 100000 + i FROM n;
-        INSERT INTO action_sources (action, source, name, cited, speaks, seq, at)
+        INSERT INTO action_sources (action, source, name, cited, supports, seq, at)
             SELECT path, 'loud', 'Loud', 1, 1, seq, at FROM actions WHERE seq > 100000";
     sqlx::raw_sql(more).execute(&bench.index.store.writer).await.unwrap();
-    let rare =
-        ActionFilter { landing: Some(Disposition::Recorded), source: Some("loud".into()), ..ActionFilter::default() };
+    let rare = ActionFilter {
+        disposition: Some(Disposition::Recorded),
+        source: Some("loud".into()),
+        ..ActionFilter::default()
+    };
     let (mut found, mut pages, mut before) = (Vec::new(), 0, None);
     loop {
         let page = bench.index.actions_page(&rare, before.as_ref(), 50).await.unwrap();

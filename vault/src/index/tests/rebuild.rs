@@ -136,7 +136,7 @@ async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
         bench.index.count_pending_actions().await.unwrap()
     };
     let dismiss = |name: &str| bench.action(name, |d| answer(d, ActionKind::Dismissed, &id));
-    let propose = || bench.action("p", |d| (d.landing, d.pending_confirmation) = (Disposition::Pending, true));
+    let propose = || bench.action("p", |d| (d.disposition, d.pending_confirmation) = (Disposition::Pending, true));
     let of = |name: &str| format!("event/steward-action-{name}.md");
     dismiss("a");
     assert_eq!(waits().await, 0);
@@ -169,7 +169,7 @@ async fn a_proposal_of_what_is_so_by_now_has_nothing_left_to_answer() {
     bench.task("t", "m", "");
     for name in ["p1", "p2"] {
         bench.action(name, |d| {
-            (d.landing, d.pending_confirmation, d.class) =
+            (d.disposition, d.pending_confirmation, d.class) =
                 (Disposition::Pending, true, Some(MutationClass::StateChange));
             cite(d, "signal/s.md");
             d.source_contributions.insert("gmail".into(), 0.9);

@@ -36,7 +36,7 @@ fn cites(draft: &mut AuditDraft, signal: &str) {
         note: "n".into(),
         target_confidence: 0.9,
         effect_confidence: 0.9,
-        speaks: true,
+        supports: true,
     };
     draft.evidence = vec![cited];
 }
@@ -165,7 +165,7 @@ async fn a_clock_that_ran_three_days_ahead_and_came_back_names_actions_after_its
 
 #[tokio::test]
 async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_may_happen() {
-    for (landing, claimed, claimed_when_live) in [
+    for (disposition, claimed, claimed_when_live) in [
         (Disposition::Live, true, true),
         (Disposition::Pending, true, true),
         (Disposition::Recorded, true, true),
@@ -175,15 +175,15 @@ async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_m
         bench.signal("s", "task/t.md", "");
         let id = bench.action("a", |draft| {
             cites(draft, "signal/s.md");
-            draft.landing = landing;
+            draft.disposition = disposition;
         });
         bench.sync("01:01:00").await;
         let claim = facts(&bench, false).await.claim;
-        assert_eq!(claim.map(|c| (c.id, c.landing)), claimed.then_some((id.clone(), landing)));
-        assert_eq!(facts(&bench, true).await.claim.is_some(), claimed_when_live, "{landing:?}");
+        assert_eq!(claim.map(|c| (c.id, c.disposition)), claimed.then_some((id.clone(), disposition)));
+        assert_eq!(facts(&bench, true).await.claim.is_some(), claimed_when_live, "{disposition:?}");
         bench.action("b", |draft| answer(draft, ActionKind::Opposed, &id));
         bench.sync("01:02:00").await;
-        assert!(facts(&bench, true).await.claim.is_some(), "{landing:?}: a person has done something else since");
+        assert!(facts(&bench, true).await.claim.is_some(), "{disposition:?}: a person has done something else since");
     }
     let bench = bench().await;
     bench.signal("s", "task/t.md", "");
@@ -255,19 +255,19 @@ async fn what_was_weighed_beside_other_messages_is_told_from_what_was_weighed_al
         bench.signal("s", "task/t.md", "source_event_path: stream/mail/1.md\n");
         bench.signal("other", "task/t.md", &format!("source_event_path: {event}\n"));
         bench.sync("01:01:00").await;
-        assert!(!facts(&bench, true).await.beside_others, "no check has weighed it");
+        assert!(!facts(&bench, true).await.weighed_with_others, "no check has weighed it");
         let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
         bench.checked("task/t.md", &seen, "l1").await;
-        assert_eq!(facts(&bench, true).await.beside_others, beside, "{event}");
+        assert_eq!(facts(&bench, true).await.weighed_with_others, beside, "{event}");
     }
     // Signals of an earlier check, of a later one, and without effect. Signals of a shadow decision are checked again.
-    for (landing, beside) in [(Disposition::Recorded, false), (Disposition::Shadow, true)] {
+    for (disposition, beside) in [(Disposition::Recorded, false), (Disposition::Shadow, true)] {
         let bench = bench().await;
         bench.signal("early", "task/t.md", "");
         bench.sync("01:01:00").await;
         let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
         bench.checked("task/t.md", &seen, "l1").await;
-        bench.action("one", |draft| (draft.timestamp, draft.landing) = (noon("02:00:00"), landing));
+        bench.action("one", |draft| (draft.timestamp, draft.disposition) = (noon("02:00:00"), disposition));
         bench.signal("s", "task/t.md", "");
         bench.signal("idle", "task/t.md", "effect: none\n");
         bench.sync("03:00:00").await;
@@ -276,7 +276,7 @@ async fn what_was_weighed_beside_other_messages_is_told_from_what_was_weighed_al
         bench.signal("late", "task/t.md", "");
         bench.sync("05:00:00").await;
         let facts = facts(&bench, true).await;
-        assert_eq!((facts.weighed, facts.beside_others), (true, beside), "{landing:?}");
+        assert_eq!((facts.weighed, facts.weighed_with_others), (true, beside), "{disposition:?}");
     }
 }
 
@@ -293,10 +293,10 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
     for n in 0..3 {
         signal(&format!("forged{n}"), &format!("mail:forged{n}"), "");
     }
-    let file = |slug: &str, hour: u32, landing, refs: &[&str]| {
+    let file = |slug: &str, hour: u32, disposition, refs: &[&str]| {
         bench.action(slug, |draft| {
             draft.timestamp = noon(&format!("{hour:02}:00:00"));
-            draft.landing = landing;
+            draft.disposition = disposition;
             for signal in refs {
                 cites(draft, &format!("signal/{signal}.md"));
             }
@@ -318,7 +318,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
         }
         asked.id = id.unwrap_or(asked.id);
         let spendings = bench.index.count_changes_by_source(&asked, noon(clock)).await.unwrap();
-        spendings.into_iter().map(|s| (s.source, s.changes, s.strangers)).collect::<Vec<_>>()
+        spendings.into_iter().map(|s| (s.source, s.changes, s.unknown_changes)).collect::<Vec<_>>()
     };
     let forged = |n: u32, changes, all| (source_key(&format!("mail:forged{n}")), changes, Some(all));
     let all = [forged(0, 1, 3), forged(2, 1, 3)];
@@ -330,7 +330,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
     let mut asked = draft("x");
     cites(&mut asked, "signal/forged0.md");
     assert_eq!(
-        bench.index.count_changes_by_source(&asked, day_later).await.unwrap()[0].strangers,
+        bench.index.count_changes_by_source(&asked, day_later).await.unwrap()[0].unknown_changes,
         Some(2),
         "the first has left the window"
     );

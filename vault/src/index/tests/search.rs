@@ -125,12 +125,12 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
     bench.task("paid", "paid", "");
     bench.put("signal/old.md", signal_text("task/paid.md", "2026-11-01", ""));
     bench.put("signal/new.md", signal_text("task/paid.md", "2026-11-21T04:00:00.5Z", ""));
-    for (n, landing) in
+    for (n, disposition) in
         [Disposition::Live, Disposition::Pending, Disposition::Pending, Disposition::Shadow].into_iter().enumerate()
     {
         bench.action(&format!("a{n}"), |d| {
-            (d.timestamp, d.landing) = (noon(&format!("0{n}:00:00")), landing);
-            d.pending_confirmation = landing == Disposition::Pending;
+            (d.timestamp, d.disposition) = (noon(&format!("0{n}:00:00")), disposition);
+            d.pending_confirmation = disposition == Disposition::Pending;
             d.class = Some([MutationClass::StateChange, MutationClass::Related][n % 2]);
             cite(d, "signal/old.md");
             d.source_contributions.insert(["gmail", "bank"][n / 2].into(), 0.9);
@@ -140,7 +140,7 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
     bench.sync("10:00:00").await;
     let all = SearchFilter::default();
     let table: [(SearchFilter, &[&str]); 10] = [
-        (SearchFilter { landing: Some(Disposition::Pending), ..all.clone() }, &["a2", "a1"]),
+        (SearchFilter { disposition: Some(Disposition::Pending), ..all.clone() }, &["a2", "a1"]),
         (SearchFilter { waits: true, ..all.clone() }, &["a2"]),
         (SearchFilter { class: Some(MutationClass::Related), ..all.clone() }, &["a3", "a1"]),
         (SearchFilter { class: Some(MutationClass::StateChange), ..all.clone() }, &["new", "old", "a2", "a0"]),
@@ -148,7 +148,7 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
         (SearchFilter { source: Some("gmail".into()), ..all.clone() }, &["new", "old", "a3", "a2", "a1", "a0"]),
         (SearchFilter { since: Some(noon("02:00:00")), ..all.clone() }, &["new", "a3", "a2"]),
         (SearchFilter { since: Some(at("2026-11-21T04:00:00.7Z")), ..all.clone() }, &[]),
-        (SearchFilter { landing: Some(Disposition::Live), kind: Some(RecordKind::Signal), ..all.clone() }, &[]),
+        (SearchFilter { disposition: Some(Disposition::Live), kind: Some(RecordKind::Signal), ..all.clone() }, &[]),
         (SearchFilter { since: Some(noon("00:00:00")), kind: Some(RecordKind::Matter), ..all }, &[]),
     ];
     for (filter, wanted) in table {

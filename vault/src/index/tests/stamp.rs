@@ -24,8 +24,9 @@ impl Bench {
         let mut written = 0;
         for due in self.due(clock).await {
             assert!(self.index.begin_timestamp_write(&due, noon(clock)).await.unwrap());
-            written +=
-                usize::from(writer.write_timestamps(&due.task, &due.stamp).unwrap() == TimestampWriteOutcome::Written);
+            written += usize::from(
+                writer.write_timestamps(&due.task, &due.timestamps).unwrap() == TimestampWriteOutcome::Written,
+            );
             self.index.finish_timestamp_write(&due).await.unwrap();
         }
         self.sync(clock).await;
@@ -99,7 +100,7 @@ async fn a_date_of_ours_is_no_wish_of_a_humans() {
 fn check(look_id: &str, seen: &MatterObservation, clock: TaskClock) -> CompletedCheck {
     CompletedCheck {
         task: path("task/t.md"),
-        look_id: look_id.into(),
+        check_id: look_id.into(),
         observed_at: seen.observed_at,
         had_signals: true,
         outcome: "still_active".into(),
@@ -143,7 +144,7 @@ async fn a_task_that_is_being_judged_is_left_alone() {
     bench.signal("s", "task/t.md", "");
     bench.sync("02:00:06").await;
     let seen = bench.look("matter/m.md", "run-a/1", "02:00:07").await;
-    assert_eq!(seen.looks.len(), 1);
+    assert_eq!(seen.task_checks.len(), 1);
     assert_eq!(bench.due("02:00:08").await, []);
     assert!(
         !bench.index.begin_timestamp_write(&due[0], noon("02:00:08")).await.unwrap(),
@@ -182,7 +183,7 @@ async fn a_crash_between_the_note_and_the_file_or_after_it_leaves_our_date_known
         let due = bench.due("02:00:05").await.remove(0);
         bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
         if written {
-            VaultWriter::lock(bench.root.clone()).unwrap().write_timestamps(&due.task, &due.stamp).unwrap();
+            VaultWriter::lock(bench.root.clone()).unwrap().write_timestamps(&due.task, &due.timestamps).unwrap();
         }
         bench.sync("02:00:06").await;
         // A signal with an earlier date arrives before the next try.
@@ -227,7 +228,7 @@ async fn what_will_never_be_stamped_is_given_up_until_the_next_look() {
     let due = bench.due("02:00:05").await.remove(0);
     bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
     let writer = VaultWriter::lock(bench.root.clone()).unwrap();
-    let error = writer.write_timestamps(&due.task, &due.stamp).unwrap_err();
+    let error = writer.write_timestamps(&due.task, &due.timestamps).unwrap_err();
     assert!(matches!(error, TimestampWriteError::Unusable(_)), "{error}");
     bench.index.finish_timestamp_write(&due).await.unwrap();
     assert_eq!(bench.due("05:59:59").await, []);

@@ -41,7 +41,7 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     let some: Vec<_> = some.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect();
     assert_eq!(some, wanted[1..4]);
     let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
-    assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was shown");
+    assert_eq!((seen.task_checks.len(), seen.quiet), (1, 1), "a tick finds what was shown");
     let after = decisions(&bench, &ask).await;
     assert_eq!(after[1].1, CheckDecision::Skipped(TaskSkipReason::BeingJudged), "another run is judging it");
     assert_eq!(after[3].1, CheckDecision::Skipped(TaskSkipReason::NotDue));
@@ -58,14 +58,14 @@ async fn the_last_tick_is_told_with_its_reasons() {
     assert_eq!(bench.index.last_tick(&matter, &cadence).await.unwrap(), None);
     bench.look("matter/m.md", "l/1", "02:00:00").await;
     let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
-    assert_eq!((tick.at, tick.looks, tick.quiet, tick.signals), (noon("02:00:00"), 0, 1, 0));
+    assert_eq!((tick.at, tick.task_checks, tick.quiet, tick.signals), (noon("02:00:00"), 0, 1, 0));
     assert_eq!(tick.skipped, BTreeMap::from([(TaskSkipReason::Done, 1)]));
     assert_eq!((tick.interval.streak, tick.interval.seconds, tick.interval.grows_after), (1, 1_800, Some(2)));
     bench.signal("s", "task/quiet.md", "");
     bench.sync("02:30:00").await;
     bench.look("matter/m.md", "l/2", "03:00:00").await;
     let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
-    assert_eq!((tick.looks, tick.signals, tick.interval.streak), (1, 1, 0));
+    assert_eq!((tick.task_checks, tick.signals, tick.interval.streak), (1, 1, 0));
 }
 
 #[tokio::test]

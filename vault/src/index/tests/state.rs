@@ -15,7 +15,7 @@ async fn one_task() -> Bench {
 fn done(look_id: &str, clock: &str, had_signals: bool) -> CompletedCheck {
     CompletedCheck {
         task: path("task/t.md"),
-        look_id: look_id.into(),
+        check_id: look_id.into(),
         observed_at: noon(clock),
         had_signals,
         outcome: "needs_input".into(),
@@ -102,7 +102,7 @@ async fn lost_cursors_are_taken_from_the_audit_records() {
     bench.action("older", |d| d.timestamp = noon("07:00:00"));
     bench.action("newest", |d| {
         cite(d, "signal/judged.md");
-        (d.timestamp, d.landing) = (noon("09:00:00"), Disposition::Shadow);
+        (d.timestamp, d.disposition) = (noon("09:00:00"), Disposition::Shadow);
     });
     bench.action("undo", |d| (d.timestamp, d.kind) = (noon("09:45:00"), ActionKind::Reversed));
     let report = bench.sync("10:00:00").await;
@@ -111,7 +111,8 @@ async fn lost_cursors_are_taken_from_the_audit_records() {
     assert_eq!(rows[0].last_check_at, Some(noon("09:00:00")));
     assert_eq!((rows[0].outcome.as_deref(), rows[1].last_check_at), (Some("likely_done"), None));
     let seen = bench.look("matter/m.md", "l", "10:30:00").await;
-    let evidence = |n: usize| seen.looks[n].question.evidence.iter().map(|e| e.reference.slug()).collect::<Vec<_>>();
+    let evidence =
+        |n: usize| seen.task_checks[n].question.evidence.iter().map(|e| e.reference.slug()).collect::<Vec<_>>();
     assert_eq!((evidence(0), evidence(1)), (vec!["never"], vec!["later"]));
 }
 

@@ -60,9 +60,10 @@ async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() 
     })
     .await;
     assert!(quiet.len() == 62 && !quiet.iter().any(|p| p.contains("loud")) && quiet.contains(&"mail/shy".to_owned()));
-    assert_eq!(left(ExhaustedShares { all_strangers: true, ..ExhaustedShares::default() }).await, ["mail/kin"]);
+    assert_eq!(left(ExhaustedShares { all_unknown_senders: true, ..ExhaustedShares::default() }).await, ["mail/kin"]);
     assert_eq!(
-        left(ExhaustedShares { streams: one("chat"), to_strangers: one("mail"), ..ExhaustedShares::default() }).await,
+        left(ExhaustedShares { streams: one("chat"), unknown_senders_of: one("mail"), ..ExhaustedShares::default() })
+            .await,
         ["mail/kin"]
     );
 }

@@ -31,16 +31,21 @@ async fn a_change_owes_until_it_is_settled_or_undone_and_an_undo_owes_in_its_tur
     bench.owing_action("one-failed", |d| answer(d, ActionKind::TrackFailed, &one), Some(failed));
     let report = bench.sync("10:01:00").await;
     assert_eq!((report.scan_changes.owing_arrived, owing(&bench.index).await), (false, vec![one.clone(), two.clone()]));
-    let made =
-        PlaneAction::Made { issue: issue(1), comment: issue(1).issue, from_state: None, to_state: None, left: None };
+    let made = PlaneAction::Delivered {
+        issue: issue(1),
+        comment: issue(1).issue,
+        from_state: None,
+        to_state: None,
+        left: None,
+    };
     bench.owing_action("one-tracked", |d| answer(d, ActionKind::Tracked, &one), Some(made));
     bench.sync("10:02:00").await;
     assert_eq!(owing(&bench.index).await, std::slice::from_ref(&two));
     let listed = bench.index.list_actions(None, None, 50).await.unwrap();
     let row = listed.iter().find(|row| row.id == one).unwrap();
-    assert_eq!((row.answered, row.answers.clone()), (None, None), "no person has resolved it");
+    assert_eq!((row.resolution, row.resolves.clone()), (None, None), "no person has resolved it");
 
-    let back = |of: &ActionId, number| Some(PlaneAction::RevertOwed { issue: issue(number), of: of.clone() });
+    let back = |of: &ActionId, number| Some(PlaneAction::RevertOwed { issue: issue(number), action_id: of.clone() });
     let (undone_one, undone_two) = (ActionId::derive(&["u1"]), ActionId::derive(&["u2"]));
     for (slug, id, of, number) in [("u1", &undone_one, &one, 1), ("u2", &undone_two, &two, 2)] {
         let change = |d: &mut AuditDraft| {

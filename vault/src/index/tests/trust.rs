@@ -14,10 +14,10 @@ use steward_domain::trust::mark::{TrustMark, TrustSubject};
 use steward_domain::trust::outcome::ProposalFeedback;
 
 /// A decision in an hour of the day with the contributions of these sources.
-fn decide(bench: &Bench, slug: &str, hour: u32, landing: Disposition, sources: &[(&str, f64)]) -> ActionId {
+fn decide(bench: &Bench, slug: &str, hour: u32, disposition: Disposition, sources: &[(&str, f64)]) -> ActionId {
     bench.action(slug, |draft| {
         draft.timestamp = noon(&format!("{hour:02}:00:00"));
-        draft.landing = landing;
+        draft.disposition = disposition;
         draft.class = Some(MutationClass::StateChange);
         // Without a proposed state, no decision repeats another.
         draft.proposed_state = None;
@@ -86,9 +86,9 @@ async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
     }
     bench.sync("13:00:00").await;
     let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
-    let moves: Vec<_> = trust["noise"].moves.iter().map(|m| (m.to, m.cause.as_str(), m.at)).collect();
+    let moves: Vec<_> = trust["noise"].status_changes.iter().map(|m| (m.to, m.cause.as_str(), m.at)).collect();
     assert_eq!(moves, [(ConfidenceStatus::Pruned, ActionId::derive(&["d2"]).as_str(), noon("03:00:00"))]);
-    assert_eq!(trust["bank"].confidence.standing, ConfidenceStatus::Live);
+    assert_eq!(trust["bank"].confidence.status, ConfidenceStatus::Live);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     bench.sync("13:00:00").await;
     let made = bench.index.list_recent_live_changes(noon("13:00:00")).await.unwrap();
     let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
-    let ann = ChangeSupporter { key, name: "mail:ann@b.example".into(), is_stranger: true };
+    let ann = ChangeSupporter { key, name: "mail:ann@b.example".into(), is_unknown: true };
     assert!(made.iter().all(|m| m.sources == [ann.clone()] && m.class == MutationClass::StateChange), "{made:?}");
     let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();
     assert_eq!(undone, [Some(LiveChangeUndo { seq: 4, at: noon("12:00:00"), id: undo.to_string() }), None]);
@@ -165,7 +165,7 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
 async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     let bench = Bench::scanned().await;
     bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
-    let proposed = |slug: &str, landing| decide(&bench, slug, 1, landing, &[("mail", 0.9)]);
+    let proposed = |slug: &str, disposition| decide(&bench, slug, 1, disposition, &[("mail", 0.9)]);
     proposed("open", Disposition::Shadow);
     let said_no = proposed("answered", Disposition::Pending);
     proposed("live", Disposition::Live);
@@ -185,10 +185,10 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
 async fn a_change_of_another_member_hides_no_proposal() {
     let bench = Bench::scanned().await;
     bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
-    let related = |slug: &str, (hour, landing): (u32, Disposition), member: &str| {
+    let related = |slug: &str, (hour, disposition): (u32, Disposition), member: &str| {
         bench.action(slug, |draft| {
             draft.timestamp = noon(&format!("{hour:02}:00:00"));
-            (draft.landing, draft.class) = (landing, Some(MutationClass::Related));
+            (draft.disposition, draft.class) = (disposition, Some(MutationClass::Related));
             let (field, member) = (RelatedField::RelatedTo, member.to_owned());
             let mutation = Mutation::Related { field, member, present: true };
             draft.proposal = Some(MutationProposal { mutation, replaces: None });
@@ -218,7 +218,7 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
     let one = decide(&bench, "one", 1, Disposition::Live, &ann);
     bench.action("two", |draft| {
         draft.timestamp = noon("02:00:00");
-        draft.landing = Disposition::Shadow;
+        draft.disposition = Disposition::Shadow;
         draft.class = Some(MutationClass::StateChange);
         draft.gates = closed(GateName::Mode);
     });
@@ -229,14 +229,14 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
     let confirmed = answered(&bench, "yes", ActionKind::Confirmed, &waits);
     bench.sync("13:00:00").await;
     let seen = cases(&bench, "13:00:00").await;
-    let lessons: Vec<ProposalFeedback> = seen.iter().map(|case| case.lesson).collect();
+    let lessons: Vec<ProposalFeedback> = seen.iter().map(|case| case.feedback).collect();
     assert_eq!(
         lessons,
         [ProposalFeedback::Open, ProposalFeedback::Undone, ProposalFeedback::Open, ProposalFeedback::Confirmed],
         "in the order of their names"
     );
     assert_eq!(
-        seen[1].voices,
+        seen[1].supporters,
         [CaseSupporter { key: source_key(ann[0].0), name: ann[0].0.into() }],
         "what gave nothing is silent"
     );
@@ -245,7 +245,7 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
     answered(&bench, "no-after-all", ActionKind::Reversed, &confirmed);
     bench.sync("14:00:00").await;
     let later = cases(&bench, "14:00:00").await;
-    assert_eq!(later[3].lesson, ProposalFeedback::Undone, "what was confirmed can be taken back");
+    assert_eq!(later[3].feedback, ProposalFeedback::Undone, "what was confirmed can be taken back");
     bench.index.rebuild(&bench.root, noon("14:01:00")).await.unwrap();
     assert_eq!(cases(&bench, "14:00:00").await, later);
 }

@@ -38,7 +38,7 @@ async fn what_failed_for_want_of_space_is_recorded_released_and_woken_once_it_ca
     for (matter, mark) in index.list_wake_marks().await.unwrap() {
         index.clear_wake_mark(&matter, mark).await.unwrap();
     }
-    assert_eq!(bench.look("matter/m.md", "run-a/1", "02:00:00").await.looks.len(), 1);
+    assert_eq!(bench.look("matter/m.md", "run-a/1", "02:00:00").await.task_checks.len(), 1);
     index.release_leases_later("run-a/1");
     index.wake_later(&path("task/t.md"), noon("02:00:00"));
     bench.task("new", "m", "");
@@ -49,7 +49,7 @@ async fn what_failed_for_want_of_space_is_recorded_released_and_woken_once_it_ca
 
     index.finish_deferred_work(&bench.root, noon("02:00:16")).await.unwrap();
     assert_eq!(index.list_wake_marks().await.unwrap().into_keys().collect::<Vec<_>>(), [path("matter/m.md")]);
-    assert_eq!(bench.look("matter/m.md", "run-b/1", "02:00:17").await.looks.len(), 1, "its lease is released");
+    assert_eq!(bench.look("matter/m.md", "run-b/1", "02:00:17").await.task_checks.len(), 1, "its lease is released");
     index.clear_wake_mark(&path("matter/m.md"), i64::MAX).await.unwrap();
     index.finish_deferred_work(&bench.root, noon("02:01:00")).await.unwrap();
     assert!(index.list_wake_marks().await.unwrap().is_empty(), "once is enough");

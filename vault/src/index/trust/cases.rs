@@ -23,7 +23,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::Disposition;
 use steward_domain::gates::closed::ClosedGates;
 use steward_domain::gates::mode::Ceiling;
-use steward_domain::trust::by_hand::WATCHED;
+use steward_domain::trust::by_hand::ANSWER_WINDOW;
 use steward_domain::trust::case::{CaseSupporter, CitedSource, EarlierProposal, TrustCase};
 use steward_domain::trust::outcome::{ProposalFeedback, ProposalHistory};
 
@@ -33,10 +33,10 @@ use steward_domain::trust::outcome::{ProposalFeedback, ProposalHistory};
 macro_rules! resolutions_text {
     () => {
         "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
-            || ' ' || COALESCE(b.together, '-') || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.together, '-'), '') FROM actions u WHERE u.answers_of = b.id
+            || ' ' || COALESCE(b.batch_id, '-') || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
+            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = b.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
-            FROM actions b WHERE b.answers_of = a.id)"
+            FROM actions b WHERE b.resolves = a.id)"
     };
 }
 pub(crate) use resolutions_text;
@@ -44,7 +44,7 @@ pub(crate) use resolutions_text;
 /// The number in the chain of the first resolution of the action `a`. A repetition after it is a new case.
 macro_rules! first_resolution_seq {
     () => {
-        "COALESCE((SELECT MIN(b.seq) FROM actions b WHERE b.answers_of = a.id), 9223372036854775807)"
+        "COALESCE((SELECT MIN(b.seq) FROM actions b WHERE b.resolves = a.id), 9223372036854775807)"
     };
 }
 pub(crate) use first_resolution_seq;
@@ -54,10 +54,10 @@ pub(crate) use first_resolution_seq;
 macro_rules! is_repeated {
     () => {
         concat!(
-            "(a.landing <> 'live' AND a.proposal IS NOT NULL AND EXISTS (SELECT 1 FROM actions c
+            "(a.disposition <> 'live' AND a.proposal IS NOT NULL AND EXISTS (SELECT 1 FROM actions c
                 WHERE c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
             $crate::index::trust::cases::first_resolution_seq!(),
-            ") AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id
+            ") AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id
                 AND b.kind IN ('steward-action-confirmed', 'steward-action-dismissed', 'steward-action-reversed')))"
         )
     };
@@ -68,7 +68,7 @@ pub(crate) use is_repeated;
 macro_rules! is_repeated_by_source {
     () => {
         concat!(
-            "EXISTS (SELECT 1 FROM action_sources c WHERE c.speaks = 1 AND c.source = s.source
+            "EXISTS (SELECT 1 FROM action_sources c WHERE c.supports = 1 AND c.source = s.source
                 AND c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
             $crate::index::trust::cases::first_resolution_seq!(),
             ")"
@@ -84,8 +84,8 @@ macro_rules! earlier_proposals {
         "(SELECT json_group_array(json_array(e.first, e.confidence, e.closed)) FROM (
             SELECT MIN(c.at) OVER () AS first, c.confidence, c.closed FROM actions c
             WHERE c.proposal = a.proposal AND c.seq < a.seq AND c.seq > COALESCE((SELECT MAX(x.seq) FROM actions x
-                WHERE x.proposal = a.proposal AND x.seq < a.seq AND (x.landing = 'live'
-                    OR EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = x.id))), 0)
+                WHERE x.proposal = a.proposal AND x.seq < a.seq AND (x.disposition = 'live'
+                    OR EXISTS (SELECT 1 FROM actions b WHERE b.resolves = x.id))), 0)
             ORDER BY c.confidence DESC LIMIT 20) e)"
     };
 }
@@ -97,14 +97,14 @@ const EDITED: &str = "edited";
 macro_rules! case_query {
     ($from:literal) => {
         concat!(
-            "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
+            "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.disposition, a.closed, a.target, a.moves_to, ",
             resolutions_text!(),
             ") AS said, ",
             is_repeated!(),
             " AS again, ",
             earlier_proposals!(),
-            " AS earlier, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
-                    a.landing <> 'live' AND s.speaks AND ",
+            " AS earlier, (SELECT json_group_array(json_array(s.source, s.name, s.supports, s.cited,
+                    a.disposition <> 'live' AND s.supports AND ",
             is_repeated_by_source!(),
             ")) FROM action_sources s WHERE s.action = a.path) AS sources ",
             $from
@@ -182,7 +182,7 @@ impl Index {
         let (ceilings, batches) = (self.read_ceilings().await?, self.read_batch_feedback(now).await?);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
             let case = self.decode_case(&row, &ceilings, &batches, now)?;
-            if !case.again || !case.voices.is_empty() {
+            if !case.is_repeated || !case.supporters.is_empty() {
                 each(&case);
             }
         }
@@ -220,14 +220,14 @@ impl Index {
             serde_json::from_str(&row.said).map_err(|_| self.unknown_value_error(&row.said))?;
         let (seq, at, class, word, closed, target, moves_to, history) = packed;
         let at = from_micros(at).unwrap_or_default();
-        let landing = parse_disposition(word).ok_or_else(|| self.unknown_value_error(word))?;
+        let disposition = parse_disposition(word).ok_or_else(|| self.unknown_value_error(word))?;
         let known = MutationClass::ALL.into_iter().find(|known| known.as_str() == class);
         let sources: Vec<(String, String, u8, u8, u8)> =
             serde_json::from_str(&row.sources).map_err(|_| self.unknown_value_error(&row.sources))?;
         let earlier: Vec<(i64, f64, String)> =
             serde_json::from_str(&row.earlier).map_err(|_| self.unknown_value_error(&row.earlier))?;
         let since =
-            earlier.first().and_then(|(first, ..)| from_micros(*first)).filter(|_| landing != Disposition::Live);
+            earlier.first().and_then(|(first, ..)| from_micros(*first)).filter(|_| disposition != Disposition::Live);
         let since = since.map_or(at, |first| first.min(at));
         let before = |(_, confidence, closed): (i64, f64, String)| {
             Ok(EarlierProposal {
@@ -235,7 +235,7 @@ impl Index {
                 closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.unknown_value_error(&closed))?,
             })
         };
-        let (history, batch) = parse_proposal_history(history, landing, at);
+        let (history, batch) = parse_proposal_history(history, disposition, at);
         let (feedback, feedback_at) = history.feedback_at(now);
         let group = batch.map(|batch| (batch, feedback, class.to_owned()));
         let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.record_ceiling(&matter));
@@ -246,21 +246,21 @@ impl Index {
             since,
             earlier: earlier.into_iter().map(before).collect::<Result<_, IndexError>>()?,
             confidence: row.confidence,
-            landing,
+            disposition,
             closed: ClosedGates::parse_names(closed).ok_or_else(|| self.unknown_value_error(closed))?,
             ceiling: ceilings.record_ceiling(&target).min(moves_to),
             cited: Vec::new(),
-            voices: Vec::new(),
-            again: row.again || batches.is_class_counted_elsewhere(seq, group.as_ref()),
-            lesson: discard_late_feedback(feedback, feedback_at, since),
+            supporters: Vec::new(),
+            is_repeated: row.again || batches.is_class_counted_elsewhere(seq, group.as_ref()),
+            feedback: discard_late_feedback(feedback, feedback_at, since),
         };
-        for (key, name, speaks, cited, again) in sources {
+        for (key, name, supports, cited, again) in sources {
             if cited != 0 {
                 case.cited.push(CitedSource { ceiling: ceilings.sources.get(&key).copied(), key: key.clone() });
             }
             let elsewhere = (row.again && again != 0) || batches.is_source_counted_elsewhere(&key, seq, group.as_ref());
-            if speaks != 0 && !elsewhere {
-                case.voices.push(CaseSupporter { key, name });
+            if supports != 0 && !elsewhere {
+                case.supporters.push(CaseSupporter { key, name });
             }
         }
         Ok(case)
@@ -270,7 +270,11 @@ impl Index {
 /// Ignores a change by hand that came after the watched period. A source that repeats the same every week would
 /// otherwise be right in the end.
 fn discard_late_feedback(feedback: ProposalFeedback, at: DateTime<Utc>, since: DateTime<Utc>) -> ProposalFeedback {
-    if feedback == ProposalFeedback::DoneAnyway && at - since > WATCHED { ProposalFeedback::Open } else { feedback }
+    if feedback == ProposalFeedback::DoneAnyway && at - since > ANSWER_WINDOW {
+        ProposalFeedback::Open
+    } else {
+        feedback
+    }
 }
 
 /// Parses the history of an action with this disposition and moment, and the batch of its latest resolution. Of several
@@ -279,11 +283,11 @@ fn discard_late_feedback(feedback: ProposalFeedback, at: DateTime<Utc>, since: D
 /// The chain gives the order. A resolution whose clock was set back counts right after the one before it.
 pub(crate) fn parse_proposal_history(
     resolutions: Option<&str>,
-    landing: Disposition,
+    disposition: Disposition,
     at: DateTime<Utc>,
 ) -> (ProposalHistory, Option<String>) {
     let mut batch = None;
-    let mut history = ProposalHistory::from_disposition(landing, at);
+    let mut history = ProposalHistory::from_disposition(disposition, at);
     let mut words = resolutions.unwrap_or_default().split(' ');
     let mut entries: Vec<(u64, Option<DateTime<Utc>>, &str, &str)> = Vec::new();
     while let (Some(kind), Some(at), Some(seq), Some(with)) = (words.next(), words.next(), words.next(), words.next()) {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 use steward_domain::action::audit::{AuditDraft, UNDO_WINDOW_DAYS};
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
-use steward_domain::trust::by_hand::WATCHED;
+use steward_domain::trust::by_hand::ANSWER_WINDOW;
 use steward_domain::trust::demotion::{ChangeSupporter, LiveChange, LiveChangeUndo, ModeCap, ModeCaps, WINDOW};
 use steward_domain::trust::mark::{TrustSubject, short_source_name};
 
@@ -55,10 +55,10 @@ const LIVE_CHANGES: &str = "
     SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
         (SELECT json_group_array(json_array(s.source, s.name, COALESCE(
             (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
-            FROM action_sources s WHERE s.action = a.path AND s.speaks = 1) AS sources
-    FROM actions a LEFT JOIN actions u ON u.path = (SELECT b.path FROM actions b WHERE b.answers_of = a.id
+            FROM action_sources s WHERE s.action = a.path AND s.supports = 1) AS sources
+    FROM actions a LEFT JOIN actions u ON u.path = (SELECT b.path FROM actions b WHERE b.resolves = a.id
         AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') ORDER BY b.seq LIMIT 1)
-    WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
+    WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
 
 /// Whether each of these sources was never right before.
 const IS_UNKNOWN: &str =
@@ -66,7 +66,8 @@ const IS_UNKNOWN: &str =
     FROM json_each(?1) j";
 
 /// The newest name of a supporting source.
-const NEWEST_NAME: &str = "SELECT name FROM action_sources WHERE source = ?1 AND speaks = 1 ORDER BY seq DESC LIMIT 1";
+const NEWEST_NAME: &str =
+    "SELECT name FROM action_sources WHERE source = ?1 AND supports = 1 ORDER BY seq DESC LIMIT 1";
 
 const MODE_CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
     WHERE trust_subject IS NOT NULL AND kind IN ('steward-trust-lowered', 'steward-trust-raised') ORDER BY seq";
@@ -79,18 +80,18 @@ const LAST_DEMOTION: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND
 /// is the newest moment.
 const TO_COMPARE: &str = "
     SELECT a.path, a.at FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
-    WHERE a.kind IN ('steward-action', 'steward-action-confirmed') AND a.landing IN ('shadow', 'pending', 'live')
-    AND a.at > ?1 AND a.at <= ?2 AND (a.landing <> 'live' OR a.at > ?3) AND a.class IS NOT NULL
+    WHERE a.kind IN ('steward-action', 'steward-action-confirmed') AND a.disposition IN ('shadow', 'pending', 'live')
+    AND a.at > ?1 AND a.at <= ?2 AND (a.disposition <> 'live' OR a.at > ?3) AND a.class IS NOT NULL
     AND f.modified_ns / 1000 > a.at
-    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id
-        AND (b.kind <> 'steward-action-opposed' OR a.landing = 'live'))
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id
+        AND (b.kind <> 'steward-action-opposed' OR a.disposition = 'live'))
     AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq
-        AND COALESCE(c.changes, (SELECT o.changes FROM actions o WHERE o.id = c.answers_of)) IS a.changes
+        AND COALESCE(c.changes, (SELECT o.changes FROM actions o WHERE o.id = c.resolves)) IS a.changes
         AND (c.kind IN ('steward-action-confirmed', 'steward-action-reversed')
-            OR (c.kind = 'steward-action' AND c.landing = 'live')))
-    AND (a.landing = 'live' OR NOT EXISTS (SELECT 1 FROM actions c WHERE c.proposal = a.proposal AND c.seq > a.seq)
-        OR EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.speaks = 1
-            AND NOT EXISTS (SELECT 1 FROM action_sources c WHERE c.speaks = 1 AND c.source = s.source
+            OR (c.kind = 'steward-action' AND c.disposition = 'live')))
+    AND (a.disposition = 'live' OR NOT EXISTS (SELECT 1 FROM actions c WHERE c.proposal = a.proposal AND c.seq > a.seq)
+        OR EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.supports = 1
+            AND NOT EXISTS (SELECT 1 FROM action_sources c WHERE c.supports = 1 AND c.source = s.source
                 AND c.proposal = a.proposal AND c.seq > a.seq)))
     ORDER BY a.at DESC LIMIT ?4";
 
@@ -164,7 +165,7 @@ impl Index {
             .collect();
         let supporter = |(key, name): (String, String)| {
             let is_stranger = unknown.get(&key).copied().unwrap_or(true);
-            ChangeSupporter { key, name, is_stranger }
+            ChangeSupporter { key, name, is_unknown: is_stranger }
         };
         Ok(supporting.into_iter().map(supporter).collect())
     }
@@ -188,7 +189,7 @@ impl Index {
     fn decode_supporting_sources(&self, sources: &str) -> Result<Vec<ChangeSupporter>, IndexError> {
         let rows: Vec<(String, String, u8)> =
             serde_json::from_str(sources).map_err(|_| self.unknown_value_error(sources))?;
-        let supporter = |(key, name, is_stranger)| ChangeSupporter { key, name, is_stranger: is_stranger != 0 };
+        let supporter = |(key, name, is_stranger)| ChangeSupporter { key, name, is_unknown: is_stranger != 0 };
         Ok(rows.into_iter().map(supporter).collect())
     }
 
@@ -250,7 +251,7 @@ impl Index {
         to: i64,
         limit: i64,
     ) -> Result<Vec<(String, i64)>, IndexError> {
-        let query = sqlx::query_as(TO_COMPARE).bind(to_micros(now - WATCHED)).bind(to);
+        let query = sqlx::query_as(TO_COMPARE).bind(to_micros(now - ANSWER_WINDOW)).bind(to);
         let query = query.bind(to_micros(now - TimeDelta::days(UNDO_WINDOW_DAYS))).bind(limit);
         query.fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))
     }

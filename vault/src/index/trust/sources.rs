@@ -28,7 +28,7 @@ pub struct SourceTrust {
     pub confidence: SourceConfidence,
     /// Feedback that agrees; a burst counts once.
     pub observations: u32,
-    pub moves: Vec<SourceStatusChange>,
+    pub status_changes: Vec<SourceStatusChange>,
 }
 
 /// One change of a source's confidence status.
@@ -66,9 +66,9 @@ struct ConfidenceStepColumns {
     source: String,
     name: String,
     contribution: Option<f64>,
-    speaks: bool,
+    supports: bool,
     class: Option<String>,
-    together: Option<String>,
+    batch_id: Option<String>,
 }
 
 #[derive(FromRow)]
@@ -77,22 +77,22 @@ struct ProposalHistoryColumns {
     seq: i64,
     class: String,
     at: i64,
-    landing: String,
-    answers: Option<String>,
+    disposition: String,
+    history: Option<String>,
 }
 
 const STEPS: &str = "
-    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.speaks, a.class, a.together
+    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.supports, a.class, a.batch_id
     FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE (a.kind = 'steward-action' AND a.judged = 1) OR a.kind = 'steward-action-reversed'
     ORDER BY a.seq, s.source";
 
 /// Every proposal for each source that supported it and did not repeat it, with its history.
 const PROPOSAL_HISTORIES: &str = concat!(
-    "SELECT s.source, a.seq, a.class, a.at, a.landing, ",
+    "SELECT s.source, a.seq, a.class, a.at, a.disposition, ",
     resolutions_text!(),
-    " AS answers FROM actions a JOIN action_sources s ON s.action = a.path
-    WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.speaks = 1 AND NOT (",
+    " AS history FROM actions a JOIN action_sources s ON s.action = a.path
+    WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.supports = 1 AND NOT (",
     is_repeated!(),
     " AND ",
     is_repeated_by_source!(),
@@ -119,7 +119,7 @@ impl Index {
             yields.yield_when_due().await;
             let Some(step) = confidence_step(&row) else { continue };
             // The undos of one batch count once for each source and class.
-            if let (ConfidenceStep::Undone, Some(batch)) = (step, row.together)
+            if let (ConfidenceStep::Undone, Some(batch)) = (step, row.batch_id)
                 && !undone_batches.insert((batch, row.class, row.source.clone()))
             {
                 continue;
@@ -128,15 +128,15 @@ impl Index {
                 let confidence = starts.get(source).copied().map(SourceConfidence::from_value).unwrap_or_default();
                 SourceTrust { confidence, ..SourceTrust::default() }
             });
-            let before = source.confidence.standing;
+            let before = source.confidence.status;
             source.confidence = source.confidence.apply_step(step);
             source.name = row.name;
-            let SourceConfidence { value, standing: to, .. } = source.confidence;
+            let SourceConfidence { value, status: to, .. } = source.confidence;
             if to != before {
-                if source.moves.len() == MAX_STATUS_CHANGES {
-                    source.moves.remove(0);
+                if source.status_changes.len() == MAX_STATUS_CHANGES {
+                    source.status_changes.remove(0);
                 }
-                source.moves.push(SourceStatusChange {
+                source.status_changes.push(SourceStatusChange {
                     at: from_micros(row.at).unwrap_or(now),
                     to,
                     value,
@@ -158,9 +158,10 @@ impl Index {
             if row.source != agreed.0 {
                 count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
             }
-            let landing = parse_disposition(&row.landing).ok_or_else(|| self.unknown_value_error(&row.landing))?;
+            let disposition =
+                parse_disposition(&row.disposition).ok_or_else(|| self.unknown_value_error(&row.disposition))?;
             let at = from_micros(row.at).unwrap_or_default();
-            let (history, batch) = parse_proposal_history(row.answers.as_deref(), landing, at);
+            let (history, batch) = parse_proposal_history(row.history.as_deref(), disposition, at);
             let (feedback, since) = history.feedback_at(now);
             let group = batch.map(|batch| (batch, feedback, row.class));
             let elsewhere = batches.is_source_counted_elsewhere(&row.source, row.seq.cast_unsigned(), group.as_ref());
@@ -187,7 +188,7 @@ impl Index {
 
 fn confidence_step(row: &ConfidenceStepColumns) -> Option<ConfidenceStep> {
     if row.kind == ActionKind::Reversed.as_str() {
-        return row.speaks.then_some(ConfidenceStep::Undone);
+        return row.supports.then_some(ConfidenceStep::Undone);
     }
     row.contribution.map(|contribution| ConfidenceStep::Judged { contribution })
 }

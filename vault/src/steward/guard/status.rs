@@ -10,7 +10,7 @@ use sqlx::SqliteConnection;
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::steward::guard::{
     CallCaps, CallId, ClockReading, DAY, ExhaustedPath, ExhaustedShares, GuardFacts, GuardStatus, HOUR, LedgerStatus,
-    MINUTE, ReserveRequest, SENDER, STRANGERS, STREAM, WindowFill, admit_call, read_clock,
+    MINUTE, ReserveRequest, SENDER, STREAM, UNKNOWN_SENDERS, WindowFill, admit_call, read_clock,
 };
 
 use super::book::refuse_clock;
@@ -68,8 +68,8 @@ pub(super) async fn find_exhausted_shares(
     let (mut spent, mut strangers) = (ExhaustedShares::default(), BTreeSet::new());
     for (kind, windows, names) in [
         (STREAM, caps.stream_limits(true), &mut spent.streams),
-        (STREAM, caps.stream_limits(false), &mut spent.to_strangers),
-        (STRANGERS, caps.unknown_source_limits(), &mut strangers),
+        (STREAM, caps.stream_limits(false), &mut spent.unknown_senders_of),
+        (UNKNOWN_SENDERS, caps.unknown_source_limits(), &mut strangers),
         (SENDER, caps.sender_limits(), &mut spent.senders),
     ] {
         for (width, limit) in windows {
@@ -78,7 +78,7 @@ pub(super) async fn find_exhausted_shares(
         }
     }
     tx.rollback().await?;
-    spent.all_strangers = !strangers.is_empty();
+    spent.all_unknown_senders = !strangers.is_empty();
     Ok(spent)
 }
 

@@ -94,7 +94,7 @@ impl StandaloneService<'_> {
             ended = server.wait_for_end() => return Err(ended),
         };
         raise.send_replace(true);
-        let writer = Arc::clone(&parts.keeper);
+        let writer = Arc::clone(&parts.writer);
         // A worker that panicked has already logged why, and one that hangs ends with the process. The next process
         // settles what cannot be settled now.
         let ends = tokio::task::spawn_blocking(move || (worker.join().is_ok(), writer.settle_swaps().is_ok()));

@@ -107,7 +107,7 @@ fn gather_content(document: &TrustReportDocument, records: RecordSpan) -> Report
         precision: format_precision(tally),
         unanswered: describe_unanswered(tally),
         supported: ShownRows {
-            shown: supported.iter().take(MAX_ROWS).map(|row| escape_text(&row.says)).collect(),
+            shown: supported.iter().take(MAX_ROWS).map(|row| escape_text(&row.summary)).collect(),
             more: supported.len().saturating_sub(MAX_ROWS),
         },
         why: report.choice.as_ref().map(|choice| escape_text(&choice.why)),

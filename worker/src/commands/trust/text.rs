@@ -13,7 +13,7 @@ use steward_domain::trust::report::advice::format_precision;
 use steward_domain::trust::report::newest::NEWEST;
 use steward_domain::trust::report::reliability::ReliabilitySummary;
 use steward_domain::trust::report::{TrustReport, TrustReportRow};
-use steward_domain::trust::tally::{CaseTally, STEPS};
+use steward_domain::trust::tally::{ACTING_MODES, CaseTally};
 use steward_domain::trust::wilson::RateEstimate;
 
 /// The most sources, or classes of sources, that are printed.
@@ -114,7 +114,7 @@ pub(super) fn sort_supported_first(report: &TrustReport) -> Vec<&TrustReportRow>
 }
 
 fn describe_supported(report: &TrustReport) -> Vec<String> {
-    let describe = |row: &TrustReportRow| wrap_text(&row.says);
+    let describe = |row: &TrustReportRow| wrap_text(&row.summary);
     let mut lines: Vec<String> = sort_supported_first(report).into_iter().take(MAX_ROWS).map(describe).collect();
     let more = report.class_sources.len().saturating_sub(MAX_ROWS);
     if more > 0 {
@@ -160,7 +160,7 @@ fn render_count_table(report: &TrustReport) -> Vec<String> {
 
 /// The share of cases on which each mode would have acted.
 fn render_coverage_table(report: &TrustReport) -> Vec<String> {
-    let [high, live] = STEPS.map(Mode::as_str);
+    let [high, live] = ACTING_MODES.map(Mode::as_str);
     let line = |name: &str, row: &TrustReportRow| {
         let covered = |at: usize| row.modes.get(at).map(|m| format_interval(&m.coverage)).unwrap_or_default();
         format!("{:<NAME_WIDTH$} {:<27} {}", truncate_name(&escape_text(name)), covered(0), covered(1))
@@ -310,8 +310,7 @@ pub(super) fn list_reader_notes(report: &TrustReport) -> Vec<String> {
              99 % interval is below that. For a source that is wrong in 2 % of cases, one check in 1,700 says \
              so by chance; for 3 %, one in 370."
         ),
-        "Held by this gate alone: no other gate was closed except mode, caller and brake, which judge no single case. \
-         A case with several closed gates counts for each of them on the left."
+        "Held by this gate alone: no other gate was closed except mode and caller, which judge no single case. A case with several closed gates counts for each of them on the left."
             .into(),
     ]
 }

@@ -1,7 +1,7 @@
 //! One tick of every open matter, for `up --once` and `up --tick-now`.
 //!
 //! Every open matter is ticked as its schedule would tick it. The reports and their audit records become one table and
-//! one exit code. A record that cannot be read becomes one of the errors; the other rows stay.
+//! one exit code. A record that cannot be read becomes one of the errors; the other tasks stay.
 
 use super::UpRuntime;
 use crate::cli::output::{CommandExit, create_table, escape_text, format_causes};
@@ -28,7 +28,7 @@ struct TickRoundRow {
     task: RecordPath,
     decision: String,
     confidence: f64,
-    landing: Option<Disposition>,
+    disposition: Option<Disposition>,
     /// The change that was made or proposed, or that a live mode would have made.
     change: Option<String>,
     /// The first closed gate other than the mode and the caller.
@@ -39,8 +39,7 @@ struct TickRoundRow {
 
 #[derive(Serialize)]
 pub(super) struct TickRound {
-    #[serde(rename = "said")]
-    rows: Vec<TickRoundRow>,
+    tasks: Vec<TickRoundRow>,
     ticks: usize,
     /// Due tasks without news, about which no clerk was asked.
     quiet: u32,
@@ -66,7 +65,7 @@ pub(super) async fn tick_all(runtime: &UpRuntime<'_>) -> anyhow::Result<TickRoun
         .collect()
         .await;
     let mut round = TickRound {
-        rows: Vec::new(),
+        tasks: Vec::new(),
         ticks: reports.len(),
         quiet: 0,
         skipped: BTreeMap::new(),
@@ -85,7 +84,7 @@ pub(super) async fn tick_all(runtime: &UpRuntime<'_>) -> anyhow::Result<TickRoun
     }
     round.errors.sort();
     round.errors.dedup();
-    let live = round.rows.iter().find(|row| row.landing == Some(Disposition::Live));
+    let live = round.tasks.iter().find(|row| row.disposition == Some(Disposition::Live));
     let undo = live.and_then(|row| row.action.as_ref());
     round.undo = undo.map(|id| {
         format!(
@@ -121,7 +120,7 @@ async fn add_tick_report(round: &mut TickRound, engine: &Engine, matter: &Record
 
 async fn read_action_record(engine: &Engine, action: &str) -> anyhow::Result<AuditRecord> {
     let path = commands::find_action_record(&engine.parts.index, action).await?;
-    commands::audit::read_record(engine.parts.keeper.root(), &path)
+    commands::audit::read_record(engine.parts.writer.root(), &path)
 }
 
 impl TickRound {
@@ -138,7 +137,7 @@ impl TickRound {
     fn add_task(&mut self, matter: &RecordPath, task: TaskCheckReport, record: Option<anyhow::Result<AuditRecord>>) {
         let path = task.task.clone();
         let row = match task.ended {
-            TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
+            TaskCheckOutcome::Decided { decision, confidence, disposition, action_id } => {
                 let record = record.and_then(|read| {
                     read.map_err(|e| {
                         let causes = format_causes(&e);
@@ -147,7 +146,7 @@ impl TickRound {
                     .ok()
                 });
                 TickRoundRow {
-                    landing: Some(landing),
+                    disposition: Some(disposition),
                     change: record.as_ref().and_then(describe_change),
                     held_by: record.as_ref().and_then(describe_closed_gate),
                     action: Some(action_id.to_string()),
@@ -178,7 +177,7 @@ impl TickRound {
             TaskCheckOutcome::NoTimeLeft => build_undecided_row(matter, path, "no_time_left", 0.0, String::new()),
             TaskCheckOutcome::Stopped => build_undecided_row(matter, path, "stopped", 0.0, String::new()),
         };
-        self.rows.push(row);
+        self.tasks.push(row);
     }
 }
 
@@ -194,7 +193,7 @@ fn build_undecided_row(
         task,
         decision: decision.to_owned(),
         confidence,
-        landing: None,
+        disposition: None,
         change: None,
         held_by: None,
         action: None,
@@ -214,22 +213,22 @@ fn describe_closed_gate(record: &AuditRecord) -> Option<String> {
     let closed = record.draft.gates.iter().find(|g| !g.open && !mode_only(g));
     match closed {
         Some(gate) => Some(format!("{}: {}, needs {}", gate.gate.as_str(), gate.found, gate.needed)),
-        None if record.draft.landing == Disposition::Live => None,
+        None if record.draft.disposition == Disposition::Live => None,
         None => Some("the mode alone: live would make this change".into()),
     }
 }
 
 pub(super) fn describe_round(round: &TickRound) -> String {
-    let mut rows =
+    let mut tasks =
         create_table(&["matter", "task", "decision", "confidence", "change", "disposition", "held by", "action"]);
-    for row in &round.rows {
-        rows.add_row(vec![
+    for row in &round.tasks {
+        tasks.add_row(vec![
             row.matter.slug().to_owned(),
             row.task.slug().to_owned(),
             row.decision.clone(),
             format!("{:.2}", row.confidence),
             escape_text(row.change.as_deref().unwrap_or("")),
-            row.landing.map_or("", Disposition::as_str).to_owned(),
+            row.disposition.map_or("", Disposition::as_str).to_owned(),
             escape_text(row.held_by.as_deref().unwrap_or("")),
             row.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
         ]);
@@ -241,7 +240,7 @@ pub(super) fn describe_round(round: &TickRound) -> String {
         lines.push("The vault is stopped: no clerk is asked and nothing changes until `steward resume`.".to_owned());
     }
     lines.extend([
-        rows.to_string(),
+        tasks.to_string(),
         format!(
             "{} matters ticked at {}; {} due tasks without news; skipped: {skipped}",
             round.ticks,
@@ -264,7 +263,7 @@ mod tests {
 
     fn round() -> TickRound {
         TickRound {
-            rows: Vec::new(),
+            tasks: Vec::new(),
             ticks: 1,
             quiet: 0,
             skipped: BTreeMap::new(),
@@ -286,12 +285,12 @@ mod tests {
         let ended = TaskCheckOutcome::Decided {
             decision: Judgement::LikelyDone,
             confidence: 0.9,
-            landing: Disposition::Live,
+            disposition: Disposition::Live,
             action_id,
         };
         add(&mut round, "task/a.md", ended, Some(Err(anyhow::anyhow!("it is gone"))));
         add(&mut round, "task/b.md", TaskCheckOutcome::NoTimeLeft, None);
-        assert_eq!((round.rows.len(), round.errors.len(), round.exit_code()), (2, 1, CommandExit::Faults));
+        assert_eq!((round.tasks.len(), round.errors.len(), round.exit_code()), (2, 1, CommandExit::Faults));
         let text = describe_round(&round);
         let error = "task/a.md: failed to read the record of 0123456789abcdef: it is gone";
         assert!(text.contains(error), "{text}");

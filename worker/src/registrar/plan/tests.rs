@@ -12,7 +12,7 @@ fn path(slug: &str) -> RecordPath {
 }
 
 fn matter(slug: &str, standing: MatterScheduleStatus) -> WantedMatter {
-    WantedMatter { path: path(slug), standing, interval_seconds: 0 }
+    WantedMatter { path: path(slug), status: standing, interval_seconds: 0 }
 }
 
 fn right(slug: &str) -> spb::Schedule {
@@ -193,7 +193,7 @@ fn deletions_above_the_budget_wait_and_the_rest_is_applied() {
     let held = plan_matter_schedules(&matters, &known, &ScheduleSettings::default());
     let refused = held.refused.clone().unwrap();
     assert_eq!((refused.ids.len(), refused.budget, refused.known), (4, 3, 4));
-    assert!(refused.mend.contains("steward schedules apply --confirm-deletions"));
+    assert!(refused.hint.contains("steward schedules apply --confirm-deletions"));
     assert!(held.steps.iter().all(|step| step.verb != ScheduleStepVerb::Delete));
     assert!(held.steps.iter().any(|step| step.verb == ScheduleStepVerb::Create { paused: false }));
 
@@ -366,7 +366,7 @@ fn any_matter() -> impl Strategy<Value = WantedMatter> {
     let interval = prop_oneof![Just(0), Just(1800), Just(3600), Just(1), any::<u32>()];
     (0..SLUGS, standing(), interval).prop_map(|(number, standing, interval_seconds)| WantedMatter {
         path: path(&slug(number)),
-        standing,
+        status: standing,
         interval_seconds,
     })
 }
@@ -456,7 +456,7 @@ proptest! {
         for step in plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings).steps {
             if step.verb == ScheduleStepVerb::Delete {
                 let there = matters.iter().filter(|matter| matter.path == step.matter);
-                prop_assert!(there.into_iter().all(|matter| matter.standing == MatterScheduleStatus::Archived), "{step:?}");
+                prop_assert!(there.into_iter().all(|matter| matter.status == MatterScheduleStatus::Archived), "{step:?}");
             }
         }
     }

@@ -20,15 +20,15 @@ use tokio::time::MissedTickBehavior;
 
 /// Follows the changes of a vault while the engine runs.
 pub(super) struct VaultListener {
-    pub(super) keeper: Arc<VaultWriter>,
+    pub(super) writer: Arc<VaultWriter>,
     pub(super) index: Arc<Index>,
     pub(super) config: StewardConfig,
     pub(super) registration: Arc<RegistrationLoop>,
     pub(super) routines: RoutineRequests,
     /// Notified when a file is put into the drop folder.
-    pub(super) dropped: Arc<Notify>,
+    pub(super) inbox_changed: Arc<Notify>,
     /// Notified when the vault's folder is back in its place.
-    pub(super) returned: Arc<Notify>,
+    pub(super) folder_returned: Arc<Notify>,
 }
 
 impl VaultListener {
@@ -36,7 +36,7 @@ impl VaultListener {
     pub(super) async fn run(self) {
         // One at a time: the watcher collects what changes while the index is busy.
         let (send, mut hints) = mpsc::channel(1);
-        let _watcher = match watch_vault(self.keeper.root(), send) {
+        let _watcher = match watch_vault(self.writer.root(), send) {
             Ok(watcher) => Some(watcher),
             Err(e) => {
                 tracing::warn!(error = %e, "failed to watch the vault; the periodic scan finds the changes");
@@ -54,14 +54,14 @@ impl VaultListener {
                     self.dispatch_news(news);
                     continue;
                 }
-                _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
-                () = self.returned.notified() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
-                _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
+                _ = scan.tick() => self.index.sync_all(self.writer.root(), Utc::now()).await,
+                () = self.folder_returned.notified() => self.index.sync_all(self.writer.root(), Utc::now()).await,
+                _ = contents.tick() => self.index.sync_contents(self.writer.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
-                    ChangeHint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
-                    ChangeHint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                    ChangeHint::Paths(paths) => self.index.sync_paths(self.writer.root(), &paths, Utc::now()).await,
+                    ChangeHint::Rescan => self.index.sync_all(self.writer.root(), Utc::now()).await,
                     ChangeHint::Inbox => {
-                        self.dropped.notify_one();
+                        self.inbox_changed.notify_one();
                         continue;
                     }
                 },

@@ -25,7 +25,7 @@ const LOCK_RETRY: Duration = Duration::from_secs(2);
 
 /// The parts of a vault that need no Temporal.
 pub(crate) struct OpenedVault {
-    pub(crate) keeper: Arc<VaultWriter>,
+    pub(crate) writer: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Arc<Ledger>,
 }
@@ -48,7 +48,7 @@ impl OpenedVault {
         let report = log_index_progress(&index, index.sync_all(keeper.root(), Utc::now())).await?;
         log_problems(&report);
         let ledger = Arc::new(open_ledger(config.caps, keeper.root(), &state)?);
-        Ok(Self { keeper, index, ledger })
+        Ok(Self { writer: keeper, index, ledger })
     }
 
     /// As [`OpenedVault::open`], waiting while another process holds the lock.

@@ -105,7 +105,7 @@ where
             return Ok(Vec::new());
         }
         let marks = self.index.list_oldest_wake_marks(&places.list_backed_off(now, round), places.page_size()).await?;
-        let (marks, closed): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| mark.ticks);
+        let (marks, closed): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| mark.may_tick);
         for mark in closed {
             self.index.clear_wake_mark(&mark.matter, mark.at).await?;
         }

@@ -43,9 +43,9 @@ impl FakeVault {
             matter: input.matter,
             observed_at: DateTime::UNIX_EPOCH,
             policy: DecisionPolicy::default(),
-            note: None,
+            matter_policy: None,
             stopped: false,
-            looks: vec![build_check(JUDGED), build_check(REFUSED)],
+            task_checks: vec![build_check(JUDGED), build_check(REFUSED)],
             quiet: 0,
             left_due: 0,
             skipped: BTreeMap::new(),
@@ -89,8 +89,8 @@ impl FakeVault {
         let span = tracing::info_span!("file write");
         let write = move || span.in_scope(|| tracing::info_span!("rename").in_scope(|| tracing::info!("writing")));
         tokio::task::spawn_blocking(write).await.unwrap();
-        let (action_id, landing) = (input.plan.id().clone(), input.plan.disposition());
-        Ok(ApplyOutput::Filed { action_id, record: path("event/steward-action-1.md"), landing })
+        let (action_id, disposition) = (input.plan.id().clone(), input.plan.disposition());
+        Ok(ApplyOutput::Filed { action_id, record: path("event/steward-action-1.md"), disposition })
     }
 }
 
@@ -136,6 +136,6 @@ fn build_check(task: &str) -> TaskCheck {
         before: ContentHash::hash_bytes(b"before"),
         state_as_written: Some("open".into()),
         matter_ceiling: Ceiling::Act,
-        known: None,
+        known_verdict: None,
     }
 }

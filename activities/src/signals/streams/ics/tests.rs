@@ -1,6 +1,6 @@
 use super::super::IntakeTally;
 use super::super::StreamConfig;
-use super::super::tests::{Bench, config};
+use super::super::tests::{StreamFixture, config};
 use super::*;
 use serde_json::json;
 
@@ -19,8 +19,8 @@ fn read_all(text: &str) -> (Vec<FoundMessage>, usize) {
     (found, ill.len())
 }
 
-async fn bench() -> (Bench, StreamConfig) {
-    let bench = Bench::new().await;
+async fn bench() -> (StreamFixture, StreamConfig) {
+    let bench = StreamFixture::new().await;
     let config = config("family", json!({"kind": "ics", "path": bench.at("../family.ics")})).unwrap();
     (bench, config)
 }
@@ -115,7 +115,7 @@ async fn an_address_that_is_a_secret_stands_in_a_file_and_is_told_by_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let file = bench.at("../address");
     let config = config("family", json!({"kind": "ics", "url_file": file})).unwrap();
     let write = |text: &str| {
@@ -143,7 +143,7 @@ async fn a_calendar_on_the_web_is_read_and_its_address_is_not_told() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let at =
         |path: &str| config("family", json!({"kind": "ics", "url": format!("http://127.0.0.1:{port}{path}")})).unwrap();
     assert_eq!(bench.round(&at("/secret-token/basic.ics")).await.unwrap().0.stored, 1);

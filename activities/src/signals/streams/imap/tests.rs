@@ -1,6 +1,6 @@
 use super::super::IntakeTally;
 use super::super::StreamConfig;
-use super::super::tests::{Bench, config};
+use super::super::tests::{StreamFixture, config};
 use super::*;
 use dovecot::Dovecot;
 use fake::{Fake, Fault, State};
@@ -40,7 +40,7 @@ fn only_this_machine_may_be_asked_in_the_clear() {
 #[tokio::test]
 async fn mails_are_taken_in_once_and_left_unread_also_when_the_server_numbers_anew() {
     let Some(server) = Dovecot::start() else { return };
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let config = stream(&server, json!({}));
     assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default(), "an empty folder is read too");
     for id in 1..=3 {
@@ -60,8 +60,8 @@ async fn mails_are_taken_in_once_and_left_unread_also_when_the_server_numbers_an
 #[tokio::test]
 async fn a_new_mail_ends_the_wait_at_once() {
     let Some(server) = Dovecot::start() else { return };
-    let bench = Bench::new().await;
-    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else {
+    let bench = StreamFixture::new().await;
+    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.writer.root()).unwrap() else {
         panic!()
     };
     let mut intake = bench.intake("mail");
@@ -76,8 +76,8 @@ async fn a_new_mail_ends_the_wait_at_once() {
 #[tokio::test]
 async fn a_wait_that_is_cut_short_costs_a_connection_and_no_mail() {
     let Some(server) = Dovecot::start() else { return };
-    let bench = Bench::new().await;
-    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else {
+    let bench = StreamFixture::new().await;
+    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.writer.root()).unwrap() else {
         panic!()
     };
     let mut intake = bench.intake("mail");
@@ -91,7 +91,7 @@ async fn a_wait_that_is_cut_short_costs_a_connection_and_no_mail() {
 #[tokio::test]
 async fn a_server_is_believed_only_with_a_certificate_that_is_trusted() {
     let Some(server) = Dovecot::start() else { return };
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let tls = |more: serde_json::Value| {
         let mut keys = json!({"host": "localhost", "port": server.encrypted, "tls": true});
         keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -107,7 +107,7 @@ async fn a_server_is_believed_only_with_a_certificate_that_is_trusted() {
 #[tokio::test]
 async fn a_wrong_password_is_told_without_it() {
     let Some(server) = Dovecot::start() else { return };
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     server.change_password("another-secret");
     let message = bench.round(&stream(&server, json!({}))).await.unwrap_err().to_string();
     assert!(message.contains("login failed") && !message.contains("another-secret"), "{message}");
@@ -115,7 +115,7 @@ async fn a_wrong_password_is_told_without_it() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let secret = bench.at("../secret");
     dovecot::write_secret(&secret, "x");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -132,7 +132,7 @@ fn mails(ids: std::ops::RangeInclusive<u32>) -> std::collections::BTreeMap<u32, 
     ids.map(|id| (id, mail(id, "paid"))).collect()
 }
 
-fn of(bench: &Bench, server: &Fake) -> StreamConfig {
+fn of(bench: &StreamFixture, server: &Fake) -> StreamConfig {
     let secret = bench.at("../secret");
     dovecot::write_secret(&secret, "correct-horse");
     let table = json!({"kind": "imap", "host": "127.0.0.1", "port": server.port, "tls": false, "user": "ann", "password_file": secret});
@@ -144,7 +144,7 @@ async fn an_answer_that_breaks_off_or_is_refused_loses_no_mail() {
     for step in STEPS {
         for fault in [Fault::No, Fault::Bad, Fault::HangUp, Fault::Midway, Fault::AtTheEnd] {
             let server = Fake::start(State { mails: mails(1..=4), ..State::default() }).await;
-            let bench = Bench::new().await;
+            let bench = StreamFixture::new().await;
             let config = of(&bench, &server);
             for (stored, more) in [(4, 5..=7), (7, 8..=8)] {
                 server.change(|s| s.fault = Some((step, fault)));
@@ -164,7 +164,7 @@ async fn a_mail_that_is_not_given_is_gone_only_if_the_server_says_so() {
     for step in ["RFC822.SIZE", "BODY.PEEK"] {
         let kept = State { mails: mails(1..=3), kept_back: Some((2, step)), ..State::default() };
         let server = Fake::start(kept).await;
-        let bench = Bench::new().await;
+        let bench = StreamFixture::new().await;
         let config = of(&bench, &server);
         assert_eq!(bench.round(&config).await.unwrap().0.stored, 2, "the others are not kept back");
         assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
@@ -183,7 +183,7 @@ async fn a_mail_that_is_not_given_is_gone_only_if_the_server_says_so() {
 async fn a_mail_that_is_never_given_is_given_up_and_counted() {
     let kept = State { mails: mails(1..=2), kept_back: Some((1, "BODY.PEEK")), ..State::default() };
     let server = Fake::start(kept).await;
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let config = of(&bench, &server);
     let mut all = IntakeTally::default();
     for _ in 0..=MAX_REQUESTS + 1 {
@@ -197,8 +197,8 @@ async fn a_mail_that_is_never_given_is_given_up_and_counted() {
 async fn a_server_that_ends_the_wait_by_itself_is_asked_again_at_once() {
     for ends in [true, false] {
         let server = Fake::start(State { mails: mails(1..=1), ends_idle: ends, ..State::default() }).await;
-        let bench = Bench::new().await;
-        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else {
+        let bench = StreamFixture::new().await;
+        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.writer.root()).unwrap() else {
             panic!()
         };
         let mut intake = bench.intake("mail");
@@ -212,7 +212,7 @@ async fn a_server_that_ends_the_wait_by_itself_is_asked_again_at_once() {
 #[tokio::test]
 async fn a_server_that_does_not_say_which_number_is_next_brings_no_old_mails() {
     let server = Fake::start(State { mails: mails(1..=2), is_old: true, ..State::default() }).await;
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let config = of(&bench, &server);
     for _ in 0..2 {
         assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
@@ -226,8 +226,8 @@ async fn a_mail_that_is_told_of_while_others_are_read_ends_the_wait() {
     for step in ["UID SEARCH", "BODY.PEEK", "CAPABILITY", "IDLE"] {
         let arrives_at = Some((step, mail(9, "paid")));
         let server = Fake::start(State { mails: mails(1..=1), arrives_at, ..State::default() }).await;
-        let bench = Bench::new().await;
-        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else {
+        let bench = StreamFixture::new().await;
+        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.writer.root()).unwrap() else {
             panic!()
         };
         let mut intake = bench.intake("mail");

@@ -1,19 +1,19 @@
 use super::super::IntakeTally;
 use super::super::StreamConfig;
-use super::super::tests::Bench;
+use super::super::tests::StreamFixture;
 use super::*;
 use std::fs;
 
 const MAIL: &str =
     "From: Ann <ann@example.org>\r\nMessage-ID: <1@example.org>\r\nSubject: hello\r\n\r\nIt is paid.\r\n";
 
-async fn round(bench: &Bench) -> (IntakeTally, NextRound) {
+async fn round(bench: &StreamFixture) -> (IntakeTally, NextRound) {
     bench.round(&StreamConfig::default_inbox().unwrap()).await.unwrap()
 }
 
 #[tokio::test]
 async fn files_of_every_kind_are_taken_in_and_put_away() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     bench.put("inbox/a.eml", MAIL);
     bench.put("inbox/b.jsonl", "{\"text\":\"one\"}\nbad\n{\"text\":\"two\"}\n");
     bench.put("inbox/C.MD", "# Note\nthree");
@@ -44,7 +44,7 @@ async fn files_of_every_kind_are_taken_in_and_put_away() {
 #[tokio::test]
 async fn a_file_that_is_being_written_waits_a_second() {
     let (bench, (tally, next)) = loop {
-        let (bench, begun) = (Bench::new().await, Instant::now());
+        let (bench, begun) = (StreamFixture::new().await, Instant::now());
         fs::write(bench.at("inbox/a.eml"), MAIL).unwrap();
         let found = round(&bench).await;
         // On a slow machine the file may count as quiet already, so the test tries again.
@@ -59,11 +59,11 @@ async fn a_file_that_is_being_written_waits_a_second() {
 
 #[tokio::test]
 async fn a_file_from_the_future_is_taken_in_when_it_has_stood_still() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     bench.put("inbox/a.eml", MAIL);
     let future = std::time::SystemTime::now() + Duration::from_secs(3600);
     fs::File::options().write(true).open(bench.at("inbox/a.eml")).unwrap().set_modified(future).unwrap();
-    let mut folder = DropFolder::new(bench.keeper.root(), 1000);
+    let mut folder = DropFolder::new(bench.writer.root(), 1000);
     let mut intake = bench.intake("inbox");
     assert_ne!(folder.read_folder(&mut intake).await.unwrap(), NextRound::Usual);
     for (_, since) in folder.first_seen.values_mut() {
@@ -75,7 +75,7 @@ async fn a_file_from_the_future_is_taken_in_when_it_has_stood_still() {
 
 #[tokio::test]
 async fn the_same_mail_in_two_files_is_one_event() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     bench.put("inbox/a.eml", MAIL);
     bench.put("inbox/b.eml", MAIL);
     assert_eq!(round(&bench).await.0, IntakeTally { stored: 1, known: 1, refused: 0 });
@@ -86,11 +86,11 @@ async fn the_same_mail_in_two_files_is_one_event() {
 
 #[tokio::test]
 async fn a_rehearsal_leaves_the_files_where_they_are() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     bench.put("inbox/a.eml", MAIL);
     bench.put("inbox/b.pdf", "x");
-    let mut intake = Intake::new_dry("inbox", bench.keeper.root().clone(), Arc::clone(&bench.index));
-    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(bench.keeper.root()).unwrap()
+    let mut intake = Intake::new_dry("inbox", bench.writer.root().clone(), Arc::clone(&bench.index));
+    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(bench.writer.root()).unwrap()
     else {
         panic!()
     };
@@ -101,7 +101,7 @@ async fn a_rehearsal_leaves_the_files_where_they_are() {
 
 #[tokio::test]
 async fn thousands_of_lines_are_taken_in_once_also_after_a_crash_in_the_middle() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let text: String = (0..2_000).map(|n| format!("{{\"id\":\"{n}\",\"text\":\"event {n}\"}}\n")).collect();
     // The lines that were stored before the crash.
     bench.put("inbox/a.jsonl", text.lines().take(300).fold(String::new(), |all, line| all + line + "\n"));
@@ -113,8 +113,8 @@ async fn thousands_of_lines_are_taken_in_once_also_after_a_crash_in_the_middle()
 
 #[tokio::test]
 async fn a_file_that_is_written_on_meanwhile_is_left_for_the_next_round() {
-    let bench = Bench::new().await;
-    let mut folder = DropFolder::new(bench.keeper.root(), 1000);
+    let bench = StreamFixture::new().await;
+    let mut folder = DropFolder::new(bench.writer.root(), 1000);
     bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"te");
     bench.put("inbox/b.eml", &MAIL[..60]);
     let inbox = Arc::new(Inbox::open(&folder.root).unwrap());
@@ -133,8 +133,8 @@ async fn a_file_that_is_written_on_meanwhile_is_left_for_the_next_round() {
 
 #[tokio::test]
 async fn a_mail_whose_writer_only_paused_is_read_whole() {
-    let bench = Bench::new().await;
-    let mut folder = DropFolder::new(bench.keeper.root(), 1000);
+    let bench = StreamFixture::new().await;
+    let mut folder = DropFolder::new(bench.writer.root(), 1000);
     let mut intake = bench.intake("inbox");
     let half = MAIL.len() - 5;
     bench.put("inbox/a.eml", &MAIL[..half]);

@@ -1,22 +1,22 @@
 use super::super::IntakeTally;
 use super::super::StreamConfig;
-use super::super::tests::{Bench, config};
+use super::super::tests::{StreamFixture, config};
 use super::*;
 use serde_json::json;
 
-fn put(bench: &Bench, path: &str, id: u32) {
+fn put(bench: &StreamFixture, path: &str, id: u32) {
     let mail = format!("From: ann@example.org\r\nMessage-ID: <{id}@example.org>\r\n\r\nmail {id}\r\n");
     bench.put(&format!("../mails/{path}"), mail);
 }
 
-fn age(bench: &Bench, path: &str, days: u64) {
+fn age(bench: &StreamFixture, path: &str, days: u64) {
     let then = SystemTime::now() - Duration::from_secs(days * 86_400);
     let file = std::fs::File::options().write(true).open(bench.at(&format!("../mails/{path}"))).unwrap();
     file.set_modified(then).unwrap();
 }
 
-async fn bench() -> (Bench, StreamConfig) {
-    let bench = Bench::new().await;
+async fn bench() -> (StreamFixture, StreamConfig) {
+    let bench = StreamFixture::new().await;
     for folder in ["new", "cur", "tmp"] {
         std::fs::create_dir_all(bench.at(&format!("../mails/{folder}"))).unwrap();
     }
@@ -66,7 +66,7 @@ async fn a_mail_that_the_machine_does_not_give_us_is_left_and_named_and_the_othe
 
 #[tokio::test]
 async fn a_maildir_that_is_not_there_is_named() {
-    let bench = Bench::new().await;
+    let bench = StreamFixture::new().await;
     let config = config("post", json!({"kind": "maildir", "path": "/nowhere/mails"})).unwrap();
     let message = bench.round(&config).await.unwrap_err().to_string();
     assert!(message.contains("/nowhere/mails"), "{message}");

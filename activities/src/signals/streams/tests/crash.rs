@@ -36,14 +36,14 @@ async fn a_child_takes_everything_in_and_dies_where_it_is_told() {
 async fn whatever_point_the_power_goes_out_at_each_thing_is_stored_once() {
     let everywhere = INTAKE.iter().flat_map(|point| [1, 2, 3].map(|times| (*point, times)));
     for (point, times) in everywhere {
-        let bench = Bench::new().await;
+        let bench = StreamFixture::new().await;
         let text: String = (0..LINES).map(|n| format!("{{\"text\":\"event {n}\"}}\n")).collect();
         bench.put("inbox/a.jsonl", text);
         bench.put("inbox/b.eml", "From: a@b.example\r\n\r\nmail one");
         bench.put("inbox/c.eml", "From: a@b.example\r\n\r\nmail two");
-        let Bench { dir, keeper, index } = bench;
+        let StreamFixture { dir, writer, index } = bench;
         index.close().await;
-        drop(keeper);
+        drop(writer);
         let died = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", CHILD])
             .env(FOLDER, dir.path())

@@ -32,7 +32,7 @@ pub(super) fn read_response<T>(
             |message| format!("the error \"{}\"", sanitize_text(message, key)),
         )
     })?;
-    let content = completion.content.and_then(|text| judge(&(wire.as_asked)(strip_fence(text.trim()))));
+    let content = completion.content.and_then(|text| judge(&(wire.normalize_answer)(strip_fence(text.trim()))));
     Ok((content.map_err(|complaint| sanitize_text(&complaint, key)), completion.usage))
 }
 

@@ -76,7 +76,7 @@ pub(super) struct ClerkPrompt {
     /// The JSON schema of the answer.
     pub(super) schema: Value,
     /// How many times as many tokens as a verdict the answer may have.
-    pub(super) verdicts: u32,
+    pub(super) token_factor: u32,
 }
 
 impl ClerkPrompt {
@@ -93,7 +93,7 @@ pub(super) fn build_verdict_prompt(question: &ClerkQuestion) -> ClerkPrompt {
         rules: select_rules(RULES, STRICTER, question.complaint.as_deref()),
         data: render_data(&build_prompt_data(question)),
         schema: answer_schema(question),
-        verdicts: 1,
+        token_factor: 1,
     }
 }
 

@@ -44,7 +44,7 @@ pub struct ClerkWire {
     /// Finds the answer in a response; or returns the missing field that every response of this vendor has.
     pub(super) read: fn(&Value) -> Result<ModelCompletion, &'static str>,
     /// Converts an answer to the form that the question asks for, if this wire uses another one.
-    pub(super) as_asked: fn(&str) -> Cow<'_, str>,
+    pub(super) normalize_answer: fn(&str) -> Cow<'_, str>,
     pub(super) words: WireWording,
 }
 

@@ -19,7 +19,7 @@ use steward_domain::action::mutation::{Mutation, format_link};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::extract::{
-    ExtractQuestion, LEAST_LETTERS, MAX_SIGNALS, TargetOffer, fold_text, split_words,
+    ExtractQuestion, MAX_SIGNALS, MIN_QUOTE_LETTERS, TargetOffer, fold_text, split_words,
 };
 use steward_domain::signals::signal::MAX_QUOTE_CHARS;
 
@@ -109,7 +109,7 @@ pub(super) fn render_answer(question: &ExtractQuestion) -> String {
         let repeats = |earlier: &str| earlier.starts_with(&start) || words.starts_with(earlier);
         if let Some(fact) = find_fact(&sentence, question)
             && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.is_applicable_to(o.path.kind())))
-            && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS
+            && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_QUOTE_LETTERS
             && !facts.iter().any(|(earlier, _)| repeats(&collapse_spaces(earlier)))
         {
             facts.push((sentence, fact));

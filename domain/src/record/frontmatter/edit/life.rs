@@ -23,10 +23,8 @@ use super::verify_edit;
 #[serde(rename_all = "snake_case")]
 pub enum SetHistoryStep {
     /// A member was added or removed.
-    #[serde(rename = "made")]
     Applied(u64, FieldUndo),
     /// The change with this number was undone.
-    #[serde(rename = "taken_back")]
     Reverted(u64),
 }
 

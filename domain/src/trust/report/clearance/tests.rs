@@ -25,7 +25,7 @@ fn narrow(mode: Mode) -> ReplayRules {
 fn case(seq: u64, source: &str, lesson: ProposalFeedback) -> TrustCase {
     let cited = vec![CitedSource { key: source.into(), ceiling: Some(Ceiling::Act) }];
     let voices = vec![CaseSupporter { key: source.into(), name: source.into() }];
-    TrustCase { cited, voices, ..crate::trust::report::tests::case(seq, source, lesson) }
+    TrustCase { cited, supporters: voices, ..crate::trust::report::tests::case(seq, source, lesson) }
 }
 
 fn right(count: u64, source: &str) -> Vec<TrustCase> {

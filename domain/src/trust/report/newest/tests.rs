@@ -76,7 +76,7 @@ fn answers_that_come_later_than_others_raise_no_alarm() {
                     (false, true) => ProposalFeedback::DoneAnyway,
                     (false, false) => ProposalFeedback::Open,
                 };
-                newest.add_case(&TrustCase { landing: disposition, ..case(seq as u64, "gmail", feedback) }, now());
+                newest.add_case(&TrustCase { disposition, ..case(seq as u64, "gmail", feedback) }, now());
             }
             newest.count_wrong().is_surely_below(0.95)
         });
@@ -94,7 +94,10 @@ fn only_what_is_known_counts_and_live_changes_that_nobody_took_back() {
     };
     let open = case(1, "gmail", ProposalFeedback::Open);
     assert_eq!(lately(std::slice::from_ref(&open)), NewestTally { of: 0, wrong: 0 });
-    assert_eq!(lately(&[TrustCase { landing: Disposition::Live, ..open.clone() }]), NewestTally { of: 1, wrong: 0 });
+    assert_eq!(
+        lately(&[TrustCase { disposition: Disposition::Live, ..open.clone() }]),
+        NewestTally { of: 1, wrong: 0 }
+    );
     assert_eq!(lately(&[TrustCase { since: now() - TimeDelta::days(14), ..open }]), NewestTally { of: 1, wrong: 1 });
     let few: Vec<TrustCase> = (0..19).map(|seq| known(seq, true)).collect();
     assert!(!lately(&few).is_surely_below(0.95), "fewer than the kept number say nothing");

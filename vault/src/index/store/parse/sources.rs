@@ -17,10 +17,10 @@ pub(super) fn read_contributions(draft: &AuditDraft) -> Vec<SourceContribution> 
     let mut sources: Vec<SourceContribution> = weighed
         .map(|(name, contribution)| {
             let source = source_key(name);
-            let speaks = supporting.contains_key(&source);
+            let supports = supporting.contains_key(&source);
             SourceContribution {
                 cited: cited.contains(&source),
-                speaks,
+                supports,
                 source,
                 name: name.clone(),
                 contribution: Some(*contribution),
@@ -30,7 +30,7 @@ pub(super) fn read_contributions(draft: &AuditDraft) -> Vec<SourceContribution> 
     supporting.retain(|key, _| sources.iter().all(|known| known.source != *key));
     let unweighed = supporting.into_iter().map(|(source, name)| {
         let cited = cited.contains(&source);
-        SourceContribution { source, name, contribution: None, cited, speaks: true }
+        SourceContribution { source, name, contribution: None, cited, supports: true }
     });
     sources.extend(unweighed);
     sources

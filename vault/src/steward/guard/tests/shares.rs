@@ -26,12 +26,12 @@ fn speaker(name: &str) -> CallSource {
 }
 
 fn reads(id: impl Into<String>, stream: &str, sender: &str) -> ReserveRequest {
-    ReserveRequest { stream: Some(stream.into()), speakers: vec![speaker(sender)], ..infra(id) }
+    ReserveRequest { stream: Some(stream.into()), sources: vec![speaker(sender)], ..infra(id) }
 }
 
 fn judges(id: impl Into<String>, task: &str, sources: &[&str]) -> ReserveRequest {
     let speakers = sources.iter().map(|s| speaker(s)).collect();
-    ReserveRequest { speakers, ..about(id, &format!("task/{task}.md"), "matter/m.md") }
+    ReserveRequest { sources: speakers, ..about(id, &format!("task/{task}.md"), "matter/m.md") }
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
     let expected = ExhaustedShares {
         senders: one(&source_key("mail:loud@b.example")),
-        to_strangers: one("mail"),
+        unknown_senders_of: one("mail"),
         ..ExhaustedShares::default()
     };
     assert_eq!(spent, expected);
@@ -84,7 +84,7 @@ async fn strangers_have_half_of_all_reading_however_many_streams_there_are() {
     assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Stream, Some(at(3600))));
     let reason = "the share of unknown senders in all streams is used up: 15 calls";
     assert!(refusal.reason.starts_with(reason), "{refusal:?}");
-    assert!(ledger.find_exhausted_shares(at(200)).await.unwrap().all_strangers);
+    assert!(ledger.find_exhausted_shares(at(200)).await.unwrap().all_unknown_senders);
     for n in 0..15 {
         let call = reads(format!("c{n}"), &format!("stream{}", n % 3), &format!("k{n}"));
         granted(ledger.reserve(&call, at(200 + n * 10)).await);
@@ -169,21 +169,21 @@ impl Model {
     fn within_shares(&self, call: &ReserveRequest, now: DateTime<Utc>) -> bool {
         let less = |width, limit: u32, counts: &dyn Fn(&ReserveRequest) -> bool| self.count(now, width, counts) < limit;
         if let Some(stream) = &call.stream {
-            let sender = &call.speakers[0];
+            let sender = &call.sources[0];
             let (hour, day) = if sender.known { (24, 48) } else { (12, 24) };
-            let strange = |c: &ReserveRequest| c.stream.is_some() && !c.speakers[0].known;
+            let strange = |c: &ReserveRequest| c.stream.is_some() && !c.sources[0].known;
             return less(MINUTE, 15, &|c| c.stream.is_some())
                 && (sender.known || (less(HOUR, 15, &strange) && less(DAY, 30, &strange)))
                 && less(HOUR, 30, &|c| c.stream.is_some())
                 && less(DAY, 60, &|c| c.stream.is_some())
                 && less(HOUR, hour, &|c| c.stream.as_ref() == Some(stream))
                 && less(DAY, day, &|c| c.stream.as_ref() == Some(stream))
-                && less(HOUR, 6, &|c| c.stream.is_some() && c.speakers[0] == *sender)
-                && less(DAY, 12, &|c| c.stream.is_some() && c.speakers[0] == *sender);
+                && less(HOUR, 6, &|c| c.stream.is_some() && c.sources[0] == *sender)
+                && less(DAY, 12, &|c| c.stream.is_some() && c.sources[0] == *sender);
         }
         let has_room = |speaker: &CallSource| {
-            let judged = |c: &ReserveRequest| c.stream.is_none() && c.speakers.contains(speaker);
-            let strange = |c: &ReserveRequest| c.stream.is_none() && c.speakers.iter().any(|s| !s.known);
+            let judged = |c: &ReserveRequest| c.stream.is_none() && c.sources.contains(speaker);
+            let strange = |c: &ReserveRequest| c.stream.is_none() && c.sources.iter().any(|s| !s.known);
             let own = less(DAY, 3, &|c| c.task == call.task && judged(c))
                 && less(DAY, 7, &|c| c.matter == call.matter && judged(c))
                 && less(HOUR, 15, &judged)
@@ -194,7 +194,7 @@ impl Model {
                 && less(DAY, 48, &strange);
             own && (speaker.known || together)
         };
-        call.speakers.is_empty() || call.speakers.iter().any(has_room)
+        call.sources.is_empty() || call.sources.iter().any(has_room)
     }
 }
 
@@ -241,7 +241,7 @@ async fn flooded(steps: Vec<Step>) -> Result<(), String> {
         if let Step::Clock(by) = step {
             now += TimeDelta::seconds(*by);
         }
-        if let Some(call) = request(n, step).filter(|call| !call.speakers.is_empty()) {
+        if let Some(call) = request(n, step).filter(|call| !call.sources.is_empty()) {
             ledger.reserve(&call, now).await;
         }
     }

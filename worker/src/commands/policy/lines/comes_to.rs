@@ -91,7 +91,7 @@ fn evaluate_reach(
     let evaluate = |mutation: &Mutation| {
         let facts = ChangeFacts {
             mutation: Some(mutation),
-            caller_says_shadow: false,
+            is_shadow_requested: false,
             policy: settings.effective_policy(),
             confidence: 1.0,
             evidence: &[EvidenceWeight { source, confidence: 1.0, observations: u32::MAX }],

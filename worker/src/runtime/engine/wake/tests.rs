@@ -59,12 +59,12 @@ impl WakeFixture {
     async fn tick(&self, matter: &RecordPath) {
         let query = ObservationQuery {
             matter: matter.clone(),
-            look_id: format!("run-{}/1", self.triggered().len()),
+            check_id: format!("run-{}/1", self.triggered().len()),
             now: Utc::now(),
             cadence: Cadence::default(),
             policy: DecisionPolicy::default(),
             stopped: false,
-            max_looks: 64,
+            max_checks: 64,
             default_ceiling: Ceiling::Act,
         };
         self.index.observe_due_tasks(&query).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_failed_call_loses_no_wake_and_a_paused_matter_is_dropped() {
 
 fn mark(matter: usize) -> WakeMark {
     let matter = RecordPath::parse(&format!("matter/m{matter}.md")).unwrap();
-    WakeMark { matter, at: 1, observed: None, ticks: true }
+    WakeMark { matter, at: 1, observed: None, may_tick: true }
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(in super::super) fn build_extract_prompt(question: &ExtractQuestion) -> Cler
         rules: select_rules(RULES, STRICTER, question.complaint.as_deref()),
         data: render_data(&build_prompt_data(question)),
         schema: answer_schema(question),
-        verdicts: TIMES_A_VERDICT,
+        token_factor: TIMES_A_VERDICT,
     }
 }
 

@@ -30,7 +30,7 @@ pub const ANTHROPIC: ClerkWire = ClerkWire {
     key: ("x-api-key", ""),
     body,
     read,
-    as_asked: restore_fields,
+    normalize_answer: restore_fields,
     words: WireWording {
         offers: "messages",
         response: "a message",

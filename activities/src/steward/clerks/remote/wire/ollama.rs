@@ -26,7 +26,7 @@ pub const OLLAMA: ClerkWire = ClerkWire {
     key: ("authorization", "Bearer "),
     body,
     read,
-    as_asked: keep_unchanged,
+    normalize_answer: keep_unchanged,
     words: WireWording {
         offers: "chats",
         response: "a chat",

@@ -32,7 +32,7 @@ pub const OPENAI: ClerkWire = ClerkWire {
     key: ("authorization", "Bearer "),
     body,
     read,
-    as_asked: keep_unchanged,
+    normalize_answer: keep_unchanged,
     words: WireWording {
         offers: "chat completions",
         response: "a chat completion",

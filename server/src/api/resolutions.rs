@@ -45,7 +45,7 @@ macro_rules! endpoint {
     ($name:ident, $kind:ident, $path:literal, $summary:literal) => {
         #[doc = $summary]
         #[utoipa::path(
-            post, path = $path, tag = "answers",
+            post, path = $path, tag = "resolutions",
             params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
             request_body(content = Option<ResolutionBody>, description = "Optional", content_type = "application/json"),
             responses(
@@ -97,7 +97,7 @@ async fn resolve_action(
     let action = row.map_or(action, |row| row.id.to_string());
     match app
         .resolution_client()
-        .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, together: None })
+        .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, batch_id: None })
         .await?
     {
         ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(ResolutionReceipt {
