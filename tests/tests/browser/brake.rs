@@ -75,7 +75,7 @@ async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
     assert!(page.text(&house.card("rent")).await.contains("changed"), "what is read stays");
     page.shot("live").await;
     page.press(".news a").await;
-    assert!(page.text("section[aria-labelledby=answered]").await.contains("undone"));
+    assert!(page.text("section[aria-labelledby=resolved]").await.contains("undone"));
     assert_eq!(page.text(".news").await, "");
 
     other.press(".stop-bar button.stop").await;

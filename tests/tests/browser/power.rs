@@ -84,7 +84,7 @@ async fn a_click_that_the_whole_house_died_of_is_done_once() {
     assert_eq!((old.status().await, old.text("h1").await.as_str()), (409, "Not done"));
     assert!(old.text("main").await.contains("already undone by tester"));
     page.goto("/").await;
-    assert!(page.text("section[aria-labelledby=answered]").await.contains("undone"), "whoever was logged in still is");
+    assert!(page.text("section[aria-labelledby=resolved]").await.contains("undone"), "whoever was logged in still is");
     assert_eq!(vault.records().len(), 2);
     house.world.verify_chain().await;
 }

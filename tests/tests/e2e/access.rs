@@ -41,7 +41,7 @@ async fn whoever_makes_a_token_pauses_a_stream_comes_or_goes_is_written_down() {
 
     let acts = written(&world);
     let did: Vec<&str> = acts.iter().map(|(_, act, _)| act.as_str()).collect();
-    assert_eq!(did, ["token.made", "stream.paused", "login", "logout", "token.revoked"]);
+    assert_eq!(did, ["token.created", "stream.paused", "login", "logout", "token.revoked"]);
     assert!(acts.iter().all(|(by, ..)| by == "tester"), "{acts:?}");
     assert!(acts[0].2.contains(&id) && acts[0].2.contains("operate") && acts[1].2 == "inbox", "{acts:?}");
     let file = std::fs::metadata(world.vault.path().join(".steward/operator.jsonl")).unwrap();

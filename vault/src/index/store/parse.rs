@@ -297,7 +297,7 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
         disposition: draft.disposition.as_str(),
         mode: draft.mode.as_str(),
         pending: draft.pending_confirmation,
-        resolves: resolves,
+        resolves,
         proposed_state: draft.proposed_state.map(encode_enum),
         class: draft.class.map(MutationClass::as_str),
         judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
