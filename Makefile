@@ -15,7 +15,7 @@ DOVECOT := .tools/dovecot
 FUZZER := .tools/schemathesis/.installed
 DEMO := demo
 
-.PHONY: demo test tools test-model corpora histories clean-demo
+.PHONY: demo test tools test-model corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -127,6 +127,10 @@ corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/corpora --upgrade --no-deps \
 	  bastioncorpus==0.6.0 agentdojo==0.1.35 pyyaml==6.0.2
 	@python3 tests/corpora.py .tools/corpora $@
+
+# Writes docs/reference/cli.md and the table of docs/reference/configuration.md from the code.
+reference:
+	STEWARD_WRITE_DOCS=1 cargo test --quiet --workspace --bin steward -- cli:: config::settings::
 
 # Records the histories that tests/histories/ lacks, from a real server; nothing there is ever edited.
 histories: tools

@@ -1,7 +1,7 @@
-//! Pictures of numbers, as SVG that stands inside a page: for the dashboard and for the trust report.
+//! Charts as inline SVG, for the dashboard and for the trust report.
 //!
-//! A picture has no script, no font and no colour of its own: pages style its classes, so light and dark are one picture.
-//! It has a title and says in words what it shows. The template escapes every text.
+//! A chart has no script, font or colour of its own. Pages style its classes, so one chart serves the light and the dark
+//! theme. Each chart has a title and a description in words. The template escapes every text.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -10,14 +10,14 @@ use std::ops::RangeInclusive;
 use steward_domain::trust::report::reliability::ReliabilityBin;
 use steward_domain::trust::wilson::RateEstimate;
 
-/// Days between two labels, at least: a week.
+/// The minimum distance of two labels, in days.
 const LABEL_DAYS: i64 = 7;
-/// Labels below an axis of days, about.
+/// The approximate number of labels below an axis of days.
 const LABELS: i64 = 5;
-/// The widest bar, in the picture's units.
+/// The maximum width of a bar, in SVG units.
 const BAR_LIMIT: f64 = 20.0;
 
-/// A picture; a template shows it as it is.
+/// A chart. Templates insert it unescaped.
 #[derive(Template)]
 #[template(path = "chart.html")]
 pub struct Chart {
@@ -30,7 +30,7 @@ pub struct Chart {
 
 impl HtmlSafe for Chart {}
 
-/// One thing that is drawn; all places and sizes are in the picture's units.
+/// One shape of a chart. All positions and sizes are in SVG units.
 enum ChartMark {
     Line {
         class: &'static str,
@@ -55,7 +55,7 @@ enum ChartMark {
         y: f64,
         caption: String,
     },
-    /// Reads from below, beside the vertical axis.
+    /// Rotated text beside the vertical axis.
     AxisTitle {
         x: f64,
         y: f64,
@@ -63,7 +63,7 @@ enum ChartMark {
     },
 }
 
-/// Where between its labels a picture is drawn, in its units.
+/// The drawing area between the labels, in SVG units.
 #[derive(Clone, Copy, Debug)]
 pub struct PlotArea {
     pub left: f64,
@@ -81,14 +81,14 @@ impl PlotArea {
         self.top + (1.0 - share) * self.height
     }
 
-    /// The picture around it, with room for labels below and on the right.
+    /// The whole chart: the drawing area, with room for labels below and on the right.
     fn enclose(&self, below: f64, title: &str, summary: String, marks: Vec<ChartMark>) -> Chart {
         let (width, height) = (self.left + self.width + 16.0, self.top + self.height + below);
         Chart { width, height, title: title.to_owned(), summary, marks }
     }
 }
 
-/// A day with what is stacked on it, from the ground up.
+/// The stacked bar of one day, from the bottom up.
 #[derive(Clone, Debug)]
 pub struct DayStack {
     pub day: NaiveDate,
@@ -98,14 +98,14 @@ pub struct DayStack {
 /// A part of a day's bar.
 #[derive(Clone, Debug)]
 pub struct DayPart {
-    /// The class that the page gives a colour.
+    /// The CSS class that gives the colour.
     pub class: &'static str,
     pub count: u64,
-    /// What is counted, for whoever points at it.
+    /// The tooltip: what is counted.
     pub name: String,
 }
 
-/// Draws how many of what there were on each of these days.
+/// Draws the counts of each day as stacked bars.
 #[must_use]
 pub fn draw_days(
     area: PlotArea,
@@ -171,8 +171,8 @@ pub fn draw_reliability(area: PlotArea, bins: &[ReliabilityBin]) -> Chart {
     area.enclose(44.0, "Stated confidence and truth", summary.join("; "), marks)
 }
 
-/// Draws one rate with its interval, on a line from a half to 1 with a mark at what is asked for. What is less than a
-/// half stands at its left end.
+/// Draws one rate with its interval on a line from 0.5 to 1, with a mark at the required rate. A lower value is drawn
+/// at the left end.
 #[must_use]
 pub fn draw_interval(title: String, rate: &RateEstimate, asked: f64) -> Chart {
     let x = |share: f64| 4.0 + (share.max(0.5) - 0.5) * 2.0 * 192.0;

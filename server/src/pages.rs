@@ -188,7 +188,7 @@ struct RefusalNotice {
 }
 
 #[derive(Template)]
-#[template(path = "told.html")]
+#[template(path = "refusal.html")]
 struct RefusalPage {
     page: PageFrame,
     notice: RefusalNotice,

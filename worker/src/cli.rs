@@ -366,3 +366,6 @@ pub(crate) enum StreamsCommand {
         name: String,
     },
 }
+
+#[cfg(test)]
+mod tests;

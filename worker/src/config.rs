@@ -30,6 +30,7 @@ mod clerk;
 mod origins;
 mod ports;
 pub(crate) mod rules;
+mod settings;
 mod sources;
 mod streams;
 mod web;

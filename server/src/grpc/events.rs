@@ -1,8 +1,8 @@
 //! `EventsService`: streams what happens in the vault, as it happens.
 //!
 //! No events are queued. Each stream has its own cursors into the audit chain and the files, and reads newer entries
-//! when the caller is ready for them. A caller that falls more than one page behind is told that events were missed,
-//! and goes on from the current moment.
+//! when the caller is ready for them. If a caller falls more than one page behind, it gets an
+//! event which says that events were missed, and the stream continues from the current moment.
 
 use super::GrpcService;
 use super::invalid_argument;

@@ -1,4 +1,4 @@
-//! `GuardService`: the state of the rate guard: the calls counted, and what the next call would be told.
+//! `GuardService`: the state of the rate guard: its counted calls, and whether it would refuse the next one.
 //!
 //! It reads the ledger that the gates use, and writes and reserves nothing. An unreadable ledger is part of the
 //! response, not an error.

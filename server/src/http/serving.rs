@@ -1,8 +1,8 @@
-//! The notes of processes that listen for a vault which another may hold, as `steward serve` does.
+//! Records of the processes that listen for a vault, as `steward serve` does. Another process may hold the vault.
 //!
-//! Each lies in the state folder as a file of its own, locked for as long as its process lives: one that nobody locks was
-//! left by a process that died, and counts no more. Commands find the address by them. Who holds the vault is told by
-//! another note ([`crate::http::holder`]).
+//! Each process keeps one record as a file in the state folder, and locks it while it lives. A record without a lock is
+//! ignored, because its process has died. Commands find the server's address by these records. A different record
+//! describes the process that holds the vault: see [`crate::http::holder`].
 
 use crate::http::holder::{ProcessRecordError, VaultHolder};
 use serde::{Deserialize, Serialize};
@@ -21,41 +21,41 @@ const SUFFIX: &str = ".json";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEndpoint {
     pub listen: SocketAddr,
-    /// It is spoken to by TLS there.
+    /// Whether the server uses TLS.
     #[serde(default)]
     pub encrypted: bool,
-    /// The first name by which others reach it, perhaps with a port.
+    /// The first host name of the server, perhaps with a port.
     #[serde(default)]
     pub host: Option<String>,
 }
 
 impl ServerEndpoint {
-    /// As it is written: `https://127.0.0.1:8420`.
+    /// Formats the URL, as in `https://127.0.0.1:8420`.
     #[must_use]
     pub fn to_url(&self) -> String {
         format!("{}://{}", if self.encrypted { "https" } else { "http" }, self.listen)
     }
 
-    /// The door of a vault: of the process that holds it, else of one that listens beside.
+    /// Finds the endpoint of a vault: that of the process that holds it, otherwise that of another listening process.
     #[must_use]
     pub fn find_for_vault(root: &VaultRoot, state_dir: &Path) -> Option<Self> {
         let held = match VaultHolder::read(root, state_dir) {
             VaultHolder::Runs(note) => note.server_endpoint(),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         };
-        held.or_else(|| ListenerRecord::read_all(state_dir).into_iter().next().map(|serving| serving.door))
+        held.or_else(|| ListenerRecord::read_all(state_dir).into_iter().next().map(|serving| serving.endpoint))
     }
 }
 
-/// What a process says of itself that listens and holds no vault.
+/// The record of a process that listens and holds no vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenerRecord {
     pub pid: u32,
     #[serde(flatten)]
-    pub door: ServerEndpoint,
+    pub endpoint: ServerEndpoint,
 }
 
-/// A note that was left. It goes with this value, and counts no more once the process is gone.
+/// Holds the lock of a written record. Dropping it deletes the record.
 #[derive(Debug)]
 pub struct ListenerRecordGuard {
     path: PathBuf,
@@ -64,25 +64,25 @@ pub struct ListenerRecordGuard {
 
 impl Drop for ListenerRecordGuard {
     fn drop(&mut self) {
-        // Left behind it is a note that nobody locks.
+        // If the file stays, it has no lock and is ignored.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl ListenerRecord {
-    /// Leaves the note, and sweeps out those of the dead.
+    /// Writes the record, and deletes the records of processes that died.
     ///
     /// # Errors
-    /// [`ProcessRecordError`] when the state folder cannot be written.
+    /// [`ProcessRecordError`] if the state folder cannot be written.
     pub fn write_locked(&self, state_dir: &Path) -> Result<ListenerRecordGuard, ProcessRecordError> {
         for (path, note) in list_records(state_dir) {
             if note.is_none() {
-                // Whoever looks next passes over it again.
+                // If it stays, the next reader ignores it too.
                 let _ = fs::remove_file(path);
             }
         }
-        // A number of a process is given again, also beside it, in a container of its own.
-        let name = format!("{PREFIX}{}-{}", self.pid, self.door.listen.port());
+        // Process ids repeat, for example in two containers, so the port is part of the name.
+        let name = format!("{PREFIX}{}-{}", self.pid, self.endpoint.listen.port());
         let (path, fresh) = (state_dir.join(format!("{name}{SUFFIX}")), state_dir.join(format!("{name}.new")));
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         let mut options = File::options();
@@ -90,23 +90,23 @@ impl ListenerRecord {
         let written = options.open(&fresh).and_then(|lock| {
             lock.lock()?;
             io::Write::write_all(&mut &lock, text.as_bytes())?;
-            // Locked before it is seen, so that nobody takes it for that of a process that died.
+            // It is locked before it is visible. Otherwise a reader could take its process for dead.
             fs::rename(&fresh, &path)?;
             Ok(ListenerRecordGuard { path: path.clone(), _lock: lock })
         });
         written.map_err(|source| ProcessRecordError { path, source })
     }
 
-    /// Everyone who listens beside the holder, in the order of their numbers.
+    /// Reads the records of all listening processes, in the order of process id and port.
     #[must_use]
     pub fn read_all(state_dir: &Path) -> Vec<Self> {
         let mut all: Vec<Self> = list_records(state_dir).into_iter().filter_map(|(_, note)| note).collect();
-        all.sort_by_key(|serving| (serving.pid, serving.door.listen.port()));
+        all.sort_by_key(|serving| (serving.pid, serving.endpoint.listen.port()));
         all
     }
 }
 
-/// Every note, with nothing for one that does not count.
+/// Lists all record files, with `None` for a record without a lock.
 fn list_records(state_dir: &Path) -> Vec<(PathBuf, Option<ListenerRecord>)> {
     let Ok(entries) = fs::read_dir(state_dir) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -131,7 +131,7 @@ mod tests {
 
     fn serving(pid: u32, port: u16) -> ListenerRecord {
         let listen = SocketAddr::from(([127, 0, 0, 1], port));
-        ListenerRecord { pid, door: ServerEndpoint { listen, encrypted: false, host: None } }
+        ListenerRecord { pid, endpoint: ServerEndpoint { listen, encrypted: false, host: None } }
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let _left = serving(8, 8).write_locked(dir.path()).unwrap();
         assert!(!died.exists());
         assert_eq!(
-            ServerEndpoint::find_for_vault(&root, dir.path()).map(|door| door.to_url()).as_deref(),
+            ServerEndpoint::find_for_vault(&root, dir.path()).map(|endpoint| endpoint.to_url()).as_deref(),
             Some("http://127.0.0.1:8")
         );
     }

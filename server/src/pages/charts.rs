@@ -1,7 +1,7 @@
-//! Two pictures: what each day came to, and whether it is as right as it says.
+//! Two charts: the decisions of each day, and how often a stated confidence was right.
 //!
-//! Drawn from counts by [`crate::charts`], with the same in numbers for who wants them. The second folds over all cases of
-//! a month, so other pages load this one apart.
+//! [`crate::charts`] draws them from counts, and a table gives the same numbers. The second chart reads all cases of a
+//! month, so other pages load this page separately.
 
 use super::PageError;
 use super::PageFrame;
@@ -23,21 +23,21 @@ use steward_domain::trust::wilson::RateEstimate;
 use steward_vault::index::{ConfidenceBin, DailyActionCount};
 use tokio::sync::Mutex;
 
-/// Days that are drawn.
+/// The number of days in the charts.
 const DAYS: i64 = 30;
-/// The drawing area of both.
+/// The drawing area of both charts.
 const AREA: PlotArea = PlotArea { left: 40.0, top: 10.0, width: 570.0, height: 180.0 };
 
-/// How long what was read is drawn again: 60 s.
+/// How long the counts are cached: 60 s.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// What both are drawn from.
+/// The counts of both charts.
 pub(crate) struct ChartCounts {
     days: Vec<DailyActionCount>,
     bins: Vec<ConfidenceBin>,
 }
 
-/// The last of them, and when it was read.
+/// The cached counts, and when they were read.
 pub(crate) type ChartCountsCache = Mutex<Option<(Instant, Arc<ChartCounts>)>>;
 
 #[derive(Template)]
@@ -80,7 +80,8 @@ pub(crate) async fn show_charts(
     }))
 }
 
-/// What is drawn, read at most once in a while however many ask: it takes a reader of the index for its whole fold.
+/// Returns the cached counts, and reads them again if they are old. Concurrent requests share one read, because it keeps
+/// a connection of the index busy.
 async fn read_chart_counts(
     app: &SharedAppState,
     since: DateTime<Utc>,
@@ -100,11 +101,11 @@ async fn read_chart_counts(
 }
 
 const UNDONE: [&str; 3] = ["reversed", "dismissed", "opposed"];
-/// What is stacked, from the ground up.
+/// The stacked parts of a bar, from the bottom up.
 const STACK: [(&str, &[&str]); 4] =
     [("live", &["live", "confirmed"]), ("pending", &["pending"]), ("shadow", &["shadow"]), ("wrong", &UNDONE)];
 
-/// What is drawn of each day.
+/// Builds the bar of each day.
 fn stack_days(counts: &[DailyActionCount]) -> Vec<DayStack> {
     let mut days: BTreeMap<NaiveDate, [u64; STACK.len()]> = BTreeMap::new();
     for count in counts {
@@ -119,7 +120,7 @@ fn stack_days(counts: &[DailyActionCount]) -> Vec<DayStack> {
     days.into_iter().map(|(day, counts)| DayStack { day, parts: parts(counts) }).collect()
 }
 
-/// How right the proposals of a bin were; what was stated in it lies about its middle.
+/// The share of right proposals in a bin. Their stated confidence is about the middle of the bin.
 fn estimate_bin(bin: &ConfidenceBin) -> ReliabilityBin {
     let right = RateEstimate::new(bin.right, bin.right + bin.wrong);
     let mean_confidence = right.share.map(|_| (bin.from + bin.to) / 2.0);

@@ -212,7 +212,10 @@ fn describe_status(status: &StatusReport) -> String {
     }
     row("running", describe_holder(status));
     for listener in &status.serving {
-        row("serving", format!("`steward serve`, process {}; dashboard at {}", listener.pid, listener.door.to_url()));
+        row(
+            "serving",
+            format!("`steward serve`, process {}; dashboard at {}", listener.pid, listener.endpoint.to_url()),
+        );
     }
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
     lines.extend(status.warnings.iter().map(|w| escape_text(w)));

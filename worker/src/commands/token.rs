@@ -98,7 +98,7 @@ pub(crate) fn print_login_link(
     let listen = config.listen.unwrap_or(steward_server::http::listen::DEFAULT_ADDRESS);
     // The listening process knows the name and certificate by which it is reached; this shell may have other settings.
     let endpoint = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
-        .unwrap_or_else(|| note::describe_this_listener(config, listen).door);
+        .unwrap_or_else(|| note::describe_this_listener(config, listen).endpoint);
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
     let link = crate::runtime::web::create_login_link(config, &endpoint, &name, scope)?;

@@ -3,24 +3,12 @@
 //! It holds names only: the variable, or the file with the key. The values are in [`super::StewardConfig`], and invalid
 //! values are among its warnings.
 
+use super::settings::SETTINGS;
 use super::sources::{ConfigFile, EnvironmentVariables};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The keys that limit what a steward may do. An empty variable does not unset any of them.
-const KEYS: [&str; 9] = [
-    "live_mode",
-    "confidence_threshold",
-    "high_confidence_threshold",
-    "default_ceiling",
-    "state_change_ceiling",
-    "context_edit_ceiling",
-    "parent_matter_ceiling",
-    "related_ceiling",
-    "live_per_source_day",
-];
-
-/// The origin of each of these settings; a missing one has its default.
+/// The origin of each setting that limits a steward ([`super::settings::Setting::is_limit`]); a missing one has its default.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SettingOrigins(BTreeMap<&'static str, String>);
 
@@ -33,7 +21,7 @@ impl SettingOrigins {
             }
             file.table.contains_key(key).then(|| (key, format!("{} ({key})", file.path.display())))
         };
-        Self(KEYS.into_iter().filter_map(origin).collect())
+        Self(SETTINGS.iter().filter(|setting| setting.is_limit).map(|setting| setting.key).filter_map(origin).collect())
     }
 
     /// Describes the origin of a key: the variable, the file with the key, or `default`.

@@ -4,6 +4,7 @@
 //! People and synchronisation tools write into a vault. So a file inside the vault must not set how far its steward may
 //! go, which programs it runs or which servers it uses.
 
+use super::settings::{SETTINGS, Setting};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,82 +23,6 @@ const OTHER_VARIABLES: [&str; 7] = [
 ];
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
-/// Keys whose value is text even if it looks like a number.
-const TEXT_KEYS: [&str; 28] = [
-    "vault",
-    "state_dir",
-    "live_mode",
-    "default_ceiling",
-    "state_change_ceiling",
-    "context_edit_ceiling",
-    "parent_matter_ceiling",
-    "related_ceiling",
-    "clerk",
-    "clerk_base_url",
-    "clerk_model",
-    "task_queue",
-    "temporal_cli",
-    "operator",
-    "webhook_listen",
-    "listen",
-    "hosts",
-    "trusted_proxies",
-    "tls_cert",
-    "tls_key",
-    "temporal_ui",
-    "server",
-    "tracker_kind",
-    "tracker_base_url",
-    "tracker_workspace",
-    "tracker_project",
-    "tracker_key_env",
-    "tracker_key_file",
-];
-/// Keys for which an empty variable is an invalid value and not an unset one, because the file may allow more.
-const NEVER_UNSET: [&str; 11] = [
-    "live_mode",
-    "confidence_threshold",
-    "high_confidence_threshold",
-    "default_ceiling",
-    "state_change_ceiling",
-    "context_edit_ceiling",
-    "parent_matter_ceiling",
-    "related_ceiling",
-    "live_per_source_day",
-    "reversal_budget",
-    "stamp_files",
-];
-/// Keys that a file inside the vault must not set: how far a steward may go, which programs it runs, which streams it
-/// reads, and which servers it uses or listens as.
-const NOT_FROM_A_VAULT: [&str; 26] = [
-    "live_mode",
-    "confidence_threshold",
-    "high_confidence_threshold",
-    "default_ceiling",
-    "state_change_ceiling",
-    "context_edit_ceiling",
-    "parent_matter_ceiling",
-    "related_ceiling",
-    "live_per_source_day",
-    "reversal_budget",
-    "caps",
-    "clerk",
-    "clerk_base_url",
-    "clerk_model",
-    "state_dir",
-    "temporal_cli",
-    "streams",
-    "webhook_listen",
-    "listen",
-    "hosts",
-    "trusted_proxies",
-    "tls_cert",
-    "tls_key",
-    "temporal_ui",
-    "server",
-    "tracker",
-];
-
 /// Configuration variables: their full names and their values.
 pub(super) type EnvironmentVariables = Vec<(String, String)>;
 
@@ -116,10 +41,14 @@ pub(crate) fn locate_config_file() -> (PathBuf, bool) {
     (named.clone().unwrap_or_else(|| "steward.toml".into()), named.is_some())
 }
 
+fn is_limit(key: &str) -> bool {
+    Setting::find(key).is_some_and(|setting| setting.is_limit)
+}
+
 /// The value of a key in the environment, which overrides the file.
 pub(crate) fn read_environment_value(key: &str) -> Option<String> {
     let value = std::env::var_os(format!("{PREFIX}{}", key.to_ascii_uppercase()))?;
-    Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty() || NEVER_UNSET.contains(&key))
+    Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty() || is_limit(key))
 }
 
 impl ConfigFile {
@@ -151,9 +80,11 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// Refuses a file inside the vault that sets a key of [`NOT_FROM_A_VAULT`].
+    /// Refuses a file inside the vault that sets a trusted key ([`Setting::is_trusted`]).
     pub(super) fn refuse_vault_overrides(&self, vault: &Path) -> anyhow::Result<()> {
-        let Some(key) = NOT_FROM_A_VAULT.into_iter().find(|key| self.table.contains_key(*key)) else { return Ok(()) };
+        let trusted = SETTINGS.iter().filter(|setting| setting.is_trusted);
+        let mut keys = trusted.map(|setting| setting.key.split('.').next().unwrap_or(setting.key));
+        let Some(key) = keys.find(|key| self.table.contains_key(*key)) else { return Ok(()) };
         let Ok(vault) = vault.canonicalize() else { return Ok(()) };
         let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // For a link both its own folder and its target count, because either may be in the vault.
@@ -195,7 +126,7 @@ pub(super) fn collect_variables(
 pub(super) fn merge_variables(mut table: Table, variables: EnvironmentVariables) -> anyhow::Result<Table> {
     for (variable, value) in variables {
         let name = variable.strip_prefix(PREFIX).unwrap_or(&variable).to_ascii_lowercase();
-        if !value.is_empty() || NEVER_UNSET.contains(&name.as_str()) {
+        if !value.is_empty() || is_limit(&name) {
             insert_value(&mut table, name, &value)?;
         }
     }
@@ -217,7 +148,7 @@ fn insert_value(into: &mut Table, name: String, value: &str) -> anyhow::Result<(
 }
 
 fn parse_value(name: &str, value: &str) -> Value {
-    if TEXT_KEYS.contains(&name) {
+    if Setting::find(name).is_some_and(|setting| setting.is_text) {
         return Value::String(value.to_owned());
     }
     if let Ok(yes) = value.parse::<bool>() {

@@ -106,7 +106,7 @@ impl WebInterface {
 pub(crate) fn create_operator_login_link(config: &StewardConfig, address: SocketAddr) -> anyhow::Result<String> {
     create_login_link(
         config,
-        &note::describe_this_listener(config, address).door,
+        &note::describe_this_listener(config, address).endpoint,
         &config.operator,
         AccessScope::Operate,
     )

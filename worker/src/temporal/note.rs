@@ -65,5 +65,5 @@ impl EffectiveHolderSettings {
 /// The note of this process as a listener that is not the holder of the vault.
 pub(crate) fn describe_this_listener(config: &StewardConfig, listen: SocketAddr) -> ListenerRecord {
     let HolderRecord { pid, encrypted, host, .. } = describe_this_process(config, "serve", "");
-    ListenerRecord { pid, door: ServerEndpoint { listen, encrypted, host } }
+    ListenerRecord { pid, endpoint: ServerEndpoint { listen, encrypted, host } }
 }
