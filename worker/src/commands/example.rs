@@ -12,11 +12,12 @@ pub(crate) fn run(folder: &Path, out: CommandOutput) -> anyhow::Result<CommandEx
     let written = example::write_example_vault(folder, Utc::now())?;
     out.print_value(&written, || {
         format!(
-            "{} matters, {} tasks and {} signals written to {}",
+            "{} matters, {} tasks and {} signals written to {folder}\n\
+             next: steward up --tick-now --vault {folder}",
             written.matters,
             written.tasks,
             written.signals,
-            folder.display()
+            folder = folder.display()
         )
     })?;
     Ok(CommandExit::Ok)

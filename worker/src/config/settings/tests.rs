@@ -47,7 +47,9 @@ fn the_reference_of_the_configuration_is_written_from_the_list() {
     let rows = SETTINGS.iter().map(|it| {
         let default = if it.default.is_empty() { "–" } else { it.default };
         let place = if it.is_trusted { "no" } else { "yes" };
-        format!("| `{}` | `{}` | {default} | {place} | {} |\n", it.key, it.variable(), it.meaning)
+        // A table of tables has no variable.
+        let variable = if it.key == "streams" { "–".to_owned() } else { format!("`{}`", it.variable()) };
+        format!("| `{}` | {variable} | {default} | {place} | {} |\n", it.key, it.meaning)
     });
     let table = format!(
         "\n| key | variable | default | in the vault | meaning |\n|---|---|---|---|---|\n{}",
