@@ -57,7 +57,7 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
         }
     }
     let mut all = vec![Vec::new()];
-    for word in plain.split_whitespace().skip(1).take_while(|word| !matches!(*word, "|" | "&&" | ">")) {
+    for word in plain.split_whitespace().skip(1).take_while(|word| !matches!(*word, "|" | "||" | "&&" | ">")) {
         let alternatives = word.split('|');
         all = alternatives
             .flat_map(|word| all.iter().map(move |before| [&before[..], &[word.to_owned()]].concat()))
