@@ -234,7 +234,7 @@ impl TrackerDispatcher {
     ///
     /// The project is included if several debts name an issue of the same id.
     async fn list_first_deliveries(&self) -> Result<Vec<(OwedDelivery, Option<TrackerId>)>, ActivityError> {
-        let owing = self.vault.index.list_owed_deliveries().await.map_err(retryable_failure)?;
+        let owing = self.vault.index.actions().list_owed_deliveries().await.map_err(retryable_failure)?;
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for debt in &owing {
             *times.entry(debt.issue.clone()).or_default() += 1;
@@ -253,7 +253,7 @@ impl TrackerDispatcher {
     }
 
     async fn find_record(&self, id: &ActionId) -> Result<Option<AuditRecord>, ActivityError> {
-        match self.vault.index.find_action(id.as_str()).await.map_err(retryable_failure)? {
+        match self.vault.index.actions().find_action(id.as_str()).await.map_err(retryable_failure)? {
             ActionLookup::One(path) => self.vault.read_record(&path).await,
             ActionLookup::None | ActionLookup::Many(_) => Ok(None),
         }

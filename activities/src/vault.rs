@@ -91,10 +91,15 @@ impl VaultContext {
 
     async fn observe_matter(&self, input: ObserveInput) -> Result<MatterObservation, ActivityError> {
         self.publish_filed_resolutions().await?;
-        let before =
-            self.index.read_matter_interval(&input.matter, &self.settings.cadence).await.map_err(retryable_failure)?;
+        let before = self
+            .index
+            .read()
+            .read_matter_interval(&input.matter, &self.settings.cadence)
+            .await
+            .map_err(retryable_failure)?;
         let mut observation = self
             .index
+            .cursors()
             .observe_due_tasks(&ObservationQuery {
                 matter: input.matter,
                 check_id: input.look_id,
@@ -130,14 +135,14 @@ impl VaultContext {
                 (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
-            self.index.count_check(now, "rate_guarded", &input.call_id.0).await.map_err(retryable_failure)?;
+            self.index.cursors().count_check(now, "rate_guarded", &input.call_id.0).await.map_err(retryable_failure)?;
         }
         Ok(outcome)
     }
 
     /// Marks the target's matter, so that its task is judged after the stop, even if this run ends later.
     async fn wake_after_stop(&self, target: &RecordPath) -> Result<(), ActivityError> {
-        self.index.mark_matter_again(target, Utc::now()).await.map_err(retryable_failure)
+        self.index.cursors().mark_matter_again(target, Utc::now()).await.map_err(retryable_failure)
     }
 
     pub(crate) async fn settle_call(&self, input: SettleCallInput) -> Result<(), ActivityError> {
@@ -172,12 +177,12 @@ impl VaultContext {
             clock: ask.clock,
             cadence: self.settings.cadence,
         };
-        if let Err(e) = self.index.record_check(&done).await {
+        if let Err(e) = self.index.cursors().record_check(&done).await {
             if self.can_write().await {
                 return Err(retryable_failure(e));
             }
             tracing::warn!(task = %target, error = %e, "decided; the check is recorded when the disk can be written");
-            self.index.record_check_later(done);
+            self.index.cursors().record_check_later(done);
         }
         tracing::info!(
             task = %target, action_id = %receipt.id, decision = decision.as_str(), disposition = receipt.disposition.as_str(),
@@ -205,7 +210,7 @@ impl VaultContext {
             let new_parent = plan.draft().proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
             self.refresh_stale_matters(plan.target(), new_parent, now).await?;
         }
-        let facts = self.index.read_landing_facts(plan.draft(), self.settings.default_ceiling, now).await;
+        let facts = self.index.gates().read_landing_facts(plan.draft(), self.settings.default_ceiling, now).await;
         let settings =
             LandingSettings { policy: &self.settings.policy, live_per_source_day: self.settings.live_per_source_day };
         let plan = plan.hold_at_landing(settings, &facts.map_err(retryable_failure)?, now);
@@ -228,7 +233,7 @@ impl VaultContext {
         now: DateTime<Utc>,
     ) -> Result<(), ActivityError> {
         let root = self.writer.root();
-        let stale = self.index.list_stale_matters(root, target, new_parent).await.map_err(retryable_failure)?;
+        let stale = self.index.gates().list_stale_matters(root, target, new_parent).await.map_err(retryable_failure)?;
         if !stale.is_empty() {
             self.index.sync_paths(root, &stale, now).await.map_err(retryable_failure)?;
         }
@@ -301,9 +306,9 @@ impl VaultContext {
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
-        let released = self.index.release_leases(&run_id).await;
+        let released = self.index.cursors().release_leases(&run_id).await;
         if released.is_err() && !self.can_write().await {
-            self.index.release_leases_later(&run_id);
+            self.index.cursors().release_leases_later(&run_id);
             return Ok(());
         }
         released.map_err(retryable_failure)
@@ -313,7 +318,7 @@ impl VaultContext {
     pub async fn route(self: Arc<Self>, ctx: ActivityContext, input: RouteInput) -> Result<RouteOutput, ActivityError> {
         let routed = self.route_signals(input.limit, read_workflow_ref(&ctx)).await;
         if routed.is_err() && !self.can_write().await {
-            self.index.run_routines_again();
+            self.index.cursors().run_routines_again();
         }
         routed
     }

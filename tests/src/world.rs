@@ -140,8 +140,8 @@ impl World {
         }
         let (root, index) = (VaultRoot::open(self.vault.path()).unwrap(), Index::open(&state).await.unwrap());
         index.sync_all(&root, Utc::now()).await.unwrap();
-        for (matter, mark) in index.list_wake_marks().await.unwrap() {
-            index.clear_wake_mark(&matter, mark).await.unwrap();
+        for (matter, mark) in index.cursors().list_wake_marks().await.unwrap() {
+            index.cursors().clear_wake_mark(&matter, mark).await.unwrap();
         }
     }
 

@@ -67,7 +67,7 @@ async fn main() -> Outcome {
     let rare = "invoice 77777";
     for words in ["r", "p", "payment received", rare] {
         let plain = SearchFilter::default();
-        let ask = async || Ok(index.search(words, &plain, None, 30).await?.rows.len());
+        let ask = async || Ok(index.read().search(words, &plain, None, 30).await?.rows.len());
         median(&format!("search `{words}`"), ask).await?;
     }
     let none = ActionFilter::default();
@@ -82,17 +82,19 @@ async fn main() -> Outcome {
     for (what, filter) in
         today.iter().map(|(what, filter)| (*what, filter)).chain([("a source and a rare disposition", &rare)])
     {
-        median(what, async || Ok(index.actions_page(filter, None, 30).await?.rows.len())).await?;
+        median(what, async || Ok(index.actions().actions_page(filter, None, 30).await?.rows.len())).await?;
     }
-    median("how many wait", async || Ok(usize::try_from(index.count_pending_actions().await?)?)).await?;
-    median("clusters", async || Ok(index.list_pending_clusters(3).await?.len())).await?;
-    median("matters", async || Ok(index.matters_page(&MatterFilter::default(), None, 50).await?.rows.len())).await?;
+    median("how many wait", async || Ok(usize::try_from(index.actions().count_pending_actions().await?)?)).await?;
+    median("clusters", async || Ok(index.actions().list_pending_clusters(3).await?.len())).await?;
+    median("matters", async || Ok(index.read().matters_page(&MatterFilter::default(), None, 50).await?.rows.len()))
+        .await?;
     let called = MatterFilter { text: Some("r".into()), ..MatterFilter::default() };
-    median("matters called `r`", async || Ok(index.matters_page(&called, None, 50).await?.rows.len())).await?;
-    median("the last day's actions", async || Ok(index.list_actions(since, None, 101).await?.len())).await?;
+    median("matters called `r`", async || Ok(index.read().matters_page(&called, None, 50).await?.rows.len())).await?;
+    median("the last day's actions", async || Ok(index.actions().list_actions(since, None, 101).await?.len())).await?;
     let ever = Some(DateTime::UNIX_EPOCH);
-    median("all actions, the first 101", async || Ok(index.list_actions(ever, None, 101).await?.len())).await?;
-    median("problems", async || Ok(index.list_first_problems(500).await?.rows.len())).await
+    median("all actions, the first 101", async || Ok(index.actions().list_actions(ever, None, 101).await?.len()))
+        .await?;
+    median("problems", async || Ok(index.read().list_first_problems(500).await?.rows.len())).await
 }
 
 async fn median(what: &str, ask: impl AsyncFn() -> Result<usize, Box<dyn std::error::Error>>) -> Outcome {

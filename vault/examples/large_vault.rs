@@ -47,7 +47,7 @@ async fn main() -> Outcome {
     let again = index.sync_all(&root, Utc::now()).await?;
     print_usage(&format!("{} files read again", again.read), begin)?;
     let begin = Instant::now();
-    let trust = index.compute_source_trust(Utc::now()).await?;
+    let trust = index.trust().compute_source_trust(Utc::now()).await?;
     print_usage(&format!("trust of {} sources computed", trust.len()), begin)
 }
 

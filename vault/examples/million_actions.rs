@@ -93,7 +93,7 @@ async fn fill(file: &Path, count: i64) -> Outcome {
 
 async fn report(index: &Index) -> Outcome {
     let mut reporting = TrustReportPass::new(&DecisionPolicy::default(), Utc::now());
-    index.for_each_case(Utc::now(), |case| reporting.add_case(case)).await?;
+    index.trust().for_each_case(Utc::now(), |case| reporting.add_case(case)).await?;
     let report = reporting.into_report(0.05);
     let (tally, sources) = (report.total.tally, report.sources.len());
     eprintln!("{} actions, {} decided, {sources} sources one by one", tally.total_count(), tally.decided_count());
@@ -107,7 +107,7 @@ async fn replay(index: &Index) -> Outcome {
         sources: BTreeMap::new(),
     };
     let mut backtesting = BacktestPass::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly), Utc::now());
-    index.for_each_case(Utc::now(), |case| backtesting.add_case(case)).await?;
+    index.trust().for_each_case(Utc::now(), |case| backtesting.add_case(case)).await?;
     let report = backtesting.into_report();
     eprintln!("{} live, {} of them newly", report.policy.live.total_count(), report.newly_live.all.total_count());
     Ok(())
@@ -115,14 +115,14 @@ async fn replay(index: &Index) -> Outcome {
 
 /// Verifies the chain, as a report does.
 async fn walk(index: &Index, vault: &Path) -> Outcome {
-    let found = index.verify_indexed_chain(&VaultRoot::open(vault)?).await?;
+    let found = index.actions().verify_indexed_chain(&VaultRoot::open(vault)?).await?;
     eprintln!("{} records, {} faults", found.records, found.faults.len());
     Ok(())
 }
 
 /// Computes the trust of every source, as a calibration does.
 async fn learn(index: &Index) -> Outcome {
-    let trust = index.compute_source_trust(Utc::now()).await?;
+    let trust = index.trust().compute_source_trust(Utc::now()).await?;
     let observations: u64 = trust.values().map(|source| u64::from(source.observations)).sum();
     eprintln!("{} sources, {observations} observations", trust.len());
     Ok(())

@@ -2,9 +2,11 @@
 //!
 //! The file has two kinds of tables. Derived tables repeat what the vault's files say: a scan fills them, and a
 //! rebuild fills them again. State tables exist nowhere else: when a task was last checked, how long a matter has
-//! been quiet, when a signal was first seen. [`Index::observe_due_tasks`] answers a tick from both in one transaction
-//! and opens no file. Nothing here writes to the vault. Workflows receive the findings, and only
-//! [`crate::action::writer`] changes a record.
+//! been quiet, when a signal was first seen.
+//!
+//! The queries are methods of six borrowed views, one for each folder: [`Index::actions`], [`Index::cursors`],
+//! [`Index::gates`], [`Index::read`], [`Index::signals`] and [`Index::trust`]. [`Index`] itself opens and fills the file.
+//! Nothing here writes to the vault: only [`crate::action::writer`] changes a record.
 
 mod actions;
 mod cursors;
@@ -12,7 +14,6 @@ mod gates;
 mod read;
 mod signals;
 mod store;
-mod tracker;
 mod trust;
 
 use crate::files::root::VaultRootError;
@@ -26,16 +27,21 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 use store::schema::StateDatabase;
 use tokio::sync::Mutex;
 
+pub use actions::ActionsView;
 pub use actions::action::{ActionLookup, ActionRow};
 pub use actions::charts::{ConfidenceBin, DailyActionCount};
 pub use actions::clusters::{ActionCluster, MAX_CLUSTER_IDS};
 pub use actions::list::{ActionFilter, ActionSubset, ActionsSince};
+pub use actions::owed_deliveries::OwedDelivery;
+pub use cursors::CursorsView;
 pub use cursors::news::ScanChanges;
 pub use cursors::observe::{CheckDecision, ObservationQuery};
 pub use cursors::state::{CheckCount, CompletedCheck};
 pub use cursors::timestamps::DueTimestampWrite;
 pub use cursors::wake::WakeMark;
+pub use gates::GatesView;
 pub use gates::matter_policy::SourceCeiling;
+pub use read::ReadView;
 pub use read::matter_status::{LastTick, MatterInterval, TaskCheckStatus, TickLag};
 pub use read::matters::{MatterCard, MatterFilter, RecordLabel};
 pub use read::overview::{MatterRow, StateCounts, VaultCounts};
@@ -45,12 +51,13 @@ pub use read::search::{SearchFilter, SearchHit};
 pub use read::signals::{SignalFilter, SignalRow, TimelineRow};
 pub use read::tasks::{TaskFilter, TaskRow};
 pub use read::why::{SubjectRow, WeighedSignal};
+pub use signals::SignalsView;
 pub use signals::route::{RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};
 pub use store::schema::{FILE, IndexFileStatus};
 pub use store::sync::SyncReport;
-pub use tracker::OwedDelivery;
+pub use trust::TrustView;
 pub use trust::demotions::ComparisonRound;
 pub use trust::drills::DrillHistory;
 pub use trust::sources::{SourceStatusChange, SourceTrust};
@@ -159,7 +166,7 @@ impl Index {
         }
     }
 
-    /// Whether the whole vault has been read once. [`Index::observe_due_tasks`] requires it.
+    /// Whether the whole vault has been read once. [`CursorsView::observe_due_tasks`] requires it.
     #[must_use]
     pub fn is_filled(&self) -> bool {
         self.filled.load(Ordering::Acquire)

@@ -109,7 +109,7 @@ pub(crate) async fn open_vault(config: &StewardConfig) -> anyhow::Result<(VaultR
 
 /// Finds the audit record whose id begins with these digits.
 pub(crate) async fn find_action_record(index: &Index, action: &str) -> anyhow::Result<RecordPath> {
-    match index.find_action(action).await? {
+    match index.actions().find_action(action).await? {
         ActionLookup::One(path) => Ok(path),
         ActionLookup::None => bail!("no action has the id {action}: list the actions with `steward audit list`"),
         ActionLookup::Many(paths) => bail!("{} action ids begin with {action}: give more digits", paths.len()),

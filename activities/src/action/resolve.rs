@@ -45,7 +45,7 @@ impl VaultContext {
         input: ResolveInput,
         workflow: WorkflowRef,
     ) -> Result<ResolveOutput, ActivityError> {
-        let record = match self.index.find_action(&input.action).await {
+        let record = match self.index.actions().find_action(&input.action).await {
             Ok(ActionLookup::One(record)) => record,
             Ok(ActionLookup::None) => {
                 return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unknown { id: input.action }));
@@ -71,7 +71,7 @@ impl VaultContext {
         // The batch was shown earlier. A newer signal may have arrived since.
         if kind == ResolutionKind::Confirm
             && input.batch_id.is_some()
-            && self.index.is_unclear(&record).await.map_err(retryable_failure)?
+            && self.index.actions().is_unclear(&record).await.map_err(retryable_failure)?
         {
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: input.action }));
         }
@@ -93,7 +93,7 @@ impl VaultContext {
         .await?;
         match resolved {
             Ok(receipt) => {
-                let target = self.index.find_action_target(&record).await.map_err(retryable_failure)?;
+                let target = self.index.actions().find_action_target(&record).await.map_err(retryable_failure)?;
                 let target = target.ok_or_else(|| non_retryable_failure(NotIndexed(record.clone())))?;
                 self.finish_resolution(FiledResolution { kind, original: record, target, receipt, workflow }).await
             }
@@ -128,13 +128,14 @@ impl VaultContext {
         self.index.sync_folder(root, RecordKind::Instinct, now).await.map_err(retryable_failure)?;
         if let Some(edited) = edited {
             let policies =
-                self.index.list_matter_policies(&draft.target, new_parent).await.map_err(retryable_failure)?;
+                self.index.gates().list_matter_policies(&draft.target, new_parent).await.map_err(retryable_failure)?;
             if policies.iter().any(|(_, policy)| policy.forbids_mutation(edited)) {
                 return Ok(Ceiling::Ask);
             }
         }
         let default = self.settings.default_ceiling;
         self.index
+            .signals()
             .lowest_configured_ceiling(&draft.target, new_parent, &sources, default)
             .await
             .map_err(retryable_failure)

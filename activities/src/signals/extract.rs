@@ -70,8 +70,13 @@ impl Extractor {
         let resting = self.memory.list_resting_events();
         // If the ledger cannot be read, the error is ignored here: every reservation is refused with the reason.
         let spent = self.vault.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
-        let events =
-            self.vault.index.list_events_to_extract(limit + resting.len(), &spent).await.map_err(retryable_failure)?;
+        let events = self
+            .vault
+            .index
+            .signals()
+            .list_events_to_extract(limit + resting.len(), &spent)
+            .await
+            .map_err(retryable_failure)?;
         let (last, mut ordered): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains(e));
         ordered.extend(last);
         ordered.truncate(limit);
@@ -94,7 +99,12 @@ impl Extractor {
             EventReading::Answer { text, cached } => {
                 let answer = ExtractAnswer::parse_answer(&text, &question).map_err(non_retryable_failure)?;
                 let in_progress = json!(AnswerInProgress { offers, text }).to_string();
-                self.vault.index.cache_answer(&key, &in_progress, Utc::now()).await.map_err(retryable_failure)?;
+                self.vault
+                    .index
+                    .cursors()
+                    .cache_answer(&key, &in_progress, Utc::now())
+                    .await
+                    .map_err(retryable_failure)?;
                 crash::die_if_armed("after-keeping-the-answer");
                 self.complete_event(path, &event, &answer, &key, cached).await
             }
@@ -146,7 +156,7 @@ impl Extractor {
         if let Some(candidates) = self.memory.cached_candidates(revision) {
             return Ok(candidates);
         }
-        let records = self.vault.index.list_open_records().await.map_err(retryable_failure)?;
+        let records = self.vault.index.signals().list_open_records().await.map_err(retryable_failure)?;
         let candidates = Arc::new(run_blocking(move || CandidateMatcher::new(records)).await?);
         self.memory.cache_candidates(revision, &candidates);
         Ok(candidates)
@@ -164,6 +174,7 @@ impl Extractor {
             let cached = self
                 .vault
                 .index
+                .cursors()
                 .find_cached_answer(&key, Utc::now() - KEEP_ANSWERS)
                 .await
                 .map_err(retryable_failure)?;
@@ -174,7 +185,12 @@ impl Extractor {
             let request = self.build_reserve_request(path, call_id, &question).await?;
             match self.attempt_call(request, &question).await? {
                 ExtractCallOutcome::Text(text) => {
-                    self.vault.index.cache_answer(&key, &text, Utc::now()).await.map_err(retryable_failure)?;
+                    self.vault
+                        .index
+                        .cursors()
+                        .cache_answer(&key, &text, Utc::now())
+                        .await
+                        .map_err(retryable_failure)?;
                     return Ok(EventReading::Answer { text, cached: false });
                 }
                 ExtractCallOutcome::Complaint(complaint) => question.complaint = Some(complaint),
@@ -237,7 +253,13 @@ impl Extractor {
         call_id: CallId,
         question: &ExtractQuestion,
     ) -> Result<ReserveRequest, ActivityError> {
-        let known = self.vault.index.is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
+        let known = self
+            .vault
+            .index
+            .cursors()
+            .is_known_source(&source_key(&question.source))
+            .await
+            .map_err(retryable_failure)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, sources: speakers, ..ReserveRequest::default() })
@@ -277,8 +299,13 @@ impl Extractor {
         key: &str,
         question: &ExtractQuestion,
     ) -> Result<Option<ExtractAnswer>, ActivityError> {
-        let cached =
-            self.vault.index.find_cached_answer(key, Utc::now() - KEEP_ANSWERS).await.map_err(retryable_failure)?;
+        let cached = self
+            .vault
+            .index
+            .cursors()
+            .find_cached_answer(key, Utc::now() - KEEP_ANSWERS)
+            .await
+            .map_err(retryable_failure)?;
         let in_progress: Option<AnswerInProgress> = cached.and_then(|text| serde_json::from_str(&text).ok());
         Ok(in_progress.and_then(|AnswerInProgress { offers, text }| {
             ExtractAnswer::parse_answer(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
@@ -297,7 +324,7 @@ impl Extractor {
         crash::die_if_armed("after-writing-signals");
         self.update_event(path, extracted_edits("")).await?;
         // A person who sets the event to `new` again wants the clerk to be asked again.
-        self.vault.index.forget_answer(key).await.map_err(retryable_failure)?;
+        self.vault.index.cursors().forget_answer(key).await.map_err(retryable_failure)?;
         tracing::info!(event = %path, signals, cached, "event extracted");
         Ok(ExtractEventOutput::Done { signals, cached })
     }
@@ -376,7 +403,7 @@ impl Extractor {
             failed = keep_alive(&ctx) => Err(failed),
         };
         if ended.is_err() && !self.vault.can_write().await {
-            self.vault.index.run_routines_again();
+            self.vault.index.cursors().run_routines_again();
         }
         ended
     }

@@ -21,7 +21,7 @@ pub(crate) async fn purge_events(
 ) -> Result<PurgeOutput, ActivityError> {
     let before = now - TimeDelta::days(vault.settings.keep_events_days.into());
     let limit = usize::try_from(input.limit).unwrap_or(usize::MAX);
-    let old = vault.index.list_events_to_purge(before, limit).await.map_err(retryable_failure)?;
+    let old = vault.index.signals().list_events_to_purge(before, limit).await.map_err(retryable_failure)?;
     let more = old.len() == limit;
     let (writer, events) = (Arc::clone(&vault.writer), old.clone());
     let gone = tokio::task::spawn_blocking(move || writer.remove_extracted_events(&events, before))

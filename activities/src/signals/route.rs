@@ -93,8 +93,12 @@ impl VaultContext {
         let policy = self.settings.policy.clone();
         let round = RoutingRound { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
         let limit = limit as usize;
-        let signals =
-            self.index.list_signals_to_route(limit, round.now, round.acts).await.map_err(retryable_failure)?;
+        let signals = self
+            .index
+            .signals()
+            .list_signals_to_route(limit, round.now, round.acts)
+            .await
+            .map_err(retryable_failure)?;
         let mut report = RouteOutput { more: signals.len() == limit, ..RouteOutput::default() };
         let started = Instant::now();
         for signal in signals {
@@ -137,8 +141,12 @@ impl VaultContext {
         let skip = match self.decide_route(round, reference, &context, round.now) {
             RouteDecision::Skipped(skip) => skip,
             RouteDecision::Planned(_) | RouteDecision::QuestionPlanned(_) => {
-                let decided_at =
-                    self.index.begin_route(reference, round.acts, round.now).await.map_err(retryable_failure)?;
+                let decided_at = self
+                    .index
+                    .signals()
+                    .begin_route(reference, round.acts, round.now)
+                    .await
+                    .map_err(retryable_failure)?;
                 match self.decide_route(round, reference, &context, decided_at) {
                     RouteDecision::Skipped(skip) => skip,
                     RouteDecision::Planned(plan) => return self.apply_route(round, reference, *plan).await,
@@ -240,9 +248,9 @@ impl VaultContext {
             acts: round.acts,
             default_ceiling: self.settings.default_ceiling,
         };
-        let facts = self.index.read_route_facts(&query).await.map_err(retryable_failure)?;
+        let facts = self.index.signals().read_route_facts(&query).await.map_err(retryable_failure)?;
         let doubt = match &signal.proposal {
-            Some(_) => self.index.find_doubt(reference, &path).await.map_err(retryable_failure)?,
+            Some(_) => self.index.signals().find_doubt(reference, &path).await.map_err(retryable_failure)?,
             None => None,
         };
         let (root, target_facts) = (self.writer.root().clone(), facts.clone());
@@ -363,7 +371,7 @@ impl VaultContext {
         let SignalRevisit { wait, filed, reason, question } = revisit;
         let (acts, now) = (round.acts, round.now);
         let deferral = RouteDeferral { acts, until: now + wait, now, filed, reason, question };
-        self.index.record_route_deferral(reference, &deferral).await.map_err(retryable_failure)
+        self.index.signals().record_route_deferral(reference, &deferral).await.map_err(retryable_failure)
     }
 }
 

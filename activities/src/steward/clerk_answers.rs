@@ -25,7 +25,12 @@ impl VaultContext {
         question: &ClerkQuestion,
     ) -> Result<Option<AttributedVerdict>, ActivityError> {
         let key = self.clerk.evidence_key(question);
-        let cached = self.index.find_cached_answer(&key, Utc::now() - KEEP_ANSWERS).await.map_err(retryable_failure)?;
+        let cached = self
+            .index
+            .cursors()
+            .find_cached_answer(&key, Utc::now() - KEEP_ANSWERS)
+            .await
+            .map_err(retryable_failure)?;
         let judged: Option<AttributedVerdict> = cached.and_then(|text| serde_json::from_str(&text).ok());
         let known = judged.and_then(|judged| judged.recall_for(question));
         if known.is_some() {
@@ -40,7 +45,7 @@ impl VaultContext {
             return;
         }
         let Ok(text) = serde_json::to_string(judged) else { return };
-        if let Err(e) = self.index.cache_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await {
+        if let Err(e) = self.index.cursors().cache_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await {
             tracing::warn!(error = %e, "failed to cache a clerk's answer");
         }
     }

@@ -426,7 +426,10 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
         other => panic!("{other:?}"),
     }
     assert!(bench.task().contains("state: open"));
-    assert_eq!((bench.context.index.list_owed_deliveries().await.unwrap().len(), server.comments(ISSUE).len()), (1, 1));
+    assert_eq!(
+        (bench.context.index.actions().list_owed_deliveries().await.unwrap().len(), server.comments(ISSUE).len()),
+        (1, 1)
+    );
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ pub(crate) async fn run_calibration(
     let (deadline, mut report) = (start_deadline(), CalibrateOutput::default());
     compare_proposals(vault, deadline.halve_time_left(), &workflow, now, &mut report).await?;
     report.lowered = apply_demotions(vault, &workflow, now).await?.len() as u64;
-    let sources = vault.index.compute_source_trust(now).await.map_err(retryable_failure)?;
+    let sources = vault.index.trust().compute_source_trust(now).await.map_err(retryable_failure)?;
     record_pruned_sources(vault, deadline, &workflow, &sources, &mut report).await?;
     write_instincts(vault, deadline, sources, &mut report).await?;
     if report != CalibrateOutput::default() {
@@ -94,7 +94,7 @@ async fn compare_proposals(
     now: DateTime<Utc>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let round = vault.index.next_comparison_round(now).await.map_err(retryable_failure)?;
+    let round = vault.index.trust().next_comparison_round(now).await.map_err(retryable_failure)?;
     let mut compared = 0;
     for proposal in &round.proposals {
         if deadline.is_over() {
@@ -116,7 +116,7 @@ async fn compare_proposals(
         }
     }
     // A call that is interrupted before this line begins the round again.
-    vault.index.finish_comparison_round(&round, compared).await.map_err(retryable_failure)
+    vault.index.trust().finish_comparison_round(&round, compared).await.map_err(retryable_failure)
 }
 
 /// Files a record each time that a source is pruned, which makes it an unknown source again.
@@ -127,7 +127,7 @@ async fn record_pruned_sources(
     sources: &BTreeMap<String, SourceTrust>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let recorded = vault.index.list_prune_records().await.map_err(retryable_failure)?;
+    let recorded = vault.index.trust().list_prune_records().await.map_err(retryable_failure)?;
     for (source, trust) in sources {
         for fall in trust.status_changes.iter().filter(|m| m.to == ConfidenceStatus::Pruned) {
             let name = short_source_name(source, &trust.name);
@@ -158,8 +158,8 @@ pub(crate) async fn apply_demotions(
     let (mode, budget) = (vault.settings.policy.mode, vault.settings.reversal_budget);
     // A change that is applied meanwhile would not see the demotion.
     let _guard = vault.apply_lock.lock().await;
-    let made = vault.index.list_recent_live_changes(now).await.map_err(retryable_failure)?;
-    let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
+    let made = vault.index.trust().list_recent_live_changes(now).await.map_err(retryable_failure)?;
+    let caps = vault.index.trust().read_mode_caps().await.map_err(retryable_failure)?;
     let mut steps = Vec::new();
     for step in find_demotions(&made, &caps, mode, budget, now) {
         tracing::warn!(subject = %step.mark.subject(), "demoted: {}", step.mark);
@@ -178,7 +178,7 @@ async fn write_instincts(
     sources: BTreeMap<String, SourceTrust>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let mut files = vault.index.list_instinct_files().await.map_err(retryable_failure)?;
+    let mut files = vault.index.trust().list_instinct_files().await.map_err(retryable_failure)?;
     let mut left = sources.into_iter().peekable();
     while left.peek().is_some() {
         if deadline.is_over() {

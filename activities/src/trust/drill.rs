@@ -23,7 +23,7 @@ pub(crate) async fn drill_all(
     let results = run_blocking(move || run_drill(index.state_dir(), now)).await?.map_err(retryable_failure)?;
     let report = record_drill_results(vault, results, workflow, now).await?;
     // This comes last, so that a drill whose results were not recorded does not count.
-    vault.index.record_drill(now).await.map_err(retryable_failure)?;
+    vault.index.trust().record_drill(now).await.map_err(retryable_failure)?;
     Ok(report)
 }
 
@@ -36,7 +36,7 @@ async fn record_drill_results(
     let mut report = DrillOutput::default();
     // A change that is applied meanwhile would not see the demotion.
     let _guard = vault.apply_lock.lock().await;
-    let caps = vault.index.read_mode_caps().await.map_err(retryable_failure)?;
+    let caps = vault.index.trust().read_mode_caps().await.map_err(retryable_failure)?;
     for ClassDrillResult { class, broken } in results {
         let Some(why) = broken else {
             report.restored.push(class);
@@ -86,17 +86,17 @@ mod tests {
         let bench = VaultFixture::new(Mode::Live).await;
         let whole = record_drill_results(&bench.context, results(None), run("1"), time_of("1")).await.unwrap();
         assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
-        assert!(bench.context.index.read_mode_caps().await.unwrap().is_empty());
+        assert!(bench.context.index.trust().read_mode_caps().await.unwrap().is_empty());
         for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
             let broken = results(Some("other bytes"));
             let report = record_drill_results(&bench.context, broken, run(night), time_of(night)).await.unwrap();
             assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
             assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
         }
-        let caps = bench.context.index.read_mode_caps().await.unwrap();
+        let caps = bench.context.index.trust().read_mode_caps().await.unwrap();
         let related = TrustSubject::Class(MutationClass::Related);
         assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
-        let action = bench.context.index.find_last_demotion(&related).await.unwrap().unwrap().to_string();
+        let action = bench.context.index.trust().find_last_demotion(&related).await.unwrap().unwrap().to_string();
         let ask = ResolveInput {
             kind: ResolutionKind::Raise,
             action,
@@ -107,7 +107,7 @@ mod tests {
         };
         let raised = bench.context.handle_resolution(ask, run("4")).await.unwrap();
         assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");
-        assert_eq!(bench.context.index.read_mode_caps().await.unwrap()[&related].mode, None);
+        assert_eq!(bench.context.index.trust().read_mode_caps().await.unwrap()[&related].mode, None);
         let broken = results(Some("other bytes"));
         let report = record_drill_results(&bench.context, broken, run("5"), time_of("5")).await.unwrap();
         assert_eq!(report.lowered, 1, "it is still broken");
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
         assert!(!bench.dir.path().join("matter/canary.md").exists());
         assert!(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER).exists());
-        assert_eq!(bench.context.index.read_drill_history().await.unwrap().last, Some(time_of("1")));
+        assert_eq!(bench.context.index.trust().read_drill_history().await.unwrap().last, Some(time_of("1")));
     }
 
     #[tokio::test]
@@ -129,6 +129,6 @@ mod tests {
         std::fs::write(bench.dir.path().join(".steward").join(steward_vault::trust::drill::FOLDER), "no folder")
             .unwrap();
         assert!(drill_all(&bench.context, run("1"), time_of("1")).await.is_err());
-        assert_eq!(bench.context.index.read_drill_history().await.unwrap().last, None);
+        assert_eq!(bench.context.index.trust().read_drill_history().await.unwrap().last, None);
     }
 }

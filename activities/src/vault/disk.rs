@@ -19,7 +19,7 @@ impl VaultContext {
             && !self.can_write().await
         {
             tracing::warn!(error = ?e, "the index will be updated once the disk can be written");
-            self.index.read_files_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
+            self.index.cursors().read_files_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
             return Ok(());
         }
         indexed
@@ -27,7 +27,7 @@ impl VaultContext {
 
     /// Brings the index up to date before a live change, whose limits count what was filed meanwhile.
     pub(super) async fn catch_up_index(&self) -> Result<(), ActivityError> {
-        self.index.read_deferred_files(self.writer.root()).await.map_err(retryable_failure)?;
+        self.index.cursors().read_deferred_files(self.writer.root()).await.map_err(retryable_failure)?;
         self.publish_filed_resolutions().await
     }
 
@@ -41,7 +41,7 @@ impl VaultContext {
     /// Wakes a target's matter once the disk can be written, if the disk made its work fail.
     pub(crate) async fn try_again_later(&self, target: &RecordPath) {
         if !self.can_write().await {
-            self.index.wake_later(target, Utc::now());
+            self.index.cursors().wake_later(target, Utc::now());
         }
     }
 

@@ -74,7 +74,7 @@ pub(crate) async fn open(
 
 impl VaultFixture {
     async fn is_marked(&self) -> bool {
-        !self.context.index.list_wake_marks().await.unwrap().is_empty()
+        !self.context.index.cursors().list_wake_marks().await.unwrap().is_empty()
     }
 
     pub(crate) async fn new(mode: Mode) -> Self {
@@ -143,8 +143,8 @@ impl VaultFixture {
 
     async fn cursors(&self) -> Vec<String> {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        let tasks = self.context.index.list_tasks_of_matter(&matter).await.unwrap();
-        let looks = self.context.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
+        let tasks = self.context.index.read().list_tasks_of_matter(&matter).await.unwrap();
+        let looks = self.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
         tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
     }
 
@@ -246,7 +246,7 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
     for _ in 0..2 {
         let ask = SettleCallInput { settlement: settlement.clone(), answer: None };
         bench.context.settle_call(ask).await.unwrap();
-        bench.context.index.release_leases("run").await.unwrap();
+        bench.context.index.cursors().release_leases("run").await.unwrap();
     }
     let status = bench.context.ledger.status(Utc::now()).await.ledger.unwrap();
     assert_eq!((status.minute.used, status.day_usage), (1, usage));
@@ -263,7 +263,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
         let outcome = bench.context.reserve_call(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
-    let looks = bench.context.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
+    let looks = bench.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
     assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
     assert!(bench.is_marked().await, "its matter is woken after the stop");
 }
@@ -282,7 +282,7 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let seen = bench.see("run/2").await;
     assert!(seen.stopped && seen.task_checks.is_empty(), "{seen:?}");
     stop::resume_fleet(bench.context.writer.root(), &stop).unwrap();
-    bench.context.index.release_leases("run").await.unwrap();
+    bench.context.index.cursors().release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.task_checks[0].question.evidence.len(), 1, "the evidence was used up");
     let applied = bench.context.apply_decision(apply_ask(&seen, "run/3")).await.unwrap();
@@ -442,7 +442,7 @@ async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once()
     assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
     assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
     assert_eq!(step().await, PurgeOutput { gone: 0, more: false });
-    let mail = &bench.context.index.list_stream_counts().await.unwrap()[0];
+    let mail = &bench.context.index.signals().list_stream_counts().await.unwrap()[0];
     assert_eq!((mail.extracted, mail.parked, mail.new), (1, 1, 1));
 }
 
@@ -499,7 +499,8 @@ async fn a_ceiling_that_was_just_lowered_holds_a_confirmation_and_no_other_file_
             "{what}: {resolved:?}"
         );
         assert_eq!(bench.task(), before, "{what}");
-        let known = bench.context.index.list_tasks_of_matter(&RecordPath::parse("matter/m.md").unwrap()).await.unwrap();
+        let known =
+            bench.context.index.read().list_tasks_of_matter(&RecordPath::parse("matter/m.md").unwrap()).await.unwrap();
         assert!(known.iter().any(|task| task.name == "Q"), "{what}: {known:?}");
     }
 }

@@ -53,7 +53,7 @@ pub struct ExtractQuestion {
     pub source: String,
     pub author: Option<String>,
     pub subject: Option<String>,
-    /// At most [`MAX_ASKED_CHARS`] characters.
+    /// At most [`MAX_QUESTION_CHARS`] characters.
     pub text: String,
     /// The offered targets, the likeliest first. There are at most 5.
     pub offers: Vec<TargetOffer>,

@@ -19,7 +19,7 @@ use std::fmt;
 /// The longest name of a source that is shown beside its key, in characters.
 const MAX_NAME_CHARS: usize = 60;
 /// The spelling on the command line for all unknown sources.
-const STRANGERS: &str = "strangers";
+const UNKNOWN_SOURCES: &str = "strangers";
 
 /// A source or a class that is trusted or demoted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl TrustSubject {
     /// Parses a person's input: a class, `strangers`, or else a source.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        if text.trim() == STRANGERS {
+        if text.trim() == UNKNOWN_SOURCES {
             return Self::UnknownSources;
         }
         let class = MutationClass::ALL.into_iter().find(|class| class.as_str() == text.trim());
@@ -53,7 +53,7 @@ impl TrustSubject {
                 None => key.clone(),
             },
             Self::Class(class) => class.as_str().to_owned(),
-            Self::UnknownSources => format!("{STRANGERS} (all sources that were never right before)"),
+            Self::UnknownSources => format!("{UNKNOWN_SOURCES} (all sources that were never right before)"),
         }
     }
 
@@ -65,7 +65,7 @@ impl TrustSubject {
         match self {
             Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
             Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.as_str())),
-            Self::UnknownSources => RecordPath::new(RecordKind::Instinct, &format!("all.{STRANGERS}")),
+            Self::UnknownSources => RecordPath::new(RecordKind::Instinct, &format!("all.{UNKNOWN_SOURCES}")),
         }
     }
 }
@@ -75,7 +75,7 @@ impl fmt::Display for TrustSubject {
         match self {
             Self::Source(key) => write!(f, "{key}"),
             Self::Class(class) => write!(f, "{}", class.as_str()),
-            Self::UnknownSources => write!(f, "{STRANGERS}"),
+            Self::UnknownSources => write!(f, "{UNKNOWN_SOURCES}"),
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct CaseTally {
     pub unanswered: u64,
 }
 
-/// Whether nobody resolved a proposal within [`WATCHED`] or made a change by hand.
+/// Whether nobody resolved a proposal within [`super::by_hand::ANSWER_WINDOW`] or made a change by hand.
 ///
 /// For a repeated proposal the time starts with the first one. Silence is not neutral: people who agree often make the
 /// change by hand and are seen, but people who disagree often do nothing.
@@ -125,7 +125,7 @@ impl ActedTally {
     }
 }
 
-/// The cases of one kind, and those of them that each of [`STEPS`] would apply.
+/// The cases of one kind, and those of them that each of [`ACTING_MODES`] would apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TallyCell {
     pub all: CaseTally,
@@ -140,13 +140,13 @@ impl TallyCell {
         Self { all: self.all.merge(other.all), through }
     }
 
-    /// The share of all cases that one of [`STEPS`] would apply.
+    /// The share of all cases that one of [`ACTING_MODES`] would apply.
     #[must_use]
     pub fn step_coverage(&self, step: usize) -> RateEstimate {
         RateEstimate::new(self.through[step].tally.total_count(), self.all.total_count())
     }
 
-    /// Counts one case with its feedback by `now`. `acts` says for each of [`STEPS`] whether it would apply the case.
+    /// Counts one case with its feedback by `now`. `acts` says for each of [`ACTING_MODES`] whether it would apply the case.
     pub fn add_case(&mut self, case: &TrustCase, acts: [bool; 2], now: DateTime<Utc>) {
         self.all.add_case(case, now);
         for (acted, _) in self.through.iter_mut().zip(acts).filter(|(_, acts)| *acts) {
@@ -199,7 +199,7 @@ impl TallyTable {
         Self { steps, now, classes: Default::default(), sources: BTreeMap::new(), others: SourceTally::default() }
     }
 
-    /// Counts one case. Returns which of [`STEPS`] would apply it.
+    /// Counts one case. Returns which of [`ACTING_MODES`] would apply it.
     pub fn add_case(&mut self, case: &TrustCase) -> [bool; 2] {
         let acts =
             [0, 1].map(|step: usize| self.steps[step].replay_case(case) == crate::action::plan::Disposition::Live);

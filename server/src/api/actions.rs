@@ -78,6 +78,7 @@ pub(crate) async fn recent_actions(
     let target = target.map_err(|e| bad_request(format!("`target`: {e}")))?;
     let rows = app
         .index
+        .actions()
         .list_actions(Some(since), target.as_ref(), limit + 1)
         .await
         .map_err(crate::views::FactsError::from)?;

@@ -93,7 +93,7 @@ async fn resolve_action(
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // The full id is used, so that two prefixes of one id are one resolution.
     let record = crate::views::action::find_record_path(&app.index, &action).await?;
-    let row = app.index.action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
+    let row = app.index.actions().action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
     match app
         .resolution_client()

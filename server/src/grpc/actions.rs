@@ -51,7 +51,8 @@ impl ActionsService for GrpcService {
             page::parse_page_token::<PageCursor>(LIST, &request.page_token)?,
             page::parse_page_size(request.page_size)?,
         );
-        let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
+        let page =
+            self.index.actions().actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
         let read = action::read_records(&self.root, page.rows).await?;
         let actions = read.iter().map(|(row, read)| record::encode_summary(row, read.as_ref().ok())).collect();
         Ok(Response::new(v1::ListActionsResponse {

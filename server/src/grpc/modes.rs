@@ -66,11 +66,11 @@ impl ModesService for GrpcService {
 impl GrpcService {
     async fn list_demotions(&self) -> Result<Vec<v1::Demotion>, Status> {
         let mut demotions = Vec::new();
-        for (subject, cap) in self.index.read_mode_caps().await.map_err(refusal::index_error)? {
+        for (subject, cap) in self.index.trust().read_mode_caps().await.map_err(refusal::index_error)? {
             let Some(mode) = cap.mode else { continue };
             let name = match &subject {
                 TrustSubject::Source(key) => {
-                    let name = self.index.find_subject_name(&subject).await.map_err(refusal::index_error)?;
+                    let name = self.index.trust().find_subject_name(&subject).await.map_err(refusal::index_error)?;
                     name.and_then(|name| short_source_name(key, &name))
                 }
                 TrustSubject::Class(_) | TrustSubject::UnknownSources => None,

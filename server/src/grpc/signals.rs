@@ -41,7 +41,8 @@ impl SignalsService for GrpcService {
             page::parse_page_token::<PageCursor>(LIST, &request.page_token)?,
             page::parse_page_size(request.page_size)?,
         );
-        let page = self.index.signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
+        let page =
+            self.index.read().signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
         let signals = page.rows.into_iter().map(encode_signal_row).collect();
         Ok(Response::new(v1::ListSignalsResponse {
             signals,

@@ -34,11 +34,11 @@ impl GrpcService {
             VaultHolder::Runs(record) => Some(record),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         };
-        let problems = self.index.list_first_problems(PROBLEMS).await?.rows;
+        let problems = self.index.read().list_first_problems(PROBLEMS).await?.rows;
         let encode_problem =
             |problem: steward_vault::index::VaultProblem| v1::Problem { path: problem.path, message: problem.message };
         let settings = self.read_settings();
-        let checks = self.index.list_check_counts(now.date_naive()).await?;
+        let checks = self.index.cursors().list_check_counts(now.date_naive()).await?;
         let encode_check =
             |check: steward_vault::index::CheckCount| v1::CheckCount { reason: check.reason, count: check.count };
         Ok(v1::GetStatusResponse {
@@ -47,7 +47,7 @@ impl GrpcService {
             drill: Some(v1::Drill { last: last.map(encode_moment), late }),
             process: holder.map(encode_process),
             clerk: settings.clerk,
-            counts: Some(encode_counts(&self.index.count_records().await?)),
+            counts: Some(encode_counts(&self.index.read().count_records().await?)),
             checks_today: checks.into_iter().map(encode_check).collect(),
             tracker: Some(encode_tracker_debt(tracker::read_debt(&self.root, &self.index, settings.tracker).await?)),
             problems: problems.into_iter().map(encode_problem).collect(),

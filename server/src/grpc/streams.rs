@@ -81,7 +81,7 @@ impl GrpcService {
         let kind = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
         let recorded = operator_log::record_operator_event(self, by, origin, kind, name.to_owned()).await;
         recorded.map_err(|e| refusal::internal_error(&e.to_string()))?;
-        self.index.update_stream_pause(name, paused).await.map_err(refusal::index_error)?;
+        self.index.signals().update_stream_pause(name, paused).await.map_err(refusal::index_error)?;
         find(self.list_stream_rows().await?).map(encode_stream).ok_or_else(unknown)
     }
 }

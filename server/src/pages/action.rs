@@ -61,7 +61,7 @@ pub(crate) async fn show_action(
     let detail = action::read_detail(&app.root, &app.index, &require_action_id(id)?).await?;
     let card = read_card(&app, &detail).await?;
     let followers = match detail.action.id.clone().try_into() {
-        Ok(id) => app.index.list_resolutions(&id).await?,
+        Ok(id) => app.index.actions().list_resolutions(&id).await?,
         Err(_) => Vec::new(),
     };
     let ui = app.read_settings().temporal_ui;

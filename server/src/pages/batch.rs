@@ -66,7 +66,7 @@ pub(crate) async fn show_batch(
     uri: Uri,
     Query(query): Query<BatchQuery>,
 ) -> Result<Response, PageError> {
-    let clusters = app.index.list_pending_clusters(1).await?;
+    let clusters = app.index.actions().list_pending_clusters(1).await?;
     let found = clusters.into_iter().find(|cluster| query.is_for_cluster(cluster));
     let page = PageFrame::load(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {
@@ -75,7 +75,7 @@ pub(crate) async fn show_batch(
     };
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.ids.iter().take(CARDS) {
-        rows.extend(app.index.action_by_id(id).await?);
+        rows.extend(app.index.actions().action_by_id(id).await?);
     }
     let cards = read_cards(&app.root, &app.index, rows).await?;
     Ok(render_page(&BatchPage {

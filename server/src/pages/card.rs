@@ -107,9 +107,9 @@ pub(crate) async fn build_cards(
     now: DateTime<Utc>,
 ) -> Result<Vec<ActionCard>, FactsError> {
     let targets: Vec<RecordPath> = actions.iter().filter_map(|action| RecordPath::parse(&action.target).ok()).collect();
-    let names = index.list_record_labels(&targets).await?;
+    let names = index.read().list_record_labels(&targets).await?;
     let matters: Vec<RecordPath> = names.values().filter_map(|label| label.matter.clone()).collect();
-    let matters = index.list_record_labels(&matters).await?;
+    let matters = index.read().list_record_labels(&matters).await?;
     let card = |action: Action| {
         let target = RecordPath::parse(&action.target).ok();
         let label = target.and_then(|target| names.get(&target));

@@ -115,10 +115,10 @@ pub(crate) async fn show_today(
         done: describe_result(app, &query.done).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
         attention: problems::list_attention_items(app).await?,
-        clusters: build_batch_offers("/batch", app.index.list_pending_clusters(CLUSTER).await?),
+        clusters: build_batch_offers("/batch", app.index.actions().list_pending_clusters(CLUSTER).await?),
         undoable: build_batch_offers(
             "/batch/undo",
-            app.index.list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
+            app.index.actions().list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
         ),
         waits,
         asks,
@@ -134,7 +134,7 @@ pub(crate) async fn show_today(
 async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<TodaySection, PageError> {
     let (mut groups, mut read, mut before) = (ActionGroups::default(), 0, None);
     let mut more = loop {
-        let page = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
+        let page = app.index.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
         read += 1;
         page.rows.into_iter().for_each(|row| groups.add_row(row));
         before = page.next;
@@ -157,7 +157,7 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
 
 /// Reads the open questions of the stewards.
 async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError> {
-    let rows = app.index.list_open_questions(MOST_QUESTIONS).await?;
+    let rows = app.index.read().list_open_questions(MOST_QUESTIONS).await?;
     let mut cards = read_cards(&app.root, &app.index, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
@@ -227,7 +227,7 @@ pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Op
         return Ok(None);
     }
     let Ok(record) = find_record_path(&app.index, id).await else { return Ok(None) };
-    let Some(row) = app.index.action_by_path(&record).await? else { return Ok(None) };
+    let Some(row) = app.index.actions().action_by_path(&record).await? else { return Ok(None) };
     let card = read_cards(&app.root, &app.index, vec![row]).await?.pop();
     Ok(card.map(|card| {
         let mut status = card.status;
@@ -240,7 +240,7 @@ pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Op
 
 async fn describe_quiet_checks(app: &SharedAppState) -> Result<String, PageError> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-    for check in app.index.list_check_counts(Utc::now().date_naive()).await? {
+    for check in app.index.cursors().list_check_counts(Utc::now().date_naive()).await? {
         *reasons.entry(check.reason).or_default() += check.count;
     }
     let nothing_new = reasons.remove("no_signals").unwrap_or_default();

@@ -302,7 +302,7 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, Stri
 /// [`FactsError::Malformed`], [`FactsError::Unknown`], [`FactsError::Ambiguous`].
 pub async fn find_record_path(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
     let shortened = || id.chars().take(40).collect::<String>();
-    match index.find_action(id).await? {
+    match index.actions().find_action(id).await? {
         ActionLookup::One(path) => Ok(path),
         ActionLookup::None => Err(FactsError::Unknown { id: shortened() }),
         ActionLookup::Many(paths) => Err(FactsError::Ambiguous { id: shortened(), count: paths.len() }),
@@ -315,7 +315,7 @@ pub async fn find_record_path(index: &Index, id: &str) -> Result<RecordPath, Fac
 /// As [`find_record_path`].
 pub async fn find_action_row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
     let path = find_record_path(index, id).await?;
-    index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
+    index.actions().action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
 }
 
 /// Reads the audit records of these rows, in their order, each with the reason if it cannot be read. Reads one file for
@@ -342,7 +342,7 @@ pub async fn read_records(
 /// As [`find_record_path`]. A record that cannot be read is no error; the action has a `problem`.
 pub async fn read_detail(root: &VaultRoot, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
     let path = find_record_path(index, id).await?;
-    let row = index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
+    let row = index.actions().action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
     let (root, now, id) = (root.clone(), Utc::now(), row.id.clone());
     let read = tokio::task::spawn_blocking(move || build_detail(&root, &row, now));
     let mut detail = read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;

@@ -25,7 +25,7 @@ impl NightlyDrillStatus {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn read(index: &Index, holder: &VaultHolder, now: DateTime<Utc>) -> Result<Self, IndexError> {
-        let drills = index.read_drill_history().await?;
+        let drills = index.trust().read_drill_history().await?;
         let is_served = match holder {
             VaultHolder::Runs(_) => true,
             VaultHolder::Nobody | VaultHolder::Died(_) | VaultHolder::Silent(_) => false,
@@ -68,13 +68,13 @@ mod tests {
             let drill = NightlyDrillStatus::read(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
             (drill.late, drill.describe_status())
         };
-        index.record_service_start(start).await.unwrap();
+        index.trust().record_service_start(start).await.unwrap();
         assert_eq!(after(47, &runs).await, (false, "none yet".to_owned()));
         let (late, text) = after(49, &runs).await;
         assert!(late && text.starts_with("none yet, but it is due every night"), "{text}");
         assert!(text.contains("al-reversibility-drill"), "{text}");
         assert_eq!(after(49, &VaultHolder::Nobody).await, (false, "none yet".to_owned()));
-        index.record_drill(start + TimeDelta::hours(14)).await.unwrap();
+        index.trust().record_drill(start + TimeDelta::hours(14)).await.unwrap();
         assert_eq!(after(49, &runs).await, (false, "last at 2026-11-21T02:00:00Z".to_owned()));
         assert!(after(63, &runs).await.0);
     }

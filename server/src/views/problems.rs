@@ -99,7 +99,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     for warning in settings.warnings {
         add("The configuration", warning);
     }
-    for stream in app.index.list_stream_counts().await? {
+    for stream in app.index.signals().list_stream_counts().await? {
         if let Some(error) = &stream.last_error {
             add(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
         }
@@ -108,9 +108,9 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
             add(&format!("Stream {}", stream.source), problem);
         }
     }
-    for (subject, cap) in app.index.read_mode_caps().await? {
+    for (subject, cap) in app.index.trust().read_mode_caps().await? {
         if let Some(mode) = cap.mode {
-            let name = app.index.find_subject_name(&subject).await?;
+            let name = app.index.trust().find_subject_name(&subject).await?;
             let (described, since) = (subject.describe(name.as_deref()), format_seconds(cap.since));
             let problem = format!(
                 "undone too often, so demoted to {} since {since}: `steward trust raise {subject}` restores it",
@@ -119,7 +119,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
             add(&described, problem);
         }
     }
-    let ListPage { rows, more, .. } = app.index.list_first_problems(COUNTED).await?;
+    let ListPage { rows, more, .. } = app.index.read().list_first_problems(COUNTED).await?;
     for problem in rows.iter().take(RECORDS) {
         add(&problem.path, problem.message.clone());
     }

@@ -43,8 +43,12 @@ pub(crate) fn spawn_change_notifier(
             }
             let stopped = stop::is_stopped(&root);
             if watcher.is_none() {
-                watcher =
-                    index.open_watcher().await.inspect_err(|e| tracing::warn!("failed to watch the index: {e}")).ok();
+                watcher = index
+                    .read()
+                    .open_watcher()
+                    .await
+                    .inspect_err(|e| tracing::warn!("failed to watch the index: {e}"))
+                    .ok();
             }
             let indexed = match &mut watcher {
                 Some(watcher) => watcher.current_revision().await.ok(),

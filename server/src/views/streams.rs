@@ -28,7 +28,7 @@ pub struct StreamRow {
 /// # Errors
 /// [`IndexError::Sql`].
 pub async fn list_streams(index: &Index, configured: &[ConfiguredStream]) -> Result<Vec<StreamRow>, IndexError> {
-    let mut counts = index.list_stream_counts().await?;
+    let mut counts = index.signals().list_stream_counts().await?;
     let mut rows = Vec::new();
     for stream in configured {
         let at = counts.iter().position(|count| count.source == stream.name);

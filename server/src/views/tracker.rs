@@ -25,7 +25,7 @@ pub struct TrackerDebt {
 /// # Errors
 /// [`IndexError::Sql`].
 pub async fn read_debt(root: &VaultRoot, index: &Index, base_url: Option<String>) -> Result<TrackerDebt, IndexError> {
-    let deliveries = index.list_owed_deliveries().await?;
+    let deliveries = index.actions().list_owed_deliveries().await?;
     let root = root.clone();
     let counted = tokio::task::spawn_blocking(move || {
         let mut debt = TrackerDebt { base_url, owed: deliveries.len(), ..TrackerDebt::default() };

@@ -32,7 +32,7 @@ pub(super) async fn attach_withheld_signals(
 ) -> Result<(), FactsError> {
     if action.is_question() {
         let withheld =
-            index.list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| WithheldSignal {
+            index.read().list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| WithheldSignal {
                 signal: signal.path.to_string(),
                 source: signal.source,
                 quote: signal.note,

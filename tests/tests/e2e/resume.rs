@@ -26,7 +26,7 @@ async fn until_recorded(world: &World, count: usize) {
 
 async fn until_nobody_is_to_be_woken(world: &World) {
     let index = Index::open(&world.vault.path().join(".steward")).await.unwrap();
-    let empty = async || index.list_wake_marks().await.unwrap().is_empty().then_some(());
+    let empty = async || index.cursors().list_wake_marks().await.unwrap().is_empty().then_some(());
     wait::within(LONG_BEFORE_THE_NEXT_TICK, "an empty queue", empty).await;
 }
 

@@ -349,10 +349,10 @@ async fn simulated_days_come_to_the_same_numbers_in_whatever_order_and_how_often
     let index = async |name: &str| Index::open(&world.folder.join(name)).await.unwrap();
     let clean = index("clean").await;
     clean.sync_all(&root, now).await.unwrap();
-    let told = clean.compute_source_trust(now).await.unwrap();
+    let told = clean.trust().compute_source_trust(now).await.unwrap();
     assert!(told.len() == 8 && told.values().any(|source| source.observations > 10), "{told:#?}");
     clean.rebuild(&root, now).await.unwrap();
-    assert_eq!(clean.compute_source_trust(now).await.unwrap(), told, "after a rebuild");
+    assert_eq!(clean.trust().compute_source_trust(now).await.unwrap(), told, "after a rebuild");
 
     let mut records: Vec<RecordPath> =
         folder(&world, "event").keys().map(|path| RecordPath::parse(path).unwrap()).collect();
@@ -362,14 +362,22 @@ async fn simulated_days_come_to_the_same_numbers_in_whatever_order_and_how_often
         for some in records.chunks(7) {
             backwards.sync_paths(&root, some, now).await.unwrap();
         }
-        assert_eq!(backwards.compute_source_trust(now).await.unwrap(), told, "backwards, and all of it a second time");
+        assert_eq!(
+            backwards.trust().compute_source_trust(now).await.unwrap(),
+            told,
+            "backwards, and all of it a second time"
+        );
     }
 
     let jumped = index("jumped").await;
     jumped.sync_all(&root, now - TimeDelta::days(40)).await.unwrap();
-    assert_eq!(jumped.compute_source_trust(now).await.unwrap(), told, "read by a clock that stood before all of it");
+    assert_eq!(
+        jumped.trust().compute_source_trust(now).await.unwrap(),
+        told,
+        "read by a clock that stood before all of it"
+    );
     for days in [1, 3, 40] {
-        let before = jumped.compute_source_trust(now - TimeDelta::days(days)).await.unwrap();
+        let before = jumped.trust().compute_source_trust(now - TimeDelta::days(days)).await.unwrap();
         let steps = before.iter().map(|(source, trust)| (source, &trust.confidence, &trust.status_changes));
         assert!(
             steps.eq(told.iter().map(|(source, trust)| (source, &trust.confidence, &trust.status_changes))),

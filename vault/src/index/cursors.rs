@@ -4,11 +4,28 @@
 
 pub(crate) mod clerk_answers;
 pub(crate) mod lease;
-pub(crate) mod look;
 pub(crate) mod news;
 pub(crate) mod observe;
 pub(crate) mod state;
+pub(crate) mod task_check;
 pub(crate) mod timestamps;
 pub(crate) mod turns;
 pub(crate) mod unfinished;
 pub(crate) mod wake;
+
+use crate::index::Index;
+
+/// What the stewards have seen, and what comes next.
+///
+/// Borrowed from an index by [`Index::cursors`].
+#[derive(Clone, Copy, Debug)]
+pub struct CursorsView<'a> {
+    index: &'a Index,
+}
+
+impl Index {
+    #[must_use]
+    pub fn cursors(&self) -> CursorsView<'_> {
+        CursorsView { index: self }
+    }
+}

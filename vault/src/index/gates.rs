@@ -6,3 +6,20 @@
 mod landing;
 pub(crate) mod matter_policy;
 pub(crate) mod source_budget;
+
+use crate::index::Index;
+
+/// The facts that the gates weigh.
+///
+/// Borrowed from an index by [`Index::gates`].
+#[derive(Clone, Copy, Debug)]
+pub struct GatesView<'a> {
+    index: &'a Index,
+}
+
+impl Index {
+    #[must_use]
+    pub fn gates(&self) -> GatesView<'_> {
+        GatesView { index: self }
+    }
+}

@@ -12,3 +12,20 @@ pub(crate) mod search;
 pub(crate) mod signals;
 pub(crate) mod tasks;
 pub(crate) mod why;
+
+use crate::index::Index;
+
+/// Lists and single records for people.
+///
+/// Borrowed from an index by [`Index::read`].
+#[derive(Clone, Copy, Debug)]
+pub struct ReadView<'a> {
+    index: &'a Index,
+}
+
+impl Index {
+    #[must_use]
+    pub fn read(&self) -> ReadView<'_> {
+        ReadView { index: self }
+    }
+}

@@ -136,7 +136,7 @@ impl Bench {
     }
 
     async fn look(&self, matter: &str, look_id: &str, clock: &str) -> MatterObservation {
-        self.index.observe_due_tasks(&ask(matter, look_id, clock)).await.unwrap()
+        self.index.cursors().observe_due_tasks(&ask(matter, look_id, clock)).await.unwrap()
     }
 
     /// Records that a clerk answered about a task.
@@ -150,11 +150,11 @@ impl Bench {
             clock: open(),
             cadence: Cadence::default(),
         };
-        self.index.record_check(&done).await.unwrap();
+        self.index.cursors().record_check(&done).await.unwrap();
     }
 
     async fn problem_of(&self, path: &str) -> String {
-        let problems = self.index.list_problems().await.unwrap();
+        let problems = self.index.read().list_problems().await.unwrap();
         let found: Vec<_> = problems.iter().filter(|p| p.path == path).map(|p| p.message.as_str()).collect();
         assert!(!found.is_empty(), "no problem of {path} among {problems:?}");
         found.join(" | ")
@@ -349,7 +349,7 @@ async fn what_was_learned_survives_the_process() {
     bench.index.close().await;
     let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
     assert!(again.is_filled());
-    let seen = again.observe_due_tasks(&ask("matter/m.md", "l2", "02:30:00")).await.unwrap();
+    let seen = again.cursors().observe_due_tasks(&ask("matter/m.md", "l2", "02:30:00")).await.unwrap();
     assert_eq!((seen.quiet, seen.streak), (0, 2));
 }
 
@@ -359,7 +359,7 @@ async fn two_processes_share_one_file() {
     bench.matter("m");
     let other = Index::open(&bench.dir.path().join("state")).await.unwrap();
     bench.sync("01:00:00").await;
-    assert_eq!(other.list_matters(&Cadence::default()).await.unwrap().len(), 1);
+    assert_eq!(other.read().list_matters(&Cadence::default()).await.unwrap().len(), 1);
     other.sync_all(&bench.root, noon("01:00:01")).await.unwrap();
     bench.look("matter/m.md", "l1", "02:00:00").await;
     assert_eq!(other.look_streak("matter/m.md").await, 1);

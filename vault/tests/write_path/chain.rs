@@ -47,7 +47,7 @@ fn known(root: VaultRoot) -> ChainVerification {
     runtime.block_on(async {
         let index = Index::open(state.path()).await.unwrap();
         index.sync_all(&root, noon()).await.unwrap();
-        index.verify_indexed_chain(&root).await.unwrap()
+        index.actions().verify_indexed_chain(&root).await.unwrap()
     })
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn run(
         cli::AuditCommand::List { limit, task } => {
             let vault = super::open_read_only(config).await?;
             let target = task.as_deref().map(RecordPath::parse).transpose()?;
-            let rows = vault.index.list_actions(None, target.as_ref(), *limit).await?;
+            let rows = vault.index.actions().list_actions(None, target.as_ref(), *limit).await?;
             out.print_value(&rows, || render_action_table(&rows))?;
             Ok(CommandExit::Ok)
         }

@@ -232,7 +232,7 @@ async fn check_index(
         );
         findings.add_fault("index", found);
     }
-    for problem in index.list_problems().await? {
+    for problem in index.read().list_problems().await? {
         findings.add_fault("record", format!("{}: {}", problem.path, problem.message));
     }
     Ok(())

@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let (root, index) = (&vault.root, &vault.index);
     let named = matter.as_deref().map(super::parse_matter).transpose()?;
     // The index lists a missing matter too if a task names it.
-    let with_policy = index.list_matters_with_policy().await?;
+    let with_policy = index.gates().list_matters_with_policy().await?;
     if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !with_policy.contains(path)) {
         bail!("{path} is not in the vault: give the path or slug of an existing matter");
     }
@@ -70,8 +70,9 @@ pub(crate) async fn run(
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         },
         stop: stop::read_stop(root),
-        caps: index.read_mode_caps().await?,
+        caps: index.trust().read_mode_caps().await?,
         sources: index
+            .gates()
             .list_source_ceilings(u32::MAX)
             .await?
             .into_iter()
@@ -81,7 +82,7 @@ pub(crate) async fn run(
     };
     let mut checked = PolicyCheckReport { matters: Vec::new(), warnings: config.warnings.clone() };
     for matter in matters {
-        let spent = index.count_changes_under(&matter, None, settings.now).await?;
+        let spent = index.gates().count_changes_under(&matter, None, settings.now).await?;
         checked.matters.push(explain_matter(&settings, root, matter, spent));
     }
     let faults = checked.matters.iter().any(|matter| !matter.faults.is_empty());

@@ -82,14 +82,15 @@ pub(crate) async fn restore_subject(
 ) -> anyhow::Result<CommandExit> {
     let cli::RestoreTrustArgs { subject, reason, by } = restore;
     let vault = super::open_read_only(config).await?;
-    let caps = vault.index.read_mode_caps().await?;
+    let caps = vault.index.trust().read_mode_caps().await?;
     let demoted: Vec<&TrustSubject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
     let subject = match_subject(&demoted, &subject);
-    let action = if demoted.contains(&&subject) { vault.index.find_last_demotion(&subject).await? } else { None };
+    let action =
+        if demoted.contains(&&subject) { vault.index.trust().find_last_demotion(&subject).await? } else { None };
     let Some(action) = action else {
         let mut others = Vec::new();
         for other in &demoted {
-            others.push(escape_text(&other.describe(vault.index.find_subject_name(other).await?.as_deref())));
+            others.push(escape_text(&other.describe(vault.index.trust().find_subject_name(other).await?.as_deref())));
         }
         let others = if others.is_empty() { "nothing is".into() } else { format!("these are: {}", others.join(", ")) };
         bail!("{} is not demoted; {others}", escape_text(&subject.to_string()));

@@ -32,7 +32,7 @@ pub(crate) async fn run(
             rows.sort_by(|a, b| b.signal.created.cmp(&a.signal.created).then_with(|| b.path.cmp(&a.path)));
             rows.truncate(*limit);
             let paths: Vec<RecordPath> = rows.iter().map(|filed| filed.path.clone()).collect();
-            let mut reasons = index.list_route_reasons(&paths).await?;
+            let mut reasons = index.signals().list_route_reasons(&paths).await?;
             let rows: Vec<ListedSignal> =
                 rows.into_iter().map(|filed| ListedSignal { routed: reasons.remove(&filed.path), filed }).collect();
             out.print_value(&rows, || render_signal_table(&rows))?;
@@ -81,7 +81,7 @@ impl SignalListFilter {
         let records = match matter {
             Some(text) => {
                 let matter = super::parse_matter(text)?;
-                let tasks = index.list_tasks_of_matter(&matter).await?.into_iter().map(|t| t.path);
+                let tasks = index.read().list_tasks_of_matter(&matter).await?.into_iter().map(|t| t.path);
                 Some(tasks.chain([matter]).collect())
             }
             None => None,

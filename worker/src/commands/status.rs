@@ -138,14 +138,14 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         running,
         died,
         silent,
-        counts: index.count_records().await?,
-        streams: index.list_stream_counts().await?,
-        looks_today: index.list_check_counts(now.date_naive()).await?,
+        counts: index.read().count_records().await?,
+        streams: index.signals().list_stream_counts().await?,
+        looks_today: index.cursors().list_check_counts(now.date_naive()).await?,
         guard: read_guard_status(config, effective.caps, root, now).await,
         drill,
         tracker: tracker::read_debt(root, index, effective.tracker).await?,
         lowered: list_status_demotions(index).await?,
-        problems: index.list_problems().await?,
+        problems: index.read().list_problems().await?,
         warnings: config.warnings.clone(),
     };
     out.print_value(&status, || describe_status(&status))?;
@@ -233,9 +233,9 @@ fn describe_events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
 
 async fn list_status_demotions(index: &Index) -> anyhow::Result<Vec<StatusDemotionRow>> {
     let mut demotions = Vec::new();
-    for (subject, cap) in index.read_mode_caps().await? {
+    for (subject, cap) in index.trust().read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
-        let name = index.find_subject_name(&subject).await?;
+        let name = index.trust().find_subject_name(&subject).await?;
         demotions.push(StatusDemotionRow { subject, name, mode, since: cap.since });
     }
     Ok(demotions)

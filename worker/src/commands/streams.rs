@@ -180,7 +180,7 @@ async fn set_stream_paused(
         let kind = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
         let root = VaultRoot::open(config.vault_folder()?)?;
         super::token::record_operator_event(config, &root, kind, stream.name.clone())?;
-        index.update_stream_pause(&stream.name, paused).await?;
+        index.signals().update_stream_pause(&stream.name, paused).await?;
     }
     out.print_value(&json!({"stream": name, "paused": paused}), || {
         if paused {

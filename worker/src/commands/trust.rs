@@ -88,7 +88,7 @@ async fn run_report(config: &StewardConfig, html: Option<&Path>, out: CommandOut
 
 /// Verifies the chain as the index knows it. A chain that cannot be read counts as broken.
 async fn read_known_chain(vault: &ReadOnlyVault) -> ChainVerification {
-    vault.index.verify_indexed_chain(&vault.root).await.unwrap_or_else(|e| report_unreadable_chain(&e))
+    vault.index.actions().verify_indexed_chain(&vault.root).await.unwrap_or_else(|e| report_unreadable_chain(&e))
 }
 
 fn report_unreadable_chain(error: &dyn Display) -> ChainVerification {
@@ -122,9 +122,9 @@ async fn build_report(config: &StewardConfig, now: DateTime<Utc>) -> anyhow::Res
     let vault = super::open_read_only(config).await?;
     let chain = read_known_chain(&vault).await;
     let mut pass = TrustReportPass::new(&config.policy, now);
-    vault.index.for_each_case(now, |case| pass.add_case(case)).await?;
+    vault.index.trust().for_each_case(now, |case| pass.add_case(case)).await?;
     let report = pass.into_report(config.reversal_budget);
-    let files = vault.index.list_instinct_files().await?;
+    let files = vault.index.trust().list_instinct_files().await?;
     let settings = report.choice.as_ref().map(|choice| RecommendedSettings::from_choice(choice, config, &files));
     Ok(TrustReportDocument {
         told_at: now,
@@ -137,18 +137,18 @@ async fn build_report(config: &StewardConfig, now: DateTime<Utc>) -> anyhow::Res
 
 async fn list_report_demotions(index: &Index) -> anyhow::Result<Vec<TrustReportDemotion>> {
     let mut demotions = Vec::new();
-    for (subject, cap) in index.read_mode_caps().await? {
+    for (subject, cap) in index.trust().read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
-        let action = index.find_last_demotion(&subject).await?;
+        let action = index.trust().find_last_demotion(&subject).await?;
         let record = match &action {
-            Some(id) => match index.find_action(id.as_str()).await? {
+            Some(id) => match index.actions().find_action(id.as_str()).await? {
                 ActionLookup::One(path) => Some(path),
                 ActionLookup::None | ActionLookup::Many(_) => None,
             },
             None => None,
         };
         let command = format!("steward trust raise {subject}");
-        let name = index.find_subject_name(&subject).await?;
+        let name = index.trust().find_subject_name(&subject).await?;
         demotions.push(TrustReportDemotion { subject, name, mode, since: cap.since, action, record, command });
     }
     Ok(demotions)

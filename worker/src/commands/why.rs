@@ -52,24 +52,25 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let path = parse_target(target)?;
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
-    let found = index.find_subject(&path).await?;
+    let found = index.read().find_subject(&path).await?;
     let subject =
         found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;
-    let action = index.list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
+    let action =
+        index.actions().list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
     let answered = action.and_then(|a| a.resolution);
     let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
-    let seen = index.list_signals_about(&path, MAX_SIGNALS).await?;
-    let asks = match index.find_open_question(&path).await? {
+    let seen = index.read().list_signals_about(&path, MAX_SIGNALS).await?;
+    let asks = match index.read().find_open_question(&path).await? {
         Some(row) => Some(WhyQuestion {
-            withheld: index.list_signals_withheld_by(&row.id, MAX_SIGNALS).await?,
+            withheld: index.read().list_signals_withheld_by(&row.id, MAX_SIGNALS).await?,
             id: row.id,
             at: row.at,
         }),
         None => None,
     };
     let stopped = stop::is_stopped(root);
-    let notes = index.list_matter_policies(&path, None).await?;
+    let notes = index.gates().list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
     let undecided = decided.as_ref().filter(|_| answered.is_none());
     let mut would_change_it = list_hints(&subject, &seen, undecided, stopped, Utc::now());

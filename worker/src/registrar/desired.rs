@@ -98,7 +98,7 @@ pub(crate) async fn plan_schedules(
     index: &Index,
     config: &StewardConfig,
 ) -> anyhow::Result<SchedulePlan> {
-    let matters = index.list_matters(&config.cadence).await?;
+    let matters = index.read().list_matters(&config.cadence).await?;
     let wanted: Vec<WantedMatter> = matters
         .into_iter()
         .map(|m| WantedMatter {

@@ -100,7 +100,7 @@ pub(crate) async fn start_engine(
     private_server: bool,
 ) -> anyhow::Result<Engine> {
     // The result of the first scan is registered below, or requested when the listener begins.
-    let _ = parts.index.take_changes();
+    let _ = parts.index.cursors().take_changes();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let threads = vec![start_vault_worker(config, context, &parts, intervals)?];
     let owner = Some(parts.writer.identity().clone());
@@ -260,7 +260,7 @@ async fn settle_changes(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: f
         if keeper.root().placement() != FolderPlacement::Here {
             continue;
         }
-        if let Err(e) = index.finish_deferred_work(keeper.root(), Utc::now()).await {
+        if let Err(e) = index.cursors().finish_deferred_work(keeper.root(), Utc::now()).await {
             tracing::debug!(error = %e, "deferred work still waits for the disk");
         }
         let keeper = Arc::clone(&keeper);

@@ -91,7 +91,7 @@ impl StreamContext {
 
     /// Records the outcome of a round. A failure to do so is only logged.
     pub(crate) async fn record_round(&self, stream: &str, error: Option<&str>) {
-        if let Err(e) = self.index.record_stream_run(stream, Utc::now(), error).await {
+        if let Err(e) = self.index.signals().record_stream_run(stream, Utc::now(), error).await {
             tracing::error!(stream, error = %e, "failed to record the status of a stream");
         }
     }
@@ -201,7 +201,7 @@ impl StreamLoop {
 
 /// Whether a human paused a stream. If the index cannot be read, the stream goes on.
 pub(crate) async fn is_stream_paused(index: &Index, name: &str) -> bool {
-    index.is_stream_paused(name).await.unwrap_or(false)
+    index.signals().is_stream_paused(name).await.unwrap_or(false)
 }
 
 async fn wait_for_pause(index: &Index, name: &str) {

@@ -92,7 +92,7 @@ impl TimestampWriter {
         if stop::is_stopped(self.writer.root()) {
             return Ok(TimestampBatchOutcome::Over);
         }
-        let due = self.index.list_due_timestamp_writes(Utc::now(), BATCH).await?;
+        let due = self.index.cursors().list_due_timestamp_writes(Utc::now(), BATCH).await?;
         let outcome = if due.len() as u64 == u64::from(BATCH) {
             TimestampBatchOutcome::Full
         } else {
@@ -108,7 +108,7 @@ impl TimestampWriter {
     }
 
     async fn write_timestamp(&self, due: DueTimestampWrite) -> Result<(), TimestampRoundError> {
-        if !self.index.begin_timestamp_write(&due, Utc::now()).await? {
+        if !self.index.cursors().begin_timestamp_write(&due, Utc::now()).await? {
             return Ok(());
         }
         let (writer, write) = (Arc::clone(&self.writer), due.clone());
@@ -131,7 +131,7 @@ impl TimestampWriter {
             }
             Err(e @ TimestampWriteError::Apply(_)) => return Err(e.into()),
         }
-        Ok(self.index.finish_timestamp_write(&due).await?)
+        Ok(self.index.cursors().finish_timestamp_write(&due).await?)
     }
 }
 

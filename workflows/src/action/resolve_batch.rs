@@ -29,7 +29,7 @@ const TRACKER_START_NO_LATER: Duration = Duration::from_secs(40);
 pub struct ResolveBatchInput {
     /// Undo, confirm or dismiss.
     pub kind: ResolutionKind,
-    /// Ids, or at least four first digits of each that no other action begins with; 1 to [`MAX_TOGETHER`] of them.
+    /// Ids, or at least four first digits of each that no other action begins with; 1 to [`MAX_BATCH_ACTIONS`] of them.
     pub actions: Vec<String>,
     pub by: String,
     #[serde(default)]

@@ -139,7 +139,7 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
     for name in ["signal/1.md", "signal/context.md", "signal/parent.md"] {
         let reference = path(name);
         let read = bench.context.read_signal(&round, &reference).await.unwrap().unwrap();
-        let named_after = bench.context.index.begin_route(&reference, true, round.now).await.unwrap();
+        let named_after = bench.context.index.signals().begin_route(&reference, true, round.now).await.unwrap();
         let RouteDecision::Planned(plan) = bench.context.decide_route(&round, &reference, &read, named_after) else {
             panic!("skipped")
         };
@@ -219,7 +219,7 @@ async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
     assert_eq!(report.skipped.get("with_the_steward"), Some(&1), "{report:?}");
     assert_eq!(bench.standing("signal/new.md"), ("unrouted".into(), None));
     let later = Utc::now() + TimeDelta::seconds(1_801);
-    let waiting = async |at| bench.context.index.list_signals_to_route(9, at, true).await.unwrap();
+    let waiting = async |at| bench.context.index.signals().list_signals_to_route(9, at, true).await.unwrap();
     assert_eq!(waiting(Utc::now()).await, []);
     assert_eq!(waiting(later).await, [path("signal/new.md")]);
 }
@@ -307,7 +307,7 @@ async fn after_a_stop_nothing_is_routed() {
 async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() {
     let mut bench = VaultFixture::of_all_classes(Mode::Live).await;
     let (now, signal) = (Utc::now(), path("signal/context.md"));
-    let at = bench.context.index.begin_route(&signal, true, now).await.unwrap();
+    let at = bench.context.index.signals().begin_route(&signal, true, now).await.unwrap();
     let round = RoutingRound { policy: bench.context.settings.policy.clone(), acts: true, workflow: run(), now };
     bench.context.settings.policy.mode = Mode::Shadow;
     assert!(matches!(
@@ -316,7 +316,7 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     ));
     bench.context.settings.policy.mode = Mode::Live;
     // The process died before the signal was deferred, so its action is still named after that time.
-    assert_eq!(bench.context.index.begin_route(&signal, true, at).await.unwrap(), at);
+    assert_eq!(bench.context.index.signals().begin_route(&signal, true, at).await.unwrap(), at);
     let failed = bench.context.route_signal(&round, &signal).await.unwrap();
     assert!(matches!(&failed, RoutingOutcome::Failed(reason) if reason.contains("taken this name")));
     assert_eq!(bench.route().await.dispositions.get(&Disposition::Live), Some(&3), "the others are not kept back");
@@ -376,7 +376,14 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     .unwrap();
     let later = Utc::now() + TimeDelta::seconds(11);
     assert!(
-        bench.context.index.list_signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md"))
+        bench
+            .context
+            .index
+            .signals()
+            .list_signals_to_route(9, later, true)
+            .await
+            .unwrap()
+            .contains(&path("signal/context.md"))
     );
     let round = RoutingRound { now: later, ..round };
     let end = bench.context.route_signal(&round, &path("signal/context.md")).await.unwrap();
@@ -503,9 +510,9 @@ async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() 
         assert_eq!(records.len(), 1, "{mode:?}: {records:#?}");
         assert!(records[0].draft.is_question() && bench.task().contains("state: open"), "{mode:?}");
         let question = &records[0].draft.id;
-        let asked = bench.context.index.list_open_questions(9).await.unwrap();
+        let asked = bench.context.index.read().list_open_questions(9).await.unwrap();
         assert_eq!(asked.iter().map(|row| &row.id).collect::<Vec<_>>(), [question], "{mode:?}");
-        let listed = bench.context.index.list_signals_withheld_by(question, 9).await.unwrap();
+        let listed = bench.context.index.read().list_signals_withheld_by(question, 9).await.unwrap();
         let listed: Vec<_> = listed.iter().map(|signal| signal.path.slug()).collect();
         assert_eq!(listed, ["1", "2"], "{mode:?}");
         let noted = bench.standing("signal/1.md");
@@ -528,7 +535,7 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
     let reference = path("signal/1.md");
     for synced in [false, true] {
         let read = bench.context.read_signal(&round, &reference).await.unwrap().unwrap();
-        let named_after = bench.context.index.begin_route(&reference, true, round.now).await.unwrap();
+        let named_after = bench.context.index.signals().begin_route(&reference, true, round.now).await.unwrap();
         let routed = bench.context.decide_route(&round, &reference, &read, named_after);
         if synced {
             assert!(matches!(routed, RouteDecision::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
@@ -552,7 +559,7 @@ async fn the_reason_of_a_failure_is_kept_with_the_signal() {
     bench.sync().await;
     bench.route().await;
     let signals = [path("signal/1.md"), path("signal/form.md")];
-    let reasons = bench.context.index.list_route_reasons(&signals).await.unwrap();
+    let reasons = bench.context.index.signals().list_route_reasons(&signals).await.unwrap();
     assert!(reasons[&signals[0]].contains("task/pay.md: failed to"), "{reasons:?}");
     assert!(reasons[&signals[1]].starts_with("wrong_form: `related_to` of task/quiet.md is not a list"), "{reasons:?}");
 }

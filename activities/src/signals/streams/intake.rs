@@ -111,7 +111,7 @@ impl Intake {
     /// # Errors
     /// [`StreamError::Index`].
     pub async fn read_cursor(&self) -> Result<Option<String>, StreamError> {
-        Ok(self.index.read_stream_cursor(&self.stream).await?)
+        Ok(self.index.signals().read_stream_cursor(&self.stream).await?)
     }
 
     /// Filters the keys that were never ingested, in their order.
@@ -119,7 +119,7 @@ impl Intake {
     /// # Errors
     /// [`StreamError::Index`].
     pub async fn filter_unknown(&self, keys: Vec<String>) -> Result<Vec<String>, StreamError> {
-        let seen = self.index.list_seen_stream_keys(&self.stream, &keys, Utc::now()).await?;
+        let seen = self.index.signals().list_seen_stream_keys(&self.stream, &keys, Utc::now()).await?;
         Ok(keys.into_iter().filter(|key| !seen.contains(key)).collect())
     }
 
@@ -140,7 +140,7 @@ impl Intake {
             }
         }
         let names: Vec<String> = names.into_iter().collect();
-        let seen = self.index.list_seen_stream_keys(&self.stream, &names, now).await?;
+        let seen = self.index.signals().list_seen_stream_keys(&self.stream, &names, now).await?;
         events.retain(|(path, _)| !seen.contains(path.as_str()));
         keys.extend(names);
         crash::die_if_armed("before-storing");
@@ -160,7 +160,7 @@ impl Intake {
             refused: batch.refused,
             now,
         };
-        self.index.record_ingestion(&ingestion).await?;
+        self.index.signals().record_ingestion(&ingestion).await?;
         crash::die_if_armed("after-remembering");
         Ok(())
     }

@@ -32,7 +32,7 @@ async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_ask
     let bench = VaultFixture::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
     settle(&bench, &question, &judged).await;
-    bench.context.index.release_leases("first").await.unwrap();
+    bench.context.index.cursors().release_leases("first").await.unwrap();
     let known = bench.see("second/1").await.task_checks.remove(0).known_verdict.unwrap();
     assert_eq!(known.verdict, judged.verdict);
     assert_eq!(known.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..judged.clerk.clone() });
@@ -75,7 +75,7 @@ async fn what_is_old_or_does_not_hold_is_not_given_again() {
     let (question, judged) = asked(&bench).await;
     let key = bench.context.clerk.evidence_key(&question);
     let keep = async |text: &str, days: i64| {
-        bench.context.index.cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
+        bench.context.index.cursors().cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
         bench.context.recall_verdict(&question).await.unwrap()
     };
     let good = serde_json::to_string(&judged).unwrap();

@@ -44,7 +44,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     let expected =
         "strangers (all sources that were never right before) went from live_high_confidence_only to shadow: 2 of 2";
     assert!(told.starts_with(expected), "{told}");
-    let caps = bench.context.index.read_mode_caps().await.unwrap();
+    let caps = bench.context.index.trust().read_mode_caps().await.unwrap();
     assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::UnknownSources], "no class, no source");
 
     let held = other.clone();
@@ -55,7 +55,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     let gate = "`steward trust raise strangers`";
     assert!(texts.iter().any(|text| text.contains(held.plan.id().as_str()) && text.contains(gate)), "{texts:?}");
 
-    let lowered = bench.context.index.find_last_demotion(&TrustSubject::UnknownSources).await.unwrap().unwrap();
+    let lowered = bench.context.index.trust().find_last_demotion(&TrustSubject::UnknownSources).await.unwrap().unwrap();
     let raise = ResolveInput {
         kind: ResolutionKind::Raise,
         action: lowered.to_string(),
@@ -69,7 +69,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     assert_eq!(bench.lands(last).await.0, Disposition::Live);
     bench.context.index.rebuild(bench.context.writer.root(), Utc::now()).await.unwrap();
     assert_eq!(
-        bench.context.index.read_mode_caps().await.unwrap()[&TrustSubject::UnknownSources].mode,
+        bench.context.index.trust().read_mode_caps().await.unwrap()[&TrustSubject::UnknownSources].mode,
         None,
         "the records say so"
     );
@@ -87,6 +87,6 @@ async fn sources_that_were_right_before_still_answer_with_their_class() {
         undone.push(bench.lands(ask).await.1);
     }
     bench.both_undone(&undone).await;
-    let caps = bench.context.index.read_mode_caps().await.unwrap();
+    let caps = bench.context.index.trust().read_mode_caps().await.unwrap();
     assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::Class(MutationClass::StateChange)]);
 }

@@ -57,7 +57,7 @@ fn nearest_century(date: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<U
 /// The length of the back-off after a 429 that named these seconds, to the microsecond.
 ///
 /// A missing or negative number, a value that is not a number, or more than [`LONGEST_BACK_OFF`] gives
-/// [`UNSAID_BACK_OFF`]. Zero is accepted: then a probe may go at once.
+/// [`DEFAULT_BACK_OFF`]. Zero is accepted: then a probe may go at once.
 #[must_use]
 pub fn back_off_for(retry_after_seconds: Option<f64>) -> TimeDelta {
     match retry_after_seconds {

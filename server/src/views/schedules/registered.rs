@@ -72,7 +72,7 @@ fn format_span(span: Duration) -> String {
 /// # Errors
 /// [`IndexError::Sql`].
 pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
-    let matters = index.list_matters(&Cadence::default()).await?.into_iter();
+    let matters = index.read().list_matters(&Cadence::default()).await?.into_iter();
     let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
     let routines = VAULT_SCHEDULES.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
     Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())

@@ -34,18 +34,18 @@ impl SignalHistory {
     /// # Errors
     /// The index cannot be read.
     pub async fn read(index: &Index, signal: &RecordPath) -> Result<Self, IndexError> {
-        let router_reason = index.list_route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
-        let cited_by = index.action_citing(signal).await?;
+        let router_reason = index.signals().list_route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
+        let cited_by = index.actions().action_citing(signal).await?;
         let target = match &cited_by {
             Some(action) => Some(action.target.clone()),
-            None => index.find_signal_target(signal).await?,
+            None => index.actions().find_signal_target(signal).await?,
         };
         let open_question = match target {
-            Some(target) => index.find_open_question(&target).await?.map(|question| question.id),
+            Some(target) => index.read().find_open_question(&target).await?.map(|question| question.id),
             None => None,
         };
         let confirmation = match cited_by.as_ref().and_then(|action| action.resolved_by.as_ref()) {
-            Some(confirmation) => index.action_by_id(confirmation).await?,
+            Some(confirmation) => index.actions().action_by_id(confirmation).await?,
             None => None,
         };
         let is_confirmation_undone = confirmation.is_some_and(|row| row.resolution == Some(ActionKind::Reversed));

@@ -2,7 +2,7 @@
 //!
 //! The rows are derived. The records stay the truth, and a resolution reads the record itself.
 
-use crate::index::Index;
+use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::actions::list::ActionFilter;
 use crate::index::read::page::MAX_PAGE;
@@ -93,23 +93,23 @@ const BY_ID_PREFIX: &str = "SELECT a.path FROM actions a WHERE a.id >= ?1 AND a.
         AND a.path = (SELECT b.path FROM actions b WHERE b.id = a.id ORDER BY b.misnamed, b.seq, b.path LIMIT 1)
     ORDER BY a.at DESC LIMIT 20";
 
-impl Index {
+impl ActionsView<'_> {
     /// Finds an action by the beginning of its id: 4 to 16 hex digits in upper or lower case. Copies of its record are
     /// ignored.
     ///
     /// # Errors
     /// [`IndexError::Prefix`] if the text is invalid as a beginning; [`IndexError::Sql`].
-    pub async fn find_action(&self, prefix: &str) -> Result<ActionLookup, IndexError> {
+    pub async fn find_action(self, prefix: &str) -> Result<ActionLookup, IndexError> {
         let text = prefix.trim().to_ascii_lowercase();
         if !(4..=16).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(IndexError::Prefix(prefix.chars().take(40).flat_map(char::escape_debug).collect()));
         }
         let paths: Vec<String> = sqlx::query_scalar(BY_ID_PREFIX)
             .bind(text)
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        let mut paths = paths.iter().map(|p| self.parse_path(p)).collect::<Result<Vec<_>, _>>()?;
+            .map_err(|e| self.index.sql_error(e))?;
+        let mut paths = paths.iter().map(|p| self.index.parse_path(p)).collect::<Result<Vec<_>, _>>()?;
         Ok(match paths.len() {
             0 => ActionLookup::None,
             1 => paths.pop().map_or(ActionLookup::None, ActionLookup::One),
@@ -122,7 +122,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_actions(
-        &self,
+        self,
         since: Option<DateTime<Utc>>,
         target: Option<&RecordPath>,
         limit: u32,
@@ -145,49 +145,49 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_action_target(&self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+    pub async fn find_action_target(self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
         let target: Option<String> = sqlx::query_scalar("SELECT target FROM actions WHERE path = ?1")
             .bind(action.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        target.map(|t| self.parse_path(&t)).transpose()
+            .map_err(|e| self.index.sql_error(e))?;
+        target.map(|t| self.index.parse_path(&t)).transpose()
     }
 
     /// Finds the record that a signal is about; `None` if the signal is unknown or has no single target.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_signal_target(&self, signal: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+    pub async fn find_signal_target(self, signal: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
         let target: Option<Option<String>> = sqlx::query_scalar("SELECT target FROM signals WHERE path = ?1")
             .bind(signal.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        target.flatten().map(|t| self.parse_path(&t)).transpose()
+            .map_err(|e| self.index.sql_error(e))?;
+        target.flatten().map(|t| self.index.parse_path(&t)).transpose()
     }
 
-    pub(crate) fn decode_action(&self, row: ActionColumns) -> Result<ActionRow, IndexError> {
+    pub(crate) fn decode_action(self, row: ActionColumns) -> Result<ActionRow, IndexError> {
         Ok(ActionRow {
-            path: self.parse_path(&row.path)?,
-            id: self.parse_enum(&row.id)?,
-            kind: self.parse_enum(&row.kind)?,
-            target: self.parse_path(&row.target)?,
+            path: self.index.parse_path(&row.path)?,
+            id: self.index.parse_enum(&row.id)?,
+            kind: self.index.parse_enum(&row.kind)?,
+            target: self.index.parse_path(&row.target)?,
             at: from_micros(row.at).unwrap_or_default(),
-            decision: self.parse_enum(&row.decision)?,
+            decision: self.index.parse_enum(&row.decision)?,
             confidence: row.confidence,
-            disposition: self.parse_enum(&row.disposition)?,
-            mode: self.parse_enum(&row.mode)?,
-            class: row.class.map(|c| self.parse_enum(&c)).transpose()?,
-            proposed_state: row.proposed_state.map(|s| self.parse_enum(&s)).transpose()?,
+            disposition: self.index.parse_enum(&row.disposition)?,
+            mode: self.index.parse_enum(&row.mode)?,
+            class: row.class.map(|c| self.index.parse_enum(&c)).transpose()?,
+            proposed_state: row.proposed_state.map(|s| self.index.parse_enum(&s)).transpose()?,
             pending: row.pending,
             settled: row.settled,
-            resolves: row.resolves.map(|id| self.parse_enum(&id)).transpose()?,
-            resolution: row.resolution.map(|kind| self.parse_enum(&kind)).transpose()?,
-            resolved_by: row.resolved_by.map(|id| self.parse_enum(&id)).transpose()?,
+            resolves: row.resolves.map(|id| self.index.parse_enum(&id)).transpose()?,
+            resolution: row.resolution.map(|kind| self.index.parse_enum(&kind)).transpose()?,
+            resolved_by: row.resolved_by.map(|id| self.index.parse_enum(&id)).transpose()?,
             proposal: row.proposal,
             edited: row.edited,
-            batch_id: row.batch_id.map(|id| self.parse_enum(&id)).transpose()?,
+            batch_id: row.batch_id.map(|id| self.index.parse_enum(&id)).transpose()?,
             seq: row.seq.cast_unsigned(),
         })
     }

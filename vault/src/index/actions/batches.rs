@@ -5,7 +5,7 @@
 //! action that was later resolved on its own has left its batch. Only actions that were resolved in a batch are kept
 //! in memory.
 
-use crate::index::Index;
+use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::store::codec::from_micros;
 use crate::index::trust::cases::{parse_disposition, parse_proposal_history, resolutions_text};
@@ -83,19 +83,19 @@ const RESOLVED_IN_BATCH: &str = concat!(
     FROM answered n JOIN actions a ON a.id = n.id WHERE a.kind = 'steward-action' AND a.class IS NOT NULL"
 );
 
-impl Index {
+impl ActionsView<'_> {
     /// Reads the feedback of all batches so far.
-    pub(crate) async fn read_batch_feedback(&self, now: DateTime<Utc>) -> Result<BatchFeedback, IndexError> {
+    pub(crate) async fn read_batch_feedback(self, now: DateTime<Utc>) -> Result<BatchFeedback, IndexError> {
         let mut all = BatchFeedback::default();
-        let mut rows = sqlx::query_as::<_, BatchedActionColumns>(RESOLVED_IN_BATCH).fetch(&self.store.reader);
-        while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
+        let mut rows = sqlx::query_as::<_, BatchedActionColumns>(RESOLVED_IN_BATCH).fetch(&self.index.store.reader);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.index.sql_error(e))? {
             let disposition =
-                parse_disposition(&row.disposition).ok_or_else(|| self.unknown_value_error(&row.disposition))?;
+                parse_disposition(&row.disposition).ok_or_else(|| self.index.unknown_value_error(&row.disposition))?;
             let (history, batch) =
                 parse_proposal_history(row.history.as_deref(), disposition, from_micros(row.at).unwrap_or_default());
             let Some(batch) = batch else { continue };
             let sources: Vec<String> =
-                serde_json::from_str(&row.sources).map_err(|_| self.unknown_value_error(&row.sources))?;
+                serde_json::from_str(&row.sources).map_err(|_| self.index.unknown_value_error(&row.sources))?;
             let bold = BoldestAction { confidence: row.confidence, seq: row.seq.cast_unsigned() };
             all.add_action((batch, history.feedback_at(now).0, row.class), sources, bold);
         }

@@ -7,7 +7,7 @@
 
 use crate::action::chain::{ChainEntry, ChainError, ChainVerification, ChainWalk, describe_misnamed_record};
 use crate::files::root::VaultRoot;
-use crate::index::Index;
+use crate::index::ActionsView;
 use crate::index::IndexError;
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
@@ -39,40 +39,42 @@ const CHAIN_ROWS: &str = "SELECT a.path, a.seq, a.prev, a.misnamed, f.hash AS sh
     JOIN files f ON f.path = a.path ORDER BY a.seq, a.path";
 const UNREADABLE: &str = "SELECT path, problem FROM files WHERE kind = 'event' AND problem IS NOT NULL ORDER BY path";
 
-impl Index {
+impl ActionsView<'_> {
     /// Verifies the chain of audit records, as far as the index has read the files.
     ///
     /// # Errors
-    /// [`IndexedChainError::Index`]; [`IndexedChainError::Chain`] if the head of the chain cannot be read.
-    pub async fn verify_indexed_chain(&self, root: &VaultRoot) -> Result<ChainVerification, IndexedChainError> {
+    /// `IndexedChainError::Index`; `IndexedChainError::Chain` if the head of the chain cannot be read.
+    pub async fn verify_indexed_chain(self, root: &VaultRoot) -> Result<ChainVerification, IndexedChainError> {
         let mut walk = ChainWalk::begin(root)?;
         self.wait_until_indexed(walk.expected_last_number()).await?;
-        let unreadable: Vec<(String, String)> =
-            sqlx::query_as(UNREADABLE).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let unreadable: Vec<(String, String)> = sqlx::query_as(UNREADABLE)
+            .fetch_all(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
         walk.found.records = unreadable.len() as u64;
         walk.found.faults.extend(unreadable.iter().map(|(path, problem)| format!("unreadable: {path}: {problem}")));
-        let mut rows = sqlx::query_as::<_, ChainColumns>(CHAIN_ROWS).fetch(&self.store.reader);
-        while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
+        let mut rows = sqlx::query_as::<_, ChainColumns>(CHAIN_ROWS).fetch(&self.index.store.reader);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.index.sql_error(e))? {
             walk.found.records += 1;
-            let path = self.parse_path(&row.path)?;
+            let path = self.index.parse_path(&row.path)?;
             if row.misnamed {
                 walk.found.faults.push(describe_misnamed_record(&path));
             }
-            let prev = self.parse_enum(&row.prev.unwrap_or_default())?;
-            let sha256 = self.parse_enum(&row.sha256.unwrap_or_default())?;
+            let prev = self.index.parse_enum(&row.prev.unwrap_or_default())?;
+            let sha256 = self.index.parse_enum(&row.sha256.unwrap_or_default())?;
             walk.visit_entry(ChainEntry { seq: row.seq.cast_unsigned(), path, prev, sha256 });
         }
         Ok(walk.finish(root)?)
     }
 
     /// Waits until the index contains the record of this number, for at most `INDEXING_TIMEOUT`.
-    async fn wait_until_indexed(&self, seq: u64) -> Result<(), IndexError> {
+    async fn wait_until_indexed(self, seq: u64) -> Result<(), IndexError> {
         let started = Instant::now();
         loop {
             let newest: Option<i64> = sqlx::query_scalar("SELECT MAX(seq) FROM actions")
-                .fetch_one(&self.store.reader)
+                .fetch_one(&self.index.store.reader)
                 .await
-                .map_err(|e| self.sql_error(e))?;
+                .map_err(|e| self.index.sql_error(e))?;
             if newest.unwrap_or(0).cast_unsigned() >= seq || started.elapsed() > INDEXING_TIMEOUT {
                 return Ok(());
             }

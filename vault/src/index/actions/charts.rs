@@ -3,7 +3,7 @@
 //! [`crate::index::trust::cases`] has the one rule that says whether a proposal was right; the trust report uses it
 //! too. Days are days of UTC.
 
-use crate::index::Index;
+use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use crate::index::trust::cases::parse_disposition;
@@ -41,23 +41,23 @@ pub(crate) const PER_DAY: &str =
     "SELECT at / 86400000000 AS day, kind, CASE kind WHEN 'steward-action' THEN disposition END, COUNT(*)
     FROM actions INDEXED BY actions_by_time WHERE at >= ?1 GROUP BY 1, 2, 3";
 
-impl Index {
+impl ActionsView<'_> {
     /// Counts the records of each day from a moment on by label, in the order of days and labels.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn actions_per_day(&self, since: DateTime<Utc>) -> Result<Vec<DailyActionCount>, IndexError> {
+    pub async fn actions_per_day(self, since: DateTime<Utc>) -> Result<Vec<DailyActionCount>, IndexError> {
         let rows: Vec<(i64, String, Option<String>, i64)> = sqlx::query_as(PER_DAY)
             .bind(to_micros(since))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let mut days = Vec::with_capacity(rows.len());
         for (day, kind, disposition, count) in rows {
             let disposition = disposition
-                .map(|word| parse_disposition(&word).ok_or_else(|| self.unknown_value_error(&word)))
+                .map(|word| parse_disposition(&word).ok_or_else(|| self.index.unknown_value_error(&word)))
                 .transpose()?;
-            let what = action_label(self.parse_enum(&kind)?, disposition.unwrap_or(Disposition::Recorded));
+            let what = action_label(self.index.parse_enum(&kind)?, disposition.unwrap_or(Disposition::Recorded));
             let day = NaiveDate::default() + TimeDelta::days(day);
             days.push(DailyActionCount { day, what, count: count.cast_unsigned() });
         }
@@ -72,7 +72,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn confidence_vs_outcome(
-        &self,
+        self,
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<ConfidenceBin>, IndexError> {
@@ -89,7 +89,7 @@ impl Index {
                 None => bin.open += 1,
             }
         };
-        self.for_each_case_since(since, now, count).await?;
+        self.index.trust().for_each_case_since(since, now, count).await?;
         Ok(bins)
     }
 }

@@ -4,7 +4,7 @@
 //! reads each action's own record again; nothing here changes anything. A proposal is in no cluster if newer signals
 //! make it unclear, or if a question about its record is open.
 
-use crate::index::Index;
+use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::actions::list::{ActionSubset, UNDOABLE, is_waiting};
 use crate::index::read::questions::is_open_question;
@@ -82,26 +82,26 @@ const GROUPS: &str = ") AS ids FROM turns GROUP BY source, class HAVING COUNT(*)
 /// A pending action that still waits.
 const WAITING: &str = concat!("SELECT 1 FROM actions a WHERE a.path = ?1 AND ", is_waiting!());
 
-impl Index {
+impl ActionsView<'_> {
     /// Whether a proposal that still waits is in no cluster, because newer signals make it unclear or because a
     /// question about its record is open.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn is_unclear(&self, proposal: &RecordPath) -> Result<bool, IndexError> {
+    pub async fn is_unclear(self, proposal: &RecordPath) -> Result<bool, IndexError> {
         let sql = format!("SELECT EXISTS ({WAITING}) AND NOT EXISTS ({WAITING}{NOT_UNCLEAR})");
         sqlx::query_scalar(AssertSqlSafe(sql))
             .bind(proposal.as_str())
-            .fetch_one(&self.store.writer)
+            .fetch_one(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))
     }
 
     /// Lists clusters of at least `min` actions that wait for a resolution, the largest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_pending_clusters(&self, min: u32) -> Result<Vec<ActionCluster>, IndexError> {
+    pub async fn list_pending_clusters(self, min: u32) -> Result<Vec<ActionCluster>, IndexError> {
         self.list_clusters(ActionSubset::Waiting, None, min).await
     }
 
@@ -110,7 +110,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_undoable_clusters(
-        &self,
+        self,
         since: DateTime<Utc>,
         min: u32,
     ) -> Result<Vec<ActionCluster>, IndexError> {
@@ -118,23 +118,23 @@ impl Index {
     }
 
     async fn list_clusters(
-        &self,
+        self,
         only: ActionSubset,
         since: Option<DateTime<Utc>>,
         min: u32,
     ) -> Result<Vec<ActionCluster>, IndexError> {
         let mut query = cluster_query(only, since, min);
         let rows: Vec<ClusterColumns> =
-            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            query.build_query_as().fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let decode = |row: ClusterColumns| {
             Ok(ActionCluster {
                 source: row.source,
                 name: row.name,
-                class: row.class.map(|class| self.parse_enum(&class)).transpose()?,
+                class: row.class.map(|class| self.index.parse_enum(&class)).transpose()?,
                 count: row.count.cast_unsigned(),
                 newest_at: from_micros(row.newest).unwrap_or_default(),
                 oldest_at: from_micros(row.oldest).unwrap_or_default(),
-                ids: serde_json::from_str(&row.ids).map_err(|_| self.unknown_value_error(&row.ids))?,
+                ids: serde_json::from_str(&row.ids).map_err(|_| self.index.unknown_value_error(&row.ids))?,
             })
         };
         rows.into_iter().map(decode).collect()

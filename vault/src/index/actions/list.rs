@@ -5,7 +5,7 @@
 //! none, may have a next page. Everything is derived from the audit records, which stay the truth.
 
 use super::action::{ActionColumns, ActionRow};
-use crate::index::Index;
+use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::read::page::{ListPage, PageCursor, rows_to_read};
 use crate::index::store::codec::{from_micros, to_micros};
@@ -128,7 +128,7 @@ pub(crate) const COUNT_WAITING: &str =
 pub(crate) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (
     SELECT 1 FROM actions b WHERE b.resolves = a.id AND b.kind = 'steward-action-reversed')";
 
-impl Index {
+impl ActionsView<'_> {
     /// Reads a page of actions and resolutions, newest first, after the page before. `limit` is 1 to 500.
     ///
     /// A page may have fewer rows, or none, although there is a next page: then many tested rows did not match.
@@ -136,7 +136,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn actions_page(
-        &self,
+        self,
         filter: &ActionFilter,
         before: Option<&PageCursor>,
         limit: u32,
@@ -144,7 +144,7 @@ impl Index {
         let last = self.find_page_bound(filter, before).await?;
         let mut query = action_page_query(filter, before, last.as_ref(), limit);
         let rows: Vec<ActionColumns> =
-            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            query.build_query_as().fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let rows = rows.into_iter().map(|row| self.decode_action(row)).collect::<Result<Vec<_>, _>>()?;
         let page = ListPage::from_rows(rows, limit, |row| PageCursor { at: row.at, path: row.path.clone() });
         Ok(if page.more { page } else { ListPage { more: last.is_some(), next: last, ..page } })
@@ -152,15 +152,20 @@ impl Index {
 
     /// The last row that a page may test; `None` if it may read to the end.
     async fn find_page_bound(
-        &self,
+        self,
         filter: &ActionFilter,
         before: Option<&PageCursor>,
     ) -> Result<Option<PageCursor>, IndexError> {
         let Some(mut query) = page_bound_query(filter, before) else { return Ok(None) };
-        let row: Option<(i64, String)> =
-            query.build_query_as().fetch_optional(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
-        row.map(|(at, path)| Ok(PageCursor { at: from_micros(at).unwrap_or_default(), path: self.parse_path(&path)? }))
-            .transpose()
+        let row: Option<(i64, String)> = query
+            .build_query_as()
+            .fetch_optional(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        row.map(|(at, path)| {
+            Ok(PageCursor { at: from_micros(at).unwrap_or_default(), path: self.index.parse_path(&path)? })
+        })
+        .transpose()
     }
 
     /// Reads a page of the actions that wait for a person's resolution, newest first.
@@ -168,7 +173,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn pending_actions_page(
-        &self,
+        self,
         before: Option<&PageCursor>,
         limit: u32,
     ) -> Result<ListPage<ActionRow>, IndexError> {
@@ -180,7 +185,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn action_by_path(&self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+    pub async fn action_by_path(self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
         self.fetch_action(BY_PATH, path.as_str()).await
     }
 
@@ -188,7 +193,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn action_citing(&self, signal: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+    pub async fn action_citing(self, signal: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
         self.fetch_action(CITING, signal.as_str()).await
     }
 
@@ -197,7 +202,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn action_by_id(&self, id: &ActionId) -> Result<Option<ActionRow>, IndexError> {
+    pub async fn action_by_id(self, id: &ActionId) -> Result<Option<ActionRow>, IndexError> {
         self.fetch_action(BY_ID, id.as_str()).await
     }
 
@@ -205,12 +210,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_resolutions(&self, id: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
+    pub async fn list_resolutions(self, id: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
         let rows: Vec<ActionColumns> = sqlx::query_as(RESOLUTIONS)
             .bind(id.as_str())
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         rows.into_iter().map(|row| self.decode_action(row)).collect()
     }
 
@@ -218,12 +223,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_actions_of_batch(&self, click: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
+    pub async fn list_actions_of_batch(self, click: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
         let rows: Vec<ActionColumns> = sqlx::query_as(OF_BATCH)
             .bind(click.as_str())
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         rows.into_iter().map(|row| self.decode_action(row)).collect()
     }
 
@@ -231,13 +236,13 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_actions_since(&self, seq: u64, limit: u32) -> Result<ActionsSince, IndexError> {
+    pub async fn list_actions_since(self, seq: u64, limit: u32) -> Result<ActionsSince, IndexError> {
         let rows: Vec<ActionColumns> = sqlx::query_as(AFTER_SEQ)
             .bind(i64::try_from(seq).unwrap_or(i64::MAX))
             .bind(rows_to_read(limit))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let rows = rows.into_iter().map(|row| self.decode_action(row)).collect::<Result<Vec<_>, _>>()?;
         let ListPage { rows, more, .. } = ListPage::from_rows(rows, limit, |_| ());
         Ok(ActionsSince { seq: rows.last().map_or(seq, |row| row.seq), rows, more })
@@ -247,15 +252,20 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn count_pending_actions(&self) -> Result<u64, IndexError> {
-        let count: i64 =
-            sqlx::query_scalar(COUNT_WAITING).fetch_one(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+    pub async fn count_pending_actions(self) -> Result<u64, IndexError> {
+        let count: i64 = sqlx::query_scalar(COUNT_WAITING)
+            .fetch_one(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(count.cast_unsigned())
     }
 
-    async fn fetch_action(&self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {
-        let row: Option<ActionColumns> =
-            sqlx::query_as(sql).bind(key).fetch_optional(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+    async fn fetch_action(self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {
+        let row: Option<ActionColumns> = sqlx::query_as(sql)
+            .bind(key)
+            .fetch_optional(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
         row.map(|row| self.decode_action(row)).transpose()
     }
 }

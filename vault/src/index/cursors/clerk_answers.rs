@@ -4,7 +4,7 @@
 //! validate the answer against the question again. Age and number bound the table. Losing it costs calls and nothing
 //! else.
 
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -18,35 +18,36 @@ pub(crate) const MAX_ANSWERS: i64 = 10_000;
 /// microsecond decides.
 const WRITES_PER_SWEEP: u32 = 64;
 
-impl Index {
+impl CursorsView<'_> {
     /// Finds the answer to a question that was given later than a moment.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_cached_answer(&self, key: &str, later_than: DateTime<Utc>) -> Result<Option<String>, IndexError> {
+    pub async fn find_cached_answer(self, key: &str, later_than: DateTime<Utc>) -> Result<Option<String>, IndexError> {
         sqlx::query_scalar("SELECT answer FROM answers WHERE key = ?1 AND at > ?2")
             .bind(key)
             .bind(to_micros(later_than))
-            .fetch_optional(&self.store.writer)
+            .fetch_optional(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))
     }
 
     /// Removes the answer to a question.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn forget_answer(&self, key: &str) -> Result<(), IndexError> {
-        let deleted = sqlx::query("DELETE FROM answers WHERE key = ?1").bind(key).execute(&self.store.writer).await;
-        deleted.map(drop).map_err(|e| self.sql_error(e))
+    pub async fn forget_answer(self, key: &str) -> Result<(), IndexError> {
+        let deleted =
+            sqlx::query("DELETE FROM answers WHERE key = ?1").bind(key).execute(&self.index.store.writer).await;
+        deleted.map(drop).map_err(|e| self.index.sql_error(e))
     }
 
     /// Stores an answer. One call in 64 also removes answers that are older than 30 days or beyond the newest 10,000.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn cache_answer(&self, key: &str, answer: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
+    pub async fn cache_answer(self, key: &str, answer: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
+        let mut tx = self.index.begin_write().await?;
         let work = async {
             sqlx::query("INSERT OR REPLACE INTO answers (key, answer, at) VALUES (?1, ?2, ?3)")
                 .bind(key)
@@ -66,6 +67,6 @@ impl Index {
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql_error(e))
+        work.await.map_err(|e| self.index.sql_error(e))
     }
 }

@@ -4,7 +4,7 @@
 //! check takes a lease on every task that goes to a clerk. The record of the check ends the lease, and the end of the
 //! run releases the rest. The lease of a run that died expires.
 
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -55,18 +55,18 @@ pub(crate) async fn end_lease(tx: &mut SqliteConnection, task: &str) -> sqlx::Re
     sqlx::query("DELETE FROM leases WHERE task = ?1").bind(task).execute(tx).await.map(drop)
 }
 
-impl Index {
+impl CursorsView<'_> {
     /// Releases the leases of a run on tasks that it did not judge. They are due for the next run at once.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn release_leases(&self, look_id: &str) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
+    pub async fn release_leases(self, look_id: &str) -> Result<(), IndexError> {
+        let mut tx = self.index.begin_write().await?;
         sqlx::query("DELETE FROM leases WHERE run = ?1")
             .bind(parse_run_id(look_id))
             .execute(&mut *tx)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        tx.commit().await.map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.index.sql_error(e))
     }
 }

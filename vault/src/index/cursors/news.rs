@@ -4,7 +4,7 @@
 //! every scan publishes its changes here, and the listener takes them. A change that must outlive the process is
 //! marked in `state.db` instead (`wakes`), or is searched for at every start.
 
-use crate::index::Index;
+use crate::index::CursorsView;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 
@@ -34,41 +34,41 @@ pub(crate) struct ScanChangeBoard {
     wakes_changed: Notify,
 }
 
-impl Index {
+impl CursorsView<'_> {
     /// Takes the changes that were published since the last call.
     #[must_use]
-    pub fn take_changes(&self) -> ScanChanges {
-        std::mem::take(&mut *self.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn take_changes(self) -> ScanChanges {
+        std::mem::take(&mut *self.index.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until a scan publishes changes, then takes them.
-    pub async fn wait_for_changes(&self) -> ScanChanges {
-        self.scan_changes.changes_published.notified().await;
+    pub async fn wait_for_changes(self) -> ScanChanges {
+        self.index.scan_changes.changes_published.notified().await;
         self.take_changes()
     }
 
-    /// Waits until a wake mark was made or cleared in this process, or [`Index::notify_wakes`] was called.
-    pub async fn wait_for_wakes(&self) {
-        self.scan_changes.wakes_changed.notified().await;
+    /// Waits until a wake mark was made or cleared in this process, or `CursorsView::notify_wakes` was called.
+    pub async fn wait_for_wakes(self) {
+        self.index.scan_changes.wakes_changed.notified().await;
     }
 
     /// Lets the wake dispatcher read the marks again.
-    pub fn notify_wakes(&self) {
-        self.scan_changes.wakes_changed.notify_one();
+    pub fn notify_wakes(self) {
+        self.index.scan_changes.wakes_changed.notify_one();
     }
 
     /// Adds changes for the listener. Without `notify` the listener finds them at its next regular round.
-    pub(crate) fn publish_changes(&self, found: ScanChanges, notify: bool) {
+    pub(crate) fn publish_changes(self, found: ScanChanges, notify: bool) {
         let ScanChanges { signals_arrived, events_arrived, owing_arrived, matters_changed } = found;
         {
-            let mut changes = self.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut changes = self.index.scan_changes.changes.lock().unwrap_or_else(PoisonError::into_inner);
             changes.signals_arrived |= signals_arrived;
             changes.events_arrived |= events_arrived;
             changes.owing_arrived |= owing_arrived;
             changes.matters_changed |= matters_changed;
         }
         if notify {
-            self.scan_changes.changes_published.notify_one();
+            self.index.scan_changes.changes_published.notify_one();
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! It takes one transaction over the tables and opens no file. Due tasks without anything new need no clerk, so their
 //! cursors move and they are counted at once. Tasks that need a clerk are returned as checks. Their cursors move only
-//! after the evaluation, by [`Index::record_check`]. A repeated check gets the stored observation.
+//! after the evaluation, by `CursorsView::record_check`. A repeated check gets the stored observation.
 
 use super::lease;
-use super::look::{self, CheckCandidate};
 use super::state::{NO_SIGNALS, add_to_check_count};
+use super::task_check::{self, CheckCandidate};
 use super::turns;
 use super::wake;
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::read::matter_status::is_within_quiet_hours;
 use crate::index::store::codec::{from_micros, to_micros};
@@ -122,24 +122,25 @@ struct SortedCandidates {
     problems: Vec<String>,
 }
 
-impl Index {
+impl CursorsView<'_> {
     /// Observes a matter by look-ups in the index, never by a scan of the vault.
     ///
     /// # Errors
     /// [`IndexError::Unfilled`] before the first scan; [`IndexError::Sql`] if `state.db` fails.
     /// A missing, unreadable or closed matter is no error: nothing is due.
-    pub async fn observe_due_tasks(&self, query: &ObservationQuery) -> Result<MatterObservation, IndexError> {
-        if !self.is_filled() {
-            return Err(IndexError::Unfilled { path: self.store.file.clone() });
+    pub async fn observe_due_tasks(self, query: &ObservationQuery) -> Result<MatterObservation, IndexError> {
+        if !self.index.is_filled() {
+            return Err(IndexError::Unfilled { path: self.index.store.file.clone() });
         }
-        let mut tx = self.begin_write().await?;
+        let mut tx = self.index.begin_write().await?;
         let before = self.read_matter_state(&mut tx, query).await?;
         if let Some(stored) = before.earlier_observation {
-            return serde_json::from_str(&stored).map_err(|_| self.unknown_value_error(&stored));
+            return serde_json::from_str(&stored).map_err(|_| self.index.unknown_value_error(&stored));
         }
         let mut observation = empty_observation(query, before.streak);
         // Nothing is judged under a stop, so the wake mark stays until its end.
-        let woken = !query.stopped && wake::clear_mark(&mut tx, &query.matter).await.map_err(|e| self.sql_error(e))?;
+        let woken =
+            !query.stopped && wake::clear_mark(&mut tx, &query.matter).await.map_err(|e| self.index.sql_error(e))?;
         let matter = match before.matter {
             Ok(matter) if !query.stopped => matter,
             Ok(_) => return Ok(observation),
@@ -150,11 +151,11 @@ impl Index {
             }
         };
         let quiet_hours = is_within_quiet_hours(query, matter.policy.as_ref());
-        let candidates = look::read_candidates(self, &mut tx, query, look::ALL_TASKS).await?;
+        let candidates = task_check::read_candidates(self.index, &mut tx, query, task_check::ALL_TASKS).await?;
         let leased = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
             lease::list_tasks_leased_by_others(&mut tx, &query.check_id, query.now)
                 .await
-                .map_err(|e| self.sql_error(e))?
+                .map_err(|e| self.index.sql_error(e))?
         } else {
             BTreeSet::new()
         };
@@ -173,7 +174,7 @@ impl Index {
         let mut bytes = 0;
         for candidate in turns::choose_round_robin(std::mem::take(&mut sorted.needing_clerk), query.max_checks, &known)
         {
-            let check = look::complete_check(self, &mut tx, query, &matter, candidate).await?;
+            let check = task_check::complete_check(self.index, &mut tx, query, &matter, candidate).await?;
             bytes += to_json(&check).len();
             if bytes > MAX_CHECKS_BYTES && !observation.task_checks.is_empty() {
                 break;
@@ -183,16 +184,18 @@ impl Index {
         observation.left_due = saturating_u32(needing_clerk.saturating_sub(observation.task_checks.len()));
         let tasks: Vec<String> = observation.task_checks.iter().map(|c| c.question.subject.task.to_string()).collect();
         if !tasks.is_empty() {
-            lease::lease_tasks(&mut tx, &query.check_id, &tasks, query.now).await.map_err(|e| self.sql_error(e))?;
+            lease::lease_tasks(&mut tx, &query.check_id, &tasks, query.now)
+                .await
+                .map_err(|e| self.index.sql_error(e))?;
         }
-        write_observation(&mut tx, query, &observation, &sorted.quiet).await.map_err(|e| self.sql_error(e))?;
+        write_observation(&mut tx, query, &observation, &sorted.quiet).await.map_err(|e| self.index.sql_error(e))?;
         self.commit_observation(tx, woken).await?;
         Ok(observation)
     }
 
     /// Commits. If a wake mark was cleared, the dispatcher can wake the next matter.
-    async fn commit_observation(&self, tx: Transaction<'static, Sqlite>, woken: bool) -> Result<(), IndexError> {
-        tx.commit().await.map_err(|e| self.sql_error(e))?;
+    async fn commit_observation(self, tx: Transaction<'static, Sqlite>, woken: bool) -> Result<(), IndexError> {
+        tx.commit().await.map_err(|e| self.index.sql_error(e))?;
         if woken {
             self.notify_wakes();
         }
@@ -200,7 +203,7 @@ impl Index {
     }
 
     async fn read_matter_state(
-        &self,
+        self,
         tx: &mut SqliteConnection,
         query: &ObservationQuery,
     ) -> Result<PreTickState, IndexError> {
@@ -216,11 +219,11 @@ impl Index {
         .bind(&query.check_id)
         .fetch_one(tx)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         let matter = match (row.name, row.state, row.ceiling) {
             (Some(name), Some(state), Some(ceiling)) => {
-                let (state, ceiling) = (self.parse_enum(&state)?, self.parse_enum(&ceiling)?);
-                let policy = row.policy.map(|policy| self.parse_matter_policy(&policy)).transpose()?;
+                let (state, ceiling) = (self.index.parse_enum(&state)?, self.index.parse_enum(&ceiling)?);
+                let policy = row.policy.map(|policy| self.index.gates().parse_matter_policy(&policy)).transpose()?;
                 let policy_faults =
                     row.policy_faults.and_then(|faults| serde_json::from_str(&faults).ok()).unwrap_or_default();
                 self.require_open(&query.matter, ObservedMatter { name, state, ceiling, policy, policy_faults })
@@ -234,7 +237,7 @@ impl Index {
         Ok(PreTickState { matter, streak, earlier_observation: row.repeated })
     }
 
-    fn require_open(&self, path: &RecordPath, matter: ObservedMatter) -> Result<ObservedMatter, String> {
+    fn require_open(self, path: &RecordPath, matter: ObservedMatter) -> Result<ObservedMatter, String> {
         match matter.state {
             RecordState::Open => Ok(matter),
             RecordState::Done | RecordState::Archived => Err(format!(

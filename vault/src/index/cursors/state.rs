@@ -5,7 +5,7 @@
 //! fresh.
 
 use super::lease;
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -43,18 +43,18 @@ pub struct CheckCount {
     pub count: u64,
 }
 
-impl Index {
+impl CursorsView<'_> {
     /// Records that a task was checked. The second call for the same check does nothing.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_check(&self, done: &CompletedCheck) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
+    pub async fn record_check(self, done: &CompletedCheck) -> Result<(), IndexError> {
+        let mut tx = self.index.begin_write().await?;
         let previous: Option<(i64, String)> = sqlx::query_as("SELECT streak, look_id FROM task_checks WHERE task = ?1")
             .bind(done.task.as_str())
             .fetch_optional(&mut *tx)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let streak = match previous {
             Some((_, look_id)) if look_id == done.check_id => return Ok(()),
             _ if done.had_signals => 0,
@@ -77,17 +77,17 @@ impl Index {
         .bind(&done.check_id)
         .execute(&mut *tx)
         .await
-        .map_err(|e| self.sql_error(e))?;
-        lease::end_lease(&mut tx, done.task.as_str()).await.map_err(|e| self.sql_error(e))?;
-        tx.commit().await.map_err(|e| self.sql_error(e))
+        .map_err(|e| self.index.sql_error(e))?;
+        lease::end_lease(&mut tx, done.task.as_str()).await.map_err(|e| self.index.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.index.sql_error(e))
     }
 
     /// Counts a check that ended before a clerk was asked. The same `id` counts once.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn count_check(&self, at: DateTime<Utc>, reason: &str, id: &str) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
+    pub async fn count_check(self, at: DateTime<Utc>, reason: &str, id: &str) -> Result<(), IndexError> {
+        let mut tx = self.index.begin_write().await?;
         let work = async {
             let marked = sqlx::query("INSERT OR IGNORE INTO look_marks (id, day) VALUES (?1, ?2)")
                 .bind(id)
@@ -101,23 +101,23 @@ impl Index {
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql_error(e))
+        work.await.map_err(|e| self.index.sql_error(e))
     }
 
     /// Lists how many checks ended before a clerk was asked, by day and reason, from a day on.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_check_counts(&self, since: NaiveDate) -> Result<Vec<CheckCount>, IndexError> {
+    pub async fn list_check_counts(self, since: NaiveDate) -> Result<Vec<CheckCount>, IndexError> {
         let rows: Vec<(String, String, i64)> =
             sqlx::query_as("SELECT day, reason, count FROM looks WHERE day >= ?1 ORDER BY day, reason")
                 .bind(since.to_string())
-                .fetch_all(&self.store.reader)
+                .fetch_all(&self.index.store.reader)
                 .await
-                .map_err(|e| self.sql_error(e))?;
+                .map_err(|e| self.index.sql_error(e))?;
         let count = |(day, reason, count): (String, String, i64)| {
             Ok(CheckCount {
-                day: day.parse().map_err(|_| self.unknown_value_error(&day))?,
+                day: day.parse().map_err(|_| self.index.unknown_value_error(&day))?,
                 reason,
                 count: count.cast_unsigned(),
             })

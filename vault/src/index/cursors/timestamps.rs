@@ -1,11 +1,11 @@
 //! Timestamp write-back: which task files must still show their last check, and which dates in them Steward wrote.
 //!
-//! A date that Steward wrote is no wish of a person, so [`super::look`] and [`crate::index::read::tasks`] ignore it.
-//! Every other date counts as a person's, also if these rows are lost. A date is noted here before it is written, so
+//! A date that Steward wrote is no wish of a person, so [`super::task_check`] and [`crate::index::read::tasks`] ignore
+//! it. Every other date counts as a person's, also if these rows are lost. A date is noted here before it is written, so
 //! a crash in between leaves a date that is known as Steward's.
 //! [`crate::action::writer::VaultWriter::write_timestamps`] writes the files, and the engine decides when.
 
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::store::codec::{from_micros, to_micros};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -52,7 +52,7 @@ const BEGIN: &str = "
         before = CASE WHEN written = (SELECT next_check_after FROM tasks WHERE path = ?1) THEN written ELSE before END,
         written = COALESCE(excluded.written, written)";
 
-impl Index {
+impl CursorsView<'_> {
     /// Lists tasks that were checked since their file was last written, the oldest check first, at most `limit`.
     ///
     /// Tasks whose write failed before come last, so that they delay no other. Tasks are left out while a run is
@@ -61,21 +61,21 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_due_timestamp_writes(
-        &self,
+        self,
         now: DateTime<Utc>,
         limit: u32,
     ) -> Result<Vec<DueTimestampWrite>, IndexError> {
         let rows: Vec<TimestampWriteColumns> = sqlx::query_as(DUE)
             .bind(to_micros(now))
             .bind(limit)
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let due = |row: TimestampWriteColumns| {
             let ours = [row.written, row.before].into_iter().flatten().filter_map(from_micros);
             let checked = from_micros(row.last_check_at).unwrap_or_default();
             Ok(DueTimestampWrite {
-                task: self.parse_path(&row.task)?,
+                task: self.index.parse_path(&row.task)?,
                 timestamps: CheckTimestamps::new(checked, row.next_check_after.and_then(from_micros), ours),
                 checked_at: row.last_check_at,
             })
@@ -87,8 +87,8 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn begin_timestamp_write(&self, due: &DueTimestampWrite, now: DateTime<Utc>) -> Result<bool, IndexError> {
-        let mut tx = self.begin_write().await?;
+    pub async fn begin_timestamp_write(self, due: &DueTimestampWrite, now: DateTime<Utc>) -> Result<bool, IndexError> {
+        let mut tx = self.index.begin_write().await?;
         let begun = sqlx::query(BEGIN)
             .bind(due.task.as_str())
             .bind(due.timestamps.next_check_after().map(to_micros))
@@ -96,8 +96,8 @@ impl Index {
             .bind(to_micros(now + RETRY))
             .execute(&mut *tx)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        tx.commit().await.map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.index.sql_error(e))?;
         Ok(begun.rows_affected() > 0)
     }
 
@@ -105,14 +105,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn finish_timestamp_write(&self, due: &DueTimestampWrite) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
+    pub async fn finish_timestamp_write(self, due: &DueTimestampWrite) -> Result<(), IndexError> {
+        let mut tx = self.index.begin_write().await?;
         sqlx::query("UPDATE stamps SET checked_at = ?2, retry_at = 0 WHERE task = ?1")
             .bind(due.task.as_str())
             .bind(due.checked_at)
             .execute(&mut *tx)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        tx.commit().await.map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.index.sql_error(e))
     }
 }

@@ -4,8 +4,8 @@
 //! evidence of a question (whose SQL does the same). Known sources, which were right before, come first in each
 //! round. Unknown sources come later, because a new name costs its sender nothing.
 
-use super::look::CheckCandidate;
-use crate::index::Index;
+use super::task_check::CheckCandidate;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The sources that were right before, by their slugs.
 const KNOWN_SOURCES: &str = "SELECT source FROM instincts GROUP BY source HAVING MIN(observations) > 0";
 
-impl Index {
+impl CursorsView<'_> {
     /// The slugs of the sources that were right before.
-    pub(crate) async fn known_sources(&self, db: &mut SqliteConnection) -> Result<BTreeSet<String>, IndexError> {
+    pub(crate) async fn known_sources(self, db: &mut SqliteConnection) -> Result<BTreeSet<String>, IndexError> {
         let known: Vec<String> =
-            sqlx::query_scalar(KNOWN_SOURCES).fetch_all(db).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_scalar(KNOWN_SOURCES).fetch_all(db).await.map_err(|e| self.index.sql_error(e))?;
         Ok(known.into_iter().collect())
     }
 
@@ -25,12 +25,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn is_known_source(&self, slug: &str) -> Result<bool, IndexError> {
+    pub async fn is_known_source(self, slug: &str) -> Result<bool, IndexError> {
         let least: Option<i64> = sqlx::query_scalar("SELECT MIN(observations) FROM instincts WHERE source = ?1")
             .bind(slug)
-            .fetch_one(&self.store.reader)
+            .fetch_one(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(least.is_some_and(|least| least > 0))
     }
 }

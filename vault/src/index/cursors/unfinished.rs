@@ -1,14 +1,14 @@
 //! Writes that a full or broken disk prevented, until they succeed.
 //!
 //! They are kept in memory, because nothing can be written. A scan and the next check of each matter find the same
-//! work, only later. [`Index::finish_deferred_work`] makes the writes in their original order, and then wakes the
+//! work, only later. `CursorsView::finish_deferred_work` makes the writes in their original order, and then wakes the
 //! matters.
 
 use super::lease;
 use crate::files::root::VaultRoot;
 use crate::gates::stop;
 use crate::index::CompletedCheck;
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::ScanChanges;
 use crate::index::store::rows::to_json;
@@ -48,41 +48,41 @@ impl UnfinishedWork {
     }
 }
 
-impl Index {
+impl CursorsView<'_> {
     /// Reads these files as soon as the disk can be written.
-    pub fn read_files_later(&self, paths: &[RecordPath]) {
-        self.unfinished.lock().unread.extend(paths.iter().cloned());
+    pub fn read_files_later(self, paths: &[RecordPath]) {
+        self.index.unfinished.lock().unread.extend(paths.iter().cloned());
     }
 
-    /// Records a check as soon as the disk can be written; see [`Index::record_check`].
-    pub fn record_check_later(&self, done: CompletedCheck) {
-        self.unfinished.lock().checks.push(done);
+    /// Records a check as soon as the disk can be written; see `CursorsView::record_check`.
+    pub fn record_check_later(self, done: CompletedCheck) {
+        self.index.unfinished.lock().checks.push(done);
     }
 
-    /// Releases the leases of a check as soon as the disk can be written; see [`Index::release_leases`].
-    pub fn release_leases_later(&self, look_id: &str) {
-        self.unfinished.lock().leases.insert(look_id.to_owned());
+    /// Releases the leases of a check as soon as the disk can be written; see `CursorsView::release_leases`.
+    pub fn release_leases_later(self, look_id: &str) {
+        self.index.unfinished.lock().leases.insert(look_id.to_owned());
     }
 
     /// Wakes the matter of a task, or a matter, as soon as the disk can be written.
-    pub fn wake_later(&self, target: &RecordPath, now: DateTime<Utc>) {
-        self.unfinished.lock().targets.insert(target.clone(), now);
+    pub fn wake_later(self, target: &RecordPath, now: DateTime<Utc>) {
+        self.index.unfinished.lock().targets.insert(target.clone(), now);
     }
 
     /// Lets the router and the extraction run again after the next scan.
-    pub fn run_routines_again(&self) {
+    pub fn run_routines_again(self) {
         self.publish_changes(ScanChanges::ANYTHING, false);
     }
 
-    /// Reads the files that [`Index::read_files_later`] noted.
+    /// Reads the files that `CursorsView::read_files_later` noted.
     ///
     /// # Errors
     /// [`IndexError`] if they still cannot be read; they stay noted.
-    pub async fn read_deferred_files(&self, root: &VaultRoot) -> Result<(), IndexError> {
-        let unread: Vec<RecordPath> = self.unfinished.lock().unread.iter().cloned().collect();
+    pub async fn read_deferred_files(self, root: &VaultRoot) -> Result<(), IndexError> {
+        let unread: Vec<RecordPath> = self.index.unfinished.lock().unread.iter().cloned().collect();
         if !unread.is_empty() {
-            self.sync_paths(root, &unread, Utc::now()).await?;
-            let mut waiting = self.unfinished.lock();
+            self.index.sync_paths(root, &unread, Utc::now()).await?;
+            let mut waiting = self.index.unfinished.lock();
             waiting.unread.retain(|path| !unread.contains(path));
         }
         Ok(())
@@ -92,15 +92,19 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError`] if the disk still cannot be written; everything stays deferred.
-    pub async fn finish_deferred_work(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<(), IndexError> {
+    pub async fn finish_deferred_work(self, root: &VaultRoot, now: DateTime<Utc>) -> Result<(), IndexError> {
         self.read_deferred_files(root).await?;
-        let checks = self.unfinished.lock().checks.clone();
+        let checks = self.index.unfinished.lock().checks.clone();
         for done in &checks {
             self.record_check(done).await?;
-            self.unfinished.lock().checks.retain(|other| other.check_id != done.check_id || other.task != done.task);
+            self.index
+                .unfinished
+                .lock()
+                .checks
+                .retain(|other| other.check_id != done.check_id || other.task != done.task);
         }
         let (leases, targets) = {
-            let waiting = self.unfinished.lock();
+            let waiting = self.index.unfinished.lock();
             let rested = waiting.targets.iter().filter(|(_, since)| has_rested(**since, now));
             // A check during a stop would clear the mark and do nothing.
             let may_act = !stop::is_stopped(root);
@@ -112,7 +116,7 @@ impl Index {
         }
         self.release_leases_and_wake(&leases, &targets, now).await?;
         {
-            let mut waiting = self.unfinished.lock();
+            let mut waiting = self.index.unfinished.lock();
             waiting.leases.retain(|look_id| !leases.contains(look_id));
             waiting.targets.retain(|path, since| !has_rested(*since, now) || !targets.contains(path));
         }
@@ -123,12 +127,12 @@ impl Index {
     }
 
     async fn release_leases_and_wake(
-        &self,
+        self,
         leases: &BTreeSet<String>,
         targets: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
+        let mut tx = self.index.begin_write().await?;
         let work = async {
             for look_id in leases {
                 sqlx::query("DELETE FROM leases WHERE run = ?1")
@@ -143,7 +147,7 @@ impl Index {
                 .await?;
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql_error(e))
+        work.await.map_err(|e| self.index.sql_error(e))
     }
 }
 

@@ -4,7 +4,7 @@
 //! beside the worker loses a wake. The engine triggers the schedule. The mark is cleared in the transaction in which
 //! a tick observes the matter, so a tick that was lost or that met a stop clears nothing.
 
-use crate::index::Index;
+use crate::index::CursorsView;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use crate::index::store::rows::to_json;
@@ -40,7 +40,7 @@ const OLDEST: &str = "SELECT w.matter, w.at, k.observed_at AS observed,
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeMark {
     pub matter: RecordPath,
-    /// The mark, which [`Index::clear_wake_mark`] takes.
+    /// The mark, which `CursorsView::clear_wake_mark` takes.
     pub at: i64,
     /// When a tick last observed the matter. A different value means that another tick has observed it since.
     pub observed: Option<i64>,
@@ -92,25 +92,21 @@ pub(crate) async fn clear_mark(tx: &mut SqliteConnection, matter: &RecordPath) -
     Ok(cleared.rows_affected() > 0)
 }
 
-impl Index {
+impl CursorsView<'_> {
     /// Lists the matters that have waited longest for their wake, without those to skip.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_oldest_wake_marks(
-        &self,
-        skip: &[&RecordPath],
-        limit: usize,
-    ) -> Result<Vec<WakeMark>, IndexError> {
+    pub async fn list_oldest_wake_marks(self, skip: &[&RecordPath], limit: usize) -> Result<Vec<WakeMark>, IndexError> {
         let rows: Vec<WakeMarkColumns> = sqlx::query_as(OLDEST)
             .bind(to_json(&skip))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let mark = |row: WakeMarkColumns| {
             let WakeMarkColumns { matter, at, observed, ticks } = row;
-            Ok(WakeMark { matter: self.parse_path(&matter)?, at, observed, may_tick: ticks })
+            Ok(WakeMark { matter: self.index.parse_path(&matter)?, at, observed, may_tick: ticks })
         };
         rows.into_iter().map(mark).collect()
     }
@@ -119,53 +115,53 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn mark_matter_again(&self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
+    pub async fn mark_matter_again(self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
         sqlx::query(MARK_MATTER_OF)
             .bind(target.as_str())
             .bind(to_micros(now))
-            .execute(&self.store.writer)
+            .execute(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         self.notify_wakes();
         Ok(())
     }
 
-    /// Lists every matter to wake, with the mark that [`Index::clear_wake_mark`] takes.
+    /// Lists every matter to wake, with the mark that `CursorsView::clear_wake_mark` takes.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_wake_marks(&self) -> Result<BTreeMap<RecordPath, i64>, IndexError> {
+    pub async fn list_wake_marks(self) -> Result<BTreeMap<RecordPath, i64>, IndexError> {
         let rows: Vec<(String, i64)> = sqlx::query_as("SELECT matter, at FROM wakes")
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        rows.into_iter().map(|(matter, at)| Ok((self.parse_path(&matter)?, at))).collect()
+            .map_err(|e| self.index.sql_error(e))?;
+        rows.into_iter().map(|(matter, at)| Ok((self.index.parse_path(&matter)?, at))).collect()
     }
 
     /// Clears a mark, unless another signal has arrived since it was read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn clear_wake_mark(&self, matter: &RecordPath, mark: i64) -> Result<(), IndexError> {
+    pub async fn clear_wake_mark(self, matter: &RecordPath, mark: i64) -> Result<(), IndexError> {
         sqlx::query("DELETE FROM wakes WHERE matter = ?1 AND at <= ?2")
             .bind(matter.as_str())
             .bind(mark)
-            .execute(&self.store.writer)
+            .execute(&self.index.store.writer)
             .await
             .map(drop)
-            .map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))
     }
 
     /// Lists the matters of those signals that count.
-    pub(crate) async fn list_matters_of_signals(&self, signals: &[String]) -> Result<Vec<RecordPath>, IndexError> {
+    pub(crate) async fn list_matters_of_signals(self, signals: &[String]) -> Result<Vec<RecordPath>, IndexError> {
         if signals.is_empty() {
             return Ok(Vec::new());
         }
         let found: Vec<String> = sqlx::query_scalar(MATTERS_OF_SIGNALS)
             .bind(to_json(&signals))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        found.iter().map(|m| self.parse_path(m)).collect()
+            .map_err(|e| self.index.sql_error(e))?;
+        found.iter().map(|m| self.index.parse_path(m)).collect()
     }
 }

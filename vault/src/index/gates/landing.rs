@@ -2,21 +2,21 @@
 //!
 //! The caller lands one live plan at a time, so that the counts of one plan hold the next one.
 
-use crate::index::{Index, IndexError};
+use crate::index::{GatesView, IndexError};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::AuditDraft;
 use steward_domain::action::plan::Disposition;
 use steward_domain::gates::landing::LandingFacts;
 use steward_domain::gates::mode::Ceiling;
 
-impl Index {
+impl GatesView<'_> {
     /// What is known about a change at the moment when its plan lands. `default_ceiling` is the ceiling of sources on
     /// which nobody has set one.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn read_landing_facts(
-        &self,
+        self,
         draft: &AuditDraft,
         default_ceiling: Ceiling,
         now: DateTime<Utc>,
@@ -28,16 +28,16 @@ impl Index {
             } else {
                 Ceiling::Act
             },
-            supporters: self.list_supporting_sources(draft).await?,
-            mode_caps: self.read_mode_caps().await?,
+            supporters: self.index.trust().list_supporting_sources(draft).await?,
+            mode_caps: self.index.trust().read_mode_caps().await?,
             spendings: self.count_changes_by_source(draft, now).await?,
             matter_policies: self.list_policies_with_spending(draft, now).await?,
         })
     }
 
-    async fn read_plan_ceiling(&self, draft: &AuditDraft, default_ceiling: Ceiling) -> Result<Ceiling, IndexError> {
+    async fn read_plan_ceiling(self, draft: &AuditDraft, default_ceiling: Ceiling) -> Result<Ceiling, IndexError> {
         let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
         let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
-        self.lowest_configured_ceiling(&draft.target, new_parent, &sources, default_ceiling).await
+        self.index.signals().lowest_configured_ceiling(&draft.target, new_parent, &sources, default_ceiling).await
     }
 }

@@ -6,7 +6,7 @@
 //! ask under the lock for live changes, so that no other change is applied in between.
 
 use crate::files::root::VaultRoot;
-use crate::index::Index;
+use crate::index::GatesView;
 use crate::index::IndexError;
 use crate::index::store::codec::to_micros;
 use chrono::{DateTime, Utc};
@@ -69,13 +69,13 @@ pub struct SourceCeiling {
     pub ceiling: Ceiling,
 }
 
-impl Index {
+impl GatesView<'_> {
     /// Lists the matters that a change concerns whose files differ from the tables.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_stale_matters(
-        &self,
+        self,
         root: &VaultRoot,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
@@ -83,12 +83,12 @@ impl Index {
         let rows: Vec<(String, Option<String>)> = sqlx::query_as(KNOWN_HASHES)
             .bind(target.as_str())
             .bind(new_parent.map(RecordPath::as_str))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let mut stale = Vec::new();
         for (matter, known_hash) in rows {
-            let matter = self.parse_path(&matter)?;
+            let matter = self.index.parse_path(&matter)?;
             let hash = root.read_file(&matter).ok().map(|content| content.hash);
             if hash.as_ref().map(ContentHash::as_str) != known_hash.as_deref() {
                 stale.push(matter);
@@ -103,19 +103,19 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_matter_policies(
-        &self,
+        self,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
     ) -> Result<Vec<(RecordPath, MatterPolicy)>, IndexError> {
         let rows: Vec<(String, Option<String>)> = sqlx::query_as(POLICIES)
             .bind(target.as_str())
             .bind(new_parent.map(RecordPath::as_str))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let decode = |(path, policy): (String, Option<String>)| {
             let policy = policy.map(|policy| self.parse_matter_policy(&policy)).transpose()?;
-            Ok((self.parse_path(&path)?, policy.unwrap_or_else(MatterPolicy::ask_only)))
+            Ok((self.index.parse_path(&path)?, policy.unwrap_or_else(MatterPolicy::ask_only)))
         };
         rows.into_iter().map(decode).collect()
     }
@@ -125,7 +125,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_policies_with_spending(
-        &self,
+        self,
         draft: &AuditDraft,
         now: DateTime<Utc>,
     ) -> Result<Vec<MatterPolicyUsage>, IndexError> {
@@ -144,7 +144,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn count_changes_under(
-        &self,
+        self,
         matter: &RecordPath,
         except: Option<&ActionId>,
         now: DateTime<Utc>,
@@ -153,9 +153,9 @@ impl Index {
             .bind(to_micros(now - BUDGET_WINDOW))
             .bind(except.map(ActionId::as_str).unwrap_or_default())
             .bind(matter.as_str())
-            .fetch_one(&self.store.writer)
+            .fetch_one(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))
     }
 
     /// Lists the matters that have a policy or cannot be read, and the missing matters that tasks name, in the order of
@@ -163,9 +163,11 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_matters_with_policy(&self) -> Result<Vec<RecordPath>, IndexError> {
-        let rows: Vec<String> =
-            sqlx::query_scalar(WITH_POLICY).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+    pub async fn list_matters_with_policy(self) -> Result<Vec<RecordPath>, IndexError> {
+        let rows: Vec<String> = sqlx::query_scalar(WITH_POLICY)
+            .fetch_all(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
         // A file with an invalid name is no matter.
         Ok(rows.iter().filter_map(|path| RecordPath::parse(path).ok()).collect())
     }
@@ -174,12 +176,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_source_ceilings(&self, limit: u32) -> Result<Vec<SourceCeiling>, IndexError> {
+    pub async fn list_source_ceilings(self, limit: u32) -> Result<Vec<SourceCeiling>, IndexError> {
         let rows: Vec<(String, String, i64)> = sqlx::query_as(CEILINGS)
             .bind(i64::from(limit))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let decode = |(path, source, ceiling): (String, String, i64)| SourceCeiling {
             path,
             source,
@@ -189,7 +191,7 @@ impl Index {
     }
 
     /// Parses a policy as the tables store it.
-    pub(crate) fn parse_matter_policy(&self, json: &str) -> Result<MatterPolicy, IndexError> {
-        serde_json::from_str(json).map_err(|_| self.unknown_value_error(json))
+    pub(crate) fn parse_matter_policy(self, json: &str) -> Result<MatterPolicy, IndexError> {
+        serde_json::from_str(json).map_err(|_| self.index.unknown_value_error(json))
     }
 }

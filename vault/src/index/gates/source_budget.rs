@@ -4,7 +4,7 @@
 //! change counts for no source. Callers must ask under the lock for live changes, so that no other change is applied
 //! in between.
 
-use crate::index::Index;
+use crate::index::GatesView;
 use crate::index::IndexError;
 use crate::index::store::codec::{encode_enum, to_micros};
 use crate::index::store::rows::to_json;
@@ -27,13 +27,13 @@ const CHANGES_OF_SOURCE: &str = "
         AND (s.instinct = ?3 OR (?3 IS NULL AND NOT EXISTS (
             SELECT 1 FROM instincts i WHERE i.source = s.instinct GROUP BY i.source HAVING MIN(i.observations) > 0))))";
 
-impl Index {
+impl GatesView<'_> {
     /// Counts the changes of each source that supports this change. The change itself does not count.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn count_changes_by_source(
-        &self,
+        self,
         draft: &AuditDraft,
         now: DateTime<Utc>,
     ) -> Result<Vec<SourceSpending>, IndexError> {
@@ -41,15 +41,15 @@ impl Index {
         let supporting: Vec<(String, bool)> = sqlx::query_as(SUPPORTING)
             .bind(to_json(&cited))
             .bind(draft.proposed_state.map(encode_enum))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let count_changes = async |source: Option<&str>| -> Result<u32, IndexError> {
             let query = sqlx::query_scalar(CHANGES_OF_SOURCE)
                 .bind(to_micros(now - BUDGET_WINDOW))
                 .bind(draft.id.as_str())
                 .bind(source);
-            query.fetch_one(&self.store.writer).await.map_err(|e| self.sql_error(e))
+            query.fetch_one(&self.index.store.writer).await.map_err(|e| self.index.sql_error(e))
         };
         let unknown_changes = if supporting.iter().all(|(_, known)| *known) { 0 } else { count_changes(None).await? };
         let mut spendings = Vec::new();

@@ -1,12 +1,12 @@
 //! The status of a matter: its last tick, its current interval, and what the next tick would do with each task.
 //!
-//! Read-only. It uses the same rules as a tick, so it shows what [`Index::observe_due_tasks`] would find.
+//! Read-only. It uses the same rules as a tick, so it shows what `CursorsView::observe_due_tasks` would find.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::cursors::lease;
-use crate::index::cursors::look::{self, CheckCandidate};
 use crate::index::cursors::observe::{CheckDecision, ObservationQuery, decide_check};
+use crate::index::cursors::task_check::{self, CheckCandidate};
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -117,7 +117,7 @@ pub struct TickLag {
     pub never: u64,
 }
 
-impl Index {
+impl ReadView<'_> {
     /// Measures how far ticks lag behind.
     ///
     /// `resumed_at` is the end of the last stop. For a matter that was last observed before it, the lag counts from
@@ -126,13 +126,13 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn measure_tick_lag(
-        &self,
+        self,
         cadence: &Cadence,
         resumed_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<TickLag, IndexError> {
         let rows: Vec<(String, Option<i64>, i64)> =
-            sqlx::query_as(LAG).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(LAG).fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let mut lag = TickLag::default();
         for (path, at, streak) in rows {
             let Some(at) = at.and_then(from_micros) else {
@@ -147,7 +147,7 @@ impl Index {
             }
             lag.late += 1;
             if lag.worst.as_ref().is_none_or(|(_, worst)| overdue > *worst) {
-                lag.worst = Some((self.parse_path(&path)?, overdue));
+                lag.worst = Some((self.index.parse_path(&path)?, overdue));
             }
         }
         Ok(lag)
@@ -157,12 +157,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn last_tick(&self, matter: &RecordPath, cadence: &Cadence) -> Result<Option<LastTick>, IndexError> {
+    pub async fn last_tick(self, matter: &RecordPath, cadence: &Cadence) -> Result<Option<LastTick>, IndexError> {
         let row: Option<LastTickColumns> = sqlx::query_as(LAST_TICK)
             .bind(matter.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let Some(row) = row else { return Ok(None) };
         let count = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
         Ok(Some(LastTick {
@@ -171,8 +171,8 @@ impl Index {
             quiet: count(row.quiet),
             left_due: count(row.left_due),
             signals: count(row.signals),
-            skipped: serde_json::from_str(&row.skipped).map_err(|_| self.unknown_value_error(&row.skipped))?,
-            problems: serde_json::from_str(&row.problems).map_err(|_| self.unknown_value_error(&row.problems))?,
+            skipped: serde_json::from_str(&row.skipped).map_err(|_| self.index.unknown_value_error(&row.skipped))?,
+            problems: serde_json::from_str(&row.problems).map_err(|_| self.index.unknown_value_error(&row.problems))?,
             interval: MatterInterval::after_streak(count(row.streak), cadence),
         }))
     }
@@ -185,22 +185,22 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn preview_task_checks(
-        &self,
+        self,
         query: &ObservationQuery,
         between: Option<(&RecordPath, &RecordPath)>,
     ) -> Result<Vec<TaskCheckStatus>, IndexError> {
-        let mut tx = self.store.reader.begin().await.map_err(|e| self.sql_error(e))?;
+        let mut tx = self.index.store.reader.begin().await.map_err(|e| self.index.sql_error(e))?;
         let policy: Option<Option<String>> = sqlx::query_scalar("SELECT policy FROM matters WHERE path = ?1")
             .bind(query.matter.as_str())
             .fetch_optional(&mut *tx)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        let policy = policy.flatten().map(|policy| self.parse_matter_policy(&policy)).transpose()?;
-        let paths = between.map_or(look::ALL_TASKS, |(first, last)| first.as_str()..=last.as_str());
-        let candidates = look::read_candidates(self, &mut tx, query, paths).await?;
+            .map_err(|e| self.index.sql_error(e))?;
+        let policy = policy.flatten().map(|policy| self.index.gates().parse_matter_policy(&policy)).transpose()?;
+        let paths = between.map_or(task_check::ALL_TASKS, |(first, last)| first.as_str()..=last.as_str());
+        let candidates = task_check::read_candidates(self.index, &mut tx, query, paths).await?;
         let leased = lease::list_tasks_leased_by_others(&mut tx, &query.check_id, query.now)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let quiet_hours = is_within_quiet_hours(query, policy.as_ref());
         Ok(candidates.into_iter().map(|c| build_task_check_status(query, &leased, quiet_hours, c)).collect())
     }

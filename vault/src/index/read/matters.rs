@@ -5,8 +5,8 @@
 
 use super::page::{ListPage, MAX_PAGE, rows_to_read};
 use super::search::match_expression;
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::actions::list::is_waiting;
 use crate::index::store::codec::from_micros;
 use crate::index::store::words::{join_document, place_range};
@@ -81,21 +81,21 @@ pub(crate) const NAMES: &str =
     "SELECT t.path, t.name, t.state, t.parent FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
     UNION ALL SELECT m.path, m.name, m.state, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
 
-impl Index {
+impl ReadView<'_> {
     /// Reads a page of matters in the order of paths. `after` is the `next` of the page before, and `limit` is 1 to
     /// 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn matters_page(
-        &self,
+        self,
         filter: &MatterFilter,
         after: Option<&str>,
         limit: u32,
     ) -> Result<ListPage<MatterCard, String>, IndexError> {
         let mut query = matter_page_query(filter, after, limit);
         let rows: Vec<MatterCardColumns> =
-            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            query.build_query_as().fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.path.clone());
         // A file with an invalid name is a problem and no matter.
         let usable = rows.into_iter().filter_map(|row| Some((RecordPath::parse(&row.path).ok()?, row)));
@@ -108,27 +108,27 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_record_labels(
-        &self,
+        self,
         paths: &[RecordPath],
     ) -> Result<BTreeMap<RecordPath, RecordLabel>, IndexError> {
         let paths = &paths[..paths.len().min(2 * MAX_PAGE as usize)];
         let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(NAMES)
             .bind(crate::index::store::rows::to_json(&paths))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let decode = |(path, name, state, parent): (String, String, String, Option<String>)| {
-            let matter = parent.map(|matter| self.parse_path(&matter)).transpose()?;
-            Ok((self.parse_path(&path)?, RecordLabel { name, state: self.parse_enum(&state)?, matter }))
+            let matter = parent.map(|matter| self.index.parse_path(&matter)).transpose()?;
+            Ok((self.index.parse_path(&path)?, RecordLabel { name, state: self.index.parse_enum(&state)?, matter }))
         };
         rows.into_iter().map(decode).collect()
     }
 
-    fn decode_card(&self, path: RecordPath, row: MatterCardColumns) -> Result<MatterCard, IndexError> {
+    fn decode_card(self, path: RecordPath, row: MatterCardColumns) -> Result<MatterCard, IndexError> {
         Ok(MatterCard {
             name: row.name.unwrap_or_else(|| path.slug().to_owned()),
             path,
-            state: row.state.map(|state| self.parse_enum(&state)).transpose()?,
+            state: row.state.map(|state| self.index.parse_enum(&state)).transpose()?,
             problem: row.problem,
             open_tasks: row.open_tasks.cast_unsigned(),
             pending: row.pending.cast_unsigned(),

@@ -4,8 +4,8 @@
 //! without a state, so that its schedule is not removed because of a typing error.
 
 use super::page::{ListPage, rows_to_read};
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::VaultProblem;
 use crate::index::actions::list::COUNT_WAITING;
 use crate::index::cursors::observe::twin_problem;
@@ -86,20 +86,20 @@ fn query_as_problems(sql: String) -> QueryAs<'static, Sqlite, (String, String, S
     sqlx::query_as(AssertSqlSafe(sql))
 }
 
-impl Index {
+impl ReadView<'_> {
     /// Lists every matter whose file has a valid name, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_matters(&self, cadence: &Cadence) -> Result<Vec<MatterRow>, IndexError> {
+    pub async fn list_matters(self, cadence: &Cadence) -> Result<Vec<MatterRow>, IndexError> {
         let rows: Vec<(String, Option<String>, Option<String>, i64)> = sqlx::query_as(
             "SELECT f.path, m.name, m.state, COALESCE(k.streak, 0) FROM files f
              LEFT JOIN matters m ON m.path = f.path LEFT JOIN matter_ticks k ON k.matter = f.path
              WHERE f.kind = 'matter' ORDER BY f.path",
         )
-        .fetch_all(&self.store.reader)
+        .fetch_all(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         let mut matters = Vec::with_capacity(rows.len());
         for (path, name, state, streak) in rows {
             // A file with an invalid name cannot have a schedule.
@@ -108,7 +108,7 @@ impl Index {
             matters.push(MatterRow {
                 name: name.unwrap_or_else(|| path.slug().to_owned()),
                 path,
-                state: state.map(|s| self.parse_enum(&s)).transpose()?,
+                state: state.map(|s| self.index.parse_enum(&s)).transpose()?,
                 interval_seconds: cadence.matter_interval_seconds(streak),
             });
         }
@@ -119,12 +119,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read_matter_interval(&self, matter: &RecordPath, cadence: &Cadence) -> Result<u32, IndexError> {
+    pub async fn read_matter_interval(self, matter: &RecordPath, cadence: &Cadence) -> Result<u32, IndexError> {
         let streak: Option<i64> = sqlx::query_scalar("SELECT streak FROM matter_ticks WHERE matter = ?1")
             .bind(matter.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(cadence.matter_interval_seconds(streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX))))
     }
 
@@ -132,11 +132,11 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_problems(&self) -> Result<Vec<VaultProblem>, IndexError> {
+    pub async fn list_problems(self) -> Result<Vec<VaultProblem>, IndexError> {
         let rows: Vec<(String, String, String)> = query_as_problems(PROBLEMS.join(" UNION ALL ") + " ORDER BY 1, 2")
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect())
     }
 
@@ -144,12 +144,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_first_problems(&self, limit: u32) -> Result<ListPage<VaultProblem, ()>, IndexError> {
+    pub async fn list_first_problems(self, limit: u32) -> Result<ListPage<VaultProblem, ()>, IndexError> {
         let rows: Vec<(String, String, String)> = query_as_problems(first_problems_sql())
             .bind(rows_to_read(limit))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let problems = rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect();
         Ok(ListPage::from_rows(problems, limit, |_| ()))
     }
@@ -158,12 +158,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_file_problem(&self, path: &RecordPath) -> Result<Option<String>, IndexError> {
+    pub async fn find_file_problem(self, path: &RecordPath) -> Result<Option<String>, IndexError> {
         let problem: Option<Option<String>> = sqlx::query_scalar("SELECT problem FROM files WHERE path = ?1")
             .bind(path.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(problem.flatten())
     }
 
@@ -171,14 +171,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn count_records(&self) -> Result<VaultCounts, IndexError> {
+    pub async fn count_records(self) -> Result<VaultCounts, IndexError> {
         let states: Vec<(bool, String, i64)> = sqlx::query_as(
             "SELECT true, state, COUNT(*) FROM matters GROUP BY state
              UNION ALL SELECT false, state, COUNT(*) FROM tasks GROUP BY state",
         )
-        .fetch_all(&self.store.reader)
+        .fetch_all(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         let problems = PROBLEMS.join(" UNION ALL ");
         let totals: VaultCountColumns = sqlx::query_as(AssertSqlSafe(format!(
             "SELECT (SELECT COUNT(*) FROM ({problems})) AS problems, (SELECT COUNT(*) FROM signals) AS signals,
@@ -192,21 +192,21 @@ impl Index {
                 (SELECT COUNT(*) FROM actions) AS actions,
                 ({COUNT_WAITING}) AS pending"
         )))
-        .fetch_one(&self.store.reader)
+        .fetch_one(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         let mut counts = VaultCounts {
             signals: totals.signals.cast_unsigned(),
             fresh_signals: totals.fresh.cast_unsigned(),
             actions: totals.actions.cast_unsigned(),
             pending: totals.pending.cast_unsigned(),
             problems: totals.problems.cast_unsigned(),
-            last_sync_at: self.last_sync_at().await?,
+            last_sync_at: self.index.last_sync_at().await?,
             ..VaultCounts::default()
         };
         for (of_matters, state, count) in states {
             let by_state = if of_matters { &mut counts.matters } else { &mut counts.tasks };
-            match self.parse_enum(&state)? {
+            match self.index.parse_enum(&state)? {
                 RecordState::Open => by_state.open = count.cast_unsigned(),
                 RecordState::Done => by_state.done = count.cast_unsigned(),
                 RecordState::Archived => by_state.archived = count.cast_unsigned(),

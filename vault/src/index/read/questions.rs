@@ -8,8 +8,8 @@
 //! that is lost, a question stays open.
 
 use super::why::{WeighedSignal, WeighedSignalColumns};
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::actions::action::ActionRow;
 use crate::index::store::rows::SqlText;
 use steward_domain::action::plan::ActionId;
@@ -75,21 +75,21 @@ pub(crate) const WITHHELD: SqlText = "
             ON s.status = 'skipped' AND s.reason = 'withheld: ' || questions.id)
     ORDER BY created DESC, path LIMIT ?2";
 
-impl Index {
+impl ReadView<'_> {
     /// Lists the open questions, newest first. `limit` is 1 to 100.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_open_questions(&self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
+    pub async fn list_open_questions(self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
         let paths: Vec<String> = sqlx::query_scalar(ASKING)
             .bind(limit.clamp(1, 100))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let mut rows = Vec::with_capacity(paths.len());
         for path in paths {
-            let path: RecordPath = self.parse_path(&path)?;
-            rows.extend(self.action_by_path(&path).await?);
+            let path: RecordPath = self.index.parse_path(&path)?;
+            rows.extend(self.index.actions().action_by_path(&path).await?);
         }
         Ok(rows)
     }
@@ -98,14 +98,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_open_question(&self, target: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+    pub async fn find_open_question(self, target: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
         let path: Option<String> = sqlx::query_scalar(ASKING_ABOUT)
             .bind(target.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         match path {
-            Some(path) => self.action_by_path(&self.parse_path(&path)?).await,
+            Some(path) => self.index.actions().action_by_path(&self.index.parse_path(&path)?).await,
             None => Ok(None),
         }
     }
@@ -115,16 +115,16 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_signals_withheld_by(
-        &self,
+        self,
         question: &ActionId,
         limit: u32,
     ) -> Result<Vec<WeighedSignal>, IndexError> {
         let rows: Vec<WeighedSignalColumns> = sqlx::query_as(WITHHELD)
             .bind(question.as_str())
             .bind(limit)
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         rows.into_iter().map(|row| self.decode_weighed_signal(row)).collect()
     }
 }

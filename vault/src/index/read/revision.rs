@@ -2,10 +2,10 @@
 //!
 //! A watcher has its own connection. On it SQLite reports in microseconds whether any process has written since the
 //! last call, and only then are rows read. Nothing is missed in between, because readers take new records by their
-//! number in the chain ([`Index::list_actions_since`]).
+//! number in the chain (`ActionsView::list_actions_since`).
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub(crate) const REVISION: &str = "SELECT (SELECT MAX(seq) FROM actions), (SELEC
 
 const WRITTEN_SINCE: &str = "SELECT id, path FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
 
-impl Index {
+impl ReadView<'_> {
     /// Lists the matters, tasks, signals and actions that were added or changed after a files revision, at most
     /// `limit`.
     ///
@@ -49,27 +49,27 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_records_written_since(
-        &self,
+        self,
         revision: u64,
         limit: u32,
     ) -> Result<Vec<(u64, RecordPath)>, IndexError> {
         let rows: Vec<(i64, String)> = sqlx::query_as(WRITTEN_SINCE)
             .bind(i64::try_from(revision).unwrap_or(i64::MAX))
             .bind(i64::from(limit))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        rows.into_iter().map(|(id, path)| Ok((id.cast_unsigned(), self.parse_path(&path)?))).collect()
+            .map_err(|e| self.index.sql_error(e))?;
+        rows.into_iter().map(|(id, path)| Ok((id.cast_unsigned(), self.index.parse_path(&path)?))).collect()
     }
 
     /// Opens a watcher with its own connection.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn open_watcher(&self) -> Result<IndexWatcher, IndexError> {
-        let options = self.store.reader.connect_options();
-        let db = options.as_ref().clone().connect().await.map_err(|e| self.sql_error(e))?;
-        Ok(IndexWatcher { file: self.store.file.clone(), db, last: None })
+    pub async fn open_watcher(self) -> Result<IndexWatcher, IndexError> {
+        let options = self.index.store.reader.connect_options();
+        let db = options.as_ref().clone().connect().await.map_err(|e| self.index.sql_error(e))?;
+        Ok(IndexWatcher { file: self.index.store.file.clone(), db, last: None })
     }
 }
 

@@ -6,8 +6,8 @@
 //! set. Results are plain text without markup, and most of it is untrusted.
 
 use super::page::{ListPage, clamp_limit, rows_to_read};
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::actions::list::is_waiting;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::words::{join_document, path_slug, place_range};
@@ -125,7 +125,7 @@ pub(crate) const HITS: &str = concat!(
     LEFT JOIN signals s ON s.path = h.path LEFT JOIN actions a ON a.path = h.path ORDER BY h.turn"
 );
 
-impl Index {
+impl ReadView<'_> {
     /// Finds records that contain all these words. `before` is the `next` of the page before, and `limit` is 1 to 500.
     ///
     /// Matters come first, then tasks, each group with the last written ones first. Signals and actions follow,
@@ -135,7 +135,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn search(
-        &self,
+        self,
         words: &str,
         filter: &SearchFilter,
         before: Option<i64>,
@@ -156,9 +156,9 @@ impl Index {
             .bind(filter.waits)
             .bind(filter.source.as_deref())
             .bind(rows_to_read(limit))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.place);
         let rows = rows.into_iter().map(|row| self.decode_hit(row)).collect::<Result<Vec<_>, _>>()?;
         Ok(if more { ListPage { rows, more, next } } else { ListPage { rows, more: last.is_some(), next: last } })
@@ -166,7 +166,7 @@ impl Index {
 
     /// Finds the places of the words in records of the wanted kinds, in the order of the list.
     async fn find_places(
-        &self,
+        self,
         expression: &str,
         filter: &SearchFilter,
         before: Option<i64>,
@@ -183,24 +183,24 @@ impl Index {
                 .bind(first)
                 .bind(last)
                 .bind(i64::try_from(most - found.len()).unwrap_or(i64::MAX))
-                .fetch_all(&self.store.reader)
+                .fetch_all(&self.index.store.reader)
                 .await
-                .map_err(|e| self.sql_error(e))?;
+                .map_err(|e| self.index.sql_error(e))?;
             found.extend(places);
         }
         Ok(found)
     }
 
-    fn decode_hit(&self, row: SearchHitColumns) -> Result<SearchHit, IndexError> {
-        let about = row.about.map(|path| self.parse_path(&path)).transpose()?;
+    fn decode_hit(self, row: SearchHitColumns) -> Result<SearchHit, IndexError> {
+        let about = row.about.map(|path| self.index.parse_path(&path)).transpose()?;
         let target_name = || about.as_ref().map_or_else(|| path_slug(&row.path), RecordPath::slug).to_owned();
         Ok(SearchHit {
             title: row.title.unwrap_or_else(target_name),
-            kind: self.parse_enum(&row.kind)?,
-            path: self.parse_path(&row.path)?,
+            kind: self.index.parse_enum(&row.kind)?,
+            path: self.index.parse_path(&row.path)?,
             snippet: row.snippet.unwrap_or_default(),
             about,
-            id: row.id.map(|id| self.parse_enum(&id)).transpose()?,
+            id: row.id.map(|id| self.index.parse_enum(&id)).transpose()?,
             at: row.at.and_then(from_micros),
         })
     }

@@ -5,8 +5,8 @@
 
 use super::page::{ListPage, PageCursor, rows_to_read};
 use super::why::{self, WeighedSignal};
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::actions::action::ActionRow;
 use crate::index::actions::list::ActionFilter;
 use crate::index::store::codec::to_micros;
@@ -69,22 +69,22 @@ impl SignalRow {
     }
 }
 
-impl Index {
+impl ReadView<'_> {
     /// Reads a page of signals, newest first, after the page before. `limit` is 1 to 500.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn signals_page(
-        &self,
+        self,
         filter: &SignalFilter,
         before: Option<&PageCursor>,
         limit: u32,
     ) -> Result<ListPage<SignalRow>, IndexError> {
         let mut query = signal_page_query(filter, before, limit);
         let rows: Vec<SignalColumns> =
-            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            query.build_query_as().fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let decode = |row: SignalColumns| {
-            let target = row.target.map(|t| self.parse_path(&t)).transpose()?;
+            let target = row.target.map(|t| self.index.parse_path(&t)).transpose()?;
             Ok(SignalRow { signal: self.decode_weighed_signal(row.signal)?, target })
         };
         let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, IndexError>>()?;
@@ -98,7 +98,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn timeline_page(
-        &self,
+        self,
         record: &RecordPath,
         before: Option<&PageCursor>,
         limit: u32,
@@ -110,7 +110,7 @@ impl Index {
         let signals = SignalFilter { matter: matter.clone(), target: target.clone(), ..SignalFilter::default() };
         let actions = ActionFilter { matter, target, ..ActionFilter::default() };
         let signals = self.signals_page(&signals, before, limit).await?;
-        let actions = self.actions_page(&actions, before, limit).await?;
+        let actions = self.index.actions().actions_page(&actions, before, limit).await?;
         let more = signals.more || actions.more;
         let mut rows: Vec<TimelineRow> = signals.rows.into_iter().map(TimelineRow::Signal).collect();
         rows.extend(actions.rows.into_iter().map(TimelineRow::Action));

@@ -3,8 +3,8 @@
 //! Read-only, in the order of paths. A task whose file cannot be read is not in these lists, but among the problems.
 
 use super::page::{ListPage, rows_to_read};
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -61,12 +61,12 @@ const TASKS: &str = "SELECT t.path, t.name, t.parent, t.state, t.surface_class, 
         c.last_check_at, c.next_check_after AS next_by_us, c.outcome, COALESCE(c.streak, 0) AS streak
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN stamps w ON w.task = t.path WHERE true";
 
-impl Index {
+impl ReadView<'_> {
     /// Lists the tasks of a matter, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_tasks_of_matter(&self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
+    pub async fn list_tasks_of_matter(self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
         let mut query = QueryBuilder::new(TASKS);
         query.push(" AND t.parent = ").push_bind(matter.to_string()).push(" ORDER BY t.path");
         self.fetch_tasks(query).await
@@ -76,7 +76,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_task(&self, path: &RecordPath) -> Result<Option<TaskRow>, IndexError> {
+    pub async fn find_task(self, path: &RecordPath) -> Result<Option<TaskRow>, IndexError> {
         let mut query = QueryBuilder::new(TASKS);
         query.push(" AND t.path = ").push_bind(path.to_string());
         Ok(self.fetch_tasks(query).await?.pop())
@@ -87,7 +87,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn tasks_page(
-        &self,
+        self,
         filter: &TaskFilter,
         after: Option<&str>,
         limit: u32,
@@ -96,19 +96,19 @@ impl Index {
         Ok(ListPage::from_rows(rows, limit, |row| row.path.to_string()))
     }
 
-    async fn fetch_tasks(&self, mut query: QueryBuilder<Sqlite>) -> Result<Vec<TaskRow>, IndexError> {
+    async fn fetch_tasks(self, mut query: QueryBuilder<Sqlite>) -> Result<Vec<TaskRow>, IndexError> {
         let rows: Vec<TaskColumns> =
-            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            query.build_query_as().fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         rows.into_iter().map(|row| self.decode_task(row)).collect()
     }
 
-    fn decode_task(&self, row: TaskColumns) -> Result<TaskRow, IndexError> {
+    fn decode_task(self, row: TaskColumns) -> Result<TaskRow, IndexError> {
         Ok(TaskRow {
-            path: self.parse_path(&row.path)?,
+            path: self.index.parse_path(&row.path)?,
             name: row.name,
-            matter: self.parse_path(&row.parent)?,
-            state: self.parse_enum(&row.state)?,
-            surface_class: self.parse_enum(&row.surface_class)?,
+            matter: self.index.parse_path(&row.parent)?,
+            state: self.index.parse_enum(&row.state)?,
+            surface_class: self.index.parse_enum(&row.surface_class)?,
             due: row.due.and_then(from_micros),
             snoozed_until: row.snoozed_until.and_then(from_micros),
             last_check_at: row.last_check_at.and_then(from_micros),

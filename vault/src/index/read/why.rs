@@ -2,8 +2,8 @@
 //!
 //! Read-only. The decisions are in the audit records, which [`crate::index::actions::action`] lists.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::ReadView;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -78,22 +78,22 @@ const SIGNALS: &str = "
         COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
     FROM signals WHERE target = ?1 ORDER BY created DESC, path LIMIT ?2";
 
-impl Index {
+impl ReadView<'_> {
     /// Finds a task or matter; `None` if it is missing or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_subject(&self, path: &RecordPath) -> Result<Option<SubjectRow>, IndexError> {
+    pub async fn find_subject(self, path: &RecordPath) -> Result<Option<SubjectRow>, IndexError> {
         let row: Option<SubjectColumns> = sqlx::query_as(SUBJECT)
             .bind(path.as_str())
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let Some(row) = row else { return Ok(None) };
         Ok(Some(SubjectRow {
             path: path.clone(),
             name: row.name,
-            state: self.parse_enum(&row.state)?,
+            state: self.index.parse_enum(&row.state)?,
             snoozed_until: row.snoozed_until.and_then(from_micros),
             last_check_at: row.last_check_at.and_then(from_micros),
             next_check_after: row.next_check_after.and_then(from_micros),
@@ -104,27 +104,27 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_signals_about(&self, path: &RecordPath, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
+    pub async fn list_signals_about(self, path: &RecordPath, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
         let rows: Vec<WeighedSignalColumns> = sqlx::query_as(SIGNALS)
             .bind(path.as_str())
             .bind(i64::from(limit))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         rows.into_iter().map(|row| self.decode_weighed_signal(row)).collect()
     }
 
-    pub(crate) fn decode_weighed_signal(&self, row: WeighedSignalColumns) -> Result<WeighedSignal, IndexError> {
+    pub(crate) fn decode_weighed_signal(self, row: WeighedSignalColumns) -> Result<WeighedSignal, IndexError> {
         Ok(WeighedSignal {
-            path: self.parse_path(&row.path)?,
+            path: self.index.parse_path(&row.path)?,
             source: row.source,
             note: row.note,
             created: from_micros(row.created).unwrap_or_default(),
-            effect: self.parse_enum(&row.effect)?,
-            class: row.class.map(|c| self.parse_enum(&c)).transpose()?,
+            effect: self.index.parse_enum(&row.effect)?,
+            class: row.class.map(|c| self.index.parse_enum(&c)).transpose()?,
             target_confidence: row.target_confidence,
             effect_confidence: row.effect_confidence,
-            status: self.parse_enum(&row.status)?,
+            status: self.index.parse_enum(&row.status)?,
             reason: row.reason,
         })
     }

@@ -4,8 +4,8 @@
 //! proposal unclear. Those propose the opposite, or ask for an action while the proposal changes the state. A signal
 //! that a person has resolved or ticked off makes nothing unclear.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::SignalsView;
 use crate::index::read::questions::is_open_question;
 use crate::index::store::rows::SqlText;
 use sqlx::FromRow;
@@ -65,50 +65,50 @@ struct NewerSignalColumns {
     effect_confidence: f64,
 }
 
-impl Index {
+impl SignalsView<'_> {
     /// Finds why this signal's proposal for its target is left to a person; `None` if it is not.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn find_doubt(
-        &self,
+        self,
         signal: &RecordPath,
         target: &RecordPath,
     ) -> Result<Option<ProposalDoubt>, IndexError> {
         let open: Option<(String, bool)> = sqlx::query_as(OPEN)
             .bind(signal.as_str())
             .bind(target.as_str())
-            .fetch_optional(&self.store.writer)
+            .fetch_optional(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         if let Some((question, true)) = &open {
-            return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
+            return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
         }
         let newer: Vec<NewerSignalColumns> = sqlx::query_as(NEWER)
             .bind(signal.as_str())
             .bind(target.as_str())
             .bind(MAX_NEWER)
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let newer = newer.into_iter().map(|row| self.decode_cited(row)).collect::<Result<Vec<_>, _>>()?;
         let Some(newest) = newer.first().map(|cited| cited.reference.clone()) else { return Ok(None) };
         if let Some((question, _)) = &open {
-            return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
+            return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
         }
         let newest_question: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
             .bind(target.as_str())
-            .fetch_optional(&self.store.writer)
+            .fetch_optional(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        let newest_question: Option<ActionId> = newest_question.map(|id| self.parse_enum(&id)).transpose()?;
+            .map_err(|e| self.index.sql_error(e))?;
+        let newest_question: Option<ActionId> = newest_question.map(|id| self.index.parse_enum(&id)).transpose()?;
         let question = question_id(target, &newest, newest_question.as_ref());
         Ok(Some(ProposalDoubt::Contradicted { question, newer }))
     }
 
-    fn decode_cited(&self, row: NewerSignalColumns) -> Result<CitedSignal, IndexError> {
+    fn decode_cited(self, row: NewerSignalColumns) -> Result<CitedSignal, IndexError> {
         Ok(CitedSignal {
-            reference: self.parse_path(&row.path)?,
+            reference: self.index.parse_path(&row.path)?,
             source: row.source,
             note: row.note,
             target_confidence: row.target_confidence,

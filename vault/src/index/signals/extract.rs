@@ -3,26 +3,26 @@
 //! These are open tasks and matters only, as their files say. Nothing is chosen here:
 //! [`steward_domain::signals::extract::candidates`] does that.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::SignalsView;
 use steward_domain::signals::extract::candidates::OpenRecord;
 
-impl Index {
+impl SignalsView<'_> {
     /// Lists every open task and matter with its name, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_open_records(&self) -> Result<Vec<OpenRecord>, IndexError> {
+    pub async fn list_open_records(self) -> Result<Vec<OpenRecord>, IndexError> {
         let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
             "SELECT path, name, NULL FROM matters WHERE state = 'open' UNION ALL
              SELECT t.path, t.name, m.name FROM tasks t LEFT JOIN matters m ON m.path = t.parent
              WHERE t.state = 'open' ORDER BY 1",
         )
-        .fetch_all(&self.store.reader)
+        .fetch_all(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         let decode = |(path, name, matter_name): (String, String, Option<String>)| {
-            Ok(OpenRecord { path: self.parse_path(&path)?, name, matter_name })
+            Ok(OpenRecord { path: self.index.parse_path(&path)?, name, matter_name })
         };
         rows.into_iter().map(decode).collect()
     }

@@ -5,8 +5,8 @@
 //! router has tried is stored with the moment of its next try, so that waiting signals delay no others. Only
 //! [`crate::action::writer`] writes a signal's status.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::SignalsView;
 use crate::index::gates::matter_policy::concerned_matters;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::rows::to_json;
@@ -147,7 +147,7 @@ const TAKE_OFF_LIST: &str = "
     UPDATE routes SET acts = 1, retry_at = ?2
     WHERE signal = ?1 AND NOT EXISTS (SELECT 1 FROM signals_to_route WHERE path = ?1)";
 
-impl Index {
+impl SignalsView<'_> {
     /// Lists signals that nothing has acted on and that are due, at most `limit`.
     ///
     /// `acts` says whether the mode permits changes now. If so, signals are due again that were tried when it did not.
@@ -155,7 +155,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_signals_to_route(
-        &self,
+        self,
         limit: usize,
         now: DateTime<Utc>,
         acts: bool,
@@ -164,63 +164,63 @@ impl Index {
             .bind(to_micros(now))
             .bind(acts)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        paths.iter().map(|p| self.parse_path(p)).collect()
+            .map_err(|e| self.index.sql_error(e))?;
+        paths.iter().map(|p| self.index.parse_path(p)).collect()
     }
 
     /// Whether the router has to route one of these signals.
-    pub(crate) async fn has_signal_to_route(&self, signals: &[String]) -> Result<bool, IndexError> {
+    pub(crate) async fn has_signal_to_route(self, signals: &[String]) -> Result<bool, IndexError> {
         if signals.is_empty() {
             return Ok(false);
         }
         sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM json_each(?1) j JOIN signals_to_route s ON s.path = j.value)")
             .bind(to_json(&signals))
-            .fetch_one(&self.store.writer)
+            .fetch_one(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))
     }
 
     /// Reads the facts about a signal; `None` if it is not in the tables.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read_route_facts(&self, query: &RouteFactsQuery<'_>) -> Result<Option<RouteFacts>, IndexError> {
+    pub async fn read_route_facts(self, query: &RouteFactsQuery<'_>) -> Result<Option<RouteFacts>, IndexError> {
         let row: RouteFactsColumns = sqlx::query_as(FACTS)
             .bind(query.signal.as_str())
             .bind(query.target.as_str())
             .bind(source_key(query.source))
             .bind(query.new_parent.map(RecordPath::as_str))
-            .fetch_one(&self.store.writer)
+            .fetch_one(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let Some(seen) = row.first_seen else { return Ok(None) };
         let claim: Option<(String, String, String)> = sqlx::query_as(CLAIM)
             .bind(query.signal.as_str())
             .bind(query.target.as_str())
             .bind(action_id(query.signal).as_str())
             .bind(query.acts)
-            .fetch_optional(&self.store.writer)
+            .fetch_optional(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let claim = match claim {
             Some((id, disposition, decision)) => Some(SignalClaim {
-                id: self.parse_enum(&id)?,
-                disposition: self.parse_enum(&disposition)?,
-                decision: self.parse_enum(&decision)?,
+                id: self.index.parse_enum(&id)?,
+                disposition: self.index.parse_enum(&disposition)?,
+                decision: self.index.parse_enum(&decision)?,
             }),
             None => None,
         };
         let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];
         let mut ceiling = decode_ceiling(row.source_ceiling, query.default_ceiling);
         for set in matters.into_iter().flatten() {
-            ceiling = ceiling.min(self.parse_enum(set)?);
+            ceiling = ceiling.min(self.index.parse_enum(set)?);
         }
         if row.matter.is_none() {
             ceiling = Ceiling::Ask;
         }
-        let notes = self.list_matter_policies(query.target, query.new_parent).await?;
+        let notes = self.index.gates().list_matter_policies(query.target, query.new_parent).await?;
         Ok(Some(RouteFacts {
             first_seen: from_micros(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
@@ -229,8 +229,8 @@ impl Index {
             claim,
             observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
             ceiling,
-            matter: row.matter.map(|s| self.parse_enum(&s)).transpose()?,
-            new_parent: row.parent.map(|s| self.parse_enum(&s)).transpose()?,
+            matter: row.matter.map(|s| self.index.parse_enum(&s)).transpose()?,
+            new_parent: row.parent.map(|s| self.index.parse_enum(&s)).transpose()?,
             has_twin: row.twin,
             policies: notes.into_iter().map(|(_, policy)| policy).collect(),
         }))
@@ -242,7 +242,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn begin_route(
-        &self,
+        self,
         signal: &RecordPath,
         acts: bool,
         now: DateTime<Utc>,
@@ -251,9 +251,9 @@ impl Index {
             .bind(signal.as_str())
             .bind(acts)
             .bind(to_micros(now))
-            .fetch_one(&self.store.writer)
+            .fetch_one(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(from_micros(at).unwrap_or(now))
     }
 
@@ -261,7 +261,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_route_deferral(&self, signal: &RecordPath, deferral: &RouteDeferral) -> Result<(), IndexError> {
+    pub async fn record_route_deferral(self, signal: &RecordPath, deferral: &RouteDeferral) -> Result<(), IndexError> {
         sqlx::query(DEFER)
             .bind(signal.as_str())
             .bind(deferral.acts)
@@ -270,11 +270,12 @@ impl Index {
             .bind(deferral.filed)
             .bind(&deferral.reason)
             .bind(deferral.question.as_ref().map(ActionId::as_str))
-            .execute(&self.store.writer)
+            .execute(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        let taken_off = sqlx::query(TAKE_OFF_LIST).bind(signal.as_str()).bind(NEVER).execute(&self.store.writer).await;
-        taken_off.map(drop).map_err(|e| self.sql_error(e))
+            .map_err(|e| self.index.sql_error(e))?;
+        let taken_off =
+            sqlx::query(TAKE_OFF_LIST).bind(signal.as_str()).bind(NEVER).execute(&self.index.store.writer).await;
+        taken_off.map(drop).map_err(|e| self.index.sql_error(e))
     }
 
     /// Lists the router's last reason for each of these signals. A signal that the router has not tried since its
@@ -282,16 +283,16 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_route_reasons(&self, signals: &[RecordPath]) -> Result<BTreeMap<RecordPath, String>, IndexError> {
+    pub async fn list_route_reasons(self, signals: &[RecordPath]) -> Result<BTreeMap<RecordPath, String>, IndexError> {
         let rows: Vec<(String, String)> = sqlx::query_as(
             "SELECT r.signal, r.reason FROM json_each(?1) j CROSS JOIN routes r ON r.signal = j.value
              WHERE r.reason IS NOT NULL",
         )
         .bind(to_json(&signals))
-        .fetch_all(&self.store.reader)
+        .fetch_all(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
-        rows.into_iter().map(|(signal, reason)| Ok((self.parse_path(&signal)?, reason))).collect()
+        .map_err(|e| self.index.sql_error(e))?;
+        rows.into_iter().map(|(signal, reason)| Ok((self.index.parse_path(&signal)?, reason))).collect()
     }
 
     /// The lowest ceiling that a person has set for the sources of an action and the concerned matters; `ask` if one of
@@ -300,7 +301,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn lowest_configured_ceiling(
-        &self,
+        self,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
         sources: &[&str],
@@ -309,19 +310,19 @@ impl Index {
         let matters: Vec<Option<String>> = sqlx::query_scalar(MATTER_CEILINGS)
             .bind(target.as_str())
             .bind(new_parent.map(RecordPath::as_str))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let mut lowest = Ceiling::Act;
         for set in matters {
-            lowest = lowest.min(set.map_or(Ok(Ceiling::Ask), |set| self.parse_enum(&set))?);
+            lowest = lowest.min(set.map_or(Ok(Ceiling::Ask), |set| self.index.parse_enum(&set))?);
         }
         for source in sources {
             let set: Option<i64> = sqlx::query_scalar("SELECT MIN(ceiling) FROM instincts WHERE source = ?1")
                 .bind(source_key(source))
-                .fetch_one(&self.store.writer)
+                .fetch_one(&self.index.store.writer)
                 .await
-                .map_err(|e| self.sql_error(e))?;
+                .map_err(|e| self.index.sql_error(e))?;
             lowest = lowest.min(decode_ceiling(set, default_ceiling));
         }
         Ok(lowest)

@@ -5,8 +5,8 @@
 //! keys. After a crash in between, the events are fetched again, and their file names show that they exist.
 //! Extraction and purging happen elsewhere.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::SignalsView;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::rows::to_json;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -107,7 +107,7 @@ const COUNTS: &str = "
     LEFT JOIN stream_events e ON e.source = n.name LEFT JOIN stream_cursors c ON c.stream = n.name
     GROUP BY n.name ORDER BY n.name";
 
-impl Index {
+impl SignalsView<'_> {
     /// Lists events that the extraction has not read yet, oldest first, at most `limit`.
     ///
     /// Streams and the senders of a stream take turns. Events that were tried too often are left out, and so are
@@ -116,16 +116,16 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_events_to_extract(
-        &self,
+        self,
         limit: usize,
         exhausted: &ExhaustedShares,
     ) -> Result<Vec<RecordPath>, IndexError> {
         const WAITING: &str =
             "SELECT DISTINCT source, pattern FROM stream_events WHERE status = 'new' ORDER BY source, pattern";
-        let mut db = self.store.reader.acquire().await.map_err(|e| self.sql_error(e))?;
-        let known = self.known_sources(&mut db).await?;
+        let mut db = self.index.store.reader.acquire().await.map_err(|e| self.index.sql_error(e))?;
+        let known = self.index.cursors().known_sources(&mut db).await?;
         let waiting: Vec<(String, String)> =
-            sqlx::query_as(WAITING).fetch_all(&mut *db).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(WAITING).fetch_all(&mut *db).await.map_err(|e| self.index.sql_error(e))?;
         let sender = |(stream, pattern): (String, String)| {
             let slug = source_key(&pattern);
             let strange = !known.contains(&slug);
@@ -141,8 +141,8 @@ impl Index {
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&mut *db)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        paths.iter().map(|p| self.parse_path(p)).collect()
+            .map_err(|e| self.index.sql_error(e))?;
+        paths.iter().map(|p| self.index.parse_path(p)).collect()
     }
 
     /// Lists extracted events that were received before a moment, oldest first, at most `limit`.
@@ -150,7 +150,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_events_to_purge(
-        &self,
+        self,
         before: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<RecordPath>, IndexError> {
@@ -160,19 +160,19 @@ impl Index {
         )
         .bind(to_micros(before))
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-        .fetch_all(&self.store.reader)
+        .fetch_all(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
-        paths.iter().map(|p| self.parse_path(p)).collect()
+        .map_err(|e| self.index.sql_error(e))?;
+        paths.iter().map(|p| self.index.parse_path(p)).collect()
     }
 
     /// Counts the events of every stream that has events or has run, in the order of names.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_stream_counts(&self) -> Result<Vec<StreamCount>, IndexError> {
+    pub async fn list_stream_counts(self) -> Result<Vec<StreamCount>, IndexError> {
         let rows: Vec<StreamCountColumns> =
-            sqlx::query_as(COUNTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(COUNTS).fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let count = |row: StreamCountColumns| StreamCount {
             source: row.name,
             new: row.new.cast_unsigned(),
@@ -193,12 +193,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read_stream_cursor(&self, stream: &str) -> Result<Option<String>, IndexError> {
+    pub async fn read_stream_cursor(self, stream: &str) -> Result<Option<String>, IndexError> {
         let cursor: Option<Option<String>> = sqlx::query_scalar("SELECT cursor FROM stream_cursors WHERE stream = ?1")
             .bind(stream)
-            .fetch_optional(&self.store.writer)
+            .fetch_optional(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(cursor.flatten())
     }
 
@@ -207,7 +207,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_seen_stream_keys(
-        &self,
+        self,
         stream: &str,
         keys: &[String],
         now: DateTime<Utc>,
@@ -219,14 +219,14 @@ impl Index {
         let seen: Vec<(String, i64)> = sqlx::query_as(SEEN)
             .bind(stream)
             .bind(to_json(&keys))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let refresh_before = to_micros(now - TimeDelta::days(REFRESH_DAYS));
         if seen.iter().any(|(_, at)| *at < refresh_before) {
             let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();
             let refresh = sqlx::query(REFRESH).bind(stream).bind(to_json(&keys)).bind(to_micros(now));
-            refresh.execute(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
+            refresh.execute(&self.index.store.writer).await.map_err(|e| self.index.sql_error(e))?;
         }
         Ok(seen.into_iter().map(|(key, _)| key).collect())
     }
@@ -235,14 +235,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_ingestion(&self, ingestion: &StreamIngestion<'_>) -> Result<(), IndexError> {
+    pub async fn record_ingestion(self, ingestion: &StreamIngestion<'_>) -> Result<(), IndexError> {
         const SEEN: &str =
             "INSERT INTO stream_seen (stream, key, at) SELECT ?1, value, ?3 FROM json_each(?2) WHERE true
             ON CONFLICT (stream, key) DO UPDATE SET at = excluded.at";
         const CURSOR: &str = "INSERT INTO stream_cursors (stream, cursor, refused) VALUES (?1, ?2, ?3)
             ON CONFLICT (stream) DO UPDATE SET cursor = COALESCE(excluded.cursor, cursor),
                 refused = refused + excluded.refused";
-        let mut tx = self.begin_write().await?;
+        let mut tx = self.index.begin_write().await?;
         let work = async {
             let keys = sqlx::query(SEEN).bind(ingestion.stream).bind(to_json(&ingestion.keys));
             keys.bind(to_micros(ingestion.now)).execute(&mut *tx).await?;
@@ -250,7 +250,7 @@ impl Index {
             sqlx::query(CURSOR).bind(ingestion.stream).bind(ingestion.cursor).bind(refused).execute(&mut *tx).await?;
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql_error(e))
+        work.await.map_err(|e| self.index.sql_error(e))
     }
 
     /// Records the end of a stream's run, with its error if it failed.
@@ -260,7 +260,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn record_stream_run(
-        &self,
+        self,
         stream: &str,
         now: DateTime<Utc>,
         error: Option<&str>,
@@ -270,7 +270,7 @@ impl Index {
              ON CONFLICT (stream) DO UPDATE SET ran_at = excluded.ran_at, error = excluded.error,
                  failures = CASE WHEN excluded.error IS NULL THEN 0 ELSE failures + 1 END";
         const FORGET: &str = "DELETE FROM stream_seen WHERE stream = ?1 AND at < ?2";
-        let mut tx = self.begin_write().await?;
+        let mut tx = self.index.begin_write().await?;
         let work = async {
             sqlx::query(RAN).bind(stream).bind(to_micros(now)).bind(error).execute(&mut *tx).await?;
             if error.is_none() {
@@ -279,23 +279,23 @@ impl Index {
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql_error(e))
+        work.await.map_err(|e| self.index.sql_error(e))
     }
 
     /// Pauses or resumes a stream.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn update_stream_pause(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
+    pub async fn update_stream_pause(self, stream: &str, paused: bool) -> Result<(), IndexError> {
         sqlx::query(
             "INSERT INTO stream_cursors (stream, paused) VALUES (?1, ?2)
              ON CONFLICT (stream) DO UPDATE SET paused = excluded.paused",
         )
         .bind(stream)
         .bind(paused)
-        .execute(&self.store.writer)
+        .execute(&self.index.store.writer)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         Ok(())
     }
 
@@ -303,12 +303,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn is_stream_paused(&self, stream: &str) -> Result<bool, IndexError> {
+    pub async fn is_stream_paused(self, stream: &str) -> Result<bool, IndexError> {
         let paused: Option<bool> = sqlx::query_scalar("SELECT paused FROM stream_cursors WHERE stream = ?1")
             .bind(stream)
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(paused.unwrap_or(false))
     }
 }

@@ -66,7 +66,7 @@ pub struct SyncReport {
     pub problems: Vec<VaultProblem>,
     /// Matters with a new or changed signal that counts. They are ticked at once.
     pub woken: BTreeSet<RecordPath>,
-    /// The changes to act on. They are published to the listener ([`Index::wait_for_changes`]).
+    /// The changes to act on. They are published to the listener (`CursorsView::wait_for_changes`).
     #[serde(skip)]
     pub scan_changes: ScanChanges,
     /// Whether every folder could be listed. Nothing is removed of a folder that could not.
@@ -146,12 +146,14 @@ impl Index {
     /// Publishes the changes of a scan. A failed scan may have found any change, so it publishes all of them.
     fn publish_scan(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
         if scanned.as_ref().map_or(true, |report| !report.woken.is_empty()) {
-            self.notify_wakes();
+            self.cursors().notify_wakes();
         }
         match &scanned {
-            Ok(report) => self.publish_changes(report.scan_changes, report.scan_changes != ScanChanges::default()),
+            Ok(report) => {
+                self.cursors().publish_changes(report.scan_changes, report.scan_changes != ScanChanges::default())
+            }
             // Without a notification, because the failing work would otherwise be retried without a pause.
-            Err(_) => self.publish_changes(ScanChanges::ANYTHING, false),
+            Err(_) => self.cursors().publish_changes(ScanChanges::ANYTHING, false),
         }
         scanned
     }
@@ -326,8 +328,8 @@ impl<'a> VaultScan<'a> {
         if let Some(before) = before {
             self.report.scan_changes.matters_changed = before != self.index.read_matter_states().await?;
         }
-        self.report.scan_changes.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
-        self.report.woken = self.index.list_matters_of_signals(&self.signals).await?.into_iter().collect();
+        self.report.scan_changes.signals_arrived = self.index.signals().has_signal_to_route(&self.signals).await?;
+        self.report.woken = self.index.cursors().list_matters_of_signals(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }
 }

@@ -8,15 +8,19 @@ use chrono::TimeDelta;
 async fn an_answer_is_given_again_as_long_as_it_is_asked_for_and_kept_for_thirty_days() {
     let bench = Bench::new().await;
     let now = noon("12:00:00");
-    assert_eq!(bench.index.find_cached_answer("k", now - TimeDelta::days(1)).await.unwrap(), None);
-    bench.index.cache_answer("k", "words", now).await.unwrap();
-    bench.index.cache_answer("k", "others", now).await.unwrap();
-    let found = bench.index.find_cached_answer("k", now - TimeDelta::seconds(1)).await.unwrap();
+    assert_eq!(bench.index.cursors().find_cached_answer("k", now - TimeDelta::days(1)).await.unwrap(), None);
+    bench.index.cursors().cache_answer("k", "words", now).await.unwrap();
+    bench.index.cursors().cache_answer("k", "others", now).await.unwrap();
+    let found = bench.index.cursors().find_cached_answer("k", now - TimeDelta::seconds(1)).await.unwrap();
     assert_eq!(found.as_deref(), Some("others"));
-    assert_eq!(bench.index.find_cached_answer("k", now).await.unwrap(), None, "it is not later than that");
+    assert_eq!(bench.index.cursors().find_cached_answer("k", now).await.unwrap(), None, "it is not later than that");
     let later = now + TimeDelta::days(31);
-    bench.index.cache_answer("other", "x", later).await.unwrap();
-    assert_eq!(bench.index.find_cached_answer("k", now - TimeDelta::days(1)).await.unwrap(), None, "it was forgotten");
+    bench.index.cursors().cache_answer("other", "x", later).await.unwrap();
+    assert_eq!(
+        bench.index.cursors().find_cached_answer("k", now - TimeDelta::days(1)).await.unwrap(),
+        None,
+        "it was forgotten"
+    );
 }
 
 #[tokio::test]
@@ -34,17 +38,17 @@ async fn beyond_their_number_the_oldest_answers_are_forgotten() {
     .await
     .unwrap();
     tx.commit().await.unwrap();
-    bench.index.cache_answer("new", "x", now + TimeDelta::seconds(1)).await.unwrap();
+    bench.index.cursors().cache_answer("new", "x", now + TimeDelta::seconds(1)).await.unwrap();
     let count: i64 =
         sqlx::query_scalar("SELECT COUNT(*) FROM answers").fetch_one(&bench.index.store.reader).await.unwrap();
     assert_eq!(count, MAX_ANSWERS);
     let early = now - TimeDelta::days(1);
     assert_eq!(
-        bench.index.find_cached_answer(&format!("old-{MAX_ANSWERS}"), early).await.unwrap(),
+        bench.index.cursors().find_cached_answer(&format!("old-{MAX_ANSWERS}"), early).await.unwrap(),
         None,
         "the oldest went"
     );
     for key in ["new", "old-1"] {
-        assert!(bench.index.find_cached_answer(key, early).await.unwrap().is_some(), "{key}");
+        assert!(bench.index.cursors().find_cached_answer(key, early).await.unwrap().is_some(), "{key}");
     }
 }

@@ -28,7 +28,7 @@ fn decides(slug: &str, clock: &'static str, signals: &'static [&str]) -> impl Fn
 
 async fn asking(bench: &Bench, clock: &str) -> Vec<String> {
     bench.sync(clock).await;
-    let rows = bench.index.list_open_questions(100).await.unwrap();
+    let rows = bench.index.read().list_open_questions(100).await.unwrap();
     rows.iter().map(|row| row.target.slug().to_owned()).collect()
 }
 
@@ -53,7 +53,7 @@ async fn withhold(bench: &Bench, signal: &str, question: &ActionId) {
         reason: format!("withheld: {question}"),
         question: Some(question.clone()),
     };
-    bench.index.record_route_deferral(&path(signal), &deferral).await.unwrap();
+    bench.index.signals().record_route_deferral(&path(signal), &deferral).await.unwrap();
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
         draft.target = path("matter/m.md");
     });
     assert_eq!(asking(&bench, "10:00:00").await, ["m", "closed", "answered", "again", "kept", "old"], "newest first");
-    assert_eq!(bench.index.list_open_questions(2).await.unwrap().len(), 2);
+    assert_eq!(bench.index.read().list_open_questions(2).await.unwrap().len(), 2);
 
     dismissed(&bench, "answered", &question);
     bench.task("closed", "m", "state: done\n");
@@ -171,7 +171,7 @@ async fn what_was_withheld_is_met_again_once_its_record_was_changed() {
         withhold(&bench, signal, &question).await;
     }
     let met = async |clock| {
-        let met = bench.index.list_signals_to_route(9, noon(clock), true).await.unwrap();
+        let met = bench.index.signals().list_signals_to_route(9, noon(clock), true).await.unwrap();
         met.into_iter().map(|signal| signal.slug().to_owned()).collect::<BTreeSet<_>>()
     };
     assert_eq!(met("09:00:00").await, BTreeSet::new());
@@ -225,7 +225,11 @@ async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_our
         assert_eq!(asking(&bench, "10:00:01").await.is_empty(), ends, "{name}: a rebuild forgets nothing");
         let (anew, _) = Index::open_or_recreate(&bench.dir.path().join("anew")).await.unwrap();
         anew.sync_all(&bench.root, noon("11:00:00")).await.unwrap();
-        assert_eq!(anew.list_open_questions(9).await.unwrap().len(), 1, "{name}: where the state is lost it stays");
+        assert_eq!(
+            anew.read().list_open_questions(9).await.unwrap().len(),
+            1,
+            "{name}: where the state is lost it stays"
+        );
     }
 }
 
@@ -258,7 +262,7 @@ fn relates(verb: &'static str, member: &'static str) -> impl Fn(String) -> Strin
 }
 
 async fn doubt(bench: &Bench, signal: &str, target: &str) -> Option<ProposalDoubt> {
-    bench.index.find_doubt(&path(&format!("signal/{signal}.md")), &path(target)).await.unwrap()
+    bench.index.signals().find_doubt(&path(&format!("signal/{signal}.md")), &path(target)).await.unwrap()
 }
 
 #[tokio::test]
@@ -306,7 +310,7 @@ async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_un
         put_signal(&bench, "s", 10, older);
         put_signal(&bench, "o", hour, newer);
         bench.sync("08:00:00").await;
-        let problems = bench.index.list_problems().await.unwrap();
+        let problems = bench.index.read().list_problems().await.unwrap();
         assert!(problems.is_empty(), "{name}: {problems:?}");
         let target = if name.contains("owner") { "matter/m.md" } else { "task/t.md" };
         let found = doubt(&bench, "s", target).await;
@@ -352,18 +356,18 @@ async fn what_is_withheld_is_listed_on_its_question() {
     bench.signal("other", "task/t.md", "status: skipped\nreason: weighed\n");
     bench.sync("08:00:00").await;
     withhold(&bench, "signal/hand.md", &question).await;
-    let listed = bench.index.list_signals_withheld_by(&question, 9).await.unwrap();
+    let listed = bench.index.read().list_signals_withheld_by(&question, 9).await.unwrap();
     assert_eq!(listed.iter().map(|signal| signal.path.slug()).collect::<Vec<_>>(), ["hand", "ours"]);
     let newer = bench.action("newer", asks("t", "08:30:00"));
     bench.sync("08:30:01").await;
     assert_eq!(
-        bench.index.list_signals_withheld_by(&newer, 9).await.unwrap(),
+        bench.index.read().list_signals_withheld_by(&newer, 9).await.unwrap(),
         listed,
         "the question that replaces it lists them too"
     );
-    let reasons = async || bench.index.list_route_reasons(&[path("signal/hand.md")]).await.unwrap();
+    let reasons = async || bench.index.signals().list_route_reasons(&[path("signal/hand.md")]).await.unwrap();
     assert_eq!(reasons().await, BTreeMap::from([(path("signal/hand.md"), format!("withheld: {question}"))]));
-    let seen = bench.index.list_signals_about(&path("task/t.md"), 9).await.unwrap();
+    let seen = bench.index.read().list_signals_about(&path("task/t.md"), 9).await.unwrap();
     let reasons_seen: Vec<_> = seen.iter().filter_map(|signal| signal.reason.as_deref()).collect();
     assert_eq!(reasons_seen.len(), 3, "{reasons_seen:?}");
     bench.signal("hand", "task/t.md", "origin_at: 2026-11-20T09:00:00Z\n");
@@ -393,12 +397,12 @@ async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
     }
     bench.action("question", asks("asked", "09:30:00"));
     bench.sync("10:00:00").await;
-    let clusters = bench.index.list_pending_clusters(1).await.unwrap();
+    let clusters = bench.index.actions().list_pending_clusters(1).await.unwrap();
     let ids: BTreeSet<ActionId> = clusters.into_iter().flat_map(|cluster| cluster.ids).collect();
     assert_eq!(ids, BTreeSet::from([ActionId::derive(&["clear"]), ActionId::derive(&["weighed"])]));
     for task in ["clear", "asked", "contradicted", "weighed"] {
         let id = ActionId::derive(&[task]);
-        let record = bench.index.action_by_id(&id).await.unwrap().unwrap().path;
-        assert_eq!(bench.index.is_unclear(&record).await.unwrap(), !ids.contains(&id), "{task}");
+        let record = bench.index.actions().action_by_id(&id).await.unwrap().unwrap().path;
+        assert_eq!(bench.index.actions().is_unclear(&record).await.unwrap(), !ids.contains(&id), "{task}");
     }
 }

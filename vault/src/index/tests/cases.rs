@@ -39,7 +39,7 @@ fn resolve(bench: &Bench, hours: i64, kind: ActionKind, action: &ActionId) -> Ac
 async fn cases(bench: &Bench) -> Vec<TrustCase> {
     bench.sync("23:00:00").await;
     let mut all = Vec::new();
-    bench.index.for_each_case(later(), |case| all.push(case.clone())).await.unwrap();
+    bench.index.trust().for_each_case(later(), |case| all.push(case.clone())).await.unwrap();
     all
 }
 
@@ -52,16 +52,16 @@ fn supporters(case: &TrustCase) -> Vec<&str> {
 }
 
 async fn observations(bench: &Bench, source: &str) -> u32 {
-    bench.index.compute_source_trust(later()).await.unwrap()[source].observations
+    bench.index.trust().compute_source_trust(later()).await.unwrap()[source].observations
 }
 
 /// The proposals of one whole round. `sizes` are the most of the newest and of the others.
 async fn compare_round(index: &Index, now: DateTime<Utc>, sizes: Option<(i64, i64)>) -> Vec<RecordPath> {
     let round = match sizes {
-        Some((newest, others)) => index.select_comparison_round(now, newest, others).await.unwrap(),
-        None => index.next_comparison_round(now).await.unwrap(),
+        Some((newest, others)) => index.trust().select_comparison_round(now, newest, others).await.unwrap(),
+        None => index.trust().next_comparison_round(now).await.unwrap(),
     };
-    index.finish_comparison_round(&round, round.proposals.len()).await.unwrap();
+    index.trust().finish_comparison_round(&round, round.proposals.len()).await.unwrap();
     round.proposals
 }
 
@@ -175,10 +175,10 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
     resolve(&bench, 10, ActionKind::DoneAnyway, &shadow);
     let seen = cases(&bench).await;
     assert!(seen.iter().all(|case| supporters(case) == ["mail", "shy"]), "{seen:?}");
-    let made = bench.index.list_recent_live_changes(later()).await.unwrap();
+    let made = bench.index.trust().list_recent_live_changes(later()).await.unwrap();
     let keys: Vec<&str> = made[0].sources.iter().map(|source| source.key.as_str()).collect();
     assert_eq!(keys, ["mail", "shy"]);
-    let before = bench.index.compute_source_trust(later()).await.unwrap();
+    let before = bench.index.trust().compute_source_trust(later()).await.unwrap();
     assert_eq!([before["mail"].observations, before["shy"].observations, before["doubt"].observations], [1, 1, 0]);
     bench.action("undo", |draft| {
         answer(draft, ActionKind::Reversed, &live);
@@ -187,7 +187,7 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
         }
     });
     bench.sync("23:30:00").await;
-    let after = bench.index.compute_source_trust(later()).await.unwrap();
+    let after = bench.index.trust().compute_source_trust(later()).await.unwrap();
     let lost = |source: &str| before[source].confidence.value - after[source].confidence.value;
     assert!((lost("mail") - 0.1).abs() < 1e-9 && (lost("shy") - 0.1).abs() < 1e-9, "{after:?}");
     assert!(lost("doubt").abs() < 1e-9, "the undo of a change that it did not support does not lower it: {after:?}");
@@ -202,7 +202,7 @@ async fn a_source_that_spoke_and_was_not_weighed_is_a_voice_and_no_step() {
         draft.source_contributions.clear();
     });
     assert_eq!(supporters(&cases(&bench).await[0]), ["mail"]);
-    assert!(bench.index.compute_source_trust(later()).await.unwrap().is_empty(), "its contribution is unknown");
+    assert!(bench.index.trust().compute_source_trust(later()).await.unwrap().is_empty(), "its contribution is unknown");
 }
 
 #[tokio::test]
@@ -215,12 +215,12 @@ async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise()
     let strangers =
         |all: &[ChangeSupporter]| all.iter().map(|one| (one.key.clone(), one.is_unknown)).collect::<Vec<_>>();
     let expected = [("bank".to_owned(), false), ("mail".to_owned(), true), ("new".to_owned(), true)];
-    assert_eq!(strangers(&bench.index.list_recent_live_changes(later()).await.unwrap()[0].sources), expected);
+    assert_eq!(strangers(&bench.index.trust().list_recent_live_changes(later()).await.unwrap()[0].sources), expected);
     let mut draft = draft("x");
     for (source, supports) in [("mail", true), ("bank", true), ("new", true), ("doubt", false)] {
         add_source(&mut draft, source, 0.9, supports);
     }
-    assert_eq!(strangers(&bench.index.list_supporting_sources(&draft).await.unwrap()), expected);
+    assert_eq!(strangers(&bench.index.trust().list_supporting_sources(&draft).await.unwrap()), expected);
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn a_source_is_told_as_the_newest_record_names_it() {
     propose(&bench, "z", 1, Disposition::Shadow, &["mail:ann@b.example"]);
     propose(&bench, "a", 2, Disposition::Shadow, &["mail:Ann@b.example"]);
     bench.sync("23:00:00").await;
-    let named = async |name| bench.index.find_subject_name(&TrustSubject::parse(name)).await.unwrap();
+    let named = async |name| bench.index.trust().find_subject_name(&TrustSubject::parse(name)).await.unwrap();
     assert_eq!(named("mail:ann@b.example").await.as_deref(), Some("mail:Ann@b.example"));
     assert_eq!((named("nobody").await, named("strangers").await, named("related").await), (None, None, None));
 }
@@ -248,7 +248,7 @@ async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
     assert_eq!(compared(&bench).await, ["yes"]);
     let too_late = noon("02:00:00") + TimeDelta::days(7);
     assert!(
-        bench.index.next_comparison_round(too_late).await.unwrap().proposals.is_empty(),
+        bench.index.trust().next_comparison_round(too_late).await.unwrap().proposals.is_empty(),
         "as long as it can be undone"
     );
     assert_eq!((cases(&bench).await[0].feedback, observations(&bench, "mail").await), (ProposalFeedback::Confirmed, 1));
@@ -382,7 +382,7 @@ async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
         bench.sync("23:00:00").await;
         let mut found = Vec::new();
         let now = noon("00:00:00") + TimeDelta::days(16);
-        bench.index.for_each_case(now, |case| found.push(case.feedback)).await.unwrap();
+        bench.index.trust().for_each_case(now, |case| found.push(case.feedback)).await.unwrap();
         assert_eq!(found, [lesson], "after {days} days");
     }
 }
@@ -409,7 +409,7 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         });
     }
     bench.sync("23:00:00").await;
-    let round = async || bench.index.select_comparison_round(later(), 2, 4).await.unwrap();
+    let round = async || bench.index.trust().select_comparison_round(later(), 2, 4).await.unwrap();
     assert_eq!(round().await, round().await, "a process that is killed begins the round again");
     let mut seen = HashSet::new();
     for _ in 0..12 {
@@ -417,19 +417,19 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         // The newest two, and two of the next four.
         let compared = round.proposals.len().min(4);
         seen.extend(round.proposals[..compared].to_vec());
-        bench.index.finish_comparison_round(&round, compared).await.unwrap();
+        bench.index.trust().finish_comparison_round(&round, compared).await.unwrap();
     }
     assert_eq!(seen.len(), 12);
     // A round that compares only some of the newest does not move the cursor.
     let mut deep = round().await;
     for _ in 0..3 {
         if deep.proposals.len() < 6 {
-            bench.index.finish_comparison_round(&deep, deep.proposals.len()).await.unwrap();
+            bench.index.trust().finish_comparison_round(&deep, deep.proposals.len()).await.unwrap();
             deep = round().await;
         }
     }
     assert_eq!(deep.proposals.len(), 6, "two newest, and four of the others");
-    bench.index.finish_comparison_round(&deep, 1).await.unwrap();
+    bench.index.trust().finish_comparison_round(&deep, 1).await.unwrap();
     assert_eq!(round().await, deep);
 }
 
@@ -446,9 +446,9 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
         draft.source_contributions.clear();
     });
     assert_eq!((cases(&bench).await[0].feedback, observations(&bench, "mail").await), (ProposalFeedback::Opposed, 0));
-    let rows = bench.index.list_actions(None, None, 9).await.unwrap();
+    let rows = bench.index.actions().list_actions(None, None, 9).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.edited).collect::<Vec<_>>(), [true, false]);
-    let before = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
+    let before = bench.index.trust().compute_source_trust(later()).await.unwrap()["mail"].confidence;
     bench.action("undone", |draft| {
         answer(draft, ActionKind::Reversed, &confirmed);
         (draft.timestamp, draft.class) = (noon("03:00:00"), Some(MutationClass::StateChange));
@@ -456,7 +456,7 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
         draft.source_contributions.clear();
     });
     assert_eq!((cases(&bench).await[0].feedback, observations(&bench, "mail").await), (ProposalFeedback::Undone, 0));
-    let after = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
+    let after = bench.index.trust().compute_source_trust(later()).await.unwrap()["mail"].confidence;
     assert_eq!(after, before, "the source did not support the change that was undone");
     bench.index.rebuild(&bench.root, later()).await.unwrap();
     assert_eq!(cases(&bench).await[0].feedback, ProposalFeedback::Undone);
@@ -514,7 +514,7 @@ async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each
         if batch_id.is_some() {
             assert_eq!(of_class(&found), [(0.53, ProposalFeedback::Confirmed)], "as bold as its boldest");
             assert_eq!(of_source(&found, "mail"), [0.53]);
-            let rows = bench.index.list_actions(None, None, 9).await.unwrap();
+            let rows = bench.index.actions().list_actions(None, None, 9).await.unwrap();
             let named: HashSet<_> =
                 rows.iter().filter_map(|row| row.batch_id.as_ref().map(ToString::to_string)).collect();
             assert_eq!((named.len(), rows.iter().filter(|row| row.batch_id.is_some()).count()), (1, 4));
@@ -532,9 +532,9 @@ async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_ste
         resolve_each(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), &["mail"], batch_id);
         let found = cases(&bench).await;
         assert_eq!(of_class(&found).len(), undone, "{batch_id:?}");
-        let trust = bench.index.compute_source_trust(later()).await.unwrap();
+        let trust = bench.index.trust().compute_source_trust(later()).await.unwrap();
         assert_eq!(trust["mail"].confidence.undone, undone as u32, "{batch_id:?}");
-        let made = bench.index.list_recent_live_changes(noon("12:00:00")).await.unwrap();
+        let made = bench.index.trust().list_recent_live_changes(noon("12:00:00")).await.unwrap();
         assert_eq!(made.iter().filter(|made| made.undone.is_some()).count(), 3, "each was wrong in the world");
     }
 }
@@ -548,7 +548,7 @@ async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_tw
     let found = cases(&bench).await;
     assert_eq!(of_class(&found), [(0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Confirmed)]);
     // The most confident one of the first click is reverted.
-    let rows = bench.index.list_actions(None, None, 9).await.unwrap();
+    let rows = bench.index.actions().list_actions(None, None, 9).await.unwrap();
     let confirmed = rows.iter().find(|row| row.resolves.as_ref() == Some(&all[3])).unwrap().id.clone();
     bench.action("back", |draft| {
         answer(draft, ActionKind::Reversed, &confirmed);

@@ -37,7 +37,7 @@ async fn three_days() -> Bench {
 async fn each_day_counts_its_landings_and_answers() {
     let bench = three_days().await;
     let list_days = async |since| {
-        let days = bench.index.actions_per_day(since).await.unwrap();
+        let days = bench.index.actions().actions_per_day(since).await.unwrap();
         days.into_iter().map(|d| (d.day.to_string(), d.what, d.count)).collect::<Vec<_>>()
     };
     let wanted = [
@@ -59,18 +59,18 @@ async fn each_day_counts_its_landings_and_answers() {
 async fn confidence_is_held_against_what_became_of_it_as_in_the_report() {
     let bench = three_days().await;
     let now = noon("12:00:00") + TimeDelta::days(7);
-    let bins = bench.index.confidence_vs_outcome(noon("00:00:00"), now).await.unwrap();
+    let bins = bench.index.actions().confidence_vs_outcome(noon("00:00:00"), now).await.unwrap();
     let counts: Vec<_> = bins.iter().map(|b| (b.right, b.wrong, b.open)).collect();
     assert_eq!(counts[9], (1, 1, 1), "survived, undone, and not known yet");
     assert_eq!((counts[7], counts[3]), ((1, 0, 0), (0, 1, 0)));
     assert_eq!(counts.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
     assert_eq!((bins[7].from, bins[7].to), (0.7, 0.8));
     let mut report = TrustReportPass::new(&DecisionPolicy::default(), now);
-    bench.index.for_each_case(now, |case| report.add_case(case)).await.unwrap();
+    bench.index.trust().for_each_case(now, |case| report.add_case(case)).await.unwrap();
     let report = report.into_report(0.05);
     for (bin, theirs) in bins.iter().zip(&report.reliability.bins) {
         assert_eq!((bin.right, bin.right + bin.wrong), (theirs.right.count, theirs.right.of));
     }
-    let later = bench.index.confidence_vs_outcome(noon("00:00:00") + TimeDelta::days(2), now).await.unwrap();
+    let later = bench.index.actions().confidence_vs_outcome(noon("00:00:00") + TimeDelta::days(2), now).await.unwrap();
     assert_eq!(later.iter().map(|b| b.right + b.wrong + b.open).sum::<u64>(), 1);
 }

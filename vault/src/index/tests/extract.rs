@@ -10,7 +10,7 @@ async fn only_open_records_are_candidates_and_tasks_know_their_matter() {
     bench.task("t", "m", "");
     bench.put("task/done.md", "---\ntype: task\nname: D\nstate: done\nparent_matter: m\n---\n");
     bench.sync("01:00:00").await;
-    let known = bench.index.list_open_records().await.unwrap();
+    let known = bench.index.signals().list_open_records().await.unwrap();
     let shown: Vec<(&str, Option<&str>)> = known.iter().map(|k| (k.path.as_str(), k.matter_name.as_deref())).collect();
     assert_eq!(shown, [("matter/m.md", None), ("task/t.md", Some("The m"))]);
 }

@@ -28,7 +28,7 @@ async fn two_ticks_at_once_judge_a_task_once() {
 async fn a_task_is_free_again_when_its_check_is_recorded_or_its_run_lets_go() {
     let bench = bench().await;
     let seen = bench.look("matter/m.md", "run-a/1", "02:00:00").await;
-    bench.index.release_leases("run-a").await.unwrap();
+    bench.index.cursors().release_leases("run-a").await.unwrap();
     assert_eq!(bench.look("matter/m.md", "run-b/1", "02:00:01").await.task_checks.len(), 1);
     bench.checked("task/t.md", &seen, "run-b/1").await;
     bench.signal("later", "task/t.md", "");

@@ -22,12 +22,17 @@ async fn noted(more: &str) -> Bench {
 
 async fn look(bench: &Bench, mode: Mode, look_id: &str, clock: &str) -> MatterObservation {
     let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };
-    bench.index.observe_due_tasks(&ObservationQuery { policy, ..ask("matter/m.md", look_id, clock) }).await.unwrap()
+    bench
+        .index
+        .cursors()
+        .observe_due_tasks(&ObservationQuery { policy, ..ask("matter/m.md", look_id, clock) })
+        .await
+        .unwrap()
 }
 
 async fn notes(bench: &Bench, target: &str, new_parent: Option<&str>) -> Vec<(String, MatterPolicy)> {
     let new_parent = new_parent.map(path);
-    let found = bench.index.list_matter_policies(&path(target), new_parent.as_ref()).await.unwrap();
+    let found = bench.index.gates().list_matter_policies(&path(target), new_parent.as_ref()).await.unwrap();
     found.into_iter().map(|(matter, policy)| (matter.slug().to_owned(), policy)).collect()
 }
 
@@ -42,7 +47,8 @@ async fn a_note_travels_with_what_was_seen_and_its_ceiling_is_the_lower_one() {
     assert_eq!(again, seen);
     matter(&bench, "m", "steward_ceiling: confirm\nsteward:\n  ceiling: act\n");
     bench.sync("02:01:00").await;
-    let ceiling = bench.index.lowest_configured_ceiling(&path("task/t.md"), None, &[], Ceiling::Act).await.unwrap();
+    let ceiling =
+        bench.index.signals().lowest_configured_ceiling(&path("task/t.md"), None, &[], Ceiling::Act).await.unwrap();
     assert_eq!(ceiling, Ceiling::Confirm, "a block raises nothing");
     matter(&bench, "m", "");
     bench.sync("02:02:00").await;
@@ -56,10 +62,10 @@ async fn what_cannot_be_understood_is_a_problem_with_its_line_and_the_task_is_lo
     assert_eq!((seen.task_checks.len(), seen.task_checks[0].matter_ceiling), (1, Ceiling::Ask));
     assert!(seen.problems[0].starts_with("matter/m.md: line 6: `steward.celing` is unknown"), "{:?}", seen.problems);
     assert!(seen.problems[1].starts_with("matter/m.md: line 7: `steward.daily_budget` is `x`"), "{:?}", seen.problems);
-    let problems = bench.index.list_problems().await.unwrap();
+    let problems = bench.index.read().list_problems().await.unwrap();
     assert_eq!(problems.len(), 2);
     assert!(problems[0].path == "matter/m.md" && problems[0].message.starts_with("line 6: "), "{problems:?}");
-    assert_eq!(bench.index.list_matters_with_policy().await.unwrap(), [path("matter/m.md")]);
+    assert_eq!(bench.index.gates().list_matters_with_policy().await.unwrap(), [path("matter/m.md")]);
 }
 
 #[tokio::test]
@@ -68,7 +74,7 @@ async fn a_matter_that_cannot_be_read_allows_the_strictest() {
     bench.put("matter/m.md", "---\ntype: matter\nsteward: [\n---\n");
     bench.sync("02:00:00").await;
     assert_eq!(notes(&bench, "task/t.md", None).await, [("m".into(), MatterPolicy::ask_only())]);
-    assert_eq!(bench.index.list_matters_with_policy().await.unwrap(), [path("matter/m.md")]);
+    assert_eq!(bench.index.gates().list_matters_with_policy().await.unwrap(), [path("matter/m.md")]);
 }
 
 #[tokio::test]
@@ -93,7 +99,8 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     matter(&bench, "other", "");
     bench.task("moved", "other", "");
     bench.task("foreign", "other", "");
-    let spent = async || bench.index.count_changes_under(&path("matter/m.md"), None, noon("12:00:00")).await.unwrap();
+    let spent =
+        async || bench.index.gates().count_changes_under(&path("matter/m.md"), None, noon("12:00:00")).await.unwrap();
     let live = |slug: &str, target: &str, at: &str| {
         bench.action(slug, |draft| {
             (draft.disposition, draft.target, draft.timestamp) = (Disposition::Live, path(target), super::at(at));
@@ -129,7 +136,8 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     });
     bench.sync("12:00:00").await;
     assert_eq!(spent().await, 3);
-    let but = bench.index.count_changes_under(&path("matter/m.md"), Some(&first), noon("12:00:00")).await.unwrap();
+    let but =
+        bench.index.gates().count_changes_under(&path("matter/m.md"), Some(&first), noon("12:00:00")).await.unwrap();
     assert_eq!(but, 2, "the change that lands is not counted against itself");
     bench.index.rebuild(&bench.root, noon("12:00:01")).await.unwrap();
     assert_eq!(spent().await, 3);
@@ -151,7 +159,7 @@ async fn a_task_that_moves_meets_the_notes_of_both_matters() {
         acts: true,
         default_ceiling: Ceiling::Act,
     };
-    let facts = bench.index.read_route_facts(&asked).await.unwrap().unwrap();
+    let facts = bench.index.signals().read_route_facts(&asked).await.unwrap().unwrap();
     assert_eq!(facts.policies.len(), 2);
     assert_eq!(notes(&bench, "matter/m.md", None).await.len(), 1);
 }
@@ -180,18 +188,21 @@ async fn a_task_whose_matter_is_missing_or_unreadable_is_under_a_note_that_says_
             default_ceiling: Ceiling::Act,
         };
         let ceilings = async || {
-            let facts = bench.index.read_route_facts(&asked).await.unwrap().unwrap();
-            (facts.ceiling, bench.index.lowest_configured_ceiling(&target, None, &[], Ceiling::Act).await.unwrap())
+            let facts = bench.index.signals().read_route_facts(&asked).await.unwrap().unwrap();
+            (
+                facts.ceiling,
+                bench.index.signals().lowest_configured_ceiling(&target, None, &[], Ceiling::Act).await.unwrap(),
+            )
         };
         assert_eq!((ceilings().await, notes(&bench, "task/t.md", None).await), ((Ceiling::Act, Ceiling::Act), vec![]));
         spoil(&bench);
-        let stale = bench.index.list_stale_matters(&bench.root, &target, None).await.unwrap();
+        let stale = bench.index.gates().list_stale_matters(&bench.root, &target, None).await.unwrap();
         assert_eq!(stale, [path("matter/m.md")], "the tables do not know it yet");
         bench.sync("02:00:00").await;
         assert_eq!(ceilings().await, (Ceiling::Ask, Ceiling::Ask));
         assert_eq!(notes(&bench, "task/t.md", None).await, [("m".to_owned(), MatterPolicy::ask_only())]);
-        assert!(bench.index.list_matters_with_policy().await.unwrap().contains(&path("matter/m.md")));
-        assert!(bench.index.list_stale_matters(&bench.root, &target, None).await.unwrap().is_empty());
+        assert!(bench.index.gates().list_matters_with_policy().await.unwrap().contains(&path("matter/m.md")));
+        assert!(bench.index.gates().list_stale_matters(&bench.root, &target, None).await.unwrap().is_empty());
         matter(&bench, "m", "");
         bench.sync("02:01:00").await;
         assert_eq!((ceilings().await, notes(&bench, "task/t.md", None).await), ((Ceiling::Act, Ceiling::Act), vec![]));
@@ -202,6 +213,7 @@ async fn a_task_whose_matter_is_missing_or_unreadable_is_under_a_note_that_says_
 async fn a_task_that_the_tables_do_not_know_is_under_a_note_that_says_ask() {
     let bench = noted("").await;
     assert_eq!(notes(&bench, "task/new.md", None).await[0].1, MatterPolicy::ask_only());
-    let ceiling = bench.index.lowest_configured_ceiling(&path("task/new.md"), None, &[], Ceiling::Act).await.unwrap();
+    let ceiling =
+        bench.index.signals().lowest_configured_ceiling(&path("task/new.md"), None, &[], Ceiling::Act).await.unwrap();
     assert_eq!(ceiling, Ceiling::Ask);
 }

@@ -19,7 +19,7 @@ fn refs(seen: &MatterObservation) -> Vec<&str> {
 #[tokio::test]
 async fn a_look_before_the_first_scan_is_refused() {
     let bench = Bench::new().await;
-    let error = bench.index.observe_due_tasks(&ask("matter/m.md", "l", "02:00:00")).await.unwrap_err();
+    let error = bench.index.cursors().observe_due_tasks(&ask("matter/m.md", "l", "02:00:00")).await.unwrap_err();
     assert!(matches!(error, IndexError::Unfilled { .. }) && error.to_string().contains("first scan"), "{error}");
 }
 
@@ -29,11 +29,11 @@ async fn a_due_task_without_signals_is_stamped_and_counted_and_nobody_is_asked()
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
     assert_eq!((seen.quiet, seen.task_checks.len(), seen.signals, seen.streak), (1, 0, 0, 1));
     assert_eq!(seen.observed_at, noon("02:00:00"));
-    let task = &bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0];
+    let task = &bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0];
     assert_eq!(task.last_check_at, Some(noon("02:00:00")));
     assert_eq!(task.next_check_after, Some(noon("06:00:00")));
     assert_eq!((task.outcome.as_deref(), task.streak), (Some("still_active"), 1));
-    let looks = bench.index.list_check_counts(noon("00:00:00").date_naive()).await.unwrap();
+    let looks = bench.index.cursors().list_check_counts(noon("00:00:00").date_naive()).await.unwrap();
     assert_eq!((looks.len(), looks[0].reason.as_str(), looks[0].count), (1, "no_signals", 1));
     let seen = bench.look("matter/m.md", "l2", "02:30:00").await;
     assert_eq!(seen.skipped, BTreeMap::from([(TaskSkipReason::NotDue, 1)]));
@@ -51,7 +51,7 @@ async fn the_same_look_asked_for_again_gets_the_same_answer_and_moves_nothing() 
     bench.signal("later", "task/t.md", "");
     bench.sync("02:01:00").await;
     assert_eq!(bench.look("matter/m.md", "l1", "03:00:00").await, first);
-    let looks = bench.index.list_check_counts(noon("00:00:00").date_naive()).await.unwrap();
+    let looks = bench.index.cursors().list_check_counts(noon("00:00:00").date_naive()).await.unwrap();
     assert_eq!(looks[0].count, 1);
     assert_eq!(bench.look("matter/m.md", "l2", "03:00:00").await.signals, 2);
 }
@@ -91,7 +91,7 @@ async fn a_source_nobody_knows_has_the_default_ceiling_and_no_observations() {
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
     let wary = ObservationQuery { default_ceiling: Ceiling::Confirm, ..ask("matter/m.md", "l", "02:00:00") };
-    let seen = bench.index.observe_due_tasks(&wary).await.unwrap();
+    let seen = bench.index.cursors().observe_due_tasks(&wary).await.unwrap();
     let piece = &seen.task_checks[0].question.evidence[0];
     assert_eq!((piece.observations, piece.ceiling), (0, Ceiling::Confirm));
 }
@@ -300,7 +300,7 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
         ObservationQuery { policy, ..ask("matter/m.md", look, clock) }
     };
     assert!(refs(&bench.look("matter/m.md", "l2", "02:02:00").await).is_empty(), "still shadow");
-    let again = bench.index.observe_due_tasks(&live("l3", "02:03:00")).await.unwrap();
+    let again = bench.index.cursors().observe_due_tasks(&live("l3", "02:03:00")).await.unwrap();
     assert_eq!((again.signals, refs(&again)), (1, vec!["s"]));
     bench.checked("task/t.md", &again, "l3").await;
     for (name, disposition) in [("b", Disposition::Pending), ("c", Disposition::Recorded)] {
@@ -310,7 +310,7 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
         });
         bench.sync("02:04:00").await;
         assert!(
-            refs(&bench.index.observe_due_tasks(&live(name, "02:05:00")).await.unwrap()).is_empty(),
+            refs(&bench.index.cursors().observe_due_tasks(&live(name, "02:05:00")).await.unwrap()).is_empty(),
             "{disposition:?}"
         );
     }
@@ -332,7 +332,7 @@ async fn what_a_human_answered_in_shadow_is_not_judged_again_once_changes_may_ha
         bench.sync("02:01:00").await;
         let policy = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
         let live = ObservationQuery { policy, ..ask("matter/m.md", "l2", "02:02:00") };
-        assert!(refs(&bench.index.observe_due_tasks(&live).await.unwrap()).is_empty(), "{kind:?}");
+        assert!(refs(&bench.index.cursors().observe_due_tasks(&live).await.unwrap()).is_empty(), "{kind:?}");
     }
 }
 
@@ -348,7 +348,10 @@ async fn when_the_state_is_lost_evidence_that_no_record_cites_is_new_and_the_res
     let elsewhere = tempfile::tempdir().unwrap();
     let anew = Index::open(elsewhere.path()).await.unwrap();
     anew.sync_all(&bench.root, noon("10:00:00")).await.unwrap();
-    assert_eq!(refs(&anew.observe_due_tasks(&ask("matter/m.md", "l", "10:01:00")).await.unwrap()), ["missed"]);
+    assert_eq!(
+        refs(&anew.cursors().observe_due_tasks(&ask("matter/m.md", "l", "10:01:00")).await.unwrap()),
+        ["missed"]
+    );
 }
 
 #[tokio::test]
@@ -359,7 +362,7 @@ async fn a_snoozed_task_is_left_alone_even_with_fresh_signals() {
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
     assert_eq!((seen.skipped, seen.signals, seen.streak), (BTreeMap::from([(TaskSkipReason::Snoozed, 1)]), 0, 1));
     let awake = ObservationQuery { now: at("2026-11-22"), ..ask("matter/m.md", "l2", "00:00:00") };
-    assert_eq!(refs(&bench.index.observe_due_tasks(&awake).await.unwrap()), ["s"]);
+    assert_eq!(refs(&bench.index.cursors().observe_due_tasks(&awake).await.unwrap()), ["s"]);
 }
 
 #[tokio::test]
@@ -420,13 +423,13 @@ async fn what_one_tick_cannot_take_stays_due_and_the_oldest_look_goes_first() {
     let seen = bench.look("matter/m.md", "l0", "01:30:00").await;
     bench.checked("task/a.md", &seen, "l0").await;
     let few = |look_id: &str| ObservationQuery { max_checks: 2, ..ask("matter/m.md", look_id, "08:00:00") };
-    let seen = bench.index.observe_due_tasks(&few("l1")).await.unwrap();
+    let seen = bench.index.cursors().observe_due_tasks(&few("l1")).await.unwrap();
     let tasks: Vec<_> = seen.task_checks.iter().map(|l| l.question.subject.task.slug()).collect();
     assert_eq!((tasks, seen.left_due), (vec!["b", "c"], 1));
     for task in ["task/b.md", "task/c.md"] {
         bench.checked(task, &seen, "l1").await;
     }
-    let seen = bench.index.observe_due_tasks(&few("l2")).await.unwrap();
+    let seen = bench.index.cursors().observe_due_tasks(&few("l2")).await.unwrap();
     assert_eq!((seen.task_checks[0].question.subject.task.slug(), seen.left_due), ("a", 0));
 }
 
@@ -530,10 +533,10 @@ async fn tasks_that_one_source_asks_for_keep_no_other_from_its_turn() {
         bench.checked(&format!("task/{task}.md"), &seen, "l0").await;
         put_signal(&bench, &format!("again-{task}"), &format!("task/{task}.md"), "bank", 50);
     }
-    bench.index.release_leases("l0").await.unwrap();
+    bench.index.cursors().release_leases("l0").await.unwrap();
     bench.sync("02:00:00").await;
     let few = ObservationQuery { max_checks: 4, ..ask("matter/m.md", "l1", "08:00:00") };
-    let seen = bench.index.observe_due_tasks(&few).await.unwrap();
+    let seen = bench.index.cursors().observe_due_tasks(&few).await.unwrap();
     let mut tasks: Vec<_> = seen.task_checks.iter().map(|l| l.question.subject.task.slug()).collect();
     tasks.sort_unstable();
     assert_eq!((tasks, seen.left_due), (vec!["both", "junk0", "junk1", "shy"], 7));
@@ -549,8 +552,8 @@ async fn a_quiet_matter_backs_off_and_a_signal_resets_it() {
     }
     assert_eq!(intervals, [(1, 1_800), (2, 1_800), (3, 3_600), (4, 3_600), (5, 3_600), (6, 7_200)]);
     let cadence = Cadence::default();
-    assert_eq!(bench.index.read_matter_interval(&path("matter/m.md"), &cadence).await.unwrap(), 7_200);
-    assert_eq!(bench.index.list_matters(&cadence).await.unwrap()[0].interval_seconds, 7_200);
+    assert_eq!(bench.index.read().read_matter_interval(&path("matter/m.md"), &cadence).await.unwrap(), 7_200);
+    assert_eq!(bench.index.read().list_matters(&cadence).await.unwrap()[0].interval_seconds, 7_200);
     bench.signal("s", "task/t.md", "");
     bench.sync("07:00:00").await;
     let seen = bench.look("matter/m.md", "l9", "08:00:00").await;
@@ -563,10 +566,10 @@ async fn a_pulled_brake_moves_nothing() {
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
     let braked = ObservationQuery { stopped: true, ..ask("matter/m.md", "l1", "02:00:00") };
-    let seen = bench.index.observe_due_tasks(&braked).await.unwrap();
+    let seen = bench.index.cursors().observe_due_tasks(&braked).await.unwrap();
     assert!(seen.stopped && seen.task_checks.is_empty());
     assert_eq!((seen.streak, seen.quiet), (0, 0));
-    assert_eq!(bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);
+    assert_eq!(bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);
     assert_eq!(
         bench.look("matter/m.md", "l1", "02:00:01").await.signals,
         1,
@@ -626,7 +629,7 @@ async fn a_look_opens_no_file() {
 #[tokio::test]
 async fn a_look_asks_the_indexes_and_scans_no_table() {
     let bench = one_task("").await;
-    for sql in [crate::index::cursors::look::TASKS, crate::index::cursors::look::EVIDENCE] {
+    for sql in [crate::index::cursors::task_check::TASKS, crate::index::cursors::task_check::EVIDENCE] {
         let plan: Vec<String> = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
             .bind("matter/m.md")
             .bind(true)

@@ -35,7 +35,7 @@ async fn month() -> (Bench, Vec<ActionId>) {
 async fn pages(index: &Index, filter: &ActionFilter, limit: u32) -> Vec<ActionRow> {
     let (mut all, mut before): (Vec<ActionRow>, Option<PageCursor>) = (Vec::new(), None);
     loop {
-        let page = index.actions_page(filter, before.as_ref(), limit).await.unwrap();
+        let page = index.actions().actions_page(filter, before.as_ref(), limit).await.unwrap();
         assert!(page.rows.len() <= limit as usize && page.more == page.next.is_some());
         all.extend(page.rows);
         let Some(next) = page.next else { return all };
@@ -46,7 +46,7 @@ async fn pages(index: &Index, filter: &ActionFilter, limit: u32) -> Vec<ActionRo
 #[tokio::test]
 async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
     let (bench, _) = month().await;
-    let all = bench.index.list_actions(None, None, 100).await.unwrap();
+    let all = bench.index.actions().list_actions(None, None, 100).await.unwrap();
     let none = ActionFilter::default();
     let of_m = |a: &ActionRow| a.target != path("task/u.md");
     type Holds<'a> = Box<dyn Fn(&ActionRow) -> bool + 'a>;
@@ -103,10 +103,10 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
 #[tokio::test]
 async fn what_is_filed_meanwhile_neither_repeats_nor_hides_a_row() {
     let (bench, _) = month().await;
-    let first = bench.index.actions_page(&ActionFilter::default(), None, 5).await.unwrap();
+    let first = bench.index.actions().actions_page(&ActionFilter::default(), None, 5).await.unwrap();
     bench.action("late", |d| d.timestamp = noon("19:00:00"));
     bench.sync("20:01:00").await;
-    let second = bench.index.actions_page(&ActionFilter::default(), first.next.as_ref(), 500).await.unwrap();
+    let second = bench.index.actions().actions_page(&ActionFilter::default(), first.next.as_ref(), 500).await.unwrap();
     let paths: BTreeSet<_> = first.rows.iter().chain(&second.rows).map(|a| a.path.clone()).collect();
     assert_eq!((paths.len(), first.rows.len() + second.rows.len()), (24, 24));
 }
@@ -124,15 +124,15 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     });
     bench.sync("20:01:00").await;
     let index = &bench.index;
-    let answers = index.list_resolutions(&ids[3]).await.unwrap();
+    let answers = index.actions().list_resolutions(&ids[3]).await.unwrap();
     assert_eq!(answers.iter().map(|a| &a.id).collect::<Vec<_>>(), [&undone]);
-    let row = index.action_by_id(&ids[3]).await.unwrap().unwrap();
+    let row = index.actions().action_by_id(&ids[3]).await.unwrap().unwrap();
     assert_eq!((row.resolution, row.resolved_by.as_ref()), (Some(ActionKind::Reversed), Some(&undone)));
-    assert_eq!(index.action_by_path(&row.path).await.unwrap(), Some(row));
-    assert_eq!(index.action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
-    let waiting = index.pending_actions_page(None, 500).await.unwrap();
+    assert_eq!(index.actions().action_by_path(&row.path).await.unwrap(), Some(row));
+    assert_eq!(index.actions().action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
+    let waiting = index.actions().pending_actions_page(None, 500).await.unwrap();
     assert!(!waiting.rows.is_empty() && waiting.rows.iter().all(|row| row.pending && row.resolution.is_none()));
-    assert_eq!((waiting.rows.len(), index.count_pending_actions().await.unwrap()), (5, 5));
+    assert_eq!((waiting.rows.len(), index.actions().count_pending_actions().await.unwrap()), (5, 5));
     let undoable = ActionFilter { only: ActionSubset::Undoable, ..ActionFilter::default() };
     let undoable = pages(index, &undoable, 500).await;
     assert!(undoable.len() == 5 && undoable.iter().all(|a| a.id != ids[3] && a.id != undone), "{undoable:?}");
@@ -143,7 +143,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
     let (bench, _) = month().await;
     let (mut seq, mut all) = (0, Vec::new());
     loop {
-        let filed = bench.index.list_actions_since(seq, 7).await.unwrap();
+        let filed = bench.index.actions().list_actions_since(seq, 7).await.unwrap();
         assert!(filed.rows.iter().all(|a| a.seq > seq));
         (seq, all) = (filed.seq, [all, filed.rows].concat());
         if !filed.more {
@@ -152,7 +152,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
     }
     assert_eq!(all.len(), 24);
     assert!(all.is_sorted_by_key(|a| a.seq) && all.last().unwrap().seq == seq);
-    let none = bench.index.list_actions_since(seq, 7).await.unwrap();
+    let none = bench.index.actions().list_actions_since(seq, 7).await.unwrap();
     assert_eq!((none.seq, none.rows.len(), none.more), (seq, 0, false));
 }
 
@@ -160,7 +160,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
 async fn actions_of_one_source_and_class_are_counted_together() {
     let (bench, ids) = month().await;
     let clusters_of_at_least = async |min| {
-        let clusters = bench.index.list_pending_clusters(min).await.unwrap();
+        let clusters = bench.index.actions().list_pending_clusters(min).await.unwrap();
         clusters.into_iter().map(|c| (c.source, c.class.unwrap(), c.count, c.ids)).collect::<Vec<_>>()
     };
     let of = |numbers: [usize; 2]| numbers.map(|n| ids[n].clone()).to_vec();
@@ -186,10 +186,10 @@ async fn actions_of_one_source_and_class_are_counted_together() {
         ("chat", 3, &ActionId::derive(&["more"])),
         "of the weightier one"
     );
-    let live = bench.index.list_undoable_clusters(noon("00:00:00"), 2).await.unwrap();
+    let live = bench.index.actions().list_undoable_clusters(noon("00:00:00"), 2).await.unwrap();
     assert_eq!(live.iter().map(|c| c.count).collect::<Vec<_>>(), [2, 2, 2]);
     assert_eq!((live[0].newest_at, live[0].oldest_at), (noon("07:00:00"), noon("01:00:00")));
-    let late = bench.index.list_undoable_clusters(noon("07:00:00"), 1).await.unwrap();
+    let late = bench.index.actions().list_undoable_clusters(noon("07:00:00"), 1).await.unwrap();
     assert_eq!(late.iter().map(|c| c.count).sum::<u64>(), 3);
 }
 
@@ -205,7 +205,7 @@ async fn a_timeline_holds_signals_and_actions_of_a_matter_and_its_tasks_alone() 
         bench.put(&format!("signal/{slug}.md"), signal_text(target, created, ""));
     }
     bench.sync("20:01:00").await;
-    let all = bench.index.timeline_page(&path("matter/m.md"), None, 500).await.unwrap();
+    let all = bench.index.read().timeline_page(&path("matter/m.md"), None, 500).await.unwrap();
     assert!(!all.more && all.next.is_none());
     let places: Vec<PageCursor> = all.rows.iter().map(TimelineRow::page_cursor).collect();
     assert!(places.is_sorted_by(|a, b| (a.at, &a.path) > (b.at, &b.path)), "{places:?}");
@@ -214,7 +214,7 @@ async fn a_timeline_holds_signals_and_actions_of_a_matter_and_its_tasks_alone() 
     for limit in [1, 2, 3, 10, 19] {
         let (mut rows, mut before) = (Vec::new(), None);
         loop {
-            let page = bench.index.timeline_page(&path("matter/m.md"), before.as_ref(), limit).await.unwrap();
+            let page = bench.index.read().timeline_page(&path("matter/m.md"), before.as_ref(), limit).await.unwrap();
             assert!(page.rows.len() <= limit as usize);
             rows.extend(page.rows);
             before = page.next;
@@ -261,7 +261,7 @@ async fn signals_are_chosen_by_standing_target_and_source() {
         for limit in [1, 2, 500] {
             let (mut slugs, mut before) = (Vec::new(), None);
             loop {
-                let page = bench.index.signals_page(&filter, before.as_ref(), limit).await.unwrap();
+                let page = bench.index.read().signals_page(&filter, before.as_ref(), limit).await.unwrap();
                 slugs.extend(page.rows.iter().map(|row| row.signal.path.slug().to_owned()));
                 before = page.next;
                 if before.is_none() {
@@ -283,7 +283,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     bench.sync("20:01:00").await;
     bench.look("matter/m.md", "l", "20:02:00").await;
     let index = &bench.index;
-    let all = index.matters_page(&MatterFilter::default(), None, 500).await.unwrap().rows;
+    let all = index.read().matters_page(&MatterFilter::default(), None, 500).await.unwrap().rows;
     assert_eq!(all.iter().map(|m| m.path.slug()).collect::<Vec<_>>(), ["broken", "m", "other", "past"]);
     assert!(all[0].state.is_none() && all[0].problem.as_ref().unwrap().contains("failed to read"));
     let m = &all[1];
@@ -291,7 +291,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     assert_eq!((all[2].pending, all[2].last_tick_at), (2, None));
     let (mut slugs, mut after) = (Vec::new(), None);
     loop {
-        let page = index.matters_page(&MatterFilter::default(), after.as_deref(), 1).await.unwrap();
+        let page = index.read().matters_page(&MatterFilter::default(), after.as_deref(), 1).await.unwrap();
         slugs.extend(page.rows.iter().map(|m| m.path.slug().to_owned()));
         after = page.next;
         if after.is_none() {
@@ -301,7 +301,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     assert_eq!(slugs, ["broken", "m", "other", "past"]);
     let by = async |text: Option<&str>, state| {
         let filter = MatterFilter { text: text.map(str::to_owned), state };
-        let rows = index.matters_page(&filter, None, 9).await.unwrap().rows;
+        let rows = index.read().matters_page(&filter, None, 9).await.unwrap().rows;
         rows.into_iter().map(|m| m.path.slug().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(by(None, Some(RecordState::Archived)).await, ["past"]);
@@ -314,8 +314,12 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
 #[tokio::test]
 async fn names_are_told_of_what_is_there() {
     let (bench, _) = month().await;
-    let names =
-        bench.index.list_record_labels(&[path("task/t.md"), path("matter/m.md"), path("task/gone.md")]).await.unwrap();
+    let names = bench
+        .index
+        .read()
+        .list_record_labels(&[path("task/t.md"), path("matter/m.md"), path("task/gone.md")])
+        .await
+        .unwrap();
     assert_eq!(names.len(), 2);
     assert_eq!(
         (names[&path("task/t.md")].name.as_str(), &names[&path("task/t.md")].matter),
@@ -348,7 +352,7 @@ async fn tasks_come_page_by_page_chosen_and_alone() {
     let paged = async |filter: &TaskFilter| {
         let (mut all, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
         loop {
-            let page = bench.index.tasks_page(filter, after.as_deref(), 2).await.unwrap();
+            let page = bench.index.read().tasks_page(filter, after.as_deref(), 2).await.unwrap();
             assert!(page.rows.len() <= 2 && page.more == page.next.is_some());
             all.extend(page.rows.iter().map(|row| row.path.slug().to_owned()));
             let Some(next) = page.next else { return all };
@@ -360,7 +364,7 @@ async fn tasks_come_page_by_page_chosen_and_alone() {
     assert_eq!(paged(&TaskFilter { state: Some(RecordState::Done), ..none.clone() }).await, ["t5"]);
     assert_eq!(paged(&TaskFilter { matter: Some(path("matter/other.md")), ..none.clone() }).await, ["t1", "t3"]);
     assert_eq!(paged(&TaskFilter { matter: Some(path("matter/none.md")), ..none }).await, [""; 0]);
-    let one = bench.index.find_task(&path("task/t5.md")).await.unwrap().unwrap();
+    let one = bench.index.read().find_task(&path("task/t5.md")).await.unwrap().unwrap();
     assert_eq!((one.matter, one.state), (path("matter/m.md"), RecordState::Done));
-    assert_eq!(bench.index.find_task(&path("task/none.md")).await.unwrap(), None);
+    assert_eq!(bench.index.read().find_task(&path("task/none.md")).await.unwrap(), None);
 }

@@ -6,7 +6,7 @@
 use super::*;
 use crate::index::actions::charts::PER_DAY;
 use crate::index::actions::{clusters, list as actions};
-use crate::index::cursors::look;
+use crate::index::cursors::task_check;
 use crate::index::read::revision::REVISION;
 use crate::index::read::{matters, overview, questions, search, signals, tasks};
 use crate::index::signals::doubt;
@@ -171,7 +171,7 @@ async fn what_is_rare_is_found_by_pages_that_end() {
     };
     let (mut found, mut pages, mut before) = (Vec::new(), 0, None);
     loop {
-        let page = bench.index.actions_page(&rare, before.as_ref(), 50).await.unwrap();
+        let page = bench.index.actions().actions_page(&rare, before.as_ref(), 50).await.unwrap();
         assert_eq!(page.more, page.next.is_some());
         found.extend(page.rows.iter().map(|row| row.path.slug().to_owned()));
         (pages, before) = (pages + 1, page.next);
@@ -181,7 +181,7 @@ async fn what_is_rare_is_found_by_pages_that_end() {
     }
     assert_eq!(found, ["steward-action-old-20000", "steward-action-old-00003"]);
     assert_eq!(pages, 3, "25,000 rows, 10,000 at a time");
-    let rows = bench.index.list_actions(Some(at("2020-01-01T00:00:00Z")), None, 1_200).await.unwrap();
+    let rows = bench.index.actions().list_actions(Some(at("2020-01-01T00:00:00Z")), None, 1_200).await.unwrap();
     assert_eq!(rows.len(), 1_200);
 }
 
@@ -254,7 +254,7 @@ async fn no_other_page_scans_a_large_table() {
             .as_str()
             .to_owned(),
         matters::NAMES.to_owned(),
-        look::TASKS.to_owned(),
+        task_check::TASKS.to_owned(),
         search::HITS.to_owned(),
         search::PLACES.to_owned(),
         actions::COUNT_WAITING.to_owned(),
@@ -295,7 +295,8 @@ async fn no_other_page_scans_a_large_table() {
 #[tokio::test]
 async fn every_page_of_a_large_vault_is_whole() {
     let bench = large().await;
-    let (index, mut lines) = (&bench.index, Vec::new());
+    let (actions, read) = (bench.index.actions(), bench.index.read());
+    let mut lines = Vec::new();
     let mut begin = Instant::now();
     let mut show = |what: &str, rows: usize| {
         lines.push(format!("{what}: {rows} in {:?}", begin.elapsed()));
@@ -304,51 +305,51 @@ async fn every_page_of_a_large_vault_is_whole() {
     };
     let none = ActionFilter::default();
     for _ in 0..2 {
-        assert_eq!(show("actions", index.actions_page(&none, None, 100).await.unwrap().rows.len()), 100);
+        assert_eq!(show("actions", actions.actions_page(&none, None, 100).await.unwrap().rows.len()), 100);
     }
     let rare = ActionFilter { class: Some(MutationClass::Related), ..none.clone() };
-    assert_eq!(show("of a rare class", index.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
+    assert_eq!(show("of a rare class", actions.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
     let source = ActionFilter { source: Some("mail-7".into()), ..none.clone() };
-    assert_eq!(show("of a source", index.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
-    assert_eq!(show("waiting", index.pending_actions_page(None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("of a source", actions.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
+    assert_eq!(show("waiting", actions.pending_actions_page(None, 100).await.unwrap().rows.len()), 100);
     let undoable = ActionFilter { only: ActionSubset::Undoable, ..none };
-    assert_eq!(show("undoable", index.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(show("how many wait", index.count_pending_actions().await.unwrap() as usize), 1_000);
-    assert!(show("clusters", index.list_pending_clusters(3).await.unwrap().len()) > 0);
+    assert_eq!(show("undoable", actions.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("how many wait", actions.count_pending_actions().await.unwrap() as usize), 1_000);
+    assert!(show("clusters", actions.list_pending_clusters(3).await.unwrap().len()) > 0);
     assert!(
-        show("live clusters", index.list_undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0
+        show("live clusters", actions.list_undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0
     );
-    assert_eq!(show("timeline", index.timeline_page(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
-    assert_eq!(show("signals", index.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(show("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("timeline", read.timeline_page(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
+    assert_eq!(show("signals", read.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("matters", read.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
     let text = MatterFilter { text: Some("roof 49".into()), state: Some(RecordState::Open) };
-    assert_eq!(show("matters by text", index.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
+    assert_eq!(show("matters by text", read.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
     assert_eq!(
         show(
             "search for a few",
-            index.search("roofer 7777", &SearchFilter::default(), None, 50).await.unwrap().rows.len()
+            read.search("roofer 7777", &SearchFilter::default(), None, 50).await.unwrap().rows.len()
         ),
         1
     );
     assert_eq!(
-        show("search for all", index.search("r", &SearchFilter::default(), None, 50).await.unwrap().rows.len()),
+        show("search for all", read.search("r", &SearchFilter::default(), None, 50).await.unwrap().rows.len()),
         50
     );
     let deep = *words::place_range(RecordKind::Event, Some(at("2023-11-15T00:00:00Z"))).start();
-    let found = index.search("paid", &SearchFilter::default(), Some(deep), 50).await.unwrap();
+    let found = read.search("paid", &SearchFilter::default(), Some(deep), 50).await.unwrap();
     assert_eq!(show("search deep", found.rows.len()), 50);
     let rare = SearchFilter { class: Some(MutationClass::Related), ..SearchFilter::default() };
-    let found = index.search("paid", &rare, None, 500).await.unwrap();
+    let found = read.search("paid", &rare, None, 500).await.unwrap();
     assert_eq!(show("search of a rare class", found.rows.len()), 0, "a page tests no more signals than its limit");
-    assert_eq!(index.search("paid", &rare, found.next, 500).await.unwrap().rows.len(), 104);
-    assert!(show("per day", index.actions_per_day(at("2023-11-14T00:00:00Z")).await.unwrap().len()) > 7);
+    assert_eq!(read.search("paid", &rare, found.next, 500).await.unwrap().rows.len(), 104);
+    assert!(show("per day", actions.actions_per_day(at("2023-11-14T00:00:00Z")).await.unwrap().len()) > 7);
     assert_eq!(
-        show("confidence", index.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),
+        show("confidence", actions.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),
         10
     );
-    assert_eq!(show("filed since", index.list_actions_since(9_990, 500).await.unwrap().rows.len()), 10);
-    assert_eq!(show("counts", index.count_records().await.unwrap().actions as usize), 10_000);
-    let mut watcher = index.open_watcher().await.unwrap();
+    assert_eq!(show("filed since", actions.list_actions_since(9_990, 500).await.unwrap().rows.len()), 10);
+    assert_eq!(show("counts", read.count_records().await.unwrap().actions as usize), 10_000);
+    let mut watcher = read.open_watcher().await.unwrap();
     assert_eq!(show("first pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
     assert_eq!(show("pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
     // The times are shown with `--nocapture` and not tested.

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_pulse_moves_with_what_is_written_and_stands_still_without() {
     let bench = Bench::scanned().await;
-    let mut watcher = bench.index.open_watcher().await.unwrap();
+    let mut watcher = bench.index.read().open_watcher().await.unwrap();
     let first = watcher.current_revision().await.unwrap();
     assert_eq!((first.newest_action_seq, first.newest_signal_at, first.files_revision), (0, None, 0));
     assert_eq!(watcher.current_revision().await.unwrap(), first);
@@ -37,15 +37,15 @@ async fn what_was_written_is_told_once_and_what_was_there_before_is_not() {
     let bench = Bench::scanned().await;
     bench.matter("m");
     bench.sync("01:00:00").await;
-    let before = bench.index.open_watcher().await.unwrap().current_revision().await.unwrap().files_revision;
-    assert_eq!(bench.index.list_records_written_since(before, 10).await.unwrap(), []);
+    let before = bench.index.read().open_watcher().await.unwrap().current_revision().await.unwrap().files_revision;
+    assert_eq!(bench.index.read().list_records_written_since(before, 10).await.unwrap(), []);
     bench.task("t", "m", "");
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
-    let written = bench.index.list_records_written_since(before, 10).await.unwrap();
+    let written = bench.index.read().list_records_written_since(before, 10).await.unwrap();
     let mut paths: Vec<&str> = written.iter().map(|(_, path)| path.as_str()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["signal/s.md", "task/t.md"]);
-    assert_eq!(bench.index.list_records_written_since(before, 1).await.unwrap(), written[..1]);
-    assert_eq!(bench.index.list_records_written_since(written[0].0, 10).await.unwrap(), written[1..]);
+    assert_eq!(bench.index.read().list_records_written_since(before, 1).await.unwrap(), written[..1]);
+    assert_eq!(bench.index.read().list_records_written_since(written[0].0, 10).await.unwrap(), written[1..]);
 }

@@ -12,7 +12,7 @@ async fn bench() -> Bench {
 }
 
 async fn waiting(bench: &Bench, clock: &str, acts: bool) -> Vec<String> {
-    let paths = bench.index.list_signals_to_route(9, noon(clock), acts).await.unwrap();
+    let paths = bench.index.signals().list_signals_to_route(9, noon(clock), acts).await.unwrap();
     paths.iter().map(|p| p.slug().to_owned()).collect()
 }
 
@@ -26,7 +26,7 @@ async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
         acts,
         default_ceiling: Ceiling::Act,
     };
-    bench.index.read_route_facts(&query).await.unwrap().unwrap()
+    bench.index.signals().read_route_facts(&query).await.unwrap().unwrap()
 }
 
 fn cites(draft: &mut AuditDraft, signal: &str) {
@@ -75,7 +75,7 @@ async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
             reason: String::new(),
             question: None,
         };
-        bench.index.record_route_deferral(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
+        bench.index.signals().record_route_deferral(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
     }
     bench.signal("new", "task/t.md", "");
     bench.sync("01:03:00").await;
@@ -116,7 +116,7 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
         reason: String::new(),
         question: None,
     };
-    bench.index.record_route_deferral(&path("signal/s.md"), &left).await.unwrap();
+    bench.index.signals().record_route_deferral(&path("signal/s.md"), &left).await.unwrap();
     assert_eq!(waiting(&bench, "01:59:00", false).await, [""; 0]);
     assert_eq!(waiting(&bench, "02:00:00", false).await, ["s"]);
     assert_eq!(waiting(&bench, "01:03:00", true).await, ["s"], "the mode was raised");
@@ -128,8 +128,9 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
 #[tokio::test]
 async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
     let bench = bench().await;
-    let begin =
-        async |signal: &str, acts| bench.index.begin_route(&path(signal), acts, noon("01:00:00")).await.unwrap();
+    let begin = async |signal: &str, acts| {
+        bench.index.signals().begin_route(&path(signal), acts, noon("01:00:00")).await.unwrap()
+    };
     let first = begin("signal/a.md", true).await;
     assert_eq!(first, noon("01:00:00"));
     let second = begin("signal/b.md", true).await;
@@ -144,17 +145,17 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
         reason: String::new(),
         question: None,
     };
-    bench.index.record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
+    bench.index.signals().record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
     assert_eq!(begin("signal/b.md", true).await, second);
     left.filed = false;
-    bench.index.record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
+    bench.index.signals().record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
     assert_ne!(begin("signal/b.md", true).await, second, "nothing came of it");
 }
 
 #[tokio::test]
 async fn a_clock_that_ran_three_days_ahead_and_came_back_names_actions_after_itself_again() {
     let bench = bench().await;
-    let begin = async |signal: &str, now| bench.index.begin_route(&path(signal), true, now).await.unwrap();
+    let begin = async |signal: &str, now| bench.index.signals().begin_route(&path(signal), true, now).await.unwrap();
     let ahead = noon("01:00:00") + chrono::TimeDelta::days(3);
     assert_eq!(begin("signal/a.md", ahead).await, ahead);
     let back = noon("01:00:01");
@@ -221,10 +222,10 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
         acts: true,
         default_ceiling: Ceiling::Act,
     };
-    let moved = bench.index.read_route_facts(&query).await.unwrap().unwrap();
+    let moved = bench.index.signals().read_route_facts(&query).await.unwrap().unwrap();
     assert_eq!((moved.ceiling, moved.new_parent), (Ceiling::Ask, Some(RecordState::Done)));
     let now = async |parent, sources: &[&str], default| {
-        bench.index.lowest_configured_ceiling(&target, parent, sources, default).await.unwrap()
+        bench.index.signals().lowest_configured_ceiling(&target, parent, sources, default).await.unwrap()
     };
     assert_eq!(now(None, &["gmail"], Ceiling::Act).await, Ceiling::Confirm);
     assert_eq!(now(None, &["slack"], Ceiling::Act).await, Ceiling::Act);
@@ -317,7 +318,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
             asked.evidence.extend(one.evidence);
         }
         asked.id = id.unwrap_or(asked.id);
-        let spendings = bench.index.count_changes_by_source(&asked, noon(clock)).await.unwrap();
+        let spendings = bench.index.gates().count_changes_by_source(&asked, noon(clock)).await.unwrap();
         spendings.into_iter().map(|s| (s.source, s.changes, s.unknown_changes)).collect::<Vec<_>>()
     };
     let forged = |n: u32, changes, all| (source_key(&format!("mail:forged{n}")), changes, Some(all));
@@ -330,7 +331,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
     let mut asked = draft("x");
     cites(&mut asked, "signal/forged0.md");
     assert_eq!(
-        bench.index.count_changes_by_source(&asked, day_later).await.unwrap()[0].unknown_changes,
+        bench.index.gates().count_changes_by_source(&asked, day_later).await.unwrap()[0].unknown_changes,
         Some(2),
         "the first has left the window"
     );

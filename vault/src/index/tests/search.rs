@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 async fn found(index: &Index, words: &str) -> Vec<String> {
-    let page = index.search(words, &SearchFilter::default(), None, 100).await.unwrap();
+    let page = index.read().search(words, &SearchFilter::default(), None, 100).await.unwrap();
     page.rows.into_iter().map(|hit| hit.path.to_string()).collect()
 }
 
@@ -16,7 +16,7 @@ fn of_kind(kind: RecordKind) -> SearchFilter {
 async fn paged(index: &Index, words: &str, filter: &SearchFilter, limit: u32) -> Vec<String> {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
-        let page = index.search(words, filter, before, limit).await.unwrap();
+        let page = index.read().search(words, filter, before, limit).await.unwrap();
         assert!(page.rows.len() <= limit as usize && page.more == page.next.is_some());
         all.extend(page.rows.into_iter().map(|hit| hit.path.slug().to_owned()));
         before = page.next;
@@ -56,7 +56,7 @@ async fn matters_tasks_signals_and_actions_are_found_by_their_words() {
 #[tokio::test]
 async fn a_hit_says_what_it_is_and_what_it_is_about() {
     let bench = roofer().await;
-    let page = bench.index.search("pa", &SearchFilter::default(), None, 9).await.unwrap();
+    let page = bench.index.read().search("pa", &SearchFilter::default(), None, 9).await.unwrap();
     let hits: Vec<_> = page.rows.iter().map(|h| (h.kind, h.title.as_str(), h.snippet.as_str())).collect();
     let wanted = [
         (RecordKind::Task, "Pay the roofer", "open"),
@@ -68,7 +68,7 @@ async fn a_hit_says_what_it_is_and_what_it_is_about() {
     assert_eq!(about, [Some("matter/roof.md"), Some("task/pay.md"), Some("task/pay.md")]);
     assert_eq!(page.rows[2].id, Some(ActionId::derive(&["a1"])));
     assert_eq!((page.rows[0].at, page.rows[2].at), (None, Some(noon("09:00:00"))));
-    let only = bench.index.search("pa", &of_kind(RecordKind::Signal), None, 9).await.unwrap();
+    let only = bench.index.read().search("pa", &of_kind(RecordKind::Signal), None, 9).await.unwrap();
     assert_eq!(only.rows.len(), 1);
 }
 
@@ -99,7 +99,9 @@ async fn hits_are_paged_and_signals_and_actions_come_newest_first() {
     let newest = (0..7).rev().map(|n| format!("steward-action-a{n}"));
     assert_eq!(all[7..], newest.collect::<Vec<_>>());
     for place in [i64::MIN, 0] {
-        assert!(bench.index.search("t", &SearchFilter::default(), Some(place), 3).await.unwrap().rows.is_empty());
+        assert!(
+            bench.index.read().search("t", &SearchFilter::default(), Some(place), 3).await.unwrap().rows.is_empty()
+        );
     }
 }
 
@@ -193,7 +195,7 @@ proptest! {
         runtime.block_on(async {
             let bench = roofer().await;
             for text in &texts {
-                bench.index.search(text, &SearchFilter::default(), None, 9).await.unwrap();
+                bench.index.read().search(text, &SearchFilter::default(), None, 9).await.unwrap();
             }
         });
     }

@@ -15,7 +15,7 @@ async fn looked_at(more: &str) -> Bench {
 
 impl Bench {
     async fn due(&self, clock: &str) -> Vec<DueTimestampWrite> {
-        self.index.list_due_timestamp_writes(noon(clock), 9).await.unwrap()
+        self.index.cursors().list_due_timestamp_writes(noon(clock), 9).await.unwrap()
     }
 
     /// Writes the due timestamps as the engine does. Returns how many files were written.
@@ -23,11 +23,11 @@ impl Bench {
         let writer = VaultWriter::lock(self.root.clone()).unwrap();
         let mut written = 0;
         for due in self.due(clock).await {
-            assert!(self.index.begin_timestamp_write(&due, noon(clock)).await.unwrap());
+            assert!(self.index.cursors().begin_timestamp_write(&due, noon(clock)).await.unwrap());
             written += usize::from(
                 writer.write_timestamps(&due.task, &due.timestamps).unwrap() == TimestampWriteOutcome::Written,
             );
-            self.index.finish_timestamp_write(&due).await.unwrap();
+            self.index.cursors().finish_timestamp_write(&due).await.unwrap();
         }
         self.sync(clock).await;
         written
@@ -81,15 +81,15 @@ async fn what_was_never_looked_at_is_not_stamped() {
 async fn a_date_of_ours_is_no_wish_of_a_humans() {
     let bench = looked_at("").await;
     bench.stamp("02:00:05").await;
-    let tasks = bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
+    let tasks = bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks[0].next_check_after, Some(noon("06:00:00")));
     // A date of Steward gives way to an earlier one of Steward.
     bench.signal("s", "task/t.md", "");
     bench.sync("03:00:00").await;
     let seen = bench.look("matter/m.md", "l2", "03:00:01").await;
     let soon = TaskClock { due: Some(noon("12:00:00")), ..open() };
-    bench.index.record_check(&check("l2", &seen, soon)).await.unwrap();
-    let tasks = bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
+    bench.index.cursors().record_check(&check("l2", &seen, soon)).await.unwrap();
+    let tasks = bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks[0].next_check_after, Some(noon("04:00:01")));
     assert_eq!(bench.stamp("03:00:05").await, 1);
     assert!(bench.text().contains("next_check_after: \"2026-11-21T04:00:01Z\"\n"), "{}", bench.text());
@@ -147,7 +147,7 @@ async fn a_task_that_is_being_judged_is_left_alone() {
     assert_eq!(seen.task_checks.len(), 1);
     assert_eq!(bench.due("02:00:08").await, []);
     assert!(
-        !bench.index.begin_timestamp_write(&due[0], noon("02:00:08")).await.unwrap(),
+        !bench.index.cursors().begin_timestamp_write(&due[0], noon("02:00:08")).await.unwrap(),
         "taken after it was found due"
     );
     bench.checked("task/t.md", &seen, "run-a/1").await;
@@ -158,7 +158,7 @@ async fn a_task_that_is_being_judged_is_left_alone() {
 async fn a_stamp_that_came_to_nothing_is_tried_again_later_and_not_at_once() {
     let bench = looked_at("").await;
     let due = bench.due("02:00:05").await.remove(0);
-    assert!(bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap());
+    assert!(bench.index.cursors().begin_timestamp_write(&due, noon("02:00:05")).await.unwrap());
     assert_eq!(bench.due("02:00:34").await, []);
     assert_eq!(bench.stamp("02:00:35").await, 1);
 }
@@ -167,11 +167,11 @@ async fn a_stamp_that_came_to_nothing_is_tried_again_later_and_not_at_once() {
 async fn one_that_comes_to_nothing_again_and_again_holds_nobody_up() {
     let bench = looked_at("").await;
     let due = bench.due("02:00:05").await.remove(0);
-    assert!(bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap());
+    assert!(bench.index.cursors().begin_timestamp_write(&due, noon("02:00:05")).await.unwrap());
     bench.task("later", "m", "");
     bench.sync("02:00:06").await;
     bench.look("matter/m.md", "l2", "02:00:07").await;
-    let one = bench.index.list_due_timestamp_writes(noon("03:00:00"), 1).await.unwrap();
+    let one = bench.index.cursors().list_due_timestamp_writes(noon("03:00:00"), 1).await.unwrap();
     assert_eq!(one[0].task, path("task/later.md"));
     assert_eq!(bench.due("03:00:00").await.len(), 2);
 }
@@ -181,7 +181,7 @@ async fn a_crash_between_the_note_and_the_file_or_after_it_leaves_our_date_known
     for written in [false, true] {
         let bench = looked_at("").await;
         let due = bench.due("02:00:05").await.remove(0);
-        bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
+        bench.index.cursors().begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
         if written {
             VaultWriter::lock(bench.root.clone()).unwrap().write_timestamps(&due.task, &due.timestamps).unwrap();
         }
@@ -191,9 +191,9 @@ async fn a_crash_between_the_note_and_the_file_or_after_it_leaves_our_date_known
         bench.sync("02:00:07").await;
         let seen = bench.look("matter/m.md", "l2", "02:00:08").await;
         let soon = TaskClock { due: Some(noon("12:00:00")), ..open() };
-        bench.index.record_check(&check("l2", &seen, soon)).await.unwrap();
+        bench.index.cursors().record_check(&check("l2", &seen, soon)).await.unwrap();
         let later = bench.due("02:01:00").await.remove(0);
-        bench.index.begin_timestamp_write(&later, noon("02:01:00")).await.unwrap();
+        bench.index.cursors().begin_timestamp_write(&later, noon("02:01:00")).await.unwrap();
         assert!(!bench.is_due("02:59:59").await);
         assert_eq!(bench.text().contains("06:00:00Z"), written);
         assert_eq!(bench.stamp("02:59:59").await, 1);
@@ -226,11 +226,11 @@ async fn what_will_never_be_stamped_is_given_up_until_the_next_look() {
     bench.sync("01:00:00").await;
     bench.look("matter/m.md", "l1", "02:00:00").await;
     let due = bench.due("02:00:05").await.remove(0);
-    bench.index.begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
+    bench.index.cursors().begin_timestamp_write(&due, noon("02:00:05")).await.unwrap();
     let writer = VaultWriter::lock(bench.root.clone()).unwrap();
     let error = writer.write_timestamps(&due.task, &due.timestamps).unwrap_err();
     assert!(matches!(error, TimestampWriteError::Unusable(_)), "{error}");
-    bench.index.finish_timestamp_write(&due).await.unwrap();
+    bench.index.cursors().finish_timestamp_write(&due).await.unwrap();
     assert_eq!(bench.due("05:59:59").await, []);
     bench.look("matter/m.md", "l2", "06:00:00").await;
     assert_eq!(bench.due("06:00:01").await.len(), 1);

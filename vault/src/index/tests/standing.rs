@@ -4,7 +4,7 @@ use super::*;
 use steward_domain::steward::tick::TaskSkipReason;
 
 async fn decisions(bench: &Bench, query: &ObservationQuery) -> Vec<(String, CheckDecision)> {
-    let statuses = bench.index.preview_task_checks(query, None).await.unwrap();
+    let statuses = bench.index.read().preview_task_checks(query, None).await.unwrap();
     statuses.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect()
 }
 
@@ -35,9 +35,9 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     for _ in 0..2 {
         assert_eq!(decisions(&bench, &ask).await, wanted);
     }
-    assert_eq!(bench.index.preview_task_checks(&ask, None).await.unwrap()[1].fresh, 1);
+    assert_eq!(bench.index.read().preview_task_checks(&ask, None).await.unwrap()[1].fresh, 1);
     let (first, last) = (path("task/fresh.md"), path("task/quiet.md"));
-    let some = bench.index.preview_task_checks(&ask, Some((&first, &last))).await.unwrap();
+    let some = bench.index.read().preview_task_checks(&ask, Some((&first, &last))).await.unwrap();
     let some: Vec<_> = some.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect();
     assert_eq!(some, wanted[1..4]);
     let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
@@ -55,16 +55,16 @@ async fn the_last_tick_is_told_with_its_reasons() {
     bench.task("quiet", "m", "");
     bench.sync("01:00:00").await;
     let (matter, cadence) = (path("matter/m.md"), Cadence::default());
-    assert_eq!(bench.index.last_tick(&matter, &cadence).await.unwrap(), None);
+    assert_eq!(bench.index.read().last_tick(&matter, &cadence).await.unwrap(), None);
     bench.look("matter/m.md", "l/1", "02:00:00").await;
-    let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
+    let tick = bench.index.read().last_tick(&matter, &cadence).await.unwrap().unwrap();
     assert_eq!((tick.at, tick.task_checks, tick.quiet, tick.signals), (noon("02:00:00"), 0, 1, 0));
     assert_eq!(tick.skipped, BTreeMap::from([(TaskSkipReason::Done, 1)]));
     assert_eq!((tick.interval.streak, tick.interval.seconds, tick.interval.grows_after), (1, 1_800, Some(2)));
     bench.signal("s", "task/quiet.md", "");
     bench.sync("02:30:00").await;
     bench.look("matter/m.md", "l/2", "03:00:00").await;
-    let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
+    let tick = bench.index.read().last_tick(&matter, &cadence).await.unwrap().unwrap();
     assert_eq!((tick.task_checks, tick.signals, tick.interval.streak), (1, 1, 0));
 }
 
@@ -77,7 +77,7 @@ async fn nobody_is_late_at_once_when_the_brake_was_released_just_now() {
     bench.sync("01:00:00").await;
     bench.look("matter/a.md", "l/1", "02:00:00").await;
     let lag = async |from: Option<&str>, now| {
-        let lag = bench.index.measure_tick_lag(&Cadence::default(), from.map(noon), noon(now)).await.unwrap();
+        let lag = bench.index.read().measure_tick_lag(&Cadence::default(), from.map(noon), noon(now)).await.unwrap();
         (lag.late, lag.worst.map(|(_, seconds)| seconds), lag.never)
     };
     assert_eq!(lag(None, "02:40:00").await, (0, None, 1));

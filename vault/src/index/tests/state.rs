@@ -1,7 +1,7 @@
 use super::*;
 
 async fn task_row(bench: &Bench) -> TaskRow {
-    bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap().remove(0)
+    bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap().remove(0)
 }
 
 async fn one_task() -> Bench {
@@ -28,7 +28,7 @@ fn done(look_id: &str, clock: &str, had_signals: bool) -> CompletedCheck {
 async fn a_check_recorded_twice_counts_once() {
     let bench = one_task().await;
     for _ in 0..2 {
-        bench.index.record_check(&done("l1", "02:00:00", false)).await.unwrap();
+        bench.index.cursors().record_check(&done("l1", "02:00:00", false)).await.unwrap();
     }
     let task = task_row(&bench).await;
     assert_eq!((task.streak, task.outcome.as_deref()), (1, Some("needs_input")));
@@ -40,11 +40,11 @@ async fn a_check_recorded_twice_counts_once() {
 async fn looks_without_signals_put_the_next_check_off_and_a_signal_resets_that() {
     let bench = one_task().await;
     for n in 1..=3 {
-        bench.index.record_check(&done(&format!("l{n}"), "02:00:00", false)).await.unwrap();
+        bench.index.cursors().record_check(&done(&format!("l{n}"), "02:00:00", false)).await.unwrap();
     }
     let task = task_row(&bench).await;
     assert_eq!((task.streak, task.next_check_after), (3, Some(noon("10:00:00"))));
-    bench.index.record_check(&done("l4", "02:00:00", true)).await.unwrap();
+    bench.index.cursors().record_check(&done("l4", "02:00:00", true)).await.unwrap();
     let task = task_row(&bench).await;
     assert_eq!((task.streak, task.next_check_after), (0, Some(noon("06:00:00"))));
 }
@@ -54,15 +54,15 @@ async fn a_task_that_was_closed_has_no_next_check() {
     let bench = one_task().await;
     let closed =
         CompletedCheck { clock: TaskClock { state: RecordState::Done, ..open() }, ..done("l1", "02:00:00", true) };
-    bench.index.record_check(&closed).await.unwrap();
+    bench.index.cursors().record_check(&closed).await.unwrap();
     assert_eq!(task_row(&bench).await.next_check_after, None);
 }
 
 #[tokio::test]
 async fn a_clock_that_jumped_back_does_not_move_the_cursor_back() {
     let bench = one_task().await;
-    bench.index.record_check(&done("l1", "05:00:00", true)).await.unwrap();
-    bench.index.record_check(&done("l2", "02:00:00", true)).await.unwrap();
+    bench.index.cursors().record_check(&done("l1", "05:00:00", true)).await.unwrap();
+    bench.index.cursors().record_check(&done("l2", "02:00:00", true)).await.unwrap();
     assert_eq!(task_row(&bench).await.last_check_at, Some(noon("05:00:00")));
 }
 
@@ -70,21 +70,21 @@ async fn a_clock_that_jumped_back_does_not_move_the_cursor_back() {
 async fn a_refused_call_counts_once_however_often_it_is_told() {
     let bench = one_task().await;
     for id in ["c1", "c1", "c2"] {
-        bench.index.count_check(noon("02:00:00"), "rate_guarded", id).await.unwrap();
+        bench.index.cursors().count_check(noon("02:00:00"), "rate_guarded", id).await.unwrap();
     }
     let tomorrow = at("2026-11-22T01:00:00Z");
-    bench.index.count_check(tomorrow, "rate_guarded", "c3").await.unwrap();
-    let looks = bench.index.list_check_counts(noon("00:00:00").date_naive()).await.unwrap();
+    bench.index.cursors().count_check(tomorrow, "rate_guarded", "c3").await.unwrap();
+    let looks = bench.index.cursors().list_check_counts(noon("00:00:00").date_naive()).await.unwrap();
     let counts: Vec<_> = looks.iter().map(|l| (l.day.to_string(), l.reason.as_str(), l.count)).collect();
     assert_eq!(counts, [("2026-11-21".into(), "rate_guarded", 2), ("2026-11-22".into(), "rate_guarded", 1)]);
-    assert_eq!(bench.index.list_check_counts(tomorrow.date_naive()).await.unwrap().len(), 1);
+    assert_eq!(bench.index.cursors().list_check_counts(tomorrow.date_naive()).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn what_counts_the_looks_one_by_one_is_forgotten_in_time() {
     let bench = one_task().await;
-    bench.index.count_check(noon("02:00:00"), "rate_guarded", "old").await.unwrap();
-    bench.index.count_check(at("2026-12-21"), "rate_guarded", "new").await.unwrap();
+    bench.index.cursors().count_check(noon("02:00:00"), "rate_guarded", "old").await.unwrap();
+    bench.index.cursors().count_check(at("2026-12-21"), "rate_guarded", "new").await.unwrap();
     let marks: i64 =
         sqlx::query_scalar("SELECT COUNT(*) FROM look_marks").fetch_one(&bench.index.store.reader).await.unwrap();
     assert_eq!(marks, 1);
@@ -107,7 +107,7 @@ async fn lost_cursors_are_taken_from_the_audit_records() {
     bench.action("undo", |d| (d.timestamp, d.kind) = (noon("09:45:00"), ActionKind::Reversed));
     let report = bench.sync("10:00:00").await;
     assert!(report.first);
-    let rows = bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
+    let rows = bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(rows[0].last_check_at, Some(noon("09:00:00")));
     assert_eq!((rows[0].outcome.as_deref(), rows[1].last_check_at), (Some("likely_done"), None));
     let seen = bench.look("matter/m.md", "l", "10:30:00").await;

@@ -12,7 +12,7 @@ impl Bench {
     }
 
     async fn waiting(&self, limit: usize) -> Vec<String> {
-        let paths = self.index.list_events_to_extract(limit, &ExhaustedShares::default()).await.unwrap();
+        let paths = self.index.signals().list_events_to_extract(limit, &ExhaustedShares::default()).await.unwrap();
         paths.iter().map(|p| p.slug().to_owned()).collect()
     }
 }
@@ -49,7 +49,7 @@ async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() 
     assert_eq!(bench.waiting(2).await, ["chat/c00", "mail/kin"]);
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
     let left = async |spent: ExhaustedShares| {
-        let paths = bench.index.list_events_to_extract(200, &spent).await.unwrap();
+        let paths = bench.index.signals().list_events_to_extract(200, &spent).await.unwrap();
         paths.iter().map(|p| p.slug().to_owned()).collect::<Vec<_>>()
     };
     let all = left(ExhaustedShares::default()).await;
@@ -96,7 +96,7 @@ async fn files_that_are_no_events_are_problems_by_name() {
     fs::remove_dir_all(bench.full("stream/odd name")).unwrap();
     bench.event("mail/a", "x:y", "01:00:00", |_| ());
     bench.sync("02:00:00").await;
-    assert!(bench.index.list_problems().await.unwrap().is_empty());
+    assert!(bench.index.read().list_problems().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn only_extracted_events_of_old_are_to_be_purged() {
     bench.event("mail/young", "x:y", "03:00:00", extracted);
     bench.event("mail/waits", "x:y", "01:00:00", |_| ());
     bench.sync("04:00:00").await;
-    let purge = bench.index.list_events_to_purge(noon("02:00:00"), 9).await.unwrap();
+    let purge = bench.index.signals().list_events_to_purge(noon("02:00:00"), 9).await.unwrap();
     assert_eq!(purge, [path("stream/mail/old.md")]);
 }
 
@@ -127,12 +127,12 @@ async fn a_stream_is_counted_from_its_files_and_its_rounds() {
     bench.event("mail/b", "x:y", "02:00:00", |e| e.status = EventStatus::Parked);
     bench.sync("03:00:00").await;
     let taken = StreamIngestion { stream: "mail", keys: &[], cursor: None, refused: 2, now: noon("03:00:00") };
-    bench.index.record_ingestion(&taken).await.unwrap();
+    bench.index.signals().record_ingestion(&taken).await.unwrap();
     for error in [None, Some("no answer"), Some("no answer")] {
-        bench.index.record_stream_run("mail", noon("03:00:00"), error).await.unwrap();
+        bench.index.signals().record_stream_run("mail", noon("03:00:00"), error).await.unwrap();
     }
-    bench.index.update_stream_pause("chat", true).await.unwrap();
-    let counts = bench.index.list_stream_counts().await.unwrap();
+    bench.index.signals().update_stream_pause("chat", true).await.unwrap();
+    let counts = bench.index.signals().list_stream_counts().await.unwrap();
     let chat = StreamCount { source: "chat".into(), paused: true, ..StreamCount::default() };
     let mail = StreamCount {
         source: "mail".into(),
@@ -147,8 +147,8 @@ async fn a_stream_is_counted_from_its_files_and_its_rounds() {
         ..StreamCount::default()
     };
     assert_eq!(counts, [chat, mail]);
-    assert!(bench.index.is_stream_paused("chat").await.unwrap());
-    assert!(!bench.index.is_stream_paused("mail").await.unwrap());
+    assert!(bench.index.signals().is_stream_paused("chat").await.unwrap());
+    assert!(!bench.index.signals().is_stream_paused("mail").await.unwrap());
 }
 
 #[tokio::test]
@@ -158,18 +158,18 @@ async fn what_was_taken_in_is_known_for_a_month_after_it_was_last_met() {
     let day = |n: i64| noon("00:00:00") + TimeDelta::days(n);
     let take = async |keys: &[String], cursor: Option<&str>, n: i64| {
         let taken = StreamIngestion { stream: "mail", keys, cursor, refused: 0, now: day(n) };
-        bench.index.record_ingestion(&taken).await.unwrap();
+        bench.index.signals().record_ingestion(&taken).await.unwrap();
     };
-    let seen = async |n: i64| bench.index.list_seen_stream_keys("mail", &keys, day(n)).await.unwrap().len();
+    let seen = async |n: i64| bench.index.signals().list_seen_stream_keys("mail", &keys, day(n)).await.unwrap().len();
     take(&keys, Some("7"), 0).await;
     assert_eq!(
-        bench.index.list_seen_stream_keys("chat", &keys, day(0)).await.unwrap().len(),
+        bench.index.signals().list_seen_stream_keys("chat", &keys, day(0)).await.unwrap().len(),
         0,
         "each stream has its own"
     );
     assert_eq!(seen(29).await, 2);
     let ran = async |stream: &str, n: i64, error: Option<&str>| {
-        bench.index.record_stream_run(stream, day(n), error).await.unwrap();
+        bench.index.signals().record_stream_run(stream, day(n), error).await.unwrap();
     };
     ran("mail", 59, None).await;
     assert_eq!(seen(59).await, 2, "it was met on day 29");
@@ -179,5 +179,5 @@ async fn what_was_taken_in_is_known_for_a_month_after_it_was_last_met() {
     assert_eq!(seen(60).await, 2, "nobody has looked yet whether it is still there");
     ran("mail", 120, None).await;
     assert_eq!(seen(120).await, 0);
-    assert_eq!(bench.index.read_stream_cursor("mail").await.unwrap().as_deref(), Some("7"));
+    assert_eq!(bench.index.signals().read_stream_cursor("mail").await.unwrap().as_deref(), Some("7"));
 }

@@ -9,8 +9,8 @@ async fn an_empty_vault_is_no_error() {
     let bench = Bench::new().await;
     let report = bench.sync("01:00:00").await;
     assert!(report.complete && report.first && report.problems.is_empty() && !report.scan_changes.matters_changed);
-    assert!(bench.index.list_matters(&Cadence::default()).await.unwrap().is_empty());
-    assert!(bench.index.list_problems().await.unwrap().is_empty());
+    assert!(bench.index.read().list_matters(&Cadence::default()).await.unwrap().is_empty());
+    assert!(bench.index.read().list_problems().await.unwrap().is_empty());
     assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());
 }
 
@@ -27,7 +27,7 @@ async fn only_files_that_moved_are_read() {
     bench.remove("task/t.md");
     let report = bench.sync("01:03:00").await;
     assert_eq!((report.read, report.changed, report.removed), (0, 0, 1));
-    assert!(bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap().is_empty());
+    assert!(bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn an_edit_that_keeps_size_and_time_is_found_by_the_content_scan() {
     assert_eq!(bench.index.compare_with_files(&bench.root).await.unwrap(), [difference]);
     let report = bench.index.sync_contents(&bench.root, noon("01:02:00")).await.unwrap();
     assert_eq!((report.read, report.changed), (1, 1));
-    assert_eq!(bench.index.list_matters(&Cadence::default()).await.unwrap()[0].name, "bbb");
+    assert_eq!(bench.index.read().list_matters(&Cadence::default()).await.unwrap()[0].name, "bbb");
     assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());
 }
 
@@ -110,13 +110,13 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
     }
     assert!(bench.problem_of("task/folder.md").await.contains("not a regular file"));
     assert!(bench.problem_of("task/link.md").await.contains("symbolic link"));
-    assert_eq!(bench.index.list_problems().await.unwrap().len(), table.len() + 2);
+    assert_eq!(bench.index.read().list_problems().await.unwrap().len(), table.len() + 2);
     assert_eq!(report.problems.len(), table.len() + 1, "an orphan is found only in the whole vault");
-    let tasks = bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
+    let tasks = bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks.iter().map(|t| t.path.as_str()).collect::<Vec<_>>(), ["task/good.md"]);
     let seen = bench.look("matter/m.md", "l", "02:00:00").await;
     assert_eq!((seen.quiet, seen.problems.len()), (1, 0));
-    assert_eq!(bench.index.count_records().await.unwrap().problems, table.len() as u64 + 2);
+    assert_eq!(bench.index.read().count_records().await.unwrap().problems, table.len() as u64 + 2);
 }
 
 #[tokio::test]
@@ -132,18 +132,20 @@ async fn the_first_problems_are_of_every_sort_and_no_more_than_were_asked_for() 
     }
     bench.sync("01:00:00").await;
     let index = &bench.index;
-    let all = index.list_problems().await.unwrap();
-    assert_eq!((all.len(), index.count_records().await.unwrap().problems), (28, 28));
-    let whole = index.list_first_problems(28).await.unwrap();
+    let all = index.read().list_problems().await.unwrap();
+    assert_eq!((all.len(), index.read().count_records().await.unwrap().problems), (28, 28));
+    let whole = index.read().list_first_problems(28).await.unwrap();
     assert_eq!((whole.rows, whole.more), (all.clone(), false));
     for limit in [1, 5, 27] {
-        let some = index.list_first_problems(limit).await.unwrap();
+        let some = index.read().list_first_problems(limit).await.unwrap();
         assert_eq!((some.rows.len(), some.more), (limit as usize, true));
         assert!(some.rows.iter().all(|problem| all.contains(problem)), "{some:?}");
     }
-    assert!(index.find_file_problem(&path("task/broken3.md")).await.unwrap().unwrap().contains("failed to read"));
-    assert_eq!(index.find_file_problem(&path("task/lost3.md")).await.unwrap(), None);
-    assert_eq!(index.find_file_problem(&path("task/gone.md")).await.unwrap(), None);
+    assert!(
+        index.read().find_file_problem(&path("task/broken3.md")).await.unwrap().unwrap().contains("failed to read")
+    );
+    assert_eq!(index.read().find_file_problem(&path("task/lost3.md")).await.unwrap(), None);
+    assert_eq!(index.read().find_file_problem(&path("task/gone.md")).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -156,10 +158,10 @@ async fn a_file_name_that_is_no_text_is_a_problem_once() {
         fs::write(bench.full("matter").join(std::ffi::OsStr::from_bytes(&name)), "x").unwrap();
     }
     bench.sync("01:00:00").await;
-    let problems = bench.index.list_problems().await.unwrap();
+    let problems = bench.index.read().list_problems().await.unwrap();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].message.contains("rename the file"), "{problems:?}");
-    assert_eq!(bench.index.list_matters(&Cadence::default()).await.unwrap().len(), 1);
+    assert_eq!(bench.index.read().list_matters(&Cadence::default()).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -167,8 +169,8 @@ async fn windows_line_endings_and_a_byte_order_mark_are_understood() {
     let bench = Bench::scanned().await;
     bench.put("matter/m.md", "\u{feff}---\r\ntype: matter\r\nname: Farm\r\n---\r\nbody\r\n");
     bench.sync("01:00:00").await;
-    assert!(bench.index.list_problems().await.unwrap().is_empty());
-    assert_eq!(bench.index.list_matters(&Cadence::default()).await.unwrap()[0].name, "Farm");
+    assert!(bench.index.read().list_problems().await.unwrap().is_empty());
+    assert_eq!(bench.index.read().list_matters(&Cadence::default()).await.unwrap()[0].name, "Farm");
 }
 
 #[tokio::test]
@@ -180,7 +182,7 @@ async fn a_mended_record_comes_back() {
     assert_eq!(bench.look("matter/m.md", "l1", "02:00:00").await.quiet, 0);
     bench.task("t", "m", "state: open\n");
     bench.sync("02:01:00").await;
-    assert!(bench.index.list_problems().await.unwrap().is_empty());
+    assert!(bench.index.read().list_problems().await.unwrap().is_empty());
     assert_eq!(bench.look("matter/m.md", "l2", "02:30:00").await.quiet, 1);
 }
 
@@ -224,7 +226,7 @@ async fn a_folder_that_cannot_be_listed_loses_nothing() {
     let report = bench.sync("01:01:00").await;
     assert!(!report.complete);
     assert_eq!((report.removed, report.problems[0].path.as_str()), (0, "task/"));
-    assert_eq!(bench.index.list_tasks_of_matter(&path("matter/m.md")).await.unwrap().len(), 1);
+    assert_eq!(bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap().len(), 1);
     assert_eq!(bench.index.last_sync_at().await.unwrap(), Some(noon("01:00:00")), "it was no whole scan");
 }
 
@@ -255,21 +257,21 @@ async fn a_wake_is_kept_until_it_was_acted_upon_whoever_saw_the_signal_first() {
     bench.matter("m");
     bench.task("t", "m", "");
     bench.sync("01:00:00").await;
-    assert!(bench.index.list_wake_marks().await.unwrap().is_empty());
+    assert!(bench.index.cursors().list_wake_marks().await.unwrap().is_empty());
     bench.signal("one", "task/t.md", "");
     let other = Index::open(&bench.dir.path().join("state")).await.unwrap();
     other.sync_all(&bench.root, noon("01:01:00")).await.unwrap();
     assert!(bench.sync("01:02:00").await.woken.is_empty(), "the other process has seen it");
-    let marks = bench.index.list_wake_marks().await.unwrap();
+    let marks = bench.index.cursors().list_wake_marks().await.unwrap();
     assert_eq!(marks.keys().map(RecordPath::slug).collect::<Vec<_>>(), ["m"]);
     let mark = marks[&path("matter/m.md")];
     bench.signal("two", "task/t.md", "");
     bench.sync("01:03:00").await;
-    bench.index.clear_wake_mark(&path("matter/m.md"), mark).await.unwrap();
-    let later = bench.index.list_wake_marks().await.unwrap();
+    bench.index.cursors().clear_wake_mark(&path("matter/m.md"), mark).await.unwrap();
+    let later = bench.index.cursors().list_wake_marks().await.unwrap();
     assert!(later[&path("matter/m.md")] > mark, "a signal came since");
-    bench.index.clear_wake_mark(&path("matter/m.md"), later[&path("matter/m.md")]).await.unwrap();
-    assert!(bench.index.list_wake_marks().await.unwrap().is_empty());
+    bench.index.cursors().clear_wake_mark(&path("matter/m.md"), later[&path("matter/m.md")]).await.unwrap();
+    assert!(bench.index.cursors().list_wake_marks().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -310,15 +312,15 @@ async fn schedules_need_a_look_only_when_matters_come_go_or_change_state() {
 #[tokio::test]
 async fn news_are_kept_for_who_listens_whoever_scans() {
     let bench = Bench::scanned().await;
-    let _ = bench.index.take_changes();
+    let _ = bench.index.cursors().take_changes();
     bench.matter("m");
     bench.hint(&["matter/m.md"], "01:00:00").await;
     bench.put("stream/mail/e.md", "---\ntype: stream\nsource: mail\nsource_id: 1\npattern: mail:a\nreceived_at: 2026-11-20T09:00:00Z\nstatus: new\n---\nx\n");
     bench.hint(&["stream/mail/e.md"], "01:01:00").await;
     bench.sync("01:02:00").await;
     let expected = ScanChanges { matters_changed: true, events_arrived: true, ..ScanChanges::default() };
-    assert_eq!(bench.index.wait_for_changes().await, expected);
-    assert_eq!(bench.index.take_changes(), ScanChanges::default());
+    assert_eq!(bench.index.cursors().wait_for_changes().await, expected);
+    assert_eq!(bench.index.cursors().take_changes(), ScanChanges::default());
 }
 
 #[tokio::test]
@@ -330,7 +332,7 @@ async fn a_matter_that_cannot_be_read_stays_in_the_list_and_is_marked() {
     bench.put("matter/broken.md", "---\ntype: [\n---\n");
     bench.put("matter/Bad Name.md", "---\ntype: matter\n---\n");
     bench.sync("01:01:00").await;
-    let matters = bench.index.list_matters(&Cadence::default()).await.unwrap();
+    let matters = bench.index.read().list_matters(&Cadence::default()).await.unwrap();
     let states: Vec<_> = matters.iter().map(|m| (m.path.as_str(), m.state)).collect();
     assert_eq!(states, [("matter/broken.md", None), ("matter/fine.md", Some(RecordState::Open))]);
     assert!(bench.problem_of("matter/Bad Name.md").await.contains("rename the file"));

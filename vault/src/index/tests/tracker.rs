@@ -13,7 +13,7 @@ fn owed(number: u8) -> Option<PlaneAction> {
 }
 
 async fn owing(index: &Index) -> Vec<ActionId> {
-    index.list_owed_deliveries().await.unwrap().into_iter().map(|o| o.id).collect()
+    index.actions().list_owed_deliveries().await.unwrap().into_iter().map(|o| o.id).collect()
 }
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn a_change_owes_until_it_is_settled_or_undone_and_an_undo_owes_in_its_tur
     bench.action("four", |_| ());
     assert!(bench.sync("10:00:00").await.scan_changes.owing_arrived);
     assert_eq!(owing(&bench.index).await, [one.clone(), two.clone()]);
-    assert_eq!(bench.index.list_owed_deliveries().await.unwrap()[0].issue, issue(1).issue.as_str());
+    assert_eq!(bench.index.actions().list_owed_deliveries().await.unwrap()[0].issue, issue(1).issue.as_str());
 
     let failed = PlaneAction::Failed { issue: issue(1), reason: "away".into() };
     bench.owing_action("one-failed", |d| answer(d, ActionKind::TrackFailed, &one), Some(failed));
@@ -41,7 +41,7 @@ async fn a_change_owes_until_it_is_settled_or_undone_and_an_undo_owes_in_its_tur
     bench.owing_action("one-tracked", |d| answer(d, ActionKind::Tracked, &one), Some(made));
     bench.sync("10:02:00").await;
     assert_eq!(owing(&bench.index).await, std::slice::from_ref(&two));
-    let listed = bench.index.list_actions(None, None, 50).await.unwrap();
+    let listed = bench.index.actions().list_actions(None, None, 50).await.unwrap();
     let row = listed.iter().find(|row| row.id == one).unwrap();
     assert_eq!((row.resolution, row.resolves.clone()), (None, None), "no person has resolved it");
 

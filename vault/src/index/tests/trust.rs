@@ -42,7 +42,7 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
     decide(&bench, "two", 2, Disposition::Shadow, &[("mail:Ann@b.example", 0.5)]);
     answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
-    let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
+    let trust = bench.index.trust().compute_source_trust(noon("13:00:00")).await.unwrap();
     let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
     let ann = &trust[&key];
     assert!((ann.confidence.value - (0.9 * 0.55 + 0.1 * 0.5 - 0.1)).abs() < 1e-9, "{ann:?}");
@@ -54,10 +54,10 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
     );
 
     bench.index.rebuild(&bench.root, noon("13:01:00")).await.unwrap();
-    assert_eq!(bench.index.compute_source_trust(noon("13:00:00")).await.unwrap(), trust);
+    assert_eq!(bench.index.trust().compute_source_trust(noon("13:00:00")).await.unwrap(), trust);
     let again = Index::open(&bench.dir.path().join("anew")).await.unwrap();
     again.sync_all(&bench.root, noon("14:00:00")).await.unwrap();
-    assert_eq!(again.compute_source_trust(noon("13:00:00")).await.unwrap(), trust, "the records alone say so");
+    assert_eq!(again.trust().compute_source_trust(noon("13:00:00")).await.unwrap(), trust, "the records alone say so");
 }
 
 #[tokio::test]
@@ -66,8 +66,9 @@ async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_ou
     decide(&bench, "one", 1, Disposition::Live, &[("bank", 1.0), ("aside", 1.0)]);
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 62\nconfidence: 0.8\n---\n");
     bench.sync("13:00:00").await;
-    let value =
-        async |source: &str| bench.index.compute_source_trust(noon("13:00:00")).await.unwrap()[source].confidence.value;
+    let value = async |source: &str| {
+        bench.index.trust().compute_source_trust(noon("13:00:00")).await.unwrap()[source].confidence.value
+    };
     assert!((value("bank").await - 0.82).abs() < 1e-9 && (value("aside").await - 0.55).abs() < 1e-9);
     let ours = "observations: 62\nconfidence: 0.82\ninitial_confidence: 0.8\ncounted: 0\n";
     bench.put("instinct/bank.md", format!("---\ntype: instinct\n{ours}---\n"));
@@ -85,7 +86,7 @@ async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
         decide(&bench, &format!("d{n}"), n + 1, Disposition::Recorded, &[("noise", 0.0), ("bank", 0.8)]);
     }
     bench.sync("13:00:00").await;
-    let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
+    let trust = bench.index.trust().compute_source_trust(noon("13:00:00")).await.unwrap();
     let moves: Vec<_> = trust["noise"].status_changes.iter().map(|m| (m.to, m.cause.as_str(), m.at)).collect();
     assert_eq!(moves, [(ConfidenceStatus::Pruned, ActionId::derive(&["d2"]).as_str(), noon("03:00:00"))]);
     assert_eq!(trust["bank"].confidence.status, ConfidenceStatus::Live);
@@ -101,7 +102,7 @@ async fn only_lessons_that_agree_are_observations() {
     let undone = decide(&bench, "undone", 3, Disposition::Live, &ann);
     decide(&bench, "shadow", 4, Disposition::Shadow, &ann);
     bench.sync("13:00:00").await;
-    let seen = async |now| bench.index.compute_source_trust(now).await.unwrap()[&key].observations;
+    let seen = async |now| bench.index.trust().compute_source_trust(now).await.unwrap()[&key].observations;
     let week = noon("13:00:00") + TimeDelta::days(7);
     assert_eq!(seen(noon("13:00:00")).await, 0, "nothing is known yet");
     assert_eq!(seen(week).await, 2, "two were left alone for a week");
@@ -132,15 +133,18 @@ async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
     mark("two", ActionKind::Pruned, TrustMark::Pruned { subject: gmail(), name: None, confidence: 0.19 });
     bench.sync("13:00:00").await;
     let lowered = ModeCaps::from([(gmail(), ModeCap { mode: Some(to), since: noon("08:00:00"), seq: 1 })]);
-    assert_eq!(bench.index.read_mode_caps().await.unwrap(), lowered);
-    assert_eq!(bench.index.find_last_demotion(&gmail()).await.unwrap(), Some(id));
-    assert_eq!(bench.index.find_last_demotion(&TrustSubject::Class(MutationClass::Related)).await.unwrap(), None);
-    assert_eq!(bench.index.list_prune_records().await.unwrap().len(), 1);
+    assert_eq!(bench.index.trust().read_mode_caps().await.unwrap(), lowered);
+    assert_eq!(bench.index.trust().find_last_demotion(&gmail()).await.unwrap(), Some(id));
+    assert_eq!(
+        bench.index.trust().find_last_demotion(&TrustSubject::Class(MutationClass::Related)).await.unwrap(),
+        None
+    );
+    assert_eq!(bench.index.trust().list_prune_records().await.unwrap().len(), 1);
     bench.index.rebuild(&bench.root, noon("13:01:00")).await.unwrap();
-    assert_eq!(bench.index.read_mode_caps().await.unwrap(), lowered);
+    assert_eq!(bench.index.trust().read_mode_caps().await.unwrap(), lowered);
     mark("three", ActionKind::Raised, TrustMark::Raised { subject: gmail() });
     bench.sync("14:00:00").await;
-    assert_eq!(bench.index.read_mode_caps().await.unwrap()[&gmail()].mode, None);
+    assert_eq!(bench.index.trust().read_mode_caps().await.unwrap()[&gmail()].mode, None);
 }
 
 #[tokio::test]
@@ -152,13 +156,15 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     decide(&bench, "shadow", 3, Disposition::Shadow, &sources);
     let undo = answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
-    let made = bench.index.list_recent_live_changes(noon("13:00:00")).await.unwrap();
+    let made = bench.index.trust().list_recent_live_changes(noon("13:00:00")).await.unwrap();
     let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
     let ann = ChangeSupporter { key, name: "mail:ann@b.example".into(), is_unknown: true };
     assert!(made.iter().all(|m| m.sources == [ann.clone()] && m.class == MutationClass::StateChange), "{made:?}");
     let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();
     assert_eq!(undone, [Some(LiveChangeUndo { seq: 4, at: noon("12:00:00"), id: undo.to_string() }), None]);
-    assert!(bench.index.list_recent_live_changes(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty());
+    assert!(
+        bench.index.trust().list_recent_live_changes(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty()
+    );
 }
 
 #[tokio::test]
@@ -171,7 +177,7 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     proposed("live", Disposition::Live);
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
-    let to_compare = async |now| bench.index.next_comparison_round(now).await.unwrap().proposals.len();
+    let to_compare = async |now| bench.index.trust().next_comparison_round(now).await.unwrap().proposals.len();
     // Steward's later live change settles the earlier proposal. The live change itself may be reverted.
     assert_eq!(to_compare(noon("13:00:00")).await, 1);
     proposed("newer", Disposition::Shadow);
@@ -197,7 +203,8 @@ async fn a_change_of_another_member_hides_no_proposal() {
     related("ann", (1, Disposition::Shadow), "Ann");
     related("bob", (2, Disposition::Live), "[[Bob]]");
     bench.sync("13:00:00").await;
-    let to_compare = async || bench.index.next_comparison_round(noon("13:00:00")).await.unwrap().proposals.len();
+    let to_compare =
+        async || bench.index.trust().next_comparison_round(noon("13:00:00")).await.unwrap().proposals.len();
     assert_eq!(to_compare().await, 2);
     related("ann-ours", (3, Disposition::Live), "[[Ann]]");
     bench.sync("14:00:00").await;
@@ -206,7 +213,7 @@ async fn a_change_of_another_member_hides_no_proposal() {
 
 async fn cases(bench: &Bench, now: &str) -> Vec<TrustCase> {
     let mut all = Vec::new();
-    bench.index.for_each_case(noon(now), |case| all.push(case.clone())).await.unwrap();
+    bench.index.trust().for_each_case(noon(now), |case| all.push(case.clone())).await.unwrap();
     all
 }
 

@@ -12,7 +12,7 @@ async fn limit_pages(index: &Index, pages: i64) {
 }
 
 async fn keep(index: &Index, key: &str) -> Result<(), IndexError> {
-    index.cache_answer(key, &"x".repeat(100_000), noon("12:00:00")).await
+    index.cursors().cache_answer(key, &"x".repeat(100_000), noon("12:00:00")).await
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_disk_that_was_full_is_written_again_as_soon_as_it_has_space() {
     limit_pages(&bench.index, 1 << 30).await;
     keep(&bench.index, "a").await.unwrap();
     bench.sync("12:01:00").await;
-    assert!(bench.index.find_cached_answer("a", noon("00:00:00")).await.unwrap().is_some());
+    assert!(bench.index.cursors().find_cached_answer("a", noon("00:00:00")).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -35,24 +35,24 @@ async fn what_failed_for_want_of_space_is_recorded_released_and_woken_once_it_ca
     bench.signal("s", "task/t.md", "");
     bench.sync("01:00:00").await;
     let index = &bench.index;
-    for (matter, mark) in index.list_wake_marks().await.unwrap() {
-        index.clear_wake_mark(&matter, mark).await.unwrap();
+    for (matter, mark) in index.cursors().list_wake_marks().await.unwrap() {
+        index.cursors().clear_wake_mark(&matter, mark).await.unwrap();
     }
     assert_eq!(bench.look("matter/m.md", "run-a/1", "02:00:00").await.task_checks.len(), 1);
-    index.release_leases_later("run-a/1");
-    index.wake_later(&path("task/t.md"), noon("02:00:00"));
+    index.cursors().release_leases_later("run-a/1");
+    index.cursors().wake_later(&path("task/t.md"), noon("02:00:00"));
     bench.task("new", "m", "");
-    index.read_files_later(&[path("task/new.md")]);
-    index.finish_deferred_work(&bench.root, noon("02:00:05")).await.unwrap();
+    index.cursors().read_files_later(&[path("task/new.md")]);
+    index.cursors().finish_deferred_work(&bench.root, noon("02:00:05")).await.unwrap();
     assert!(index.read_known_files(RecordKind::Task, None).await.unwrap().contains_key("task/new.md"));
-    assert!(index.list_wake_marks().await.unwrap().is_empty(), "a disk that has just failed is left alone");
+    assert!(index.cursors().list_wake_marks().await.unwrap().is_empty(), "a disk that has just failed is left alone");
 
-    index.finish_deferred_work(&bench.root, noon("02:00:16")).await.unwrap();
-    assert_eq!(index.list_wake_marks().await.unwrap().into_keys().collect::<Vec<_>>(), [path("matter/m.md")]);
+    index.cursors().finish_deferred_work(&bench.root, noon("02:00:16")).await.unwrap();
+    assert_eq!(index.cursors().list_wake_marks().await.unwrap().into_keys().collect::<Vec<_>>(), [path("matter/m.md")]);
     assert_eq!(bench.look("matter/m.md", "run-b/1", "02:00:17").await.task_checks.len(), 1, "its lease is released");
-    index.clear_wake_mark(&path("matter/m.md"), i64::MAX).await.unwrap();
-    index.finish_deferred_work(&bench.root, noon("02:01:00")).await.unwrap();
-    assert!(index.list_wake_marks().await.unwrap().is_empty(), "once is enough");
+    index.cursors().clear_wake_mark(&path("matter/m.md"), i64::MAX).await.unwrap();
+    index.cursors().finish_deferred_work(&bench.root, noon("02:01:00")).await.unwrap();
+    assert!(index.cursors().list_wake_marks().await.unwrap().is_empty(), "once is enough");
 }
 
 #[tokio::test]
@@ -62,10 +62,10 @@ async fn what_waits_for_the_disk_waits_on_while_it_is_full() {
     let texts: Vec<String> = (0..60).map(|n| format!("many-{n}")).collect();
     texts.iter().for_each(|name| bench.task(name, "m", ""));
     let waiting: Vec<RecordPath> = texts.iter().map(|name| path(&format!("task/{name}.md"))).collect();
-    bench.index.read_files_later(&waiting);
+    bench.index.cursors().read_files_later(&waiting);
     fill_disk(&bench.index).await;
-    assert!(bench.index.finish_deferred_work(&bench.root, noon("02:00:00")).await.is_err());
+    assert!(bench.index.cursors().finish_deferred_work(&bench.root, noon("02:00:00")).await.is_err());
     limit_pages(&bench.index, 1 << 30).await;
-    bench.index.finish_deferred_work(&bench.root, noon("02:00:01")).await.unwrap();
+    bench.index.cursors().finish_deferred_work(&bench.root, noon("02:00:01")).await.unwrap();
     assert_eq!(bench.index.read_known_files(RecordKind::Task, None).await.unwrap().len(), 60);
 }

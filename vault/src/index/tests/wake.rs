@@ -2,7 +2,7 @@ use super::*;
 
 impl Bench {
     async fn marked(&self) -> Vec<String> {
-        self.index.list_wake_marks().await.unwrap().keys().map(|matter| matter.slug().to_owned()).collect()
+        self.index.cursors().list_wake_marks().await.unwrap().keys().map(|matter| matter.slug().to_owned()).collect()
     }
 }
 
@@ -62,21 +62,21 @@ async fn a_mark_goes_when_a_tick_observes_its_matter_and_not_under_a_stop() {
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
     let stopped = ObservationQuery { stopped: true, ..ask("matter/m.md", "stopped", "01:02:00") };
-    assert!(bench.index.observe_due_tasks(&stopped).await.unwrap().stopped);
+    assert!(bench.index.cursors().observe_due_tasks(&stopped).await.unwrap().stopped);
     assert_eq!(bench.marked().await, ["m"]);
-    let before = bench.index.list_oldest_wake_marks(&[], 9).await.unwrap();
+    let before = bench.index.cursors().list_oldest_wake_marks(&[], 9).await.unwrap();
     assert_eq!((before.len(), before[0].observed, before[0].may_tick), (1, None, true));
-    assert!(bench.index.list_oldest_wake_marks(&[&path("matter/m.md")], 9).await.unwrap().is_empty());
+    assert!(bench.index.cursors().list_oldest_wake_marks(&[&path("matter/m.md")], 9).await.unwrap().is_empty());
     bench.look("matter/m.md", "run/1", "01:03:00").await;
     assert!(bench.marked().await.is_empty());
 
     // The stop came before the end of the run.
-    bench.index.mark_matter_again(&path("task/t.md"), noon("01:04:00")).await.unwrap();
-    bench.index.release_leases("run").await.unwrap();
+    bench.index.cursors().mark_matter_again(&path("task/t.md"), noon("01:04:00")).await.unwrap();
+    bench.index.cursors().release_leases("run").await.unwrap();
     assert_eq!(bench.marked().await, ["m"]);
-    assert!(bench.index.list_oldest_wake_marks(&[], 9).await.unwrap()[0].observed.is_some());
+    assert!(bench.index.cursors().list_oldest_wake_marks(&[], 9).await.unwrap()[0].observed.is_some());
     assert_eq!(bench.look("matter/m.md", "next/1", "01:05:00").await.task_checks.len(), 1);
-    bench.index.mark_matter_again(&path("matter/m.md"), noon("01:06:00")).await.unwrap();
+    bench.index.cursors().mark_matter_again(&path("matter/m.md"), noon("01:06:00")).await.unwrap();
     assert_eq!(bench.marked().await, ["m"], "or the matter itself was judged");
 }
 
@@ -89,7 +89,7 @@ async fn the_mark_of_a_matter_that_was_closed_says_that_nobody_ticks_it_and_goes
     bench.sync("01:00:00").await;
     bench.put("matter/m.md", "---\ntype: matter\nname: M\nstate: done\n---\n");
     bench.sync("01:01:00").await;
-    assert!(!bench.index.list_oldest_wake_marks(&[], 9).await.unwrap()[0].may_tick);
+    assert!(!bench.index.cursors().list_oldest_wake_marks(&[], 9).await.unwrap()[0].may_tick);
     bench.look("matter/m.md", "l", "01:02:00").await;
     assert!(bench.marked().await.is_empty());
 }

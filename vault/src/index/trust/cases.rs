@@ -7,8 +7,8 @@
 //! This is the only place that reads the resolutions of people and that decides what counts as a repetition. The rules
 //! of trust are in [`steward_domain::trust`].
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::TrustView;
 use crate::index::actions::batches::BatchFeedback;
 use crate::index::signals::route::decode_ceiling;
 use crate::index::store::codec::{from_micros, to_micros};
@@ -152,35 +152,36 @@ impl CeilingTable {
     }
 }
 
-impl Index {
+impl TrustView<'_> {
     /// Visits every recorded proposal of a change with its outcome so far, always in the same order.
     ///
     /// A proposal that all its supporting sources repeated is left out.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn for_each_case(&self, now: DateTime<Utc>, each: impl FnMut(&TrustCase)) -> Result<(), IndexError> {
-        self.visit_cases(sqlx::query_as(CASES).fetch(&self.store.reader), now, each).await
+    pub async fn for_each_case(self, now: DateTime<Utc>, each: impl FnMut(&TrustCase)) -> Result<(), IndexError> {
+        self.visit_cases(sqlx::query_as(CASES).fetch(&self.index.store.reader), now, each).await
     }
 
     /// Visits the cases that were recorded from a moment on, in the order of time.
     pub(crate) async fn for_each_case_since(
-        &self,
+        self,
         since: DateTime<Utc>,
         now: DateTime<Utc>,
         each: impl FnMut(&TrustCase),
     ) -> Result<(), IndexError> {
-        self.visit_cases(sqlx::query_as(CASES_SINCE).bind(to_micros(since)).fetch(&self.store.reader), now, each).await
+        self.visit_cases(sqlx::query_as(CASES_SINCE).bind(to_micros(since)).fetch(&self.index.store.reader), now, each)
+            .await
     }
 
     async fn visit_cases(
-        &self,
+        self,
         mut rows: BoxStream<'_, sqlx::Result<CaseColumns>>,
         now: DateTime<Utc>,
         mut each: impl FnMut(&TrustCase),
     ) -> Result<(), IndexError> {
-        let (ceilings, batches) = (self.read_ceilings().await?, self.read_batch_feedback(now).await?);
-        while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
+        let (ceilings, batches) = (self.read_ceilings().await?, self.index.actions().read_batch_feedback(now).await?);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.index.sql_error(e))? {
             let case = self.decode_case(&row, &ceilings, &batches, now)?;
             if !case.is_repeated || !case.supporters.is_empty() {
                 each(&case);
@@ -189,17 +190,19 @@ impl Index {
         Ok(())
     }
 
-    async fn read_ceilings(&self) -> Result<CeilingTable, IndexError> {
+    async fn read_ceilings(self) -> Result<CeilingTable, IndexError> {
         let sources: Vec<(String, i64)> =
             sqlx::query_as("SELECT source, MIN(ceiling) FROM instincts WHERE ceiling IS NOT NULL GROUP BY source")
-                .fetch_all(&self.store.reader)
+                .fetch_all(&self.index.store.reader)
                 .await
-                .map_err(|e| self.sql_error(e))?;
-        let records: Vec<(String, String)> =
-            sqlx::query_as(NARROW_CEILINGS).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+                .map_err(|e| self.index.sql_error(e))?;
+        let records: Vec<(String, String)> = sqlx::query_as(NARROW_CEILINGS)
+            .fetch_all(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
         let mut lowest: BTreeMap<String, Ceiling> = BTreeMap::new();
         for (path, ceiling) in records {
-            let ceiling: Ceiling = self.parse_enum(&ceiling)?;
+            let ceiling: Ceiling = self.index.parse_enum(&ceiling)?;
             let known = lowest.entry(path).or_default();
             *known = ceiling.min(*known);
         }
@@ -210,29 +213,29 @@ impl Index {
     }
 
     fn decode_case(
-        &self,
+        self,
         row: &CaseColumns,
         ceilings: &CeilingTable,
         batches: &BatchFeedback,
         now: DateTime<Utc>,
     ) -> Result<TrustCase, IndexError> {
         let packed: PackedCase<'_> =
-            serde_json::from_str(&row.said).map_err(|_| self.unknown_value_error(&row.said))?;
+            serde_json::from_str(&row.said).map_err(|_| self.index.unknown_value_error(&row.said))?;
         let (seq, at, class, word, closed, target, moves_to, history) = packed;
         let at = from_micros(at).unwrap_or_default();
-        let disposition = parse_disposition(word).ok_or_else(|| self.unknown_value_error(word))?;
+        let disposition = parse_disposition(word).ok_or_else(|| self.index.unknown_value_error(word))?;
         let known = MutationClass::ALL.into_iter().find(|known| known.as_str() == class);
         let sources: Vec<(String, String, u8, u8, u8)> =
-            serde_json::from_str(&row.sources).map_err(|_| self.unknown_value_error(&row.sources))?;
+            serde_json::from_str(&row.sources).map_err(|_| self.index.unknown_value_error(&row.sources))?;
         let earlier: Vec<(i64, f64, String)> =
-            serde_json::from_str(&row.earlier).map_err(|_| self.unknown_value_error(&row.earlier))?;
+            serde_json::from_str(&row.earlier).map_err(|_| self.index.unknown_value_error(&row.earlier))?;
         let since =
             earlier.first().and_then(|(first, ..)| from_micros(*first)).filter(|_| disposition != Disposition::Live);
         let since = since.map_or(at, |first| first.min(at));
         let before = |(_, confidence, closed): (i64, f64, String)| {
             Ok(EarlierProposal {
                 confidence,
-                closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.unknown_value_error(&closed))?,
+                closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.index.unknown_value_error(&closed))?,
             })
         };
         let (history, batch) = parse_proposal_history(history, disposition, at);
@@ -242,12 +245,12 @@ impl Index {
         let mut case = TrustCase {
             seq,
             at,
-            class: known.ok_or_else(|| self.unknown_value_error(class))?,
+            class: known.ok_or_else(|| self.index.unknown_value_error(class))?,
             since,
             earlier: earlier.into_iter().map(before).collect::<Result<_, IndexError>>()?,
             confidence: row.confidence,
             disposition,
-            closed: ClosedGates::parse_names(closed).ok_or_else(|| self.unknown_value_error(closed))?,
+            closed: ClosedGates::parse_names(closed).ok_or_else(|| self.index.unknown_value_error(closed))?,
             ceiling: ceilings.record_ceiling(&target).min(moves_to),
             cited: Vec::new(),
             supporters: Vec::new(),

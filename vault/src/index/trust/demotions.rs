@@ -4,8 +4,8 @@
 //! lists the records of pruned sources. The rules are in [`steward_domain::trust`]; only the cursor of the comparison
 //! is stored.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::TrustView;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::rows::to_json;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -95,17 +95,17 @@ const TO_COMPARE: &str = "
                 AND c.proposal = a.proposal AND c.seq > a.seq)))
     ORDER BY a.at DESC LIMIT ?4";
 
-impl Index {
+impl TrustView<'_> {
     /// Lists the live changes of the last days that needed no confirmation, with their undos.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_recent_live_changes(&self, now: DateTime<Utc>) -> Result<Vec<LiveChange>, IndexError> {
+    pub async fn list_recent_live_changes(self, now: DateTime<Utc>) -> Result<Vec<LiveChange>, IndexError> {
         let rows: Vec<LiveChangeColumns> = sqlx::query_as(LIVE_CHANGES)
             .bind(to_micros(now - WINDOW))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         let decode = |row: LiveChangeColumns| {
             let undo = |((id, at), seq): ((String, i64), i64)| {
                 Some(LiveChangeUndo { seq: seq.cast_unsigned(), at: from_micros(at)?, id })
@@ -113,7 +113,7 @@ impl Index {
             Ok(LiveChange {
                 seq: row.seq.cast_unsigned(),
                 at: from_micros(row.at).unwrap_or_default(),
-                class: self.parse_enum(&row.class)?,
+                class: self.index.parse_enum(&row.class)?,
                 sources: self.decode_supporting_sources(&row.sources)?,
                 undone: row.undo.zip(row.undone_at).zip(row.undone_seq).and_then(undo),
             })
@@ -125,12 +125,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read_mode_caps(&self) -> Result<ModeCaps, IndexError> {
+    pub async fn read_mode_caps(self) -> Result<ModeCaps, IndexError> {
         let rows: Vec<(String, Option<String>, i64, i64)> =
-            sqlx::query_as(MODE_CAPS).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(MODE_CAPS).fetch_all(&self.index.store.writer).await.map_err(|e| self.index.sql_error(e))?;
         let cap = |(subject, mode, at, seq): (String, Option<String>, i64, i64)| {
             let subject = serde_json::from_str(&subject).ok()?;
-            let mode = mode.map(|mode| self.parse_enum(&mode)).transpose().ok()?;
+            let mode = mode.map(|mode| self.index.parse_enum(&mode)).transpose().ok()?;
             Some((subject, ModeCap { mode, since: from_micros(at).unwrap_or_default(), seq: seq.cast_unsigned() }))
         };
         Ok(rows.into_iter().filter_map(cap).collect())
@@ -140,27 +140,27 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_last_demotion(&self, subject: &TrustSubject) -> Result<Option<ActionId>, IndexError> {
+    pub async fn find_last_demotion(self, subject: &TrustSubject) -> Result<Option<ActionId>, IndexError> {
         let id: Option<String> = sqlx::query_scalar(LAST_DEMOTION)
             .bind(to_json(subject))
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        id.map(|id| self.parse_enum(&id)).transpose()
+            .map_err(|e| self.index.sql_error(e))?;
+        id.map(|id| self.index.parse_enum(&id)).transpose()
     }
 
     /// Lists the sources that support a change, and whether each was never right before.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_supporting_sources(&self, draft: &AuditDraft) -> Result<Vec<ChangeSupporter>, IndexError> {
+    pub async fn list_supporting_sources(self, draft: &AuditDraft) -> Result<Vec<ChangeSupporter>, IndexError> {
         let supporting = draft.supporting_sources();
         let keys: Vec<&String> = supporting.keys().collect();
         let unknown: BTreeMap<String, bool> = sqlx::query_as(IS_UNKNOWN)
             .bind(to_json(&keys))
-            .fetch_all(&self.store.writer)
+            .fetch_all(&self.index.store.writer)
             .await
-            .map_err(|e| self.sql_error(e))?
+            .map_err(|e| self.index.sql_error(e))?
             .into_iter()
             .collect();
         let supporter = |(key, name): (String, String)| {
@@ -176,41 +176,41 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_subject_name(&self, subject: &TrustSubject) -> Result<Option<String>, IndexError> {
+    pub async fn find_subject_name(self, subject: &TrustSubject) -> Result<Option<String>, IndexError> {
         let TrustSubject::Source(key) = subject else { return Ok(None) };
         let name: Option<String> = sqlx::query_scalar(NEWEST_NAME)
             .bind(key)
-            .fetch_optional(&self.store.reader)
+            .fetch_optional(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
+            .map_err(|e| self.index.sql_error(e))?;
         Ok(name.and_then(|name| short_source_name(key, &name)))
     }
 
-    fn decode_supporting_sources(&self, sources: &str) -> Result<Vec<ChangeSupporter>, IndexError> {
+    fn decode_supporting_sources(self, sources: &str) -> Result<Vec<ChangeSupporter>, IndexError> {
         let rows: Vec<(String, String, u8)> =
-            serde_json::from_str(sources).map_err(|_| self.unknown_value_error(sources))?;
+            serde_json::from_str(sources).map_err(|_| self.index.unknown_value_error(sources))?;
         let supporter = |(key, name, is_stranger)| ChangeSupporter { key, name, is_unknown: is_stranger != 0 };
         Ok(rows.into_iter().map(supporter).collect())
     }
 
     /// Selects proposals that people may have carried out or reverted by hand: the newest, and the next of all others.
     ///
-    /// [`Index::finish_comparison_round`] moves the cursor on, so that newer proposals never displace older ones for
+    /// `TrustView::finish_comparison_round` moves the cursor on, so that newer proposals never displace older ones for
     /// good.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn next_comparison_round(&self, now: DateTime<Utc>) -> Result<ComparisonRound, IndexError> {
+    pub async fn next_comparison_round(self, now: DateTime<Utc>) -> Result<ComparisonRound, IndexError> {
         self.select_comparison_round(now, NEWEST_PER_ROUND, OTHERS_PER_ROUND).await
     }
 
     pub(crate) async fn select_comparison_round(
-        &self,
+        self,
         now: DateTime<Utc>,
         newest: i64,
         others: i64,
     ) -> Result<ComparisonRound, IndexError> {
-        let cursor = self.read_meta(CURSOR).await?;
+        let cursor = self.index.read_meta(CURSOR).await?;
         let mut rows = self.list_comparable_proposals(now, cursor.unwrap_or(i64::MAX), others).await?;
         let next_cursor = match (rows.first(), rows.last()) {
             // If more were decided at one moment than fit, the rest of that moment is skipped: the cursor must move.
@@ -225,7 +225,7 @@ impl Index {
         let mut seen = HashSet::new();
         rows.retain(|(path, _)| seen.insert(path.clone()));
         rows.sort_by_key(|(_, at)| Reverse(*at));
-        let proposals = rows.iter().map(|(path, _)| self.parse_path(path)).collect::<Result<_, _>>()?;
+        let proposals = rows.iter().map(|(path, _)| self.index.parse_path(path)).collect::<Result<_, _>>()?;
         let decided_at = rows.into_iter().map(|(_, at)| at).collect();
         Ok(ComparisonRound { proposals, decided_at, cursor, next_cursor })
     }
@@ -234,7 +234,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn finish_comparison_round(&self, round: &ComparisonRound, compared: usize) -> Result<(), IndexError> {
+    pub async fn finish_comparison_round(self, round: &ComparisonRound, compared: usize) -> Result<(), IndexError> {
         let next = match round.decided_at.get(compared) {
             None => round.next_cursor,
             // Only some of the newest were compared, and the next round selects the newest again.
@@ -246,35 +246,35 @@ impl Index {
 
     /// Lists proposals that were decided at the moment `to` or before, newest first, at most `limit`.
     async fn list_comparable_proposals(
-        &self,
+        self,
         now: DateTime<Utc>,
         to: i64,
         limit: i64,
     ) -> Result<Vec<(String, i64)>, IndexError> {
         let query = sqlx::query_as(TO_COMPARE).bind(to_micros(now - ANSWER_WINDOW)).bind(to);
         let query = query.bind(to_micros(now - TimeDelta::days(UNDO_WINDOW_DAYS))).bind(limit);
-        query.fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))
+        query.fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))
     }
 
-    async fn save_comparison_cursor(&self, next: Option<i64>) -> Result<(), IndexError> {
+    async fn save_comparison_cursor(self, next: Option<i64>) -> Result<(), IndexError> {
         let query = match next {
             Some(at) => sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)").bind(CURSOR).bind(at),
             None => sqlx::query("DELETE FROM meta WHERE key = ?1").bind(CURSOR),
         };
-        query.execute(&self.store.writer).await.map(drop).map_err(|e| self.sql_error(e))
+        query.execute(&self.index.store.writer).await.map(drop).map_err(|e| self.index.sql_error(e))
     }
 
     /// Lists the ids of the records of pruned sources.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_prune_records(&self) -> Result<HashSet<String>, IndexError> {
+    pub async fn list_prune_records(self) -> Result<HashSet<String>, IndexError> {
         let ids: Vec<String> = sqlx::query_scalar(
             "SELECT id FROM actions WHERE trust_subject IS NOT NULL AND kind = 'steward-source-pruned'",
         )
-        .fetch_all(&self.store.reader)
+        .fetch_all(&self.index.store.reader)
         .await
-        .map_err(|e| self.sql_error(e))?;
+        .map_err(|e| self.index.sql_error(e))?;
         Ok(ids.into_iter().collect())
     }
 }

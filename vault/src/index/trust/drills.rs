@@ -3,8 +3,8 @@
 //! Both moments exist only in `meta`, and a rebuild keeps them. A drill that cannot run records nothing. So its absence
 //! is judged here, and `steward status` and `steward doctor` report it.
 
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::TrustView;
 use crate::index::store::codec::{from_micros, to_micros};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -39,27 +39,27 @@ impl DrillHistory {
     }
 }
 
-impl Index {
+impl TrustView<'_> {
     /// Records that a drill has tried every class.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_drill(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let written = sqlx::query(RECORD_DRILL).bind(to_micros(now)).execute(&self.store.writer).await;
-        written.map(drop).map_err(|e| self.sql_error(e))
+    pub async fn record_drill(self, now: DateTime<Utc>) -> Result<(), IndexError> {
+        let written = sqlx::query(RECORD_DRILL).bind(to_micros(now)).execute(&self.index.store.writer).await;
+        written.map(drop).map_err(|e| self.index.sql_error(e))
     }
 
     /// Records that a process begins to serve the vault. Must be called before its first scan, which ends a pause.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_service_start(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
+    pub async fn record_service_start(self, now: DateTime<Utc>) -> Result<(), IndexError> {
         let written = sqlx::query(RECORD_SERVICE_START)
             .bind(to_micros(now))
             .bind(to_micros(now - PAUSE))
-            .execute(&self.store.writer)
+            .execute(&self.index.store.writer)
             .await;
-        written.map(drop).map_err(|e| self.sql_error(e))
+        written.map(drop).map_err(|e| self.index.sql_error(e))
     }
 
     /// Reads the history of the drills. A `state.db` that was recreated under a running process counts from its first
@@ -67,12 +67,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read_drill_history(&self) -> Result<DrillHistory, IndexError> {
-        let served_from = match self.read_meta("served_from").await? {
+    pub async fn read_drill_history(self) -> Result<DrillHistory, IndexError> {
+        let served_from = match self.index.read_meta("served_from").await? {
             Some(from) => Some(from),
-            None => self.read_meta("filled_at").await?,
+            None => self.index.read_meta("filled_at").await?,
         };
-        let last = self.read_meta("drilled_at").await?;
+        let last = self.index.read_meta("drilled_at").await?;
         Ok(DrillHistory { last: last.and_then(from_micros), served_from: served_from.and_then(from_micros) })
     }
 }

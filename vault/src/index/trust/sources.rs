@@ -5,8 +5,8 @@
 //! that a person wrote, if there is one.
 
 use super::cases::{is_repeated, is_repeated_by_source, parse_disposition, parse_proposal_history, resolutions_text};
-use crate::index::Index;
 use crate::index::IndexError;
+use crate::index::TrustView;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
@@ -99,23 +99,25 @@ const PROPOSAL_HISTORIES: &str = concat!(
     ") ORDER BY s.source"
 );
 
-/// The start values that people set for sources, from the file that [`Index::list_instinct_files`] returns for each.
+/// The start values that people set for sources, from the file that `TrustView::list_instinct_files` returns for each.
 const START_VALUES: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
     WHERE start IS NOT NULL";
 
-impl Index {
+impl TrustView<'_> {
     /// Computes the trust in every source so far, by the source's key.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn compute_source_trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
+    pub async fn compute_source_trust(self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
         let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
-        let starts: Vec<(String, f64)> =
-            sqlx::query_as(START_VALUES).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let starts: Vec<(String, f64)> = sqlx::query_as(START_VALUES)
+            .fetch_all(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
         let starts: BTreeMap<String, f64> = starts.into_iter().collect();
-        let mut steps = sqlx::query_as::<_, ConfidenceStepColumns>(STEPS).fetch(&self.store.reader);
+        let mut steps = sqlx::query_as::<_, ConfidenceStepColumns>(STEPS).fetch(&self.index.store.reader);
         let (mut yields, mut undone_batches) = (YieldCounter::default(), BTreeSet::new());
-        while let Some(row) = steps.try_next().await.map_err(|e| self.sql_error(e))? {
+        while let Some(row) = steps.try_next().await.map_err(|e| self.index.sql_error(e))? {
             yields.yield_when_due().await;
             let Some(step) = confidence_step(&row) else { continue };
             // The undos of one batch count once for each source and class.
@@ -145,21 +147,22 @@ impl Index {
             }
         }
         drop(steps);
-        let batches = self.read_batch_feedback(now).await?;
-        let mut histories = sqlx::query_as::<_, ProposalHistoryColumns>(PROPOSAL_HISTORIES).fetch(&self.store.reader);
+        let batches = self.index.actions().read_batch_feedback(now).await?;
+        let mut histories =
+            sqlx::query_as::<_, ProposalHistoryColumns>(PROPOSAL_HISTORIES).fetch(&self.index.store.reader);
         let mut agreed: (String, Vec<DateTime<Utc>>) = Default::default();
         let mut count = |(source, moments): (String, Vec<DateTime<Utc>>)| {
             if let Some(known) = sources.get_mut(&source) {
                 known.observations = count_observations(moments);
             }
         };
-        while let Some(row) = histories.try_next().await.map_err(|e| self.sql_error(e))? {
+        while let Some(row) = histories.try_next().await.map_err(|e| self.index.sql_error(e))? {
             yields.yield_when_due().await;
             if row.source != agreed.0 {
                 count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
             }
             let disposition =
-                parse_disposition(&row.disposition).ok_or_else(|| self.unknown_value_error(&row.disposition))?;
+                parse_disposition(&row.disposition).ok_or_else(|| self.index.unknown_value_error(&row.disposition))?;
             let at = from_micros(row.at).unwrap_or_default();
             let (history, batch) = parse_proposal_history(row.history.as_deref(), disposition, at);
             let (feedback, since) = history.feedback_at(now);
@@ -177,12 +180,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_instinct_files(&self) -> Result<BTreeMap<String, RecordPath>, IndexError> {
+    pub async fn list_instinct_files(self) -> Result<BTreeMap<String, RecordPath>, IndexError> {
         let rows: Vec<(String, String)> = sqlx::query_as("SELECT source, path FROM instincts ORDER BY path DESC")
-            .fetch_all(&self.store.reader)
+            .fetch_all(&self.index.store.reader)
             .await
-            .map_err(|e| self.sql_error(e))?;
-        rows.into_iter().map(|(source, path)| Ok((source, self.parse_path(&path)?))).collect()
+            .map_err(|e| self.index.sql_error(e))?;
+        rows.into_iter().map(|(source, path)| Ok((source, self.index.parse_path(&path)?))).collect()
     }
 }
 

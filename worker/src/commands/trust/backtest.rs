@@ -107,9 +107,9 @@ pub(super) async fn run(
         backtest_pass.add_case(case);
         clearance.add_case(case);
     };
-    vault.index.for_each_case(told_at, add_case).await?;
+    vault.index.trust().for_each_case(told_at, add_case).await?;
     check_sources_cited(&clearance)?;
-    let files = vault.index.list_instinct_files().await?;
+    let files = vault.index.trust().list_instinct_files().await?;
     let manual_ceiling =
         |(source, ceiling): (String, Ceiling)| ManualCeiling { file: instinct_path(&source, &files), source, ceiling };
     // Bolder settings need the chain of the files themselves; the index could be wrong.
@@ -163,7 +163,7 @@ async fn find_recommendation(
     now: DateTime<Utc>,
 ) -> anyhow::Result<Option<PolicyOverrides>> {
     let mut pass = TrustReportPass::new(&rules.policy, now);
-    index.for_each_case(now, |case| pass.add_case(case)).await?;
+    index.trust().for_each_case(now, |case| pass.add_case(case)).await?;
     Ok(pass.into_report(budget).choice.map(|choice| PolicyOverrides::from_choice(&choice, &rules.policy)))
 }
 

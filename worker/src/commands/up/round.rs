@@ -53,7 +53,7 @@ pub(super) struct TickRound {
 
 pub(super) async fn tick_all(runtime: &UpRuntime<'_>) -> anyhow::Result<TickRound> {
     let UpRuntime { config, context, engine, .. } = *runtime;
-    let matters = engine.parts.index.list_matters(&config.cadence).await?;
+    let matters = engine.parts.index.read().list_matters(&config.cadence).await?;
     let open: Vec<RecordPath> =
         matters.into_iter().filter(|m| m.state == Some(RecordState::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
@@ -79,7 +79,7 @@ pub(super) async fn tick_all(runtime: &UpRuntime<'_>) -> anyhow::Result<TickRoun
             Ok(report) => add_tick_report(&mut round, engine, &matter, report).await,
         }
     }
-    for problem in engine.parts.index.list_problems().await? {
+    for problem in engine.parts.index.read().list_problems().await? {
         round.errors.push(format!("{}: {}", problem.path, problem.message));
     }
     round.errors.sort();

@@ -50,7 +50,7 @@ impl VaultListener {
         let mut contents = create_interval(self.config.content_scan_seconds);
         loop {
             let synced = tokio::select! {
-                news = self.index.wait_for_changes() => {
+                news = self.index.cursors().wait_for_changes() => {
                     self.dispatch_news(news);
                     continue;
                 }
@@ -70,23 +70,23 @@ impl VaultListener {
                 Ok(report) => log_problems(&report),
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
-            self.dispatch_news(self.index.take_changes());
+            self.dispatch_news(self.index.cursors().take_changes());
             self.registration.request_round_if_behind();
             // Commands in other processes mark matters, too.
-            self.index.notify_wakes();
+            self.index.cursors().notify_wakes();
         }
     }
 
     /// Requests work for events and records that came while no process listened: scans do not report them as new.
     async fn request_waiting_work(&self) {
-        match self.index.list_events_to_extract(1, &ExhaustedShares::default()).await {
+        match self.index.signals().list_events_to_extract(1, &ExhaustedShares::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.routines.extractor.notify_one(),
             Err(e) => {
                 tracing::error!(error = %e, "failed to see whether events wait; the next scheduled run reads them")
             }
         }
-        match self.index.list_owed_deliveries().await {
+        match self.index.actions().list_owed_deliveries().await {
             Ok(owing) if owing.is_empty() => {}
             Ok(_) => self.routines.tracker.notify_one(),
             Err(e) => tracing::error!(error = %e, "failed to see what is owed to the tracker"),

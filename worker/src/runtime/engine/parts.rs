@@ -44,7 +44,7 @@ impl OpenedVault {
         tighten_state(&keeper.root().path().join(OWN_FOLDER));
         tighten_state(&state);
         let index = Arc::new(Index::open(&state).await?);
-        index.record_service_start(Utc::now()).await?;
+        index.trust().record_service_start(Utc::now()).await?;
         let report = log_index_progress(&index, index.sync_all(keeper.root(), Utc::now())).await?;
         log_problems(&report);
         let ledger = Arc::new(open_ledger(config.caps, keeper.root(), &state)?);

@@ -83,7 +83,7 @@ where
             let next = async {
                 tokio::select! {
                     Some(ended) = calls.next(), if !calls.is_empty() => Some(ended),
-                    () = self.index.wait_for_wakes() => None,
+                    () = self.index.cursors().wait_for_wakes() => None,
                     Ok(()) = self.rounds.changed() => None,
                 }
             };
@@ -104,10 +104,14 @@ where
         if places.is_paused(now) {
             return Ok(Vec::new());
         }
-        let marks = self.index.list_oldest_wake_marks(&places.list_backed_off(now, round), places.page_size()).await?;
+        let marks = self
+            .index
+            .cursors()
+            .list_oldest_wake_marks(&places.list_backed_off(now, round), places.page_size())
+            .await?;
         let (marks, closed): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| mark.may_tick);
         for mark in closed {
-            self.index.clear_wake_mark(&mark.matter, mark.at).await?;
+            self.index.cursors().clear_wake_mark(&mark.matter, mark.at).await?;
         }
         Ok(places.assign_places(marks, now, round))
     }
@@ -115,7 +119,7 @@ where
     async fn end_call(&self, places: &mut WakePlaces, mark: &WakeMark, outcome: WakeOutcome) {
         places.end_call(&mark.matter, outcome, Instant::now());
         if outcome == WakeOutcome::Paused
-            && let Err(e) = self.index.clear_wake_mark(&mark.matter, mark.at).await
+            && let Err(e) = self.index.cursors().clear_wake_mark(&mark.matter, mark.at).await
         {
             tracing::error!(matter = %mark.matter, error = %e, "failed to clear the wake mark of a paused matter");
         }

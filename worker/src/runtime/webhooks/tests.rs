@@ -64,7 +64,7 @@ impl WebhookFixture {
     }
 
     async fn refused(&self) -> u64 {
-        let counts = self.streams.index.list_stream_counts().await.unwrap();
+        let counts = self.streams.index.signals().list_stream_counts().await.unwrap();
         counts.iter().find(|c| c.source == "shop").unwrap().refused
     }
 
@@ -122,9 +122,9 @@ async fn a_signed_body_that_is_not_an_event_is_a_bad_request() {
 #[tokio::test]
 async fn a_paused_webhook_asks_to_be_called_again() {
     let fixture = WebhookFixture::new().await;
-    fixture.streams.index.update_stream_pause("shop", true).await.unwrap();
+    fixture.streams.index.signals().update_stream_pause("shop", true).await.unwrap();
     assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 503);
-    fixture.streams.index.update_stream_pause("shop", false).await.unwrap();
+    fixture.streams.index.signals().update_stream_pause("shop", false).await.unwrap();
     assert_eq!(fixture.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
 }
 
@@ -134,7 +134,7 @@ async fn a_webhook_without_its_secret_reports_it_and_does_not_block_another() {
     let table = json!({"kind": "webhook", "secret_env": "NO_SUCH_SECRET"});
     let config = StreamConfig::read("chat", table.as_object().unwrap().clone()).unwrap();
     assert!(open_hooks(&fixture.streams, vec![config]).await.is_empty());
-    let counts = fixture.streams.index.list_stream_counts().await.unwrap();
+    let counts = fixture.streams.index.signals().list_stream_counts().await.unwrap();
     let chat = counts.iter().find(|c| c.source == "chat").unwrap();
     assert!(chat.last_error.as_deref().unwrap().contains("NO_SUCH_SECRET"), "{chat:?}");
 }

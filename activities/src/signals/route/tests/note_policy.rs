@@ -91,7 +91,7 @@ async fn the_router_comes_back_when_it_is_quiet_no_more_and_leaves_the_steward_i
     let now = Utc::now();
     let waiting = async |minutes: i64| {
         let at = now + TimeDelta::minutes(minutes);
-        bench.context.index.list_signals_to_route(9, at, true).await.unwrap().len()
+        bench.context.index.signals().list_signals_to_route(9, at, true).await.unwrap().len()
     };
     assert_eq!((waiting(29).await, waiting(31).await), (0, 3), "half an hour later it looks whether they are shorter");
     assert_eq!((waiting(140).await, waiting(151).await), (3, 4), "the steward has its interval after them");

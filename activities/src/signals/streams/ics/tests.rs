@@ -98,7 +98,7 @@ async fn an_ill_entry_is_refused_once_also_where_no_good_one_is_left() {
     }
     bench.put("../family.ics", calendar(&format!("{}{DENTIST}", ill("20261122T080000Z"))));
     assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
-    assert_eq!(bench.index.list_stream_counts().await.unwrap()[0].refused, 1);
+    assert_eq!(bench.index.signals().list_stream_counts().await.unwrap()[0].refused, 1);
 }
 
 #[tokio::test]

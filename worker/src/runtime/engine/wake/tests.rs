@@ -67,7 +67,7 @@ impl WakeFixture {
             max_checks: 64,
             default_ceiling: Ceiling::Act,
         };
-        self.index.observe_due_tasks(&query).await.unwrap();
+        self.index.cursors().observe_due_tasks(&query).await.unwrap();
     }
 
     fn begin(&self, matter: &RecordPath) {
@@ -95,7 +95,7 @@ impl WakeFixture {
     }
 
     async fn until_no_mark_is_left(&self) {
-        self.until("an empty queue", async || self.index.list_wake_marks().await.unwrap().is_empty()).await;
+        self.until("an empty queue", async || self.index.cursors().list_wake_marks().await.unwrap().is_empty()).await;
     }
 
     /// Wakes matters with this trigger while `work` runs.
@@ -188,7 +188,7 @@ async fn under_a_stop_no_matter_is_woken_and_after_it_all_marked_ones() {
                 clock.tick().await;
             }
             assert_eq!(fixture.triggered(), Vec::<String>::new());
-            assert_eq!(fixture.index.list_wake_marks().await.unwrap().len(), 3);
+            assert_eq!(fixture.index.cursors().list_wake_marks().await.unwrap().len(), 3);
             fixture.stopped.store(false, Ordering::SeqCst);
             fixture.until_no_mark_is_left().await;
         })
@@ -214,8 +214,10 @@ async fn a_matter_without_a_schedule_waits_for_the_next_registration_and_blocks_
             fixture.signal("s1", 1).await;
             fixture.until("the other matter", async || fixture.triggered().len() == 2).await;
             fixture.rounds.send_replace(6);
-            fixture.index.notify_wakes();
-            assert!(fixture.index.list_wake_marks().await.unwrap().keys().any(|matter| matter.slug() == "m0"));
+            fixture.index.cursors().notify_wakes();
+            assert!(
+                fixture.index.cursors().list_wake_marks().await.unwrap().keys().any(|matter| matter.slug() == "m0")
+            );
             fixture.rounds.send_replace(7);
             fixture.until_no_mark_is_left().await;
         })

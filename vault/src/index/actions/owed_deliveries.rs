@@ -4,8 +4,7 @@
 //! too. The list is derived, so a lost `state.db` loses no delivery. [`crate::tracker::outbox`] keeps the progress of
 //! each.
 
-use super::Index;
-use super::IndexError;
+use crate::index::{ActionsView, IndexError};
 use serde::Serialize;
 use sqlx::FromRow;
 use steward_domain::action::audit::ActionKind;
@@ -35,19 +34,19 @@ const OWING: &str = "SELECT a.id, a.path, a.kind, a.issue FROM actions a WHERE a
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id AND b.kind = 'steward-action-reversed')
     ORDER BY a.seq";
 
-impl Index {
+impl ActionsView<'_> {
     /// Lists every record that owes the tracker a delivery, in chain order.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_owed_deliveries(&self) -> Result<Vec<OwedDelivery>, IndexError> {
+    pub async fn list_owed_deliveries(self) -> Result<Vec<OwedDelivery>, IndexError> {
         let rows: Vec<OwedDeliveryColumns> =
-            sqlx::query_as(OWING).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
+            sqlx::query_as(OWING).fetch_all(&self.index.store.writer).await.map_err(|e| self.index.sql_error(e))?;
         let decode = |row: OwedDeliveryColumns| {
             Ok(OwedDelivery {
-                id: self.parse_enum(&row.id)?,
-                record: self.parse_path(&row.path)?,
-                kind: self.parse_enum(&row.kind)?,
+                id: self.index.parse_enum(&row.id)?,
+                record: self.index.parse_path(&row.path)?,
+                kind: self.index.parse_enum(&row.kind)?,
                 issue: row.issue,
             })
         };
