@@ -26,7 +26,7 @@ impl Interceptor for Bearer {
 }
 
 /// A client without a token.
-pub async fn stranger(api: &Api) -> Line {
+pub async fn anonymous(api: &Api) -> Line {
     line(endpoint(api), Bearer::default()).await
 }
 

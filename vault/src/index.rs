@@ -52,7 +52,7 @@ pub use read::signals::{SignalFilter, SignalRow, TimelineRow};
 pub use read::tasks::{TaskFilter, TaskRow};
 pub use read::why::{SubjectRow, WeighedSignal};
 pub use signals::SignalsView;
-pub use signals::route::{RouteDeferral, RouteFacts, RouteFactsQuery};
+pub use signals::route::{DeferralBasis, RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};
 pub use store::schema::{FILE, IndexFileStatus};

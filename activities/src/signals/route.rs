@@ -5,7 +5,10 @@
 //! after a crash gives the same result: a filed record claims its signal, and its name is the same for every try. In
 //! shadow mode a signal's file must not change. The index keeps the reason for every signal that the router has met.
 
+mod revisit;
 mod status;
+
+use self::revisit::SignalRevisit;
 use self::status::{signal_status_for_receipt, signal_status_for_skip};
 use crate::failure::retryable_failure;
 use crate::vault::VaultContext;
@@ -14,19 +17,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::time::{Duration, Instant};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::mutation::Mutation;
-use steward_domain::action::plan::{ActionId, Disposition, Plan};
+use steward_domain::action::plan::{Disposition, Plan};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::{Matter, RecordState, Task};
 use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::record::plain_text;
 use steward_domain::signals::route::{
     self, ProposalDoubt, RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing,
 };
 use steward_domain::signals::signal::Signal;
 use steward_domain::time::format_millis;
 use steward_vault::action::writer::ApplyError;
-use steward_vault::index::{RouteDeferral, RouteFacts, RouteFactsQuery};
+use steward_vault::index::{DeferralBasis, RouteFacts, RouteFactsQuery};
 use steward_workflows::activities::RouteOutput;
 use temporalio_common::ActivityError;
 
@@ -68,19 +70,16 @@ struct SignalContext {
     doubt: Option<ProposalDoubt>,
 }
 
-/// When the router meets a signal again, and why.
-struct SignalRevisit {
-    wait: TimeDelta,
-    /// The record of its action is filed.
-    filed: bool,
-    reason: String,
-    question: Option<ActionId>,
-}
+impl SignalContext {
+    fn basis(&self) -> Option<DeferralBasis> {
+        let target = self.signal.target.clone()?;
+        Some(DeferralBasis { target, actions: self.facts.as_ref()?.target_actions })
+    }
 
-impl SignalRevisit {
-    /// Checks the signal again after `wait`, for this reason.
-    fn schedule_after(wait: TimeDelta, reason: &str) -> Self {
-        Self { wait, filed: false, reason: plain_text::to_one_line(reason), question: None }
+    fn count_own_action(&mut self, repeated: bool) {
+        if let Some(facts) = self.facts.as_mut().filter(|_| !repeated) {
+            facts.target_actions += 1;
+        }
     }
 }
 
@@ -130,7 +129,7 @@ impl VaultContext {
     ) -> Result<RoutingOutcome, ActivityError> {
         // A second run must not meet a half-applied change: it would take it for another party's.
         let _guard = self.routing_lock.lock().await;
-        let context = match self.read_signal(round, reference).await? {
+        let mut context = match self.read_signal(round, reference).await? {
             Ok(context) => context,
             Err(reason) => {
                 self.reindex_paths(&[reference]).await?;
@@ -152,6 +151,8 @@ impl VaultContext {
                     RouteDecision::Planned(plan) => return self.apply_route(round, reference, *plan).await,
                     RouteDecision::QuestionPlanned(plan) => match self.cap_and_apply(*plan, Utc::now()).await? {
                         Ok(receipt) => {
+                            // The question itself is no news about the target.
+                            context.count_own_action(receipt.repeated);
                             tracing::info!(signal = %reference, action_id = %receipt.id, "question filed for a person");
                             RouteSkip::Withheld(receipt.id)
                         }
@@ -334,7 +335,8 @@ impl VaultContext {
                 Some(until) => format!("{}: until {}", skip.as_str(), format_millis(until)),
                 None => skip.as_str().to_owned(),
             };
-            return self.record_revisit(round, reference, SignalRevisit::schedule_after(wait, &reason)).await;
+            let revisit = SignalRevisit { basis: context.basis(), ..SignalRevisit::schedule_after(wait, &reason) };
+            return self.record_revisit(round, reference, revisit).await;
         }
         if round.acts {
             let claim = context.facts.as_ref().and_then(|f| f.claim.as_ref());
@@ -351,6 +353,7 @@ impl VaultContext {
                 let question = Some(id.clone());
                 SignalRevisit {
                     question,
+                    basis: context.basis(),
                     ..SignalRevisit::schedule_after(RECHECK_WITHHELD, &format!("{}: {id}", skip.as_str()))
                 }
             }
@@ -360,18 +363,6 @@ impl VaultContext {
             }
         };
         self.record_revisit(round, reference, revisit).await
-    }
-
-    async fn record_revisit(
-        &self,
-        round: &RoutingRound,
-        reference: &RecordPath,
-        revisit: SignalRevisit,
-    ) -> Result<(), ActivityError> {
-        let SignalRevisit { wait, filed, reason, question } = revisit;
-        let (acts, now) = (round.acts, round.now);
-        let deferral = RouteDeferral { acts, until: now + wait, now, filed, reason, question };
-        self.index.signals().record_route_deferral(reference, &deferral).await.map_err(retryable_failure)
     }
 }
 

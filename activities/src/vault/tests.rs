@@ -1,7 +1,7 @@
 //! Runs every activity of the vault twice: the state afterwards is that of one run.
 
 mod budget;
-mod strangers;
+mod unknown_sources;
 
 use super::*;
 use std::collections::BTreeMap;

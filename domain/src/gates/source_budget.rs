@@ -77,7 +77,7 @@ mod tests {
         SourceSpending { source: "bank".into(), changes, unknown_changes: None }
     }
 
-    fn stranger(changes: u32, all: u32) -> SourceSpending {
+    fn unknown_source(changes: u32, all: u32) -> SourceSpending {
         SourceSpending { source: "mail-a".into(), changes, unknown_changes: Some(all) }
     }
 
@@ -89,10 +89,14 @@ mod tests {
             (&[known(20)], Disposition::Pending, "20 live changes"),
             (&[known(20), known(500)], Disposition::Pending, "20 live changes"),
             (&[known(20), known(3)], Disposition::Live, "3 live changes"),
-            (&[stranger(4, 19)], Disposition::Live, "4 live changes in 24 h from mail-a, 19 from all unknown sources"),
-            (&[stranger(5, 5)], Disposition::Pending, "5 live changes in 24 h from mail-a, 5 from all"),
-            (&[stranger(0, 20)], Disposition::Pending, "0 live changes in 24 h from mail-a, 20 from all"),
-            (&[stranger(0, 20), known(3)], Disposition::Live, "3 live changes in 24 h from bank"),
+            (
+                &[unknown_source(4, 19)],
+                Disposition::Live,
+                "4 live changes in 24 h from mail-a, 19 from all unknown sources",
+            ),
+            (&[unknown_source(5, 5)], Disposition::Pending, "5 live changes in 24 h from mail-a, 5 from all"),
+            (&[unknown_source(0, 20)], Disposition::Pending, "0 live changes in 24 h from mail-a, 20 from all"),
+            (&[unknown_source(0, 20), known(3)], Disposition::Live, "3 live changes in 24 h from bank"),
         ] {
             let plan = hold_by_budget(live_plan(), spendings, 20);
             assert_eq!(plan.disposition(), disposition, "{spendings:?}");
@@ -121,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn a_small_budget_leaves_a_stranger_something_and_none_nothing() {
+    fn a_small_budget_leaves_an_unknown_source_something_and_none_nothing() {
         let disposition =
-            |changes, all, budget| hold_by_budget(live_plan(), &[stranger(changes, all)], budget).disposition();
+            |changes, all, budget| hold_by_budget(live_plan(), &[unknown_source(changes, all)], budget).disposition();
         assert_eq!(
             (disposition(0, 0, 1), disposition(1, 1, 1), disposition(0, 0, 0)),
             (Disposition::Live, Disposition::Pending, Disposition::Pending)
@@ -131,18 +135,18 @@ mod tests {
     }
 
     #[test]
-    fn a_matter_is_not_ended_by_a_strangers_word() {
+    fn a_matter_is_not_ended_by_the_word_of_an_unknown_source() {
         let mut plan = live_plan();
         plan.draft.target = crate::steward::decide::tests::path("matter/house.md");
         let with = |spending| hold_by_budget(plan.clone(), &[spending], 20);
         assert_eq!(
-            (with(stranger(0, 0)).disposition(), with(known(0)).disposition()),
+            (with(unknown_source(0, 0)).disposition(), with(known(0)).disposition()),
             (Disposition::Pending, Disposition::Live)
         );
-        let gate = with(stranger(0, 0)).draft().gates.last().cloned().unwrap();
+        let gate = with(unknown_source(0, 0)).draft().gates.last().cloned().unwrap();
         assert_eq!(gate.needed, "fewer than 5 and 20; only a source that was right before may close a matter");
         plan.draft.class = Some(MutationClass::Related);
-        assert_eq!(hold_by_budget(plan, &[stranger(0, 0)], 20).disposition(), Disposition::Live);
+        assert_eq!(hold_by_budget(plan, &[unknown_source(0, 0)], 20).disposition(), Disposition::Live);
     }
 
     #[test]

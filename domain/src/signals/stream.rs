@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_strangers_write_shows_as_words() {
+    fn what_unknown_senders_write_shows_as_words() {
         let text = "# Big\n---\n![[secret]]\n<script>x</script>\n- [ ] do\n\n    deep\n1. one";
         let file = event(text).render();
         let body = frontmatter::read_document(file.as_bytes()).unwrap().body().to_owned();

@@ -19,7 +19,7 @@ use std::fmt;
 /// The longest name of a source that is shown beside its key, in characters.
 const MAX_NAME_CHARS: usize = 60;
 /// The spelling on the command line for all unknown sources.
-const UNKNOWN_SOURCES: &str = "strangers";
+const UNKNOWN_SOURCES: &str = "unknown_sources";
 
 /// A source or a class that is trusted or demoted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,12 +29,12 @@ pub enum TrustSubject {
     Source(String),
     Class(MutationClass),
     /// All unknown sources: those that were never right before.
-    #[serde(rename = "strangers")]
+    #[serde(rename = "unknown_sources")]
     UnknownSources,
 }
 
 impl TrustSubject {
-    /// Parses a person's input: a class, `strangers`, or else a source.
+    /// Parses a person's input: a class, `unknown_sources`, or else a source.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.trim() == UNKNOWN_SOURCES {
@@ -272,13 +272,17 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_one_subject_and_no_source_of_that_name() {
-        let source = TrustSubject::Source(crate::signals::signal::source_key("strangers"));
+    fn unknown_sources_are_one_subject_and_no_source_of_that_name() {
+        let source = TrustSubject::Source(crate::signals::signal::source_key("unknown_sources"));
         assert_eq!(
-            (TrustSubject::parse(" strangers "), TrustSubject::parse("Strangers")),
+            (TrustSubject::parse(" unknown_sources "), TrustSubject::parse("Unknown_sources")),
             (TrustSubject::UnknownSources, source.clone())
         );
-        assert_eq!(TrustSubject::UnknownSources.to_string(), source.to_string(), "a person types the same word");
+        assert_ne!(
+            TrustSubject::UnknownSources.to_string(),
+            source.to_string(),
+            "no key of a source has an underscore"
+        );
         assert_ne!(TrustSubject::UnknownSources.instinct_path().unwrap(), source.instinct_path().unwrap());
         let at = time::parse("2026-11-22T08:00:00Z").unwrap();
         let workflow = WorkflowRef { id: "w".into(), run_id: "r".into() };

@@ -61,8 +61,8 @@ async fn too_large_a_body_is_refused_in_the_face_that_was_asked_and_only_to_who_
     let (_up, api) = api::up(&world).await;
     let body = || Some(format!("{{\"reason\": \"{}\"}}", "x".repeat(70_000)));
     let undo = "/api/v1/steward/undo/ffffffffffffffff";
-    let stranger = api.with("content-type", "application/json").ask(Method::POST, undo, body()).await;
-    assert_eq!(stranger.status, 401);
+    let anonymous = api.with("content-type", "application/json").ask(Method::POST, undo, body()).await;
+    assert_eq!(anonymous.status, 401);
     let actor = api.token(&world, "act").await;
     let refused = actor.with("content-type", "application/json").ask(Method::POST, undo, body()).await;
     assert_eq!(refused.headers["content-type"], "application/problem+json");

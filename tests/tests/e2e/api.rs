@@ -120,7 +120,7 @@ async fn only_who_may_is_answered_and_only_by_our_own_name() {
     let nobody = api.get(RECENT).await;
     assert_eq!(nobody.status, 401);
     assert!(nobody.headers.contains_key("www-authenticate"), "{nobody:?}");
-    assert_eq!(api.get("/api/v1/steward/nothing").await.status, 401, "a stranger learns of no address");
+    assert_eq!(api.get("/api/v1/steward/nothing").await.status, 401, "an anonymous client learns of no address");
     let wrong = api.with("authorization", "Bearer steward_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     assert_eq!(wrong.get(RECENT).await.status, 401);
     assert_eq!(api.with("cookie", "steward_session=e30.AAAA").get(RECENT).await.status, 401);

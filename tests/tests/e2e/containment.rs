@@ -333,7 +333,7 @@ async fn whatever_the_attackers_model_answers_only_what_is_allowed_and_can_be_un
 }
 
 #[tokio::test]
-async fn the_offline_clerk_lets_nothing_of_strangers_go_live() {
+async fn the_offline_clerk_lets_nothing_of_unknown_sources_go_live() {
     let texts = texts::all();
     let plane = Plane::start().await;
     let outcome = siege((besieged(&texts, &plane).await, &plane), &texts, None).await;

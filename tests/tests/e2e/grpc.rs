@@ -38,7 +38,7 @@ async fn only_a_token_of_enough_scope_is_answered_and_only_by_our_own_name() {
         let asked = ActionsServiceClient::new(line).list_actions(v1::ListActionsRequest::default()).await;
         asked.map(|answer| answer.into_inner().actions.len())
     };
-    assert_eq!(refusal(list(rpc::stranger(&api).await).await), said(Code::Unauthenticated, "401"));
+    assert_eq!(refusal(list(rpc::anonymous(&api).await).await), said(Code::Unauthenticated, "401"));
     assert_eq!(refusal(list(rpc::with(&api, "steward_AAAA").await).await), said(Code::Unauthenticated, "401"));
     let (token, id) = rpc::token(&world, "read").await;
     let reader = rpc::with(&api, &token).await;
@@ -70,7 +70,7 @@ async fn only_a_token_of_enough_scope_is_answered_and_only_by_our_own_name() {
 async fn health_is_told_to_all_and_the_contract_to_who_may_read() {
     let world = World::with_one_done().await;
     let (_up, api) = api::up(&world).await;
-    let mut health = HealthClient::new(rpc::stranger(&api).await);
+    let mut health = HealthClient::new(rpc::anonymous(&api).await);
     for service in ["", "steward.v1.ActionsService", "steward.v1.EventsService"] {
         let asked = health.check(HealthCheckRequest { service: service.into() }).await.unwrap().into_inner();
         assert_eq!(asked.status(), ServingStatus::Serving, "{service}");
@@ -81,7 +81,7 @@ async fn health_is_told_to_all_and_the_contract_to_who_may_read() {
         let asked = ServerReflectionClient::new(line).server_reflection_info(futures::stream::iter([request])).await;
         asked?.into_inner().message().await
     };
-    assert_eq!(refusal(ask(rpc::stranger(&api).await).await), said(Code::Unauthenticated, "401"));
+    assert_eq!(refusal(ask(rpc::anonymous(&api).await).await), said(Code::Unauthenticated, "401"));
     let answer = ask(rpc::caller(&world, &api, "read").await).await.unwrap().unwrap();
     let Some(MessageResponse::ListServicesResponse(listed)) = answer.message_response else { panic!("{answer:?}") };
     let names: Vec<&str> = listed.service.iter().map(|service| service.name.as_str()).collect();

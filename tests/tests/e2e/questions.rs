@@ -96,14 +96,14 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
 }
 
 #[tokio::test]
-async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
+async fn an_unknown_source_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
     for mode in ["live", "shadow"] {
         let world = World::new().await.set("STEWARD_LIVE_MODE", mode);
         world.vault.matter("house");
         world.vault.task("rent", "house");
         let paid = Signal::done("rent");
         let asks =
-            Signal { source: "mail:stranger", quote: "Which account?", proposes: "", effect: "action", ..paid.clone() };
+            Signal { source: "mail:unknown", quote: "Which account?", proposes: "", effect: "action", ..paid.clone() };
         world.vault.signal("paid", &paid);
         world.vault.signal("asks", &Signal { created: paid.created + chrono::TimeDelta::minutes(5), ..asks });
         // No clerk answers, so only the router handles the two.

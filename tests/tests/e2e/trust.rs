@@ -175,7 +175,7 @@ async fn a_change_that_a_human_writes_back_is_a_lesson_like_an_undo() {
 }
 
 #[tokio::test]
-async fn a_source_that_gives_nothing_is_pruned_on_the_record_and_a_stranger_again() {
+async fn a_source_that_gives_nothing_is_pruned_on_the_record_and_unknown_again() {
     let clerk = Clerk::start(|asked| {
         let mut says = verdict(asked, "still_active", 0.9);
         says["source_contributions"] = json!({"mail": 0.0});

@@ -21,7 +21,7 @@ pub(super) const BACKTEST: &str = "Settings that are not given stay as they are 
 pub(crate) enum TrustCommand {
     /// Restore a source, a class or all unknown sources after a demotion for too many undos
     #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n  \
-        steward trust raise strangers\n\n\
+        steward trust raise unknown_sources\n\n\
         Exits with 3 when it is refused.")]
     Raise(RestoreTrustArgs),
     /// Show how often the steward was right, with confidence intervals, and the mode that this supports
@@ -65,8 +65,8 @@ pub(crate) struct BacktestArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreTrustArgs {
-    /// A source as `steward status` names it, a class (state_change, context_edit, parent_matter, related), or strangers
-    /// (all unknown sources)
+    /// A source as `steward status` names it, a class (state_change, context_edit, parent_matter, related), or
+    /// unknown_sources (all unknown sources)
     pub(crate) subject: String,
     /// State a reason for the record
     #[arg(long)]

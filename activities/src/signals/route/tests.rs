@@ -491,7 +491,7 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
 /// A signal with a request, an hour after all others.
 fn newer_request(target: &str) -> String {
     let asks = signal(target, "null").replace("effect: mutation", "effect: action");
-    asks.replace("mail:bank", "mail:stranger")
+    asks.replace("mail:bank", "mail:unknown")
         .replace("mail/1.md", "mail/2.md")
         .replace("2026-11-20", "2026-11-20T01:00:00Z")
 }

@@ -180,19 +180,19 @@ proptest! {
         let wrong = runtime.block_on(async {
             let bench = VaultFixture::of_tasks(&said).await;
             // A budget of 3 leaves one change to each unknown source.
-            let (mut bank, mut strangers, mut spoke) = (0, 0, BTreeSet::new());
+            let (mut bank, mut unknown_sources, mut spoke) = (0, 0, BTreeSet::new());
             for ask in bench.asks().await {
                 let task: usize = ask.plan.target().slug()[1..].parse().unwrap();
                 let of_bank = said[task].contains(&"bank");
                 let others: BTreeSet<&str> = said[task].iter().copied().filter(|s| *s != "bank").collect();
                 let quiet_before = others.iter().any(|s| !spoke.contains(s));
-                let expected = (of_bank && bank < BUDGET) || (quiet_before && strangers < BUDGET);
+                let expected = (of_bank && bank < BUDGET) || (quiet_before && unknown_sources < BUDGET);
                 let disposition = bench.disposition(&bench.context.apply_decision(ask).await.unwrap());
                 if disposition != if expected { Disposition::Live } else { Disposition::Pending } {
-                    return Some(format!("{:?} landed {disposition:?} with {bank}, {strangers} and {spoke:?}", said[task]));
+                    return Some(format!("{:?} landed {disposition:?} with {bank}, {unknown_sources} and {spoke:?}", said[task]));
                 }
                 bank += u32::from(expected && of_bank);
-                strangers += u32::from(expected && !others.is_empty());
+                unknown_sources += u32::from(expected && !others.is_empty());
                 if expected {
                     spoke.extend(others);
                 }

@@ -345,7 +345,7 @@ fn its_ceiling_is_one_of_the_ceilings() {
 }
 
 #[test]
-fn one_cited_stranger_is_enough_to_wait() {
+fn one_cited_unknown_source_is_enough_to_wait() {
     let note = note("  trusted_sources: [bank]\n");
     let both = Asked { sources: vec!["bank".into(), "mail:eve@x".into()], ..Asked::open() };
     let plan = both.decide(Some(&note));

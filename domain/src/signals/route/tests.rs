@@ -175,7 +175,7 @@ fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
 fn contradicted() -> Option<ProposalDoubt> {
     let newer = CitedSignal {
         reference: path("signal/newer.md"),
-        source: "mail:stranger".into(),
+        source: "mail:unknown".into(),
         note: "it bounced".into(),
         target_confidence: 0.9,
         effect_confidence: 0.9,

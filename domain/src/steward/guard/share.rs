@@ -70,7 +70,7 @@ pub struct AccountKey {
 /// The kind of a stream's account. The ledger finds exhausted shares by it.
 pub const STREAM: &str = "stream";
 /// The kind of the account that unknown senders of all streams share.
-pub const UNKNOWN_SENDERS: &str = "strangers";
+pub const UNKNOWN_SENDERS: &str = "unknown_senders";
 /// The kind of a sender's account.
 pub const SENDER: &str = "sender";
 

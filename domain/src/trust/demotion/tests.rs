@@ -23,7 +23,7 @@ fn speaker(source: &str) -> ChangeSupporter {
     ChangeSupporter { key: source.into(), name: source.into(), is_unknown: false }
 }
 
-fn stranger(source: &str) -> ChangeSupporter {
+fn unknown_source(source: &str) -> ChangeSupporter {
     ChangeSupporter { is_unknown: true, ..speaker(source) }
 }
 
@@ -248,54 +248,54 @@ fn subjects(made: &[LiveChange], caps: &ModeCaps) -> Vec<String> {
 }
 
 #[test]
-fn strangers_with_one_undone_change_each_lower_strangers_and_no_class() {
+fn unknown_sources_with_one_undone_change_each_lower_unknown_sources_and_no_class() {
     let none = ModeCaps::new();
     let addresses = |n: i64, undone: i64| -> Vec<LiveChange> {
-        (0..n).map(|n| by(made(n, "", n < undone), &[stranger(&format!("mail-{n}"))])).collect()
+        (0..n).map(|n| by(made(n, "", n < undone), &[unknown_source(&format!("mail-{n}"))])).collect()
     };
-    assert_eq!(subjects(&addresses(6, 4), &none), ["strangers"]);
+    assert_eq!(subjects(&addresses(6, 4), &none), ["unknown_sources"]);
     assert!(subjects(&addresses(6, 1), &none).is_empty());
     let lowered = ModeCaps::from([(TrustSubject::UnknownSources, cap(Some(Mode::Shadow), at(NOW)))]);
     assert!(subjects(&addresses(6, 4), &lowered).is_empty(), "they have answered, and there is nothing below");
     let raised = ModeCaps::from([(TrustSubject::UnknownSources, cap(None, at(NOW)))]);
     assert!(subjects(&addresses(6, 4), &raised).is_empty(), "a human's raise draws a line, for the class too");
-    let one_address: Vec<LiveChange> = (0..4).map(|n| by(made(n, "", n < 3), &[stranger("mail-0")])).collect();
-    assert_eq!(subjects(&one_address, &none), ["mail-0"], "one bad stranger answers alone");
+    let one_address: Vec<LiveChange> = (0..4).map(|n| by(made(n, "", n < 3), &[unknown_source("mail-0")])).collect();
+    assert_eq!(subjects(&one_address, &none), ["mail-0"], "one bad unknown source answers alone");
 }
 
 #[test]
-fn strangers_answer_for_what_they_carried() {
-    let with = |n: i64, known: &str| by(made(n, "", true), &[stranger(&format!("mail-{n}")), speaker(known)]);
+fn unknown_sources_answer_for_what_they_carried() {
+    let with = |n: i64, known: &str| by(made(n, "", true), &[unknown_source(&format!("mail-{n}")), speaker(known)]);
     let many: Vec<LiveChange> = (0..4).map(|n| with(n, &format!("known-{n}"))).collect();
     assert_eq!(subjects(&many, &ModeCaps::new()), ["state_change"], "known sources spoke as well");
     let shielded: Vec<LiveChange> = (0..4).map(|n| with(n, "known")).collect();
     let caps = lowered("known", Mode::Shadow, -1);
-    assert_eq!(subjects(&shielded, &caps), ["strangers"], "the known one was lowered, so they took it there");
+    assert_eq!(subjects(&shielded, &caps), ["unknown_sources"], "the known one was lowered, so they took it there");
 }
 
 #[test]
-fn a_stranger_goes_no_further_than_strangers_and_a_known_source_does() {
-    let strangers = |mode| ModeCaps::from([(TrustSubject::UnknownSources, cap(mode, at(NOW)))]);
+fn an_unknown_source_goes_no_further_than_all_of_them_and_a_known_source_does() {
+    let unknown_sources = |mode| ModeCaps::from([(TrustSubject::UnknownSources, cap(mode, at(NOW)))]);
     for (speaking, mode, disposition, raise) in [
-        (vec![stranger("a")], Some(Mode::Shadow), Disposition::Shadow, "`steward trust raise strangers`"),
+        (vec![unknown_source("a")], Some(Mode::Shadow), Disposition::Shadow, "`steward trust raise unknown_sources`"),
         (
-            vec![stranger("a"), stranger("b")],
+            vec![unknown_source("a"), unknown_source("b")],
             Some(Mode::Shadow),
             Disposition::Shadow,
-            "`steward trust raise strangers`",
+            "`steward trust raise unknown_sources`",
         ),
-        (vec![stranger("a"), speaker("b")], Some(Mode::Shadow), Disposition::Live, ""),
-        (vec![speaker("strangers")], Some(Mode::Shadow), Disposition::Live, ""),
-        (vec![stranger("a")], None, Disposition::Live, ""),
+        (vec![unknown_source("a"), speaker("b")], Some(Mode::Shadow), Disposition::Live, ""),
+        (vec![speaker("unknown_sources")], Some(Mode::Shadow), Disposition::Live, ""),
+        (vec![unknown_source("a")], None, Disposition::Live, ""),
     ] {
-        let plan = hold_by_trust(live_plan(), &speaking, &strangers(mode));
+        let plan = hold_by_trust(live_plan(), &speaking, &unknown_sources(mode));
         assert_eq!(plan.disposition(), disposition, "{speaking:?}");
         let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Trust);
         assert_eq!(gate.map_or("", |g| g.needed.as_str()), raise, "{speaking:?}");
     }
-    let mut caps = strangers(Some(Mode::LiveHighConfidenceOnly));
+    let mut caps = unknown_sources(Some(Mode::LiveHighConfidenceOnly));
     caps.extend(lowered("a", Mode::Shadow, 0));
-    let plan = hold_by_trust(live_plan(), &[stranger("a")], &caps);
+    let plan = hold_by_trust(live_plan(), &[unknown_source("a")], &caps);
     assert_eq!(
         plan.draft().gates.iter().find(|gate| gate.gate == GateName::Trust).unwrap().needed,
         "`steward trust raise a`",
@@ -321,7 +321,7 @@ fn a_gate_and_a_mark_tell_a_source_by_its_newest_name_and_its_key() {
 /// Simulates ten days of throw-away addresses. Each hour brings one change of a new address, undone at `rate` within an
 /// hour, and one of a known source, undone at `known_rate`, which began a week earlier. Returns the demoted subjects,
 /// each with the hour.
-fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut TestRng) -> Vec<(String, i64)> {
+fn throw_away(rate: f64, known_rate: f64, are_unknown: bool, random: &mut TestRng) -> Vec<(String, i64)> {
     let start = at("2026-11-01T00:00:00Z");
     let (mut all, mut caps, mut told) = (Vec::new(), ModeCaps::new(), Vec::new());
     for hour in -168..240 {
@@ -338,9 +338,9 @@ fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut Test
                 undone,
             });
         };
-        let is_stranger = are_strangers;
+        let is_unknown = are_unknown;
         if hour >= 0 {
-            change(ChangeSupporter { is_unknown: is_stranger, ..speaker(&format!("mail-{hour}")) }, rate);
+            change(ChangeSupporter { is_unknown, ..speaker(&format!("mail-{hour}")) }, rate);
         }
         change(speaker("bank"), known_rate);
         let now = moment + TimeDelta::minutes(59);
@@ -355,7 +355,7 @@ fn throw_away(rate: f64, known_rate: f64, are_strangers: bool, random: &mut Test
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures, for whoever asks with --nocapture")]
-fn throw_away_addresses_lower_strangers_and_known_sources_go_on() {
+fn throw_away_addresses_lower_unknown_sources_and_known_sources_go_on() {
     const RUNS: usize = 100;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let runs: Vec<_> = (0..RUNS).map(|_| throw_away(0.4, 0.01, true, &mut random)).collect();
@@ -363,14 +363,16 @@ fn throw_away_addresses_lower_strangers_and_known_sources_go_on() {
         let hit = |run: &&Vec<(String, i64)>| run.iter().any(|(one, hour)| one == who && *hour < within);
         runs.iter().filter(hit).count() as f64 / RUNS as f64
     };
-    let (strangers, class, bank) = (share("strangers", 48), share("state_change", 240), share("bank", 240));
-    println!("within 48 h strangers are lowered in {strangers}, ever the class in {class}, the known source in {bank}");
-    assert!(strangers >= 0.99 && class <= 0.02 && bank <= 0.05, "{strangers} {class} {bank}");
+    let (unknown_sources, class, bank) = (share("unknown_sources", 48), share("state_change", 240), share("bank", 240));
+    println!(
+        "within 48 h unknown sources are demoted in {unknown_sources}, ever the class in {class}, the known source in {bank}"
+    );
+    assert!(unknown_sources >= 0.99 && class <= 0.02 && bank <= 0.05, "{unknown_sources} {class} {bank}");
     let known = throw_away(0.4, 0.01, false, &mut random);
     assert!(
         known.iter().any(|(who, _)| who == "state_change"),
         "without their account the class would answer: {known:?}"
     );
     let good: Vec<_> = (0..RUNS).flat_map(|_| throw_away(0.01, 0.0, true, &mut random)).collect();
-    assert!(good.len() <= 5, "good strangers are left alone: {good:?}");
+    assert!(good.len() <= 5, "good unknown sources are left alone: {good:?}");
 }

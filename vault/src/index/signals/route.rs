@@ -59,6 +59,8 @@ pub struct RouteFacts {
     pub new_parent: Option<RecordState>,
     /// Another task has the same `id`, so the two cannot be distinguished.
     pub has_twin: bool,
+    /// The actions on the target when these facts were read.
+    pub target_actions: i64,
 }
 
 #[derive(FromRow)]
@@ -74,6 +76,7 @@ struct RouteFactsColumns {
     twin: bool,
     beside_others: bool,
     others_wait: bool,
+    target_actions: i64,
 }
 
 /// Oldest first, round-robin over the sources, so that a flood from one delays no other. A signal that was ambiguous is
@@ -87,7 +90,8 @@ const TO_ROUTE: &str = "
     ORDER BY turn, at, path LIMIT ?3";
 
 const FACTS: &str = "
-    SELECT (SELECT MAX(at, COALESCE((SELECT value FROM meta WHERE key = 'filled_at'), at))
+    SELECT (SELECT COUNT(*) FROM actions WHERE target = ?2) AS target_actions,
+        (SELECT MAX(at, COALESCE((SELECT value FROM meta WHERE key = 'filled_at'), at))
             FROM first_seen WHERE signal = ?1) AS first_seen,
         (SELECT last_check_at FROM task_checks WHERE task = ?2) AS last_check_at,
         COALESCE((SELECT MIN(observations) FROM instincts WHERE source = ?3), 0) AS observations,
@@ -136,9 +140,11 @@ const BEGIN_ROUTE: &str = "
         at = CASE WHEN at IS NULL OR acts <> excluded.acts THEN excluded.at ELSE at END
     RETURNING at";
 
-/// Defers a signal. The reserved moment stays only if the action was filed.
+/// Defers a signal. The reserved moment stays only if the action was filed. If an action on the target was filed since
+/// the facts were read, the signal is due at once: that action did not find it deferred and could not make it due.
 const DEFER: &str = "
-    INSERT INTO routes (signal, acts, at, retry_at, met_at, reason, question) VALUES (?1, ?2, NULL, ?3, ?4, ?6, ?7)
+    INSERT INTO routes (signal, acts, at, retry_at, met_at, reason, question) VALUES (?1, ?2, NULL,
+        CASE WHEN ?9 <> (SELECT COUNT(*) FROM actions WHERE target = ?8) THEN 0 ELSE ?3 END, ?4, ?6, ?7)
     ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts, retry_at = excluded.retry_at, met_at = excluded.met_at,
         at = CASE WHEN ?5 THEN at END, reason = excluded.reason, question = excluded.question";
 
@@ -232,6 +238,7 @@ impl SignalsView<'_> {
             matter: row.matter.map(|s| self.index.parse_enum(&s)).transpose()?,
             new_parent: row.parent.map(|s| self.index.parse_enum(&s)).transpose()?,
             has_twin: row.twin,
+            target_actions: row.target_actions,
             policies: notes.into_iter().map(|(_, policy)| policy).collect(),
         }))
     }
@@ -270,6 +277,8 @@ impl SignalsView<'_> {
             .bind(deferral.filed)
             .bind(&deferral.reason)
             .bind(deferral.question.as_ref().map(ActionId::as_str))
+            .bind(deferral.basis.as_ref().map(|basis| basis.target.as_str()))
+            .bind(deferral.basis.as_ref().map(|basis| basis.actions))
             .execute(&self.index.store.writer)
             .await
             .map_err(|e| self.index.sql_error(e))?;
@@ -342,6 +351,16 @@ pub struct RouteDeferral {
     pub reason: String,
     /// The question that withholds it.
     pub question: Option<ActionId>,
+    /// What the deferral rests on; `None` if no later action can change it.
+    pub basis: Option<DeferralBasis>,
+}
+
+/// The actions that the router knew when it deferred a signal.
+#[derive(Clone, Debug)]
+pub struct DeferralBasis {
+    pub target: RecordPath,
+    /// As in [`RouteFacts::target_actions`].
+    pub actions: i64,
 }
 
 /// Decodes a ceiling from the tables: 0 ask, 1 confirm, 2 act.

@@ -52,6 +52,7 @@ async fn withhold(bench: &Bench, signal: &str, question: &ActionId) {
         filed: false,
         reason: format!("withheld: {question}"),
         question: Some(question.clone()),
+        basis: None,
     };
     bench.index.signals().record_route_deferral(&path(signal), &deferral).await.unwrap();
 }

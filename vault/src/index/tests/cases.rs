@@ -206,21 +206,24 @@ async fn a_source_that_spoke_and_was_not_weighed_is_a_voice_and_no_step() {
 }
 
 #[tokio::test]
-async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise() {
+async fn who_was_never_right_before_is_unknown_until_a_human_says_otherwise() {
     let bench = Bench::scanned().await;
     propose(&bench, "one", 1, Disposition::Live, &["mail", "bank", "new"]);
     bench.put("instinct/mail.md", "---\ntype: instinct\nsource: mail\nobservations: 0\n---\n");
     bench.put("instinct/bank.md", "---\ntype: instinct\nsource: bank\nobservations: 3\n---\n");
     bench.sync("23:00:00").await;
-    let strangers =
+    let unknown_sources =
         |all: &[ChangeSupporter]| all.iter().map(|one| (one.key.clone(), one.is_unknown)).collect::<Vec<_>>();
     let expected = [("bank".to_owned(), false), ("mail".to_owned(), true), ("new".to_owned(), true)];
-    assert_eq!(strangers(&bench.index.trust().list_recent_live_changes(later()).await.unwrap()[0].sources), expected);
+    assert_eq!(
+        unknown_sources(&bench.index.trust().list_recent_live_changes(later()).await.unwrap()[0].sources),
+        expected
+    );
     let mut draft = draft("x");
     for (source, supports) in [("mail", true), ("bank", true), ("new", true), ("doubt", false)] {
         add_source(&mut draft, source, 0.9, supports);
     }
-    assert_eq!(strangers(&bench.index.trust().list_supporting_sources(&draft).await.unwrap()), expected);
+    assert_eq!(unknown_sources(&bench.index.trust().list_supporting_sources(&draft).await.unwrap()), expected);
 }
 
 #[tokio::test]
@@ -231,7 +234,7 @@ async fn a_source_is_told_as_the_newest_record_names_it() {
     bench.sync("23:00:00").await;
     let named = async |name| bench.index.trust().find_subject_name(&TrustSubject::parse(name)).await.unwrap();
     assert_eq!(named("mail:ann@b.example").await.as_deref(), Some("mail:Ann@b.example"));
-    assert_eq!((named("nobody").await, named("strangers").await, named("related").await), (None, None, None));
+    assert_eq!((named("nobody").await, named("unknown_sources").await, named("related").await), (None, None, None));
 }
 
 #[tokio::test]

@@ -74,6 +74,7 @@ async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
             filed: true,
             reason: String::new(),
             question: None,
+            basis: None,
         };
         bench.index.signals().record_route_deferral(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
     }
@@ -115,6 +116,7 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
         filed: false,
         reason: String::new(),
         question: None,
+        basis: None,
     };
     bench.index.signals().record_route_deferral(&path("signal/s.md"), &left).await.unwrap();
     assert_eq!(waiting(&bench, "01:59:00", false).await, [""; 0]);
@@ -144,6 +146,7 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
         filed: true,
         reason: String::new(),
         question: None,
+        basis: None,
     };
     bench.index.signals().record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
     assert_eq!(begin("signal/b.md", true).await, second);
@@ -231,6 +234,37 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
     assert_eq!(now(None, &["slack"], Ceiling::Act).await, Ceiling::Act);
     assert_eq!(now(None, &["slack"], Ceiling::Ask).await, Ceiling::Ask);
     assert_eq!(now(Some(&parent), &["slack"], Ceiling::Act).await, Ceiling::Ask);
+}
+
+#[tokio::test]
+async fn a_signal_is_due_at_once_if_its_record_was_decided_on_while_the_router_deferred_it() {
+    for (name, question) in [("steward's turn", None), ("withheld", Some(ActionId::derive(&["question"])))] {
+        let bench = bench().await;
+        bench.signal("s", "task/t.md", "");
+        bench.sync("01:01:00").await;
+        let actions = facts(&bench, true).await.target_actions;
+        bench.action("a", |draft| {
+            cites(draft, "signal/s.md");
+            draft.disposition = Disposition::Live;
+        });
+        bench.sync("01:02:00").await;
+        let mut deferral = RouteDeferral {
+            acts: true,
+            until: noon("20:00:00"),
+            now: noon("01:02:00"),
+            filed: false,
+            reason: name.to_owned(),
+            question,
+            basis: Some(DeferralBasis { target: path("task/t.md"), actions }),
+        };
+        let defer = async |deferral: &RouteDeferral| {
+            bench.index.signals().record_route_deferral(&path("signal/s.md"), deferral).await.unwrap();
+            waiting(&bench, "01:03:00", true).await
+        };
+        assert_eq!(defer(&deferral).await, ["s"], "{name}: the action came too early to make it due");
+        deferral.basis = Some(DeferralBasis { target: path("task/t.md"), actions: actions + 1 });
+        assert!(defer(&deferral).await.is_empty(), "{name}: the action was known");
+    }
 }
 
 #[tokio::test]

@@ -164,8 +164,8 @@ impl TrustView<'_> {
             .into_iter()
             .collect();
         let supporter = |(key, name): (String, String)| {
-            let is_stranger = unknown.get(&key).copied().unwrap_or(true);
-            ChangeSupporter { key, name, is_unknown: is_stranger }
+            let is_unknown = unknown.get(&key).copied().unwrap_or(true);
+            ChangeSupporter { key, name, is_unknown }
         };
         Ok(supporting.into_iter().map(supporter).collect())
     }
@@ -189,7 +189,7 @@ impl TrustView<'_> {
     fn decode_supporting_sources(self, sources: &str) -> Result<Vec<ChangeSupporter>, IndexError> {
         let rows: Vec<(String, String, u8)> =
             serde_json::from_str(sources).map_err(|_| self.index.unknown_value_error(sources))?;
-        let supporter = |(key, name, is_stranger)| ChangeSupporter { key, name, is_unknown: is_stranger != 0 };
+        let supporter = |(key, name, is_unknown)| ChangeSupporter { key, name, is_unknown: is_unknown != 0 };
         Ok(rows.into_iter().map(supporter).collect())
     }
 

@@ -65,11 +65,11 @@ pub(super) async fn find_exhausted_shares(
 ) -> LedgerSqlResult<ExhaustedShares> {
     let mut tx = store.begin_reading().await?;
     let at = LedgerRow::load(&mut tx).await?.newest.map_or(now, |newest| newest.max(now));
-    let (mut spent, mut strangers) = (ExhaustedShares::default(), BTreeSet::new());
+    let (mut spent, mut unknown_sources) = (ExhaustedShares::default(), BTreeSet::new());
     for (kind, windows, names) in [
         (STREAM, caps.stream_limits(true), &mut spent.streams),
         (STREAM, caps.stream_limits(false), &mut spent.unknown_senders_of),
-        (UNKNOWN_SENDERS, caps.unknown_source_limits(), &mut strangers),
+        (UNKNOWN_SENDERS, caps.unknown_source_limits(), &mut unknown_sources),
         (SENDER, caps.sender_limits(), &mut spent.senders),
     ] {
         for (width, limit) in windows {
@@ -78,7 +78,7 @@ pub(super) async fn find_exhausted_shares(
         }
     }
     tx.rollback().await?;
-    spent.all_unknown_senders = !strangers.is_empty();
+    spent.all_unknown_senders = !unknown_sources.is_empty();
     Ok(spent)
 }
 

@@ -159,7 +159,7 @@ fn the_second_try_is_stricter_and_carries_the_complaint_as_data() {
 }
 
 #[test]
-fn texts_of_strangers_are_bounded_and_without_control_characters_or_the_key() {
+fn texts_of_others_are_bounded_and_without_control_characters_or_the_key() {
     let key = Secret::new(KEY);
     let shown = text::sanitize_text(&format!("\u{1b}[31mred\r\nkey {KEY}\u{202e}{}", "x".repeat(1000)), key.as_ref());
     assert!(shown.starts_with("\\u{1b}[31mred\\u{d}\\u{a}key [key]\\u{202e}xxx"), "{shown}");

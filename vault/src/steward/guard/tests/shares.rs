@@ -73,7 +73,7 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
 }
 
 #[tokio::test]
-async fn strangers_have_half_of_all_reading_however_many_streams_there_are() {
+async fn unknown_sources_have_half_of_all_reading_however_many_streams_there_are() {
     let home = Home::new();
     let ledger = home.ledger(CAPS);
     for n in 0..15 {
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_strangers_send_what_a_known_source_says_is_read_and_judged(steps in steps(3..13)) {
+    fn whatever_unknown_sources_send_what_a_known_source_says_is_read_and_judged(steps in steps(3..13)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(flooded(steps)).map_err(TestCaseError::fail)?;
     }

@@ -27,7 +27,7 @@ impl VaultFixture {
 }
 
 #[tokio::test]
-async fn strangers_answer_together_before_the_class_and_until_a_human_raises_them() {
+async fn unknown_sources_answer_together_before_the_class_and_until_a_human_raises_them() {
     let said = ["mail:a", "mail:b", "mail:c", "mail:d", "bank"].map(|source| vec![source]);
     let mut bench = VaultFixture::of_tasks(&said).await;
     bench.context.settings.live_per_source_day = 20;
@@ -41,8 +41,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
         undone.push(id);
     }
     let told = bench.both_undone(&undone).await.join("\n");
-    let expected =
-        "strangers (all sources that were never right before) went from live_high_confidence_only to shadow: 2 of 2";
+    let expected = "unknown_sources (all sources that were never right before) went from live_high_confidence_only to shadow: 2 of 2";
     assert!(told.starts_with(expected), "{told}");
     let caps = bench.context.index.trust().read_mode_caps().await.unwrap();
     assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::UnknownSources], "no class, no source");
@@ -52,7 +51,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     assert_eq!(bench.lands(bank).await.0, Disposition::Live, "one that was right before goes on");
     let record = std::fs::read_dir(bench.dir.path().join("event")).unwrap().map(|e| e.unwrap().path());
     let texts: Vec<String> = record.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    let gate = "`steward trust raise strangers`";
+    let gate = "`steward trust raise unknown_sources`";
     assert!(texts.iter().any(|text| text.contains(held.plan.id().as_str()) && text.contains(gate)), "{texts:?}");
 
     let lowered = bench.context.index.trust().find_last_demotion(&TrustSubject::UnknownSources).await.unwrap().unwrap();
