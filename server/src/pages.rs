@@ -107,7 +107,7 @@ impl PageFrame {
             CallerProof::Token => String::new(),
         };
         // The change notifier may be half a second late. Records that this page shows must not be announced as new.
-        let newest = app.index.actions().actions_page(&ActionFilter::default(), None, 1).await?;
+        let newest = app.views.actions().actions_page(&ActionFilter::default(), None, 1).await?;
         let newest = newest.rows.first().map_or(0, |row| row.seq);
         let settings = app.read_settings();
         Ok(Self {
@@ -118,10 +118,10 @@ impl PageFrame {
             form_key,
             may_act: caller.scope >= AccessScope::Act,
             may_operate: caller.scope >= AccessScope::Operate,
-            stop: stop::read_stop(&app.root).map(StopNotice::from_stop),
+            stop: stop::read_stop(app.views.root()).map(StopNotice::from_stop),
             mode: settings.policy.mode.as_str(),
-            waiting: app.index.actions().count_pending_actions().await?,
-            vault: app.root.path().display().to_string(),
+            waiting: app.views.actions().count_pending_actions().await?,
+            vault: app.views.root().path().display().to_string(),
             temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.revision.borrow().seq),
         })

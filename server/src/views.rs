@@ -13,11 +13,78 @@ pub mod schedules;
 pub mod signal;
 pub mod streams;
 pub mod tracker;
+pub mod trust;
 pub mod why;
 pub mod withheld;
 
-use steward_vault::files::root::VaultRootError;
-use steward_vault::index::IndexError;
+use crate::http::holder::VaultHolder;
+use chrono::{DateTime, NaiveDate, Utc};
+use std::path::Path;
+use steward_vault::files::root::{VaultRoot, VaultRootError};
+use steward_vault::index::{ActionsView, CheckCount, Index, IndexError, IndexFileStatus, ReadView, StreamCount};
+
+/// What the interfaces may read of a vault: its files, and its index through reading methods alone. Cheap to clone.
+///
+/// Each file of this folder adds the methods for its values.
+#[derive(Clone, Debug)]
+pub struct VaultViews {
+    root: VaultRoot,
+    index: Index,
+}
+
+impl VaultViews {
+    #[must_use]
+    pub fn new(root: VaultRoot, index: Index) -> Self {
+        Self { root, index }
+    }
+
+    /// The folder of the vault.
+    #[must_use]
+    pub fn root(&self) -> &VaultRoot {
+        &self.root
+    }
+
+    /// The folder of the index.
+    #[must_use]
+    pub fn state_dir(&self) -> &Path {
+        self.index.state_dir()
+    }
+
+    /// The process that holds the vault now.
+    #[must_use]
+    pub fn holder(&self) -> VaultHolder {
+        VaultHolder::read(&self.root, self.index.state_dir())
+    }
+
+    /// Lists and single records.
+    #[must_use]
+    pub fn read(&self) -> ReadView<'_> {
+        self.index.read()
+    }
+
+    /// Actions and their resolutions.
+    #[must_use]
+    pub fn actions(&self) -> ActionsView<'_> {
+        self.index.actions()
+    }
+
+    pub(crate) fn index_file_status(&self) -> IndexFileStatus {
+        self.index.file_status()
+    }
+
+    pub(crate) async fn last_sync_at(&self) -> Result<Option<DateTime<Utc>>, IndexError> {
+        self.index.last_sync_at().await
+    }
+
+    pub(crate) async fn list_stream_counts(&self) -> Result<Vec<StreamCount>, IndexError> {
+        self.index.signals().list_stream_counts().await
+    }
+
+    /// The checks of a day that ended without an action, by reason.
+    pub(crate) async fn list_check_counts(&self, day: NaiveDate) -> Result<Vec<CheckCount>, IndexError> {
+        self.index.cursors().list_check_counts(day).await
+    }
+}
 
 /// The URL of a workflow run in the Temporal UI; `ui` is the URL of its namespace.
 pub(crate) fn build_run_url(ui: &str, workflow: &str, run: &str) -> String {

@@ -32,6 +32,7 @@ use rustix::fs::{Access, access};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_server::views::VaultViews;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, Index};
@@ -41,8 +42,17 @@ use uuid::Uuid;
 pub(crate) struct ReadOnlyVault {
     pub(crate) root: VaultRoot,
     pub(crate) index: Index,
+    /// The values that every interface shows.
+    pub(crate) views: VaultViews,
     /// The copy of the index that is in use; `None` if the state folder can be written.
     _copy: Option<TemporaryIndexCopy>,
+}
+
+impl ReadOnlyVault {
+    fn new(root: VaultRoot, index: Index, copy: Option<TemporaryIndexCopy>) -> Self {
+        let views = VaultViews::new(root.clone(), index.clone());
+        Self { root, index, views, _copy: copy }
+    }
 }
 
 /// Opens a vault for reading. If the state folder cannot be written, a temporary copy of the index is updated instead,
@@ -56,7 +66,7 @@ pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<Rea
     let nearest = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
     if access(nearest, Access::WRITE_OK).is_ok() {
         let (root, index) = open_vault(config).await?;
-        return Ok(ReadOnlyVault { root, index, _copy: None });
+        return Ok(ReadOnlyVault::new(root, index, None));
     }
     let root = VaultRoot::open(config.vault_folder()?)?;
     let from = state.clone();
@@ -64,7 +74,7 @@ pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<Rea
     let copy = copy.with_context(|| format!("failed to copy the index from {}", state.display()))?;
     let index = Index::open(&copy.0).await?;
     show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
-    Ok(ReadOnlyVault { root, index, _copy: Some(copy) })
+    Ok(ReadOnlyVault::new(root, index, Some(copy)))
 }
 
 /// A copy of an index, removed when it is dropped.

@@ -35,6 +35,7 @@ use steward_domain::steward::guard::{
 use steward_vault::action::create::CreateError;
 use steward_vault::files::crash;
 use steward_vault::files::root::VaultRootError;
+use steward_vault::index::CursorsView;
 use steward_workflows::activities::ExtractEventOutput;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -66,6 +67,10 @@ impl Extractor {
     }
 
     /// Lists events to read. Those that got no answer a moment ago come last.
+    fn cursors(&self) -> CursorsView<'_> {
+        self.vault.index.cursors()
+    }
+
     async fn list_waiting_events(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
         let resting = self.memory.list_resting_events();
         // If the ledger cannot be read, the error is ignored here: every reservation is refused with the reason.
@@ -99,12 +104,7 @@ impl Extractor {
             EventReading::Answer { text, cached } => {
                 let answer = ExtractAnswer::parse_answer(&text, &question).map_err(non_retryable_failure)?;
                 let in_progress = json!(AnswerInProgress { offers, text }).to_string();
-                self.vault
-                    .index
-                    .cursors()
-                    .cache_answer(&key, &in_progress, Utc::now())
-                    .await
-                    .map_err(retryable_failure)?;
+                self.cursors().cache_answer(&key, &in_progress, Utc::now()).await.map_err(retryable_failure)?;
                 crash::die_if_armed("after-keeping-the-answer");
                 self.complete_event(path, &event, &answer, &key, cached).await
             }
@@ -171,13 +171,8 @@ impl Extractor {
     ) -> Result<EventReading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
-            let cached = self
-                .vault
-                .index
-                .cursors()
-                .find_cached_answer(&key, Utc::now() - KEEP_ANSWERS)
-                .await
-                .map_err(retryable_failure)?;
+            let cached =
+                self.cursors().find_cached_answer(&key, Utc::now() - KEEP_ANSWERS).await.map_err(retryable_failure)?;
             if let Some(text) = cached.filter(|text| ExtractAnswer::parse_answer(text, &question).is_ok()) {
                 return Ok(EventReading::Answer { text, cached: true });
             }
@@ -185,12 +180,7 @@ impl Extractor {
             let request = self.build_reserve_request(path, call_id, &question).await?;
             match self.attempt_call(request, &question).await? {
                 ExtractCallOutcome::Text(text) => {
-                    self.vault
-                        .index
-                        .cursors()
-                        .cache_answer(&key, &text, Utc::now())
-                        .await
-                        .map_err(retryable_failure)?;
+                    self.cursors().cache_answer(&key, &text, Utc::now()).await.map_err(retryable_failure)?;
                     return Ok(EventReading::Answer { text, cached: false });
                 }
                 ExtractCallOutcome::Complaint(complaint) => question.complaint = Some(complaint),
@@ -253,13 +243,7 @@ impl Extractor {
         call_id: CallId,
         question: &ExtractQuestion,
     ) -> Result<ReserveRequest, ActivityError> {
-        let known = self
-            .vault
-            .index
-            .cursors()
-            .is_known_source(&source_key(&question.source))
-            .await
-            .map_err(retryable_failure)?;
+        let known = self.cursors().is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, sources: speakers, ..ReserveRequest::default() })
@@ -299,13 +283,8 @@ impl Extractor {
         key: &str,
         question: &ExtractQuestion,
     ) -> Result<Option<ExtractAnswer>, ActivityError> {
-        let cached = self
-            .vault
-            .index
-            .cursors()
-            .find_cached_answer(key, Utc::now() - KEEP_ANSWERS)
-            .await
-            .map_err(retryable_failure)?;
+        let cached =
+            self.cursors().find_cached_answer(key, Utc::now() - KEEP_ANSWERS).await.map_err(retryable_failure)?;
         let in_progress: Option<AnswerInProgress> = cached.and_then(|text| serde_json::from_str(&text).ok());
         Ok(in_progress.and_then(|AnswerInProgress { offers, text }| {
             ExtractAnswer::parse_answer(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
@@ -324,7 +303,7 @@ impl Extractor {
         crash::die_if_armed("after-writing-signals");
         self.update_event(path, extracted_edits("")).await?;
         // A person who sets the event to `new` again wants the clerk to be asked again.
-        self.vault.index.cursors().forget_answer(key).await.map_err(retryable_failure)?;
+        self.cursors().forget_answer(key).await.map_err(retryable_failure)?;
         tracing::info!(event = %path, signals, cached, "event extracted");
         Ok(ExtractEventOutput::Done { signals, cached })
     }
@@ -403,7 +382,7 @@ impl Extractor {
             failed = keep_alive(&ctx) => Err(failed),
         };
         if ended.is_err() && !self.vault.can_write().await {
-            self.vault.index.cursors().run_routines_again();
+            self.cursors().run_routines_again();
         }
         ended
     }

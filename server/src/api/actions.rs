@@ -5,7 +5,7 @@
 
 use super::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
-use crate::views::action::{self, Action, ActionDetail};
+use crate::views::action::{Action, ActionDetail};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -77,14 +77,14 @@ pub(crate) async fn recent_actions(
     let target = query.target.as_deref().map(RecordPath::parse).transpose();
     let target = target.map_err(|e| bad_request(format!("`target`: {e}")))?;
     let rows = app
-        .index
+        .views
         .actions()
         .list_actions(Some(since), target.as_ref(), limit + 1)
         .await
         .map_err(crate::views::FactsError::from)?;
     let truncated = rows.len() > limit as usize;
     let rows = rows.into_iter().take(limit as usize).collect();
-    let actions = action::read_actions(&app.root, &app.index, rows, Utc::now()).await?;
+    let actions = app.views.read_actions(rows, Utc::now()).await?;
     Ok(Json(RecentActions { actions, truncated, since, limit }))
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn action(
     id: Result<Path<String>, axum::extract::rejection::PathRejection>,
 ) -> Result<Json<ActionDetail>, ProblemDetails> {
     let Path(id) = id.map_err(|e| bad_request(e.body_text()))?;
-    Ok(Json(action::read_detail(&app.root, &app.index, &id).await?))
+    Ok(Json(app.views.read_detail(&id).await?))
 }
 
 pub(crate) fn bad_request(detail: impl Into<String>) -> ProblemDetails {

@@ -42,7 +42,7 @@ pub(crate) async fn readyz(State(app): State<SharedAppState>) -> Result<&'static
 /// Describes what is wrong with the schedules at the server, without naming one.
 fn find_registration_fault(app: &AppState) -> Option<String> {
     // A holder without a record is still registering its schedules.
-    let VaultHolder::Runs(record) = VaultHolder::read(&app.root, app.index.state_dir()) else { return None };
+    let VaultHolder::Runs(record) = app.views.holder() else { return None };
     let status = app.registration.borrow();
     if status.error.is_some() {
         return Some("the schedules cannot be listed at the Temporal server: `steward doctor` says why".to_owned());
@@ -52,23 +52,23 @@ fn find_registration_fault(app: &AppState) -> Option<String> {
 
 /// Describes what is missing, without naming a file, a matter or a person.
 async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
-    match VaultHolder::read(&app.root, app.index.state_dir()) {
+    match app.views.holder() {
         VaultHolder::Runs(_) | VaultHolder::Silent(_) => {}
         VaultHolder::Died(_) => {
             return Some("the process that served the vault died: start `steward up` or a worker again");
         }
         VaultHolder::Nobody => return Some("no process serves the vault: start `steward up` or a worker"),
     }
-    if !app.root.path().is_dir() {
+    if !app.views.root().path().is_dir() {
         return Some("the vault's folder is missing: put it back, and the process goes on by itself");
     }
-    if app.index.file_status() != IndexFileStatus::InPlace {
+    if app.views.index_file_status() != IndexFileStatus::InPlace {
         return Some("the index was replaced and this process reads the old one: restart the process");
     }
     if let Some(fault) = find_unwritable_folder(app).await {
         return Some(fault);
     }
-    match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
+    match tokio::time::timeout(PATIENCE, app.views.last_sync_at()).await {
         Ok(Ok(Some(synced))) if is_index_behind(synced, app.read_settings().scan_every, Utc::now()) => {
             return Some("the index is behind: several scans of the vault were missed; the worker's log says why");
         }
@@ -81,7 +81,7 @@ async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
 
 /// Describes which folder cannot be written. A disk that does not answer counts as not writable.
 async fn find_unwritable_folder(app: &AppState) -> Option<&'static str> {
-    let (vault, state) = (app.root.path().to_owned(), app.index.state_dir().to_owned());
+    let (vault, state) = (app.views.root().path().to_owned(), app.views.state_dir().to_owned());
     let check = tokio::task::spawn_blocking(move || {
         if disk::check_writable(&vault).is_err() {
             return Some(

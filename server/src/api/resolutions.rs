@@ -92,8 +92,8 @@ async fn resolve_action(
     let body = body.map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // The full id is used, so that two prefixes of one id are one resolution.
-    let record = crate::views::action::find_record_path(&app.index, &action).await?;
-    let row = app.index.actions().action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
+    let record = app.views.find_record_path(&action).await?;
+    let row = app.views.actions().action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
     match app
         .resolution_client()

@@ -11,7 +11,7 @@ use super::refusal::{self, internal_error};
 use super::require_caller;
 use super::values::{decode_moment, encode_moment, encode_value};
 use crate::grpc::request;
-use crate::views::{FactsError, action};
+use crate::views::FactsError;
 use chrono::Utc;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
@@ -52,8 +52,8 @@ impl ActionsService for GrpcService {
             page::parse_page_size(request.page_size)?,
         );
         let page =
-            self.index.actions().actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
-        let read = action::read_records(&self.root, page.rows).await?;
+            self.views.actions().actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
+        let read = self.views.read_records(page.rows).await?;
         let actions = read.iter().map(|(row, read)| record::encode_summary(row, read.as_ref().ok())).collect();
         Ok(Response::new(v1::ListActionsResponse {
             actions,
@@ -65,12 +65,12 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::GetActionRequest>,
     ) -> Result<Response<v1::GetActionResponse>, Status> {
-        let row = action::find_action_row(&self.index, &request.into_inner().id).await?;
-        let mut read = action::read_records(&self.root, vec![row]).await?;
+        let row = self.views.find_action_row(&request.into_inner().id).await?;
+        let mut read = self.views.read_records(vec![row]).await?;
         let (row, read) = read.pop().ok_or_else(|| internal_error("the record was not read"))?;
         let record = read.map_err(|reason| refusal::status_from_refusal(&ResolutionRefusal::Record { reason }))?;
         let summary = record::encode_summary(&row, Some(&record));
-        let root = self.root.clone();
+        let root = self.views.root().clone();
         let encoding = tokio::task::spawn_blocking(move || {
             let delivery = outbox::read_delivery_status(&root, &record);
             delivery.map(|delivery| record::encode_action(summary, &record, delivery.as_ref()))
@@ -84,8 +84,8 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::PreviewUndoRequest>,
     ) -> Result<Response<v1::PreviewUndoResponse>, Status> {
-        let path = action::find_record_path(&self.index, &request.into_inner().id).await?;
-        let root = self.root.clone();
+        let path = self.views.find_record_path(&request.into_inner().id).await?;
+        let root = self.views.root().clone();
         let previewing = tokio::task::spawn_blocking(move || preview::preview_undo(&root, &path, Utc::now()));
         let preview = match previewing.await.map_err(|e| internal_error(&e.to_string()))? {
             Ok(preview) => encode_undo_preview(preview),
@@ -181,7 +181,7 @@ impl GrpcService {
         }
         let mut ids = Vec::with_capacity(requested.len());
         for prefix in requested {
-            let id = match action::find_action_row(&self.index, prefix).await {
+            let id = match self.views.find_action_row(prefix).await {
                 Ok(row) => row.id.to_string(),
                 Err(e @ FactsError::Index(_)) => return Err(e.into()),
                 Err(_) => prefix.chars().take(LONGEST_ID).collect(),
@@ -200,7 +200,7 @@ impl GrpcService {
         ResolutionParams { kind, edited, by, reason }: ResolutionParams,
     ) -> Result<v1::ActionResolution, Status> {
         // The full id is used, so that two prefixes of one id are one resolution.
-        let action = action::find_action_row(&self.index, id).await?.id.to_string();
+        let action = self.views.find_action_row(id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
         let input = ResolveInput { kind, action, by, reason, edited, batch_id: None };
         let outcome = self.resolution_client().request_resolution(input).await;

@@ -76,13 +76,18 @@ struct EventCursor {
 impl GrpcService {
     /// The cursor of the current moment.
     async fn read_event_cursor(&self) -> Result<EventCursor, IndexError> {
-        let revision = self.index.read().open_watcher().await?.current_revision().await?;
+        let revision = self.views.read().open_watcher().await?.current_revision().await?;
         let (seq, files) = (revision.newest_action_seq, revision.files_revision);
-        Ok(EventCursor { stopped: stop::is_stopped(&self.root), seq, files, paused: self.read_paused_streams().await? })
+        Ok(EventCursor {
+            stopped: stop::is_stopped(self.views.root()),
+            seq,
+            files,
+            paused: self.read_paused_streams().await?,
+        })
     }
 
     async fn read_paused_streams(&self) -> Result<BTreeMap<String, bool>, IndexError> {
-        let counts = self.index.signals().list_stream_counts().await?;
+        let counts = self.views.list_stream_counts().await?;
         Ok(counts.into_iter().map(|count| (count.source, count.paused)).collect())
     }
 }
@@ -144,14 +149,14 @@ impl EventWatcher {
 
     /// Collects all events since the last call.
     async fn collect_events(&mut self) -> Result<(), IndexError> {
-        let stopped = stop::is_stopped(&self.service.root);
+        let stopped = stop::is_stopped(self.service.views.root());
         if stopped != self.cursor.stopped {
             let kind = if stopped { EventKind::Stopped } else { EventKind::Resumed };
             self.push_event(Area::Modes, kind, String::new(), String::new());
             self.cursor.stopped = stopped;
         }
-        let filed = self.service.index.actions().list_actions_since(self.cursor.seq, AT_ONCE).await?;
-        let written = self.service.index.read().list_records_written_since(self.cursor.files, AT_ONCE + 1).await?;
+        let filed = self.service.views.actions().list_actions_since(self.cursor.seq, AT_ONCE).await?;
+        let written = self.service.views.read().list_records_written_since(self.cursor.files, AT_ONCE + 1).await?;
         if filed.more || written.len() > AT_ONCE as usize {
             self.cursor = self.service.read_event_cursor().await?;
             self.push_event(Area::Unspecified, EventKind::Missed, String::new(), String::new());

@@ -29,7 +29,7 @@ impl MattersService for GrpcService {
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let page =
-            self.index.read().matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
+            self.views.read().matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
         let cadence = self.read_settings().cadence;
         let encode_card = |card: steward_vault::index::MatterCard| {
             let interval = cadence.matter_interval_seconds(card.streak);
@@ -47,12 +47,12 @@ impl MattersService for GrpcService {
         request: Request<v1::GetMatterRequest>,
     ) -> Result<Response<v1::GetMatterResponse>, Status> {
         let path = parse_record_path(RecordKind::Matter, "path", &request.into_inner().path)?;
-        let known = self.index.read().find_subject(&path).await.map_err(refusal::index_error)?;
-        if known.is_none() && !self.root.exists(&path) {
+        let known = self.views.read().find_subject(&path).await.map_err(refusal::index_error)?;
+        if known.is_none() && !self.views.root().exists(&path) {
             return Err(not_found(&format!("{path}: not in the vault")));
         }
         let cadence = self.read_settings().cadence;
-        let interval = self.index.read().read_matter_interval(&path, &cadence).await.map_err(refusal::index_error)?;
+        let interval = self.views.read().read_matter_interval(&path, &cadence).await.map_err(refusal::index_error)?;
         let (name, state) = known.map_or_else(|| (path.slug().to_owned(), None), |row| (row.name, Some(row.state)));
         Ok(Response::new(v1::GetMatterResponse { matter: Some(encode_matter(&path, name, state, interval)) }))
     }

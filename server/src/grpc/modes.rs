@@ -8,6 +8,7 @@ use super::refusal;
 use super::require_caller;
 use super::values::encode_moment;
 use crate::grpc::enums;
+use crate::views::trust::Demotion;
 use chrono::Utc;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::gates::mode::Mode;
@@ -21,7 +22,7 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl ModesService for GrpcService {
     async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
-        let (policy, stop) = (self.read_settings().policy, stop::read_stop(&self.root));
+        let (policy, stop) = (self.read_settings().policy, stop::read_stop(self.views.root()));
         let ceiling = |class| v1::ClassCeiling {
             change_class: enums::class(class),
             ceiling: enums::ceiling(policy.class_ceiling(class)),
@@ -44,7 +45,7 @@ impl ModesService for GrpcService {
         tracing::warn!("stopped by {}", by.escape_debug());
         let reason = (!reason.trim().is_empty()).then_some(reason);
         let stop = FleetStop { at: time::format_millis(Utc::now()), by, reason };
-        let root = self.root.clone();
+        let root = self.views.root().clone();
         let stopping =
             tokio::task::spawn_blocking(move || stop::stop_fleet(&root, &stop).map(|()| stop::read_stop(&root)));
         let stopped = stopping.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
@@ -55,7 +56,7 @@ impl ModesService for GrpcService {
     async fn resume(&self, request: Request<v1::ResumeRequest>) -> Result<Response<v1::ResumeResponse>, Status> {
         let event = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
         tracing::warn!("resumed by {}", event.by.escape_debug());
-        let root = self.root.clone();
+        let root = self.views.root().clone();
         let resuming = tokio::task::spawn_blocking(move || stop::resume_fleet(&root, &event));
         let resumed = resuming.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
         let was_stopped = resumed.map_err(|e| refusal::stop_error(&e))?;
@@ -66,20 +67,18 @@ impl ModesService for GrpcService {
 impl GrpcService {
     async fn list_demotions(&self) -> Result<Vec<v1::Demotion>, Status> {
         let mut demotions = Vec::new();
-        for (subject, cap) in self.index.trust().read_mode_caps().await.map_err(refusal::index_error)? {
-            let Some(mode) = cap.mode else { continue };
+        for Demotion { subject, name, mode, since } in
+            self.views.list_demotions().await.map_err(refusal::index_error)?
+        {
             let name = match &subject {
-                TrustSubject::Source(key) => {
-                    let name = self.index.trust().find_subject_name(&subject).await.map_err(refusal::index_error)?;
-                    name.and_then(|name| short_source_name(key, &name))
-                }
+                TrustSubject::Source(key) => name.and_then(|name| short_source_name(key, &name)),
                 TrustSubject::Class(_) | TrustSubject::UnknownSources => None,
             };
             demotions.push(v1::Demotion {
                 subject: subject.to_string(),
                 name: name.unwrap_or_default(),
                 mode: enums::mode(mode),
-                since: Some(encode_moment(cap.since)),
+                since: Some(encode_moment(since)),
             });
         }
         Ok(demotions)

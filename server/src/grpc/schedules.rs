@@ -41,7 +41,7 @@ impl SchedulesService for GrpcService {
         let listed =
             listed.map_err(|_| unavailable(format!("the listing took longer than {} s", PATIENCE.as_secs())))?;
         let mut rows = listed.map_err(|e| unavailable(e.to_string()))?;
-        let ours = VaultIdentity::read(&self.root).ok().flatten().map(|identity| identity.id);
+        let ours = VaultIdentity::read(self.views.root()).ok().flatten().map(|identity| identity.id);
         rows.retain(|row| (matter.is_none() || row.id == prefix) && !row.is_of_other_vault(ours));
         let (rows, next) = page::take_page(rows, after.as_deref(), size, |row| &row.id);
         let schedules = rows.into_iter().map(encode_schedule).collect();

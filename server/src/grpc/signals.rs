@@ -13,7 +13,7 @@ use super::refusal;
 use super::refusal::{build_status, internal_error};
 use super::values::encode_moment;
 use crate::grpc::enums;
-use crate::views::signal::{self, SignalExplanation, SignalFile, SignalHistory};
+use crate::views::signal::{self, SignalExplanation, SignalFile};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::Signal;
 use steward_domain::time;
@@ -42,7 +42,7 @@ impl SignalsService for GrpcService {
             page::parse_page_size(request.page_size)?,
         );
         let page =
-            self.index.read().signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
+            self.views.read().signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
         let signals = page.rows.into_iter().map(encode_signal_row).collect();
         Ok(Response::new(v1::ListSignalsResponse {
             signals,
@@ -55,11 +55,11 @@ impl SignalsService for GrpcService {
         request: Request<v1::GetSignalRequest>,
     ) -> Result<Response<v1::GetSignalResponse>, Status> {
         let path = parse_record_path(RecordKind::Signal, "path", &request.into_inner().path)?;
-        if !self.root.exists(&path) {
+        if !self.views.root().exists(&path) {
             return Err(not_found(&format!("{path}: not in the vault")));
         }
-        let history = SignalHistory::read(&self.index, &path).await.map_err(refusal::index_error)?;
-        let root = self.root.clone();
+        let history = self.views.read_signal_history(&path).await.map_err(refusal::index_error)?;
+        let root = self.views.root().clone();
         let read = tokio::task::spawn_blocking(move || {
             signal::read_signal(&root, path.clone()).map(|file| signal::explain_signal(&root, file, &history))
         });

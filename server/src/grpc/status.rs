@@ -8,7 +8,7 @@ use super::refusal;
 use super::values::encode_moment;
 use crate::http::holder::{HolderRecord, VaultHolder};
 use crate::views::drill::NightlyDrillStatus;
-use crate::views::tracker::{self, TrackerDebt};
+use crate::views::tracker::TrackerDebt;
 use chrono::Utc;
 use steward_proto::v1;
 use steward_proto::v1::status_service_server::StatusService;
@@ -28,28 +28,28 @@ impl StatusService for GrpcService {
 impl GrpcService {
     async fn read_status(&self) -> Result<v1::GetStatusResponse, IndexError> {
         let now = Utc::now();
-        let holder = VaultHolder::read(&self.root, self.index.state_dir());
-        let NightlyDrillStatus { last, late } = NightlyDrillStatus::read(&self.index, &holder, now).await?;
+        let holder = self.views.holder();
+        let NightlyDrillStatus { last, late } = self.views.read_drill_status(now).await?;
         let holder = match holder {
             VaultHolder::Runs(record) => Some(record),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         };
-        let problems = self.index.read().list_first_problems(PROBLEMS).await?.rows;
+        let problems = self.views.read().list_first_problems(PROBLEMS).await?.rows;
         let encode_problem =
             |problem: steward_vault::index::VaultProblem| v1::Problem { path: problem.path, message: problem.message };
         let settings = self.read_settings();
-        let checks = self.index.cursors().list_check_counts(now.date_naive()).await?;
+        let checks = self.views.list_check_counts(now.date_naive()).await?;
         let encode_check =
             |check: steward_vault::index::CheckCount| v1::CheckCount { reason: check.reason, count: check.count };
         Ok(v1::GetStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            vault: self.root.path().display().to_string(),
+            vault: self.views.root().path().display().to_string(),
             drill: Some(v1::Drill { last: last.map(encode_moment), late }),
             process: holder.map(encode_process),
             clerk: settings.clerk,
-            counts: Some(encode_counts(&self.index.read().count_records().await?)),
+            counts: Some(encode_counts(&self.views.read().count_records().await?)),
             checks_today: checks.into_iter().map(encode_check).collect(),
-            tracker: Some(encode_tracker_debt(tracker::read_debt(&self.root, &self.index, settings.tracker).await?)),
+            tracker: Some(encode_tracker_debt(self.views.read_tracker_debt(settings.tracker).await?)),
             problems: problems.into_iter().map(encode_problem).collect(),
             warnings: settings.warnings,
         })

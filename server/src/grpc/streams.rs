@@ -12,7 +12,7 @@ use super::require_origin;
 use super::values::encode_moment;
 use crate::access::admission::RequestOrigin;
 use crate::http::operator_log;
-use crate::views::streams::{self, StreamRow};
+use crate::views::streams::StreamRow;
 use steward_proto::v1;
 use steward_proto::v1::streams_service_server::StreamsService;
 use steward_vault::files::operator_log::OperatorEventKind;
@@ -56,7 +56,7 @@ impl StreamsService for GrpcService {
 
 impl GrpcService {
     async fn list_stream_rows(&self) -> Result<Vec<StreamRow>, Status> {
-        streams::list_streams(&self.index, &self.read_settings().streams).await.map_err(refusal::index_error)
+        self.views.list_streams(&self.read_settings().streams).await.map_err(refusal::index_error)
     }
 
     async fn set_stream_paused(
@@ -81,7 +81,7 @@ impl GrpcService {
         let kind = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
         let recorded = operator_log::record_operator_event(self, by, origin, kind, name.to_owned()).await;
         recorded.map_err(|e| refusal::internal_error(&e.to_string()))?;
-        self.index.signals().update_stream_pause(name, paused).await.map_err(refusal::index_error)?;
+        self.set_stream_pause(name, paused).await.map_err(refusal::index_error)?;
         find(self.list_stream_rows().await?).map(encode_stream).ok_or_else(unknown)
     }
 }

@@ -30,14 +30,14 @@ impl TasksService for GrpcService {
         let filter = TaskFilter { matter: matter.transpose()?, state: enums::decode_state_filter(request.state)? };
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
-        let page = self.index.read().tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
+        let page = self.views.read().tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
         let tasks = page.rows.into_iter().map(encode_task).collect();
         Ok(Response::new(v1::ListTasksResponse { tasks, next_page_token: page::encode_page_token(LIST, page.next) }))
     }
 
     async fn get_task(&self, request: Request<v1::GetTaskRequest>) -> Result<Response<v1::GetTaskResponse>, Status> {
         let path = parse_record_path(RecordKind::Task, "path", &request.into_inner().path)?;
-        let row = self.index.read().find_task(&path).await.map_err(refusal::index_error)?;
+        let row = self.views.read().find_task(&path).await.map_err(refusal::index_error)?;
         let row = row.ok_or_else(|| not_found(&format!("{path}: not in the vault, or it cannot be read")))?;
         Ok(Response::new(v1::GetTaskResponse { task: Some(encode_task(row)) }))
     }

@@ -18,6 +18,7 @@ use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
 use crate::temporal::health::{self, TemporalHealth, registered};
 use crate::temporal::resolve::ResolutionClient;
+use crate::views::VaultViews;
 use crate::views::revision::{self, LiveRevision};
 use crate::views::streams::ConfiguredStream;
 use axum::Router;
@@ -36,7 +37,7 @@ use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::steward::guard::{CallCaps, GuardStatus};
 use steward_domain::steward::tick::Cadence;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::Index;
+use steward_vault::index::{Index, IndexError};
 use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 use tokio::sync::watch;
@@ -113,8 +114,10 @@ pub(crate) const LIVE_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The state that every request handler can reach.
 pub(crate) struct AppState {
-    pub(crate) root: VaultRoot,
-    pub(crate) index: Arc<Index>,
+    /// What the interfaces may read of the vault.
+    pub(crate) views: VaultViews,
+    /// Only for the pauses of streams, which are the one thing that an interface writes into the index.
+    index: Arc<Index>,
     pub(crate) temporal: TemporalQueryClient,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) access: Arc<AccessChecks>,
@@ -137,10 +140,18 @@ impl AppState {
     /// Reads the settings in force: those of the process that holds the vault now. It may have started after this one.
     pub(crate) fn read_settings(&self) -> DashboardSettings {
         let own = self.own_settings.clone();
-        match VaultHolder::read(&self.root, self.index.state_dir()) {
+        match self.views.holder() {
             VaultHolder::Runs(record) => own.with_holder(record, &self.temporal.client().options().namespace),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => own,
         }
+    }
+
+    /// Pauses or resumes a stream.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub(crate) async fn set_stream_pause(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
+        self.index.signals().update_stream_pause(stream, paused).await
     }
 
     /// Creates a client that requests resolutions from the process that holds the vault now.
@@ -196,15 +207,16 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
     let AppDependencies { root, index, client, ledger, store, hosts, proxies, encrypted, settings, stop } =
         dependencies;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
-    let beat = revision::spawn_change_notifier(root.clone(), Arc::clone(&index), stop.clone());
+    let views = VaultViews::new(root, Index::clone(&index));
+    let beat = revision::spawn_change_notifier(views.clone(), stop.clone());
     let registration = registered::spawn_registration_watcher(
-        registered::ExpectedSchedules::new(&client, &root, &index),
+        registered::ExpectedSchedules::new(&client, views.clone()),
         stop.clone(),
     );
     let temporal = TemporalQueryClient::new(client);
     let outside = health::spawn_health_watcher(temporal.clone(), stop.clone());
     let app = Arc::new(AppState {
-        root,
+        views,
         index,
         temporal,
         ledger,

@@ -22,7 +22,7 @@ pub(crate) async fn record_operator_event(
     on: String,
 ) -> Result<(), OperatorLogError> {
     let event = OperatorEvent { at: format_millis(Utc::now()), by: by.to_owned(), act, on, from: Some(origin.from) };
-    let root = app.root.clone();
+    let root = app.views.root().clone();
     let written = tokio::task::spawn_blocking(move || operator_log::append_event(&root, &event)).await;
     written
         .unwrap_or_else(|e| Err(io::Error::other(e).into()))

@@ -12,7 +12,7 @@ use super::today;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
-use crate::views::action::{self, ActionDetail};
+use crate::views::action::ActionDetail;
 use crate::views::{quote, why};
 use askama::Template;
 use axum::Extension;
@@ -58,10 +58,10 @@ pub(crate) async fn show_action(
     id: ActionIdPath,
     Query(query): Query<ActionPageQuery>,
 ) -> Result<Response, PageError> {
-    let detail = action::read_detail(&app.root, &app.index, &require_action_id(id)?).await?;
+    let detail = app.views.read_detail(&require_action_id(id)?).await?;
     let card = read_card(&app, &detail).await?;
     let followers = match detail.action.id.clone().try_into() {
-        Ok(id) => app.index.actions().list_resolutions(&id).await?,
+        Ok(id) => app.views.actions().list_resolutions(&id).await?,
         Err(_) => Vec::new(),
     };
     let ui = app.read_settings().temporal_ui;
@@ -80,7 +80,7 @@ pub(crate) async fn show_action(
             .map(|(field, value)| (field.clone(), format_field_value(Some(value))))
             .collect(),
         run: run.map(|(workflow, ui)| crate::views::build_run_url(ui, &workflow.id, &workflow.run_id)),
-        followed: read_cards(&app.root, &app.index, followers).await?,
+        followed: read_cards(&app.views, followers).await?,
         edit: edit::offer_edit(&detail.action),
         page: PageFrame::load(&app, &caller, "", &uri).await?,
         card,
@@ -95,8 +95,8 @@ pub(super) fn require_action_id(id: ActionIdPath) -> Result<String, PageError> {
 }
 
 pub(super) async fn read_card(app: &SharedAppState, detail: &ActionDetail) -> Result<ActionCard, PageError> {
-    let action = quote::complete_quotes(&app.root, vec![detail.action.clone()]).await?;
-    let cards = card::build_cards(&app.index, action, Utc::now()).await?;
+    let action = quote::complete_quotes(app.views.root(), vec![detail.action.clone()]).await?;
+    let cards = card::build_cards(&app.views, action, Utc::now()).await?;
     let not_found = || ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist");
     cards.into_iter().next().ok_or_else(|| not_found().into())
 }

@@ -66,7 +66,7 @@ pub(crate) async fn show_batch(
     uri: Uri,
     Query(query): Query<BatchQuery>,
 ) -> Result<Response, PageError> {
-    let clusters = app.index.actions().list_pending_clusters(1).await?;
+    let clusters = app.views.actions().list_pending_clusters(1).await?;
     let found = clusters.into_iter().find(|cluster| query.is_for_cluster(cluster));
     let page = PageFrame::load(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {
@@ -75,9 +75,9 @@ pub(crate) async fn show_batch(
     };
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.ids.iter().take(CARDS) {
-        rows.extend(app.index.actions().action_by_id(id).await?);
+        rows.extend(app.views.actions().action_by_id(id).await?);
     }
-    let cards = read_cards(&app.root, &app.index, rows).await?;
+    let cards = read_cards(&app.views, rows).await?;
     Ok(render_page(&BatchPage {
         page,
         about: format!("{} ({})", found.name, format_class(found.class)),

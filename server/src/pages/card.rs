@@ -6,13 +6,13 @@
 use super::build_url;
 use super::format_age;
 use crate::views::FactsError;
-use crate::views::action::{self, Action, ActionEvidence};
+use crate::views::VaultViews;
+use crate::views::action::{Action, ActionEvidence};
 use crate::views::quote;
 use chrono::{DateTime, Utc};
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
-use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{ActionRow, Index};
+use steward_vault::index::ActionRow;
 
 /// Most quotes on a card; the page of the action shows all.
 const QUOTES: usize = 2;
@@ -90,26 +90,22 @@ impl ActionEvidence {
 }
 
 /// Builds the cards of these rows, in their order. Reads one file for each.
-pub(crate) async fn read_cards(
-    root: &VaultRoot,
-    index: &Index,
-    rows: Vec<ActionRow>,
-) -> Result<Vec<ActionCard>, FactsError> {
+pub(crate) async fn read_cards(views: &VaultViews, rows: Vec<ActionRow>) -> Result<Vec<ActionCard>, FactsError> {
     let now = Utc::now();
-    let actions = quote::complete_quotes(root, action::read_actions(root, index, rows, now).await?).await?;
-    build_cards(index, actions, now).await
+    let actions = quote::complete_quotes(views.root(), views.read_actions(rows, now).await?).await?;
+    build_cards(views, actions, now).await
 }
 
 /// Builds the cards of these actions, in their order.
 pub(crate) async fn build_cards(
-    index: &Index,
+    views: &VaultViews,
     actions: Vec<Action>,
     now: DateTime<Utc>,
 ) -> Result<Vec<ActionCard>, FactsError> {
     let targets: Vec<RecordPath> = actions.iter().filter_map(|action| RecordPath::parse(&action.target).ok()).collect();
-    let names = index.read().list_record_labels(&targets).await?;
+    let names = views.read().list_record_labels(&targets).await?;
     let matters: Vec<RecordPath> = names.values().filter_map(|label| label.matter.clone()).collect();
-    let matters = index.read().list_record_labels(&matters).await?;
+    let matters = views.read().list_record_labels(&matters).await?;
     let card = |action: Action| {
         let target = RecordPath::parse(&action.target).ok();
         let label = target.and_then(|target| names.get(&target));

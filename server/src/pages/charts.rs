@@ -93,8 +93,8 @@ async fn read_chart_counts(
     {
         return Ok(Arc::clone(counted));
     }
-    let days = app.index.actions().actions_per_day(since).await?;
-    let bins = app.index.actions().confidence_vs_outcome(since, now).await?;
+    let days = app.views.actions().actions_per_day(since).await?;
+    let bins = app.views.actions().confidence_vs_outcome(since, now).await?;
     let counted = Arc::new(ChartCounts { days, bins });
     *kept = Some((Instant::now(), Arc::clone(&counted)));
     Ok(counted)

@@ -94,7 +94,7 @@ async fn apply_stop_change(
     form: &DashboardForm,
     change: impl FnOnce(&VaultRoot) -> Result<(), StopFileError> + Send + 'static,
 ) -> Result<Response, PageError> {
-    let root = app.root.clone();
+    let root = app.views.root().clone();
     let changed = tokio::task::spawn_blocking(move || change(&root).map_err(|e| e.to_string())).await;
     let error = match changed {
         Ok(Ok(())) => return Ok(Redirect::to(form.return_url()).into_response()),

@@ -6,7 +6,7 @@
 use super::PageError;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
-use crate::views::action::{self, Action};
+use crate::views::action::Action;
 use axum::http::StatusCode;
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::mutation::Mutation;
@@ -32,8 +32,8 @@ pub(crate) fn offer_edit(action: &Action) -> Option<ProposalEditForm> {
 
 /// Reads the proposal of an action and gives it another value.
 pub(crate) async fn build_edited_mutation(app: &SharedAppState, id: &str, value: &str) -> Result<Mutation, PageError> {
-    let path = action::find_record_path(&app.index, id).await?;
-    let root = app.root.clone();
+    let path = app.views.find_record_path(id).await?;
+    let root = app.views.root().clone();
     let read = tokio::task::spawn_blocking(move || {
         let snapshot = root.read_file(&path).map_err(|e| e.to_string())?;
         AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))

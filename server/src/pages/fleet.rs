@@ -78,7 +78,7 @@ pub(crate) async fn show_fleet(
 ) -> Result<Response, PageError> {
     let now = Utc::now();
     let (status, settings) = (app.read_guard_status().await, app.read_settings());
-    let streams = app.index.signals().list_stream_counts().await?;
+    let streams = app.views.list_stream_counts().await?;
     let fleet = FleetPage {
         attention: problems::list_attention_items(&app).await?,
         modes: describe_modes(&settings),
@@ -91,7 +91,7 @@ pub(crate) async fn show_fleet(
         guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| describe_guard(l, now)).collect(),
         workers: describe_workers(&app, &settings, now).await?,
         index: describe_index(&app, now).await?,
-        events: operator_events::read_newest_events(&app.root, OPERATOR_EVENTS)
+        events: operator_events::read_newest_events(app.views.root(), OPERATOR_EVENTS)
             .into_iter()
             .map(|event| OperatorEventRow { at: format_written_moment(&event.at), ..event })
             .collect(),
@@ -198,11 +198,11 @@ async fn describe_workers(
             workers.iter().map(|worker| format!("{}{}", worker.name, seen(worker))).collect::<Vec<_>>().join(", ")
         }
     };
-    let resumed = stop::list_stop_events(&app.root, 1).pop().filter(|event| !event.stopped);
+    let resumed = stop::list_stop_events(app.views.root(), 1).pop().filter(|event| !event.stopped);
     let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
-    let lag = app.index.read().measure_tick_lag(&settings.cadence, resumed_at, now).await?;
+    let lag = app.views.read().measure_tick_lag(&settings.cadence, resumed_at, now).await?;
     let late = match (&lag.worst, lag.late) {
-        _ if stop::is_stopped(&app.root) => "stopped: no matter is checked until the fleet is resumed".into(),
+        _ if stop::is_stopped(app.views.root()) => "stopped: no matter is checked until the fleet is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
             format!("{late} matters are late; {matter} is the latest, by {} min", seconds / 60)
         }
@@ -216,7 +216,7 @@ async fn describe_workers(
 }
 
 async fn describe_index(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<LabeledValue>, PageError> {
-    let counts = app.index.read().count_records().await?;
+    let counts = app.views.read().count_records().await?;
     let synced = counts.last_sync_at.map_or_else(|| "never".into(), |at| format_age(at, now));
     Ok(vec![
         (

@@ -85,7 +85,7 @@ impl LivePageWatcher {
             }
             // The revision may be half a second old. The stop file itself is read, because the page may be newer.
             let seq = self.revision.borrow_and_update().seq;
-            let text = render_update_line(&self.query, seq, stop::is_stopped(&self.app.root));
+            let text = render_update_line(&self.query, seq, stop::is_stopped(self.app.views.root()));
             if text != self.last {
                 self.last.clone_from(&text);
                 return Some(text);

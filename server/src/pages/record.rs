@@ -117,7 +117,7 @@ pub(crate) async fn show_record(
 ) -> Result<Response, PageError> {
     let not_found = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"));
     let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| not_found())?;
-    let subject = app.index.read().find_subject(&path).await?;
+    let subject = app.views.read().find_subject(&path).await?;
     let before: Option<PageCursor> = query.before.parse().ok();
     let (events, next) = read_timeline(&app, &path, before.as_ref()).await?;
     let here = format!("/records/{path}");
@@ -127,7 +127,7 @@ pub(crate) async fn show_record(
     // A record that cannot be read has a page as well, and so has a deleted one that left a history.
     let problem = match &subject {
         Some(_) => None,
-        None => app.index.read().find_file_problem(&path).await?,
+        None => app.views.read().find_file_problem(&path).await?,
     };
     if subject.is_none() && problem.is_none() && events.is_empty() {
         return Err(not_found());
@@ -154,7 +154,7 @@ pub(crate) async fn show_record(
         let tasks = read_task_table(&app, &path, &query).await?;
         add_matter_schedule(&app, &path, RecordPage { tasks, ..bare }).await?
     } else {
-        let names = app.index.read().list_record_labels(std::slice::from_ref(&path)).await?;
+        let names = app.views.read().list_record_labels(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
         RecordPage { matter, checks: subject.as_ref().map(describe_task_checks).unwrap_or_default(), ..bare }
     };
@@ -198,7 +198,7 @@ async fn add_matter_schedule(
                 .collect();
         }
     }
-    match app.index.read().last_tick(path, &settings.cadence).await? {
+    match app.views.read().last_tick(path, &settings.cadence).await? {
         None => checks.push(("last check", "never".into())),
         Some(tick) => checks.extend(describe_last_tick(&tick, now)),
     }
@@ -256,7 +256,7 @@ async fn read_task_table(
 ) -> Result<TaskTable, PageError> {
     let filter = TaskFilter { matter: Some(matter.clone()), state: None };
     let after = Some(query.tasks.as_str()).filter(|after| !after.is_empty());
-    let page = app.index.read().tasks_page(&filter, after, TASKS).await?;
+    let page = app.views.read().tasks_page(&filter, after, TASKS).await?;
     let page_url = |cursor: &str| {
         build_url(&format!("/records/{matter}"), &[("tasks", cursor), ("before", &query.before)]) + "#tasks"
     };
@@ -271,11 +271,11 @@ async fn read_task_table(
         now,
         cadence: settings.cadence,
         policy: settings.policy,
-        stopped: stop::is_stopped(&app.root),
+        stopped: stop::is_stopped(app.views.root()),
         max_checks: MAX_CHECKS_PER_TICK,
         default_ceiling: settings.default_ceiling,
     };
-    let checks = app.index.read().preview_task_checks(&observation, Some((&first.path, &last.path))).await?.into_iter();
+    let checks = app.views.read().preview_task_checks(&observation, Some((&first.path, &last.path))).await?.into_iter();
     let decisions: BTreeMap<String, CheckDecision> = checks.map(|check| (check.path.to_string(), check.turn)).collect();
     let next = page.next.as_deref().map(page_url);
     let rows = page.rows.into_iter().map(|task| TaskTableRow {
@@ -306,11 +306,11 @@ async fn read_timeline(
     path: &RecordPath,
     before: Option<&PageCursor>,
 ) -> Result<(Vec<TimelineEvent>, Option<PageCursor>), PageError> {
-    let page = app.index.read().timeline_page(path, before, ROWS).await?;
+    let page = app.views.read().timeline_page(path, before, ROWS).await?;
     let next = page.next;
     let actions: Vec<ActionRow> = page.rows.iter().filter_map(as_action_row).cloned().collect();
     let ids: Vec<ActionId> = actions.iter().map(|row| row.id.clone()).collect();
-    let cards = read_cards(&app.root, &app.index, actions).await?;
+    let cards = read_cards(&app.views, actions).await?;
     let mut cards: BTreeMap<ActionId, ActionCard> = ids.into_iter().zip(cards).collect();
     let event = |row: TimelineRow| match row {
         TimelineRow::Signal(row) => Some(TimelineEvent::Signal(build_timeline_signal(row))),

@@ -192,7 +192,7 @@ fn parse_page_start<T: FromStr>(search: &mut SearchPage) -> Option<Option<T>> {
 async fn search_words(app: &SharedAppState, search: &mut SearchPage, filter: &SearchFilter) -> Result<(), PageError> {
     let Some(before) = parse_page_start::<i64>(search) else { return Ok(()) };
     search.hints.extend(explain_hidden_kinds(filter));
-    let found = app.index.read().search(&search.query.q, filter, before, ROWS).await?;
+    let found = app.views.read().search(&search.query.q, filter, before, ROWS).await?;
     search.next = found.next.map(|next| next_page_url(&search.query, &next.to_string()));
     search.hits = found.rows.into_iter().map(build_result_row).collect();
     Ok(())
@@ -222,9 +222,9 @@ async fn list_actions(app: &SharedAppState, search: &mut SearchPage, filter: Sea
     let Some(before) = parse_page_start::<PageCursor>(search) else { return Ok(()) };
     let only = if waits { ActionSubset::Waiting } else { ActionSubset::All };
     let filter = ActionFilter { since, disposition, class, source, only, ..ActionFilter::default() };
-    let found = app.index.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
+    let found = app.views.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
     search.next = found.next.map(|next| next_page_url(&search.query, &next.to_string()));
-    search.cards = read_cards(&app.root, &app.index, found.rows).await?;
+    search.cards = read_cards(&app.views, found.rows).await?;
     Ok(())
 }
 

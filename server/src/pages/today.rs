@@ -13,7 +13,6 @@ use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
 use crate::pages::batch::format_class;
 use crate::pages::undo_batch;
-use crate::views::action::find_record_path;
 use crate::views::problems::{self, AttentionItem};
 use askama::Template;
 use axum::Extension;
@@ -115,10 +114,10 @@ pub(crate) async fn show_today(
         done: describe_result(app, &query.done).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
         attention: problems::list_attention_items(app).await?,
-        clusters: build_batch_offers("/batch", app.index.actions().list_pending_clusters(CLUSTER).await?),
+        clusters: build_batch_offers("/batch", app.views.actions().list_pending_clusters(CLUSTER).await?),
         undoable: build_batch_offers(
             "/batch/undo",
-            app.index.actions().list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
+            app.views.actions().list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
         ),
         waits,
         asks,
@@ -134,7 +133,7 @@ pub(crate) async fn show_today(
 async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<TodaySection, PageError> {
     let (mut groups, mut read, mut before) = (ActionGroups::default(), 0, None);
     let mut more = loop {
-        let page = app.index.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
+        let page = app.views.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
         read += 1;
         page.rows.into_iter().for_each(|row| groups.add_row(row));
         before = page.next;
@@ -145,7 +144,7 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
     more |= groups.rows.len() > READ;
     groups.rows.truncate(READ);
     let (rows, times): (Vec<ActionRow>, Vec<usize>) = groups.rows.into_iter().unzip();
-    let single = read_cards(&app.root, &app.index, rows).await?;
+    let single = read_cards(&app.views, rows).await?;
     let mut cards =
         merge_repeated_cards(single.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
     let records: usize = cards.iter().map(ActionCard::count_records).sum();
@@ -157,8 +156,8 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
 
 /// Reads the open questions of the stewards.
 async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError> {
-    let rows = app.index.read().list_open_questions(MOST_QUESTIONS).await?;
-    let mut cards = read_cards(&app.root, &app.index, rows).await?;
+    let rows = app.views.read().list_open_questions(MOST_QUESTIONS).await?;
+    let mut cards = read_cards(&app.views, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
     let count = if more { format!("{CARDS}+") } else { cards.len().to_string() };
@@ -226,9 +225,9 @@ pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Op
     if id.is_empty() {
         return Ok(None);
     }
-    let Ok(record) = find_record_path(&app.index, id).await else { return Ok(None) };
-    let Some(row) = app.index.actions().action_by_path(&record).await? else { return Ok(None) };
-    let card = read_cards(&app.root, &app.index, vec![row]).await?.pop();
+    let Ok(record) = app.views.find_record_path(id).await else { return Ok(None) };
+    let Some(row) = app.views.actions().action_by_path(&record).await? else { return Ok(None) };
+    let card = read_cards(&app.views, vec![row]).await?.pop();
     Ok(card.map(|card| {
         let mut status = card.status;
         if let Some(first) = status.get_mut(..1) {
@@ -240,7 +239,7 @@ pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Op
 
 async fn describe_quiet_checks(app: &SharedAppState) -> Result<String, PageError> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-    for check in app.index.cursors().list_check_counts(Utc::now().date_naive()).await? {
+    for check in app.views.list_check_counts(Utc::now().date_naive()).await? {
         *reasons.entry(check.reason).or_default() += check.count;
     }
     let nothing_new = reasons.remove("no_signals").unwrap_or_default();

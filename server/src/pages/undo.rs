@@ -11,7 +11,7 @@ use super::format_moment;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
-use crate::views::action::{self, ActionChange, find_record_path};
+use crate::views::action::ActionChange;
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -52,10 +52,10 @@ pub(crate) async fn show_undo(
     id: ActionIdPath,
 ) -> Result<Response, PageError> {
     let id = require_action_id(id)?;
-    let record = find_record_path(&app.index, &id).await?;
-    let detail = action::read_detail(&app.root, &app.index, &id).await?;
+    let record = app.views.find_record_path(&id).await?;
+    let detail = app.views.read_detail(&id).await?;
     let card = read_card(&app, &detail).await?;
-    let preview = read_previews(&app.root, vec![record]).await.pop().unwrap_or_default();
+    let preview = read_previews(app.views.root(), vec![record]).await.pop().unwrap_or_default();
     let page = PageFrame::load(&app, &caller, "", &uri).await?;
     Ok(render_page(&UndoPage { page, card, preview }))
 }

@@ -50,8 +50,8 @@ pub(crate) async fn show_batch_undo(
         Ok(batch) => list_batch_changes(&app, &batch).await?,
         Err(_) => list_source_changes(&app, query).await?,
     };
-    let previews = read_previews(&app.root, rows.iter().map(|row| row.path.clone()).collect()).await;
-    let mut changes: Vec<_> = read_cards(&app.root, &app.index, rows).await?.into_iter().zip(previews).collect();
+    let previews = read_previews(app.views.root(), rows.iter().map(|row| row.path.clone()).collect()).await;
+    let mut changes: Vec<_> = read_cards(&app.views, rows).await?.into_iter().zip(previews).collect();
     allow_following_undos(&mut changes);
     Ok(render_page(&BatchUndoPage {
         page: PageFrame::load(&app, &caller, "today", &uri).await?,
@@ -66,11 +66,11 @@ async fn list_source_changes(
     app: &SharedAppState,
     query: BatchQuery,
 ) -> Result<(String, u64, Vec<ActionRow>), PageError> {
-    let clusters = app.index.actions().list_undoable_clusters(compute_undo_cutoff(), 1).await?;
+    let clusters = app.views.actions().list_undoable_clusters(compute_undo_cutoff(), 1).await?;
     let found = clusters.into_iter().find(|cluster| query.is_for_cluster(cluster));
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.iter().flat_map(|found| &found.ids).take(CARDS) {
-        rows.extend(app.index.actions().action_by_id(id).await?);
+        rows.extend(app.views.actions().action_by_id(id).await?);
     }
     let name = found.as_ref().map_or(query.source, |found| found.name.clone());
     let class = format_class(found.as_ref().and_then(|found| found.class));
@@ -81,7 +81,7 @@ async fn list_batch_changes(
     app: &SharedAppState,
     batch: &ActionId,
 ) -> Result<(String, u64, Vec<ActionRow>), PageError> {
-    let mut rows = app.index.actions().list_actions_of_batch(batch).await?;
+    let mut rows = app.views.actions().list_actions_of_batch(batch).await?;
     rows.retain(|row| row.disposition == Disposition::Live && row.resolution != Some(ActionKind::Reversed));
     let count = rows.len() as u64;
     rows.truncate(CARDS);

@@ -3,9 +3,9 @@
 //! A row of the index names the action; the rest is read from its audit record. A record that cannot be read is still
 //! listed, with the reason.
 
-use super::FactsError;
 use super::quote;
-use super::withheld::{WithheldSignal, attach_withheld_signals};
+use super::withheld::WithheldSignal;
+use super::{FactsError, VaultViews};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::Judgement;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{ActionLookup, ActionRow, Index};
+use steward_vault::index::{ActionLookup, ActionRow};
 use utoipa::ToSchema;
 
 /// One audit record: a decision, a resolution of one, or a consequence for trust.
@@ -261,25 +261,83 @@ fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Reads the actions of these rows, in their order. Reads one file for each.
-///
-/// # Errors
-/// When the index cannot be read. A record that cannot be read is no error; its action has a `problem`.
-pub async fn read_actions(
-    root: &VaultRoot,
-    index: &Index,
-    rows: Vec<ActionRow>,
-    now: DateTime<Utc>,
-) -> Result<Vec<Action>, FactsError> {
-    let root = root.clone();
-    let ids: Vec<ActionId> = rows.iter().map(|row| row.id.clone()).collect();
-    let read =
-        tokio::task::spawn_blocking(move || rows.iter().map(|row| read_action(&root, row, now)).collect::<Vec<_>>());
-    let mut actions = read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })?;
-    for (action, id) in actions.iter_mut().zip(&ids) {
-        attach_withheld_signals(index, action, id).await?;
+impl VaultViews {
+    /// Reads the actions of these rows, in their order. Reads one file for each.
+    ///
+    /// # Errors
+    /// When the index cannot be read. A record that cannot be read is no error; its action has a `problem`.
+    pub async fn read_actions(&self, rows: Vec<ActionRow>, now: DateTime<Utc>) -> Result<Vec<Action>, FactsError> {
+        let root = self.root.clone();
+        let ids: Vec<ActionId> = rows.iter().map(|row| row.id.clone()).collect();
+        let read = tokio::task::spawn_blocking(move || {
+            rows.iter().map(|row| read_action(&root, row, now)).collect::<Vec<_>>()
+        });
+        let mut actions = read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })?;
+        for (action, id) in actions.iter_mut().zip(&ids) {
+            self.attach_withheld_signals(action, id).await?;
+        }
+        Ok(actions)
     }
-    Ok(actions)
+
+    /// Finds the audit record of the action whose id begins so.
+    ///
+    /// # Errors
+    /// [`FactsError::Malformed`], [`FactsError::Unknown`], [`FactsError::Ambiguous`].
+    pub async fn find_record_path(&self, id: &str) -> Result<RecordPath, FactsError> {
+        let shortened = || id.chars().take(40).collect::<String>();
+        match self.index.actions().find_action(id).await? {
+            ActionLookup::One(path) => Ok(path),
+            ActionLookup::None => Err(FactsError::Unknown { id: shortened() }),
+            ActionLookup::Many(paths) => Err(FactsError::Ambiguous { id: shortened(), count: paths.len() }),
+        }
+    }
+
+    /// Finds the action whose id begins so.
+    ///
+    /// # Errors
+    /// As [`Self::find_record_path`].
+    pub async fn find_action_row(&self, id: &str) -> Result<ActionRow, FactsError> {
+        let path = self.find_record_path(id).await?;
+        self.index.actions().action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
+    }
+
+    /// Reads the audit records of these rows, in their order, each with the reason if it cannot be read. Reads one file for
+    /// each.
+    ///
+    /// # Errors
+    /// Only when the task fails. A record that cannot be read is no error.
+    pub async fn read_records(
+        &self,
+        rows: Vec<ActionRow>,
+    ) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
+        let root = self.root.clone();
+        let read_row = move |row: ActionRow| {
+            let record = read_record(&root, &row.path).map(|(record, _)| record);
+            (row, record)
+        };
+        let read = tokio::task::spawn_blocking(move || rows.into_iter().map(read_row).collect());
+        read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
+    }
+
+    /// Reads one action with everything in its audit record.
+    ///
+    /// # Errors
+    /// As [`Self::find_record_path`]. A record that cannot be read is no error; the action has a `problem`.
+    pub async fn read_detail(&self, id: &str) -> Result<ActionDetail, FactsError> {
+        let path = self.find_record_path(id).await?;
+        let row = self
+            .index
+            .actions()
+            .action_by_path(&path)
+            .await?
+            .ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
+        let (root, now, id) = (self.root.clone(), Utc::now(), row.id.clone());
+        let read = tokio::task::spawn_blocking(move || build_detail(&root, &row, now));
+        let mut detail =
+            read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
+        self.attach_withheld_signals(&mut detail.action, &id).await?;
+        Ok(detail)
+    }
 }
 
 fn read_action(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action {
@@ -294,60 +352,6 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, Stri
     let snapshot = root.read_file(path).map_err(|e| e.to_string())?;
     let record = AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))?;
     Ok((record, snapshot.hash.as_str().to_owned()))
-}
-
-/// Finds the audit record of the action whose id begins so.
-///
-/// # Errors
-/// [`FactsError::Malformed`], [`FactsError::Unknown`], [`FactsError::Ambiguous`].
-pub async fn find_record_path(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
-    let shortened = || id.chars().take(40).collect::<String>();
-    match index.actions().find_action(id).await? {
-        ActionLookup::One(path) => Ok(path),
-        ActionLookup::None => Err(FactsError::Unknown { id: shortened() }),
-        ActionLookup::Many(paths) => Err(FactsError::Ambiguous { id: shortened(), count: paths.len() }),
-    }
-}
-
-/// Finds the action whose id begins so.
-///
-/// # Errors
-/// As [`find_record_path`].
-pub async fn find_action_row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
-    let path = find_record_path(index, id).await?;
-    index.actions().action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
-}
-
-/// Reads the audit records of these rows, in their order, each with the reason if it cannot be read. Reads one file for
-/// each.
-///
-/// # Errors
-/// Only when the task fails. A record that cannot be read is no error.
-pub async fn read_records(
-    root: &VaultRoot,
-    rows: Vec<ActionRow>,
-) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
-    let root = root.clone();
-    let read_row = move |row: ActionRow| {
-        let record = read_record(&root, &row.path).map(|(record, _)| record);
-        (row, record)
-    };
-    let read = tokio::task::spawn_blocking(move || rows.into_iter().map(read_row).collect());
-    read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
-}
-
-/// Reads one action with everything in its audit record.
-///
-/// # Errors
-/// As [`find_record_path`]. A record that cannot be read is no error; the action has a `problem`.
-pub async fn read_detail(root: &VaultRoot, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
-    let path = find_record_path(index, id).await?;
-    let row = index.actions().action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
-    let (root, now, id) = (root.clone(), Utc::now(), row.id.clone());
-    let read = tokio::task::spawn_blocking(move || build_detail(&root, &row, now));
-    let mut detail = read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
-    attach_withheld_signals(index, &mut detail.action, &id).await?;
-    Ok(detail)
 }
 
 fn build_detail(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {

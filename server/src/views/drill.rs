@@ -4,10 +4,11 @@
 //! reports it. A drill can be late only while a process serves the vault, because without one no drill runs.
 
 use crate::http::holder::VaultHolder;
+use crate::views::VaultViews;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::time;
-use steward_vault::index::{Index, IndexError};
+use steward_vault::index::IndexError;
 use steward_workflows::DRILL_SCHEDULE;
 
 /// The status of the nightly drill.
@@ -19,20 +20,30 @@ pub struct NightlyDrillStatus {
     pub late: bool,
 }
 
-impl NightlyDrillStatus {
-    /// Reads the status.
+impl VaultViews {
+    /// Reads the status of the nightly drill.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn read(index: &Index, holder: &VaultHolder, now: DateTime<Utc>) -> Result<Self, IndexError> {
-        let drills = index.trust().read_drill_history().await?;
+    pub async fn read_drill_status(&self, now: DateTime<Utc>) -> Result<NightlyDrillStatus, IndexError> {
+        self.read_drill_status_of(&self.holder(), now).await
+    }
+
+    async fn read_drill_status_of(
+        &self,
+        holder: &VaultHolder,
+        now: DateTime<Utc>,
+    ) -> Result<NightlyDrillStatus, IndexError> {
+        let drills = self.index.trust().read_drill_history().await?;
         let is_served = match holder {
             VaultHolder::Runs(_) => true,
             VaultHolder::Nobody | VaultHolder::Died(_) | VaultHolder::Silent(_) => false,
         };
-        Ok(Self { last: drills.last, late: is_served && drills.is_late(now) })
+        Ok(NightlyDrillStatus { last: drills.last, late: is_served && drills.is_late(now) })
     }
+}
 
+impl NightlyDrillStatus {
     /// Describes the status for a person, with the fix if the drill is late.
     #[must_use]
     pub fn describe_status(&self) -> String {
@@ -55,6 +66,8 @@ mod tests {
     use chrono::TimeDelta;
     use serde_json::json;
     use steward_domain::gates::mode::DecisionPolicy;
+    use steward_vault::files::root::VaultRoot;
+    use steward_vault::index::Index;
 
     #[tokio::test]
     async fn a_drill_that_does_not_run_is_reported_while_the_vault_is_served() {
@@ -64,8 +77,9 @@ mod tests {
         let record =
             json!({"command": "up", "pid": 1, "address": "", "task_queue": "q", "policy": DecisionPolicy::default()});
         let runs = VaultHolder::Runs(serde_json::from_value::<HolderRecord>(record).unwrap());
+        let views = VaultViews::new(VaultRoot::open(dir.path()).unwrap(), index.clone());
         let after = async |hours, holder| {
-            let drill = NightlyDrillStatus::read(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
+            let drill = views.read_drill_status_of(holder, start + TimeDelta::hours(hours)).await.unwrap();
             (drill.late, drill.describe_status())
         };
         index.trust().record_service_start(start).await.unwrap();

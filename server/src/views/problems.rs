@@ -6,8 +6,7 @@ use crate::http::app::AppState;
 use crate::http::holder::VaultHolder;
 use crate::temporal::client::FailedSchedule;
 use crate::temporal::health::{PausedSchedule, TemporalHealth, name_schedule};
-use crate::views::drill::NightlyDrillStatus;
-use crate::views::tracker;
+use crate::views::trust::Demotion;
 use chrono::Utc;
 use steward_domain::time::format_seconds;
 use steward_vault::action::writer::VaultWriter;
@@ -71,19 +70,18 @@ fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
 pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<AttentionItem>, IndexError> {
     let mut items = Vec::new();
     let mut add = |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem });
-    if !VaultWriter::is_locked(&app.root) {
+    if !VaultWriter::is_locked(app.views.root()) {
         add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
     }
     for AttentionItem { subject, problem } in list_temporal_items(&app.temporal_health.borrow()) {
         add(&subject, problem);
     }
-    if let VaultHolder::Runs(record) = VaultHolder::read(&app.root, app.index.state_dir())
+    if let VaultHolder::Runs(record) = app.views.holder()
         && let Some(fault) = app.registration.borrow().registered.describe_fault(record.schedule_check_interval())
     {
         add("The schedules", fault);
     }
-    let drill =
-        NightlyDrillStatus::read(&app.index, &VaultHolder::read(&app.root, app.index.state_dir()), Utc::now()).await?;
+    let drill = app.views.read_drill_status(Utc::now()).await?;
     if drill.late {
         add("The nightly drill", drill.describe_status());
     }
@@ -91,7 +89,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
         add("No clerk is asked", refusal.reason);
     }
     let settings = app.read_settings();
-    let debt = tracker::read_debt(&app.root, &app.index, settings.tracker).await?;
+    let debt = app.views.read_tracker_debt(settings.tracker).await?;
     if debt.failed > 0 {
         let error = debt.last_error.map(|error| format!(": {error}")).unwrap_or_default();
         add("The tracker", format!("{} of {} deliveries failed{error}", debt.failed, debt.owed));
@@ -99,7 +97,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     for warning in settings.warnings {
         add("The configuration", warning);
     }
-    for stream in app.index.signals().list_stream_counts().await? {
+    for stream in app.views.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {
             add(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
         }
@@ -108,18 +106,15 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
             add(&format!("Stream {}", stream.source), problem);
         }
     }
-    for (subject, cap) in app.index.trust().read_mode_caps().await? {
-        if let Some(mode) = cap.mode {
-            let name = app.index.trust().find_subject_name(&subject).await?;
-            let (described, since) = (subject.describe(name.as_deref()), format_seconds(cap.since));
-            let problem = format!(
-                "undone too often, so demoted to {} since {since}: `steward trust raise {subject}` restores it",
-                mode.as_str()
-            );
-            add(&described, problem);
-        }
+    for Demotion { subject, name, mode, since } in app.views.list_demotions().await? {
+        let problem = format!(
+            "undone too often, so demoted to {} since {}: `steward trust raise {subject}` restores it",
+            mode.as_str(),
+            format_seconds(since)
+        );
+        add(&subject.describe(name.as_deref()), problem);
     }
-    let ListPage { rows, more, .. } = app.index.read().list_first_problems(COUNTED).await?;
+    let ListPage { rows, more, .. } = app.views.read().list_first_problems(COUNTED).await?;
     for problem in rows.iter().take(RECORDS) {
         add(&problem.path, problem.message.clone());
     }

@@ -3,11 +3,10 @@
 //! One reader serves all streams. While nothing changes, a query to SQLite costs microseconds, and the stop file costs
 //! one `stat`.
 
+use super::VaultViews;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
-use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
-use steward_vault::index::Index;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -27,8 +26,7 @@ pub(crate) struct LiveRevision {
 
 /// Starts the notifier; it runs until `stop` becomes `true`. The receiver always has the newest revision.
 pub(crate) fn spawn_change_notifier(
-    root: VaultRoot,
-    index: std::sync::Arc<Index>,
+    views: VaultViews,
     mut stop: watch::Receiver<bool>,
 ) -> watch::Receiver<LiveRevision> {
     let (sender, receiver) = watch::channel(LiveRevision::default());
@@ -41,9 +39,9 @@ pub(crate) fn spawn_change_notifier(
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = clock.tick() => {}
             }
-            let stopped = stop::is_stopped(&root);
+            let stopped = stop::is_stopped(views.root());
             if watcher.is_none() {
-                watcher = index
+                watcher = views
                     .read()
                     .open_watcher()
                     .await

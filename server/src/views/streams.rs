@@ -3,8 +3,9 @@
 //! The numbers come from the index, names and kinds from the configuration of this process. Nothing is read from a
 //! source or paused here.
 
+use super::VaultViews;
 use serde::Serialize;
-use steward_vault::index::{Index, IndexError, StreamCount};
+use steward_vault::index::{IndexError, StreamCount};
 
 /// A stream of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,21 +24,23 @@ pub struct StreamRow {
     pub count: StreamCount,
 }
 
-/// Lists all streams.
-///
-/// # Errors
-/// [`IndexError::Sql`].
-pub async fn list_streams(index: &Index, configured: &[ConfiguredStream]) -> Result<Vec<StreamRow>, IndexError> {
-    let mut counts = index.signals().list_stream_counts().await?;
-    let mut rows = Vec::new();
-    for stream in configured {
-        let at = counts.iter().position(|count| count.source == stream.name);
-        let count = at.map_or_else(
-            || StreamCount { source: stream.name.clone(), ..StreamCount::default() },
-            |at| counts.remove(at),
-        );
-        rows.push(StreamRow { kind: Some(stream.kind), count });
+impl VaultViews {
+    /// Lists all streams.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_streams(&self, configured: &[ConfiguredStream]) -> Result<Vec<StreamRow>, IndexError> {
+        let mut counts = self.list_stream_counts().await?;
+        let mut rows = Vec::new();
+        for stream in configured {
+            let at = counts.iter().position(|count| count.source == stream.name);
+            let count = at.map_or_else(
+                || StreamCount { source: stream.name.clone(), ..StreamCount::default() },
+                |at| counts.remove(at),
+            );
+            rows.push(StreamRow { kind: Some(stream.kind), count });
+        }
+        rows.extend(counts.into_iter().map(|count| StreamRow { kind: None, count }));
+        Ok(rows)
     }
-    rows.extend(counts.into_iter().map(|count| StreamRow { kind: None, count }));
-    Ok(rows)
 }

@@ -2,11 +2,10 @@
 //!
 //! They are read from the index alone. Their quotes are untrusted text.
 
-use super::FactsError;
 use super::action::Action;
+use super::{FactsError, VaultViews};
 use serde::Serialize;
 use steward_domain::action::plan::ActionId;
-use steward_vault::index::Index;
 use utoipa::ToSchema;
 
 /// Most signals that are listed on a question; the newest.
@@ -25,20 +24,20 @@ pub struct WithheldSignal {
     pub class: Option<String>,
 }
 
-pub(super) async fn attach_withheld_signals(
-    index: &Index,
-    action: &mut Action,
-    id: &ActionId,
-) -> Result<(), FactsError> {
-    if action.is_question() {
-        let withheld =
-            index.read().list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| WithheldSignal {
-                signal: signal.path.to_string(),
-                source: signal.source,
-                quote: signal.note,
-                class: signal.class.map(|class| class.as_str().to_owned()),
-            });
-        action.withheld = withheld.collect();
+impl VaultViews {
+    pub(super) async fn attach_withheld_signals(&self, action: &mut Action, id: &ActionId) -> Result<(), FactsError> {
+        if action.is_question() {
+            let withheld =
+                self.index.read().list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| {
+                    WithheldSignal {
+                        signal: signal.path.to_string(),
+                        source: signal.source,
+                        quote: signal.note,
+                        class: signal.class.map(|class| class.as_str().to_owned()),
+                    }
+                });
+            action.withheld = withheld.collect();
+        }
+        Ok(())
     }
-    Ok(())
 }

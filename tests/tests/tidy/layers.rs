@@ -1,6 +1,7 @@
-//! The allowed dependencies between crates, checked with `cargo metadata`. Dependencies of tests are free.
+//! The allowed dependencies between crates, checked with `cargo metadata`, and the views that interfaces read. Dependencies
+//! of tests are free.
 
-use crate::tree::{nothing_wrong, root};
+use crate::tree::{Source, hold, nothing_wrong, root};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -147,4 +148,27 @@ fn a_crate_without_a_row_and_a_row_without_a_crate_are_caught() {
     let found = complaints(&renamed);
     assert!(found.contains(&"steward-cellar has no row in the table of layers".to_owned()), "{found:?}");
     assert!(found.contains(&"the table of layers names steward-vault, which is no crate".to_owned()), "{found:?}");
+}
+
+/// The interfaces read the vault through `server/src/views/`, so that all of them show the same values.
+fn no_index_in_interfaces(file: &Source) -> Vec<String> {
+    let interface =
+        ["server/src/api", "server/src/grpc", "server/src/pages"].iter().any(|at| file.path.starts_with(at));
+    let names_index = |line: &str| {
+        let line = line.replace("::Index(", "");
+        line.contains(".index.") || line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "Index")
+    };
+    let lines = (1..).zip(file.text.lines()).filter(|(_, line)| interface && names_index(line));
+    lines
+        .map(|(number, line)| format!("{}:{number}: {}: add it to server/src/views/", file.path, line.trim()))
+        .collect()
+}
+
+#[test]
+fn the_interfaces_read_only_the_views() {
+    hold(no_index_in_interfaces);
+    for line in ["use steward_vault::index::{Index, IndexError};", "let page = app.index.read().search(q);"] {
+        assert_eq!(no_index_in_interfaces(&Source::new("server/src/pages/card.rs", line)).len(), 1, "{line}");
+        nothing_wrong(&no_index_in_interfaces(&Source::new("server/src/views/action.rs", line)));
+    }
 }

@@ -4,10 +4,10 @@ use crate::tree::{Source, hold, nothing_wrong, root, tracked};
 use std::collections::BTreeSet;
 
 /// The folders of the project; those that begin with a dot belong to tools.
-const HOUSE: &[&str] =
+const TOP_FOLDERS: &[&str] =
     &["domain", "vault", "workflows", "activities", "server", "worker", "proto", "deploy", "docs", "tests"];
 
-const DRAWERS: &[&str] = &["common", "util", "utils", "helper", "helpers", "misc", "scripts", "crates"];
+const CATCH_ALLS: &[&str] = &["common", "util", "utils", "helper", "helpers", "misc", "scripts", "crates"];
 
 fn no_mod_rs(file: &Source) -> Vec<String> {
     if file.path.rsplit('/').next() == Some("mod.rs") {
@@ -16,15 +16,15 @@ fn no_mod_rs(file: &Source) -> Vec<String> {
     Vec::new()
 }
 
-fn no_drawers(file: &Source) -> Vec<String> {
+fn no_catch_alls(file: &Source) -> Vec<String> {
     let mut found = Vec::new();
     for part in file.path.split('/') {
-        if DRAWERS.contains(&part.strip_suffix(".rs").unwrap_or(part)) {
+        if CATCH_ALLS.contains(&part.strip_suffix(".rs").unwrap_or(part)) {
             found.push(format!("{}: `{part}` says nothing about what is in it", file.path));
         }
     }
     for (number, line) in (1..).zip(file.text.lines()).filter(|_| file.is_rust() && !file.is_sample()) {
-        if module(line).is_some_and(|name| DRAWERS.contains(&name)) {
+        if module(line).is_some_and(|name| CATCH_ALLS.contains(&name)) {
             found.push(format!("{}:{number}: `{}` says nothing about what is in it", file.path, line.trim()));
         }
     }
@@ -39,17 +39,17 @@ fn module(line: &str) -> Option<&str> {
 }
 
 /// Unknown folders at the top, and folders that are empty but for a placeholder.
-fn strange_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let (mut there, mut lived_in) = (BTreeSet::new(), BTreeSet::new());
+fn unknown_or_empty_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (mut there, mut with_files) = (BTreeSet::new(), BTreeSet::new());
     for (folder, rest) in paths.filter_map(|path| path.split_once('/')) {
         there.insert(folder);
         if !rest.ends_with(".gitkeep") {
-            lived_in.insert(folder);
+            with_files.insert(folder);
         }
     }
-    let strange = there.iter().filter(|folder| !folder.starts_with('.') && !HOUSE.contains(folder));
-    let mut found: Vec<String> = strange.map(|folder| format!("{folder}/ is no folder of the house")).collect();
-    found.extend(there.difference(&lived_in).map(|folder| format!("{folder}/ is empty")));
+    let unknown = there.iter().filter(|folder| !folder.starts_with('.') && !TOP_FOLDERS.contains(folder));
+    let mut found: Vec<String> = unknown.map(|folder| format!("{folder}/ is no folder of the project")).collect();
+    found.extend(there.difference(&with_files).map(|folder| format!("{folder}/ is empty")));
     found
 }
 
@@ -62,30 +62,30 @@ fn no_file_is_called_mod_rs() {
 
 #[test]
 fn nothing_is_called_common_or_utils() {
-    hold(no_drawers);
+    hold(no_catch_alls);
 }
 
 #[test]
-fn a_drawer_for_everything_is_caught() {
+fn a_catch_all_is_caught() {
     for path in ["vault/src/utils.rs", "tests/tests/common/server.rs", "scripts/build.sh", "crates/domain/Cargo.toml"] {
-        assert_eq!(no_drawers(&Source::new(path, "")).len(), 1, "{path}");
+        assert_eq!(no_catch_alls(&Source::new(path, "")).len(), 1, "{path}");
     }
     for line in ["mod helpers;", "    pub(crate) mod common {", "pub mod misc;"] {
-        assert_eq!(no_drawers(&Source::new("vault/src/lib.rs", line)).len(), 1, "{line}");
+        assert_eq!(no_catch_alls(&Source::new("vault/src/lib.rs", line)).len(), 1, "{line}");
     }
-    nothing_wrong(&no_drawers(&Source::new("vault/src/uncommon.rs", "mod utility;\n// a mod utils\n")));
+    nothing_wrong(&no_catch_alls(&Source::new("vault/src/uncommon.rs", "mod utility;\n// a mod utils\n")));
 }
 
 #[test]
-fn every_folder_at_the_top_is_of_the_house_and_lived_in() {
+fn every_folder_at_the_top_is_known_and_not_empty() {
     let files = tracked();
-    nothing_wrong(&strange_folders(files.iter().map(|file| file.path.as_str())));
-    let folders = HOUSE.iter().filter(|folder| root().join(folder).is_dir());
-    assert!(folders.count() >= 6, "the house is nearly empty");
+    nothing_wrong(&unknown_or_empty_folders(files.iter().map(|file| file.path.as_str())));
+    let folders = TOP_FOLDERS.iter().filter(|folder| root().join(folder).is_dir());
+    assert!(folders.count() >= 6, "most folders are missing");
 }
 
 #[test]
-fn a_strange_folder_and_an_empty_one_are_caught() {
+fn an_unknown_folder_and_an_empty_one_are_caught() {
     let paths = [".ci/run", "notes/a.md", "domain/src/lib.rs", "proto/.gitkeep", "Makefile"];
-    assert_eq!(strange_folders(paths.into_iter()), ["notes/ is no folder of the house", "proto/ is empty"]);
+    assert_eq!(unknown_or_empty_folders(paths.into_iter()), ["notes/ is no folder of the project", "proto/ is empty"]);
 }

@@ -19,8 +19,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
 use steward_domain::time::format_millis;
+use steward_server::views::VaultViews;
 use steward_server::views::drill::NightlyDrillStatus;
-use steward_server::views::schedules::registered::{compare_schedules, list_expected_ids};
+use steward_server::views::schedules::registered::compare_schedules;
 use steward_vault::action::writer::{LockError, VaultWriter};
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::operator_log::OperatorEventKind;
@@ -121,7 +122,8 @@ async fn check_schedules(
 ) {
     let compared = retry_until_clean(true, async || {
         let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
-        let expected = list_expected_ids(&Index::open(&config.state_dir()?).await?).await?;
+        let expected =
+            VaultViews::new(root.clone(), Index::open(&config.state_dir()?).await?).list_expected_schedules().await?;
         let found = compare_schedules(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
         Ok(found.describe_fault(record.schedule_check_interval()).into_iter().collect())
     });
@@ -185,7 +187,7 @@ async fn check_vault(
         Ok(index) => {
             let served = matches!(holder, VaultHolder::Runs(_));
             self::check_index(&index, &root, served, findings).await?;
-            let drill = NightlyDrillStatus::read(&index, holder, Utc::now()).await?;
+            let drill = VaultViews::new(root.clone(), index.clone()).read_drill_status(Utc::now()).await?;
             self::check_drill(&drill, findings);
         }
     }

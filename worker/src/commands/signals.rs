@@ -13,7 +13,7 @@ use steward_domain::record::entity::SignalEffect;
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_domain::time::format_millis;
-use steward_server::views::signal::{self, SignalExplanation, SignalFile, SignalHistory};
+use steward_server::views::signal::{self, SignalExplanation, SignalFile};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 
@@ -43,7 +43,7 @@ pub(crate) async fn run(
         }
         cli::SignalsCommand::Explain { path } => {
             let filed = read_signal(root, path)?;
-            let history = SignalHistory::read(index, &filed.path).await?;
+            let history = vault.views.read_signal_history(&filed.path).await?;
             let explained = signal::explain_signal(root, filed, &history);
             out.print_value(&explained, || describe_explanation(&explained))?;
         }

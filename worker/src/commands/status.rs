@@ -14,16 +14,16 @@ use crate::temporal::note::{
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
-use steward_domain::gates::mode::{DecisionPolicy, Mode};
+use steward_domain::gates::mode::DecisionPolicy;
 use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
-use steward_domain::trust::mark::TrustSubject;
 use steward_server::views::drill::NightlyDrillStatus;
-use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
-use steward_server::views::tracker::{self, TrackerDebt};
+use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules};
+use steward_server::views::tracker::TrackerDebt;
+use steward_server::views::trust::Demotion;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
 use steward_vault::gates::stop::{self, FleetStop};
-use steward_vault::index::{CheckCount, Index, StreamCount, VaultCounts, VaultProblem};
+use steward_vault::index::{CheckCount, StreamCount, VaultCounts, VaultProblem};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ struct StatusReport {
     drill: NightlyDrillStatus,
     tracker: TrackerDebt,
     /// Demoted sources and classes, and the mode that each may still use.
-    lowered: Vec<StatusDemotionRow>,
+    lowered: Vec<Demotion>,
     problems: Vec<VaultProblem>,
     warnings: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl StatusSchedules {
     async fn compare_with_server(config: &StewardConfig, vault: &super::ReadOnlyVault, holder: &HolderRecord) -> Self {
         let compared = async {
             let ours = VaultIdentity::read(&vault.root)?.map(|identity| identity.id);
-            let expected = list_expected_ids(&vault.index).await?;
+            let expected = vault.views.list_expected_schedules().await?;
             let client = temporal::connect_client(config, Vec::new()).await?;
             compare_schedules(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
         };
@@ -97,23 +97,13 @@ impl StatusSchedules {
     }
 }
 
-/// A source or class that was undone too often and stays demoted until a person restores it.
-#[derive(Serialize)]
-struct StatusDemotionRow {
-    subject: TrustSubject,
-    /// The name of a source in its newest record, if that tells more than its key. Untrusted.
-    name: Option<String>,
-    mode: Mode,
-    since: DateTime<Utc>,
-}
-
 pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
     let state = config.state_dir()?;
     let now = Utc::now();
     let holder = VaultHolder::read(root, &state);
-    let drill = NightlyDrillStatus::read(index, &holder, now).await?;
+    let drill = vault.views.read_drill_status(now).await?;
     let (running, died, silent) = match holder {
         VaultHolder::Runs(note) => (Some(note), None, None),
         VaultHolder::Died(note) => (None, Some(note), None),
@@ -143,8 +133,8 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         looks_today: index.cursors().list_check_counts(now.date_naive()).await?,
         guard: read_guard_status(config, effective.caps, root, now).await,
         drill,
-        tracker: tracker::read_debt(root, index, effective.tracker).await?,
-        lowered: list_status_demotions(index).await?,
+        tracker: vault.views.read_tracker_debt(effective.tracker).await?,
+        lowered: vault.views.list_demotions().await?,
         problems: index.read().list_problems().await?,
         warnings: config.warnings.clone(),
     };
@@ -229,16 +219,6 @@ fn describe_events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
     let oldest = streams.iter().filter_map(|s| s.waits_since).min();
     let waits = oldest.map(|at| format!(", the oldest for {}", format_duration(now - at))).unwrap_or_default();
     format!("{new} waiting{waits}; {parked} parked")
-}
-
-async fn list_status_demotions(index: &Index) -> anyhow::Result<Vec<StatusDemotionRow>> {
-    let mut demotions = Vec::new();
-    for (subject, cap) in index.trust().read_mode_caps().await? {
-        let Some(mode) = cap.mode else { continue };
-        let name = index.trust().find_subject_name(&subject).await?;
-        demotions.push(StatusDemotionRow { subject, name, mode, since: cap.since });
-    }
-    Ok(demotions)
 }
 
 fn describe_holder(status: &StatusReport) -> String {

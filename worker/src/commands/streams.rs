@@ -16,7 +16,7 @@ use std::time::Duration;
 use steward_activities::signals::streams::{Intake, StreamConfig, StreamSource};
 use steward_domain::signals::stream::StreamEvent;
 use steward_domain::time::format_millis;
-use steward_server::views::streams::{self, StreamRow};
+use steward_server::views::streams::StreamRow;
 use steward_vault::files::operator_log::OperatorEventKind;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -50,7 +50,7 @@ fn find_stream<'c>(config: &'c StewardConfig, name: &str) -> anyhow::Result<&'c 
 
 async fn list_streams(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let vault = super::open_read_only(config).await?;
-    let rows = streams::list_streams(&vault.index, &config.list_stream_names()).await?;
+    let rows = vault.views.list_streams(&config.list_stream_names()).await?;
     let now = Utc::now();
     out.print_value(&rows, || render_stream_table(&rows, now))?;
     Ok(CommandExit::Ok)

@@ -4,12 +4,10 @@
 //! moments old, and a matter may be new. So a schedule counts as missing only if two listings in a row lack it, and a
 //! failure counts only if two listings in a row failed.
 
-use crate::views::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
-use std::sync::Arc;
+use crate::views::VaultViews;
+use crate::views::schedules::registered::{ScheduleComparison, compare_schedules};
 use std::time::Duration;
 use steward_vault::files::identity::VaultIdentity;
-use steward_vault::files::root::VaultRoot;
-use steward_vault::index::Index;
 use temporalio_client::Client;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -20,8 +18,7 @@ const EVERY: Duration = Duration::from_secs(20);
 /// The vault whose schedules are expected, and the server to ask.
 pub(crate) struct ExpectedSchedules {
     client: Client,
-    root: VaultRoot,
-    index: Arc<Index>,
+    views: VaultViews,
 }
 
 /// The result of the last two listings.
@@ -59,13 +56,13 @@ pub(crate) fn spawn_registration_watcher(
 }
 
 impl ExpectedSchedules {
-    pub(crate) fn new(client: &Client, root: &VaultRoot, index: &Arc<Index>) -> Self {
-        Self { client: client.clone(), root: root.clone(), index: Arc::clone(index) }
+    pub(crate) fn new(client: &Client, views: VaultViews) -> Self {
+        Self { client: client.clone(), views }
     }
 
     async fn check_registration(&self) -> Result<ScheduleComparison, String> {
-        let ours = VaultIdentity::read(&self.root).map_err(|e| e.to_string())?.map(|identity| identity.id);
-        let expected = list_expected_ids(&self.index).await.map_err(|e| e.to_string())?;
+        let ours = VaultIdentity::read(self.views.root()).map_err(|e| e.to_string())?.map(|identity| identity.id);
+        let expected = self.views.list_expected_schedules().await.map_err(|e| e.to_string())?;
         compare_schedules(&self.client, &expected, ours).await.map_err(|e| e.to_string())
     }
 }

@@ -10,13 +10,14 @@ use super::is_other_vault;
 use super::is_steward_schedule;
 use super::list_entries;
 use super::mark::ScheduleMark;
+use crate::views::VaultViews;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steward_domain::record::entity::RecordState;
 use steward_domain::steward::tick::Cadence;
 use steward_vault::files::identity::VaultId;
-use steward_vault::index::{Index, IndexError};
+use steward_vault::index::IndexError;
 use steward_workflows::TRACKER_SCHEDULE;
 use steward_workflows::schedule_id;
 use temporalio_client::Client;
@@ -65,17 +66,19 @@ fn format_span(span: Duration) -> String {
     }
 }
 
-/// Lists the ids of the schedules that the vault of this index should have.
-///
-/// The tracker's schedule is not included, because only the worker knows whether there is one.
-///
-/// # Errors
-/// [`IndexError::Sql`].
-pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
-    let matters = index.read().list_matters(&Cadence::default()).await?.into_iter();
-    let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
-    let routines = VAULT_SCHEDULES.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
-    Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
+impl VaultViews {
+    /// Lists the ids of the schedules that this vault should have.
+    ///
+    /// The tracker's schedule is not included, because only the worker knows whether there is one.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_expected_schedules(&self) -> Result<BTreeSet<String>, IndexError> {
+        let matters = self.index.read().list_matters(&Cadence::default()).await?.into_iter();
+        let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
+        let routines = VAULT_SCHEDULES.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
+        Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
+    }
 }
 
 /// Lists the schedules of the namespace and compares them with the expected ids.

@@ -7,13 +7,14 @@
 use super::SignalFile;
 use super::find_misfit;
 use super::orphan;
+use crate::views::VaultViews;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::entity::SignalEffect;
 use steward_domain::record::path::RecordPath;
 use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{ActionRow, Index, IndexError};
+use steward_vault::index::{ActionRow, IndexError};
 
 /// What the index knows about a signal.
 #[derive(Clone, Debug, Default)]
@@ -28,12 +29,13 @@ pub struct SignalHistory {
     is_confirmation_undone: bool,
 }
 
-impl SignalHistory {
+impl VaultViews {
     /// Reads the history of a signal.
     ///
     /// # Errors
     /// The index cannot be read.
-    pub async fn read(index: &Index, signal: &RecordPath) -> Result<Self, IndexError> {
+    pub async fn read_signal_history(&self, signal: &RecordPath) -> Result<SignalHistory, IndexError> {
+        let index = &self.index;
         let router_reason = index.signals().list_route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
         let cited_by = index.actions().action_citing(signal).await?;
         let target = match &cited_by {
@@ -49,7 +51,7 @@ impl SignalHistory {
             None => None,
         };
         let is_confirmation_undone = confirmation.is_some_and(|row| row.resolution == Some(ActionKind::Reversed));
-        Ok(Self { router_reason, cited_by, open_question, is_confirmation_undone })
+        Ok(SignalHistory { router_reason, cited_by, open_question, is_confirmation_undone })
     }
 }
 

@@ -181,31 +181,6 @@ impl ActionsView<'_> {
         self.actions_page(&waiting, before, limit).await
     }
 
-    /// Finds the action at a path; `None` if it is unknown.
-    ///
-    /// # Errors
-    /// [`IndexError::Sql`].
-    pub async fn action_by_path(self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
-        self.fetch_action(BY_PATH, path.as_str()).await
-    }
-
-    /// Finds the newest decision that cites a signal.
-    ///
-    /// # Errors
-    /// [`IndexError::Sql`].
-    pub async fn action_citing(self, signal: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
-        self.fetch_action(CITING, signal.as_str()).await
-    }
-
-    /// Finds the action with an id; `None` if it is unknown. Of several copies, the file that lies where it was
-    /// filed counts.
-    ///
-    /// # Errors
-    /// [`IndexError::Sql`].
-    pub async fn action_by_id(self, id: &ActionId) -> Result<Option<ActionRow>, IndexError> {
-        self.fetch_action(BY_ID, id.as_str()).await
-    }
-
     /// Lists the resolutions of an action and what people did about it by hand, in chain order.
     ///
     /// # Errors
@@ -258,15 +233,6 @@ impl ActionsView<'_> {
             .await
             .map_err(|e| self.index.sql_error(e))?;
         Ok(count.cast_unsigned())
-    }
-
-    async fn fetch_action(self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {
-        let row: Option<ActionColumns> = sqlx::query_as(sql)
-            .bind(key)
-            .fetch_optional(&self.index.store.reader)
-            .await
-            .map_err(|e| self.index.sql_error(e))?;
-        row.map(|row| self.decode_action(row)).transpose()
     }
 }
 
