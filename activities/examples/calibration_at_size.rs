@@ -8,20 +8,16 @@ use chrono::{DateTime, Utc};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use steward_activities::steward::clerks::Clerk;
-use steward_activities::steward::clerks::rules::RulesClerk;
+use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordKind;
-use steward_domain::steward::guard::CallCaps;
 use steward_domain::steward::tick::Cadence;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::steward::guard::Ledger;
-use tokio::sync::mpsc::unbounded_channel;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -33,10 +29,11 @@ async fn main() -> anyhow::Result<()> {
     let begin = Instant::now();
     let host = open_vault_context(Path::new(&folder)).await?;
     print_progress(&format!("opened with {} files read", host.index.scan_progress().0), begin)?;
+    let trust = TrustActivities::new(host.clone());
     let workflow = WorkflowRef { id: "calibration".into(), run_id: "at-size".into() };
     loop {
         let begin = Instant::now();
-        let ended = host.calibrate_trust(workflow.clone(), now).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        let ended = trust.calibrate_trust(workflow.clone(), now).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
         print_progress(&format!("{ended:?} with one fold"), begin)?;
         if !ended.more {
             break;
@@ -66,18 +63,7 @@ async fn open_vault_context(folder: &Path) -> anyhow::Result<VaultContext> {
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    Ok(VaultContext {
-        writer: Arc::new(keeper),
-        index: Arc::new(index),
-        ledger: Arc::new(Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?),
-        settings,
-        clerk: Arc::new(Clerk::Rules(RulesClerk)),
-        intervals: unbounded_channel().0,
-        apply_lock: Arc::default(),
-        routing_lock: Arc::default(),
-        calibration_lock: Arc::default(),
-        unpublished_resolutions: Arc::default(),
-    })
+    Ok(VaultContext::new(Arc::new(keeper), Arc::new(index), settings))
 }
 
 /// Says what was done, in which time, and the most memory so far.

@@ -3,4 +3,4 @@
 //! They run in the process that holds the vault, because only that process writes it. A repeated call returns the
 //! result of the first one.
 
-pub(crate) mod resolve;
+pub mod resolve;

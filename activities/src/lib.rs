@@ -6,10 +6,10 @@
 //! errors are retried.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod action;
+pub mod action;
 mod failure;
 pub mod signals;
 pub mod steward;
 pub mod tracker;
-mod trust;
+pub mod trust;
 pub mod vault;

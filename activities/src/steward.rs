@@ -6,3 +6,4 @@
 pub(crate) mod clerk_answers;
 pub mod clerks;
 pub mod judge;
+pub mod tick;

@@ -6,8 +6,8 @@
 
 use crate::failure::{non_retryable_failure, retryable_failure};
 use crate::trust::calibrate;
-use crate::vault::VaultContext;
 use crate::vault::run_blocking;
+use crate::vault::{VaultContext, read_workflow_ref};
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::action::audit::{AuditRecord, WorkflowRef};
@@ -22,6 +22,8 @@ use steward_vault::files::crash;
 use steward_vault::index::{ActionLookup, IndexError};
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use temporalio_common::ActivityError;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
 
 /// A resolution that the vault writer has filed.
 #[derive(Clone, Debug)]
@@ -38,6 +40,24 @@ pub struct FiledResolution {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: not in the index")]
 struct NotIndexed(RecordPath);
+
+/// Resolves actions for people.
+#[derive(Clone)]
+pub struct ResolveActivities {
+    pub vault: VaultContext,
+}
+
+#[activities]
+impl ResolveActivities {
+    #[activity(definition = steward_workflows::activities::Answer)]
+    pub async fn answer(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ResolveInput,
+    ) -> Result<ResolveOutput, ActivityError> {
+        self.vault.handle_resolution(input, read_workflow_ref(&ctx)).await
+    }
+}
 
 impl VaultContext {
     pub(crate) async fn handle_resolution(

@@ -36,6 +36,7 @@ use steward_vault::action::create::CreateError;
 use steward_vault::files::crash;
 use steward_vault::files::root::VaultRootError;
 use steward_vault::index::CursorsView;
+use steward_vault::steward::guard::Ledger;
 use steward_workflows::activities::ExtractEventOutput;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -55,6 +56,7 @@ const MAX_REASON_CHARS: usize = 300;
 #[derive(Clone)]
 pub struct Extractor {
     vault: VaultContext,
+    ledger: Arc<Ledger>,
     clerk: Arc<Clerk>,
     memory: ExtractionMemory,
 }
@@ -62,8 +64,8 @@ pub struct Extractor {
 impl Extractor {
     /// Creates an extractor that asks `clerk` and writes to `vault`.
     #[must_use]
-    pub fn new(vault: VaultContext, clerk: Clerk) -> Self {
-        Self { vault, clerk: Arc::new(clerk), memory: ExtractionMemory::default() }
+    pub fn new(vault: VaultContext, ledger: Arc<Ledger>, clerk: Clerk) -> Self {
+        Self { vault, ledger, clerk: Arc::new(clerk), memory: ExtractionMemory::default() }
     }
 
     /// Lists events to read. Those that got no answer a moment ago come last.
@@ -74,7 +76,7 @@ impl Extractor {
     async fn list_waiting_events(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
         let resting = self.memory.list_resting_events();
         // If the ledger cannot be read, the error is ignored here: every reservation is refused with the reason.
-        let spent = self.vault.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
+        let spent = self.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
         let events = self
             .vault
             .index
@@ -230,7 +232,7 @@ impl Extractor {
             self.memory.record_answer(Instant::now());
         }
         // An answer is not thrown away because its settlement failed: the reservation still counts.
-        if let Err(e) = self.vault.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
+        if let Err(e) = self.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
             tracing::warn!(error = %e, "failed to settle a clerk call");
         }
         Ok(call)
@@ -259,7 +261,7 @@ impl Extractor {
             return Err(EventReading::Held { reason, wait_seconds: None });
         }
         let now = Utc::now();
-        match self.vault.ledger.reserve(request, now).await {
+        match self.ledger.reserve(request, now).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
             ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Sender | GuardCap::Stream, reason, .. }) => {
                 Err(EventReading::OverShare(reason))

@@ -11,7 +11,7 @@ mod status;
 use self::revisit::SignalRevisit;
 use self::status::{signal_status_for_receipt, signal_status_for_skip};
 use crate::failure::retryable_failure;
-use crate::vault::VaultContext;
+use crate::signals::SignalActivities;
 use crate::vault::run_blocking;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::{Duration, Instant};
@@ -83,16 +83,17 @@ impl SignalContext {
     }
 }
 
-impl VaultContext {
+impl SignalActivities {
     /// Routes at most `limit` signals.
     pub(crate) async fn route_signals(&self, limit: u32, workflow: WorkflowRef) -> Result<RouteOutput, ActivityError> {
-        if self.is_stopped() {
+        if self.vault.is_stopped() {
             return Ok(RouteOutput { stopped: true, ..RouteOutput::default() });
         }
-        let policy = self.settings.policy.clone();
+        let policy = self.vault.settings.policy.clone();
         let round = RoutingRound { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
         let limit = limit as usize;
         let signals = self
+            .vault
             .index
             .signals()
             .list_signals_to_route(limit, round.now, round.acts)
@@ -105,7 +106,7 @@ impl VaultContext {
                 report.more = true;
                 break;
             }
-            if self.is_stopped() {
+            if self.vault.is_stopped() {
                 (report.stopped, report.more) = (true, false);
                 break;
             }
@@ -132,7 +133,7 @@ impl VaultContext {
         let mut context = match self.read_signal(round, reference).await? {
             Ok(context) => context,
             Err(reason) => {
-                self.reindex_paths(&[reference]).await?;
+                self.vault.reindex_paths(&[reference]).await?;
                 self.record_revisit(round, reference, SignalRevisit::schedule_after(RECHECK_UNUSABLE, &reason)).await?;
                 return Ok(RoutingOutcome::Failed(reason));
             }
@@ -141,6 +142,7 @@ impl VaultContext {
             RouteDecision::Skipped(skip) => skip,
             RouteDecision::Planned(_) | RouteDecision::QuestionPlanned(_) => {
                 let decided_at = self
+                    .vault
                     .index
                     .signals()
                     .begin_route(reference, round.acts, round.now)
@@ -149,7 +151,7 @@ impl VaultContext {
                 match self.decide_route(round, reference, &context, decided_at) {
                     RouteDecision::Skipped(skip) => skip,
                     RouteDecision::Planned(plan) => return self.apply_route(round, reference, *plan).await,
-                    RouteDecision::QuestionPlanned(plan) => match self.cap_and_apply(*plan, Utc::now()).await? {
+                    RouteDecision::QuestionPlanned(plan) => match self.vault.cap_and_apply(*plan, Utc::now()).await? {
                         Ok(receipt) => {
                             // The question itself is no news about the target.
                             context.count_own_action(receipt.repeated);
@@ -208,7 +210,7 @@ impl VaultContext {
     }
 
     fn matter_interval(&self) -> TimeDelta {
-        TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
+        TimeDelta::seconds(i64::from(self.vault.settings.cadence.matter_seconds))
     }
 
     /// When the steward's time to judge the signal ends: one interval after it came.
@@ -227,7 +229,7 @@ impl VaultContext {
         round: &RoutingRound,
         reference: &RecordPath,
     ) -> Result<Result<SignalContext, String>, ActivityError> {
-        let (root, path) = (self.writer.root().clone(), reference.clone());
+        let (root, path) = (self.vault.writer.root().clone(), reference.clone());
         let signal = run_blocking(move || {
             let content = root.read_file(&path).map_err(|e| e.to_string())?;
             let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))?;
@@ -247,14 +249,14 @@ impl VaultContext {
             target: &path,
             new_parent,
             acts: round.acts,
-            default_ceiling: self.settings.default_ceiling,
+            default_ceiling: self.vault.settings.default_ceiling,
         };
-        let facts = self.index.signals().read_route_facts(&query).await.map_err(retryable_failure)?;
+        let facts = self.vault.index.signals().read_route_facts(&query).await.map_err(retryable_failure)?;
         let doubt = match &signal.proposal {
-            Some(_) => self.index.signals().find_doubt(reference, &path).await.map_err(retryable_failure)?,
+            Some(_) => self.vault.index.signals().find_doubt(reference, &path).await.map_err(retryable_failure)?,
             None => None,
         };
-        let (root, target_facts) = (self.writer.root().clone(), facts.clone());
+        let (root, target_facts) = (self.vault.writer.root().clone(), facts.clone());
         match run_blocking(move || read_target(&root, path, target_facts.as_ref())).await? {
             Ok(target) => Ok(Ok(SignalContext { signal, target, facts, doubt })),
             Err(reason) => Ok(Err(reason)),
@@ -268,7 +270,7 @@ impl VaultContext {
         plan: Plan,
     ) -> Result<RoutingOutcome, ActivityError> {
         let target = plan.target().clone();
-        let receipt = match self.cap_and_apply(plan, Utc::now()).await? {
+        let receipt = match self.vault.cap_and_apply(plan, Utc::now()).await? {
             Ok(receipt) => receipt,
             Err(e) => return self.defer_route(round, reference, e).await,
         };
@@ -277,7 +279,7 @@ impl VaultContext {
             repeated = receipt.repeated, "signal routed"
         );
         if round.acts {
-            self.mark_signal_status(reference, signal_status_for_receipt(receipt.disposition, &receipt)).await?;
+            self.vault.mark_signal_status(reference, signal_status_for_receipt(receipt.disposition, &receipt)).await?;
         }
         // A demotion turned the change into a shadow. The next round writes that to the signal.
         let is_demoted = round.acts && receipt.disposition == Disposition::Shadow;
@@ -340,7 +342,7 @@ impl VaultContext {
         }
         if round.acts {
             let claim = context.facts.as_ref().and_then(|f| f.claim.as_ref());
-            self.mark_signal_status(reference, Some(signal_status_for_skip(skip, claim))).await?;
+            self.vault.mark_signal_status(reference, Some(signal_status_for_skip(skip, claim))).await?;
         }
         let revisit = match skip {
             // A filed action keeps the moment that it is named after.

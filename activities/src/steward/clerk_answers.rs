@@ -8,7 +8,7 @@
 //! [`Clerk::evidence_key`]: crate::steward::clerks::Clerk::evidence_key
 
 use crate::failure::retryable_failure;
-use crate::vault::VaultContext;
+use crate::steward::tick::StewardActivities;
 use chrono::{TimeDelta, Utc};
 use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion};
 use temporalio_common::ActivityError;
@@ -18,7 +18,7 @@ use temporalio_common::ActivityError;
 /// This is shorter than for events, because a change may follow from an answer about a task.
 const KEEP_ANSWERS: TimeDelta = TimeDelta::days(7);
 
-impl VaultContext {
+impl StewardActivities {
     /// Finds an answer to this evidence from the last 7 days.
     pub(crate) async fn recall_verdict(
         &self,
@@ -26,6 +26,7 @@ impl VaultContext {
     ) -> Result<Option<AttributedVerdict>, ActivityError> {
         let key = self.clerk.evidence_key(question);
         let cached = self
+            .vault
             .index
             .cursors()
             .find_cached_answer(&key, Utc::now() - KEEP_ANSWERS)
@@ -45,7 +46,9 @@ impl VaultContext {
             return;
         }
         let Ok(text) = serde_json::to_string(judged) else { return };
-        if let Err(e) = self.index.cursors().cache_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await {
+        if let Err(e) =
+            self.vault.index.cursors().cache_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await
+        {
             tracing::warn!(error = %e, "failed to cache a clerk's answer");
         }
     }

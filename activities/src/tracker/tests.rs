@@ -414,8 +414,8 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     let VaultFixture { dir, context, .. } = bench;
     context.index.close().await;
     drop((dispatcher, context));
-    let (context, intervals) = open(dir.path(), Mode::Live, None).await;
-    let bench = VaultFixture { dir, context, intervals };
+    let opened = open(dir.path(), Mode::Live, None).await;
+    let bench = VaultFixture::from_parts(dir, opened);
     match bench.undone(&action, "u").await {
         ResolveOutput::Refused { status: 502, message, .. } => {
             assert!(

@@ -65,7 +65,6 @@ pub(crate) async fn run_calibration(
     workflow: WorkflowRef,
     now: DateTime<Utc>,
 ) -> Result<CalibrateOutput, ActivityError> {
-    let _guard = vault.calibration_lock.lock().await;
     let (deadline, mut report) = (start_deadline(), CalibrateOutput::default());
     compare_proposals(vault, deadline.halve_time_left(), &workflow, now, &mut report).await?;
     report.lowered = apply_demotions(vault, &workflow, now).await?.len() as u64;

@@ -45,7 +45,7 @@ impl VaultContext {
         }
     }
 
-    pub(super) async fn retry_later_on_failure<T>(
+    pub(crate) async fn retry_later_on_failure<T>(
         &self,
         target: &RecordPath,
         work: impl Future<Output = Result<T, ActivityError>>,

@@ -4,6 +4,9 @@ mod budget;
 mod unknown_sources;
 
 use super::*;
+use crate::signals::{SignalActivities, purge};
+use crate::steward::clerks::Clerk;
+use crate::steward::tick::{NewInterval, StewardActivities};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steward_domain::action::plan::{ActionId, Disposition, Plan};
@@ -11,25 +14,32 @@ use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::gates::mode::Mode;
 use steward_domain::steward::clerk::{Judgement, TokenUsage, Verdict};
 use steward_domain::steward::decide::{DecisionCase, decide};
-use steward_domain::steward::guard::{CallId, Settlement, SettlementOutcome};
-use steward_domain::steward::tick::TaskClock;
+use steward_domain::steward::guard::{
+    CallId, GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
+};
+use steward_domain::steward::tick::{MatterObservation, TaskClock};
 use steward_vault::action::writer::LockError;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::steward::guard::Ledger;
 use steward_vault::tracker::outbox::TrackerSite;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use steward_workflows::activities::{
+    ApplyInput, ApplyOutput, ObserveInput, PurgeInput, PurgeOutput, ResolveInput, ResolveOutput, SettleCallInput,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+/// A vault with the activities that share it.
 pub(crate) struct VaultFixture {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) context: VaultContext,
+    pub(crate) ledger: Arc<Ledger>,
+    /// Who is asked about tasks.
+    pub(crate) clerk: Arc<Clerk>,
+    send_interval: UnboundedSender<NewInterval>,
     pub(crate) intervals: UnboundedReceiver<NewInterval>,
 }
 
 /// Opens the vault in a folder and takes its lock.
-pub(crate) async fn open(
-    folder: &Path,
-    mode: Mode,
-    tracker: Option<TrackerSite>,
-) -> (VaultContext, UnboundedReceiver<NewInterval>) {
+pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<TrackerSite>) -> (VaultContext, Arc<Ledger>) {
     let root = VaultRoot::open(folder).unwrap();
     let own = folder.join(".steward");
     // A process that another test starts holds a copy of every open file for a moment, also of the lock.
@@ -45,7 +55,6 @@ pub(crate) async fn open(
     index.sync_all(&root, Utc::now()).await.unwrap();
     let caps = steward_domain::steward::guard::CallCaps::default();
     let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
-    let (send, intervals) = unbounded_channel();
     let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };
     let settings = VaultSettings {
         policy,
@@ -55,21 +64,7 @@ pub(crate) async fn open(
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    let clerk = Arc::new(Clerk::Rules(crate::steward::clerks::rules::RulesClerk));
-    let ledger = Arc::new(ledger);
-    let host = VaultContext {
-        writer: keeper,
-        index,
-        ledger,
-        settings,
-        clerk,
-        intervals: send,
-        apply_lock: Arc::default(),
-        routing_lock: Arc::default(),
-        calibration_lock: Arc::default(),
-        unpublished_resolutions: Arc::default(),
-    };
-    (host, intervals)
+    (VaultContext::new(keeper, index, settings), Arc::new(ledger))
 }
 
 impl VaultFixture {
@@ -93,8 +88,28 @@ impl VaultFixture {
              target_path: task/pay.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  class: state_change\n  \
              set: {state: done}\neffect_confidence: 0.99\nstatus: unrouted\n---\n",
         );
-        let (host, intervals) = open(dir.path(), mode, Some(TrackerSite::default())).await;
-        Self { dir, context: host, intervals }
+        let opened = open(dir.path(), mode, Some(TrackerSite::default())).await;
+        Self::from_parts(dir, opened)
+    }
+
+    pub(crate) fn from_parts(dir: tempfile::TempDir, (context, ledger): (VaultContext, Arc<Ledger>)) -> Self {
+        let (send_interval, intervals) = unbounded_channel();
+        let clerk = Arc::new(Clerk::Rules(crate::steward::clerks::rules::RulesClerk));
+        Self { dir, context, ledger, clerk, send_interval, intervals }
+    }
+
+    /// The activities of a tick, with the settings that the context has now.
+    pub(crate) fn steward(&self) -> StewardActivities {
+        StewardActivities {
+            vault: self.context.clone(),
+            ledger: Arc::clone(&self.ledger),
+            clerk: Arc::clone(&self.clerk),
+            intervals: self.send_interval.clone(),
+        }
+    }
+
+    pub(crate) fn signals(&self) -> SignalActivities {
+        SignalActivities::new(self.context.clone())
     }
 
     /// Adds lines to the frontmatter of `task/pay.md`, makes a live change of it, and returns the action's id.
@@ -103,7 +118,7 @@ impl VaultFixture {
         std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
         self.context.index.sync_all(self.context.writer.root(), Utc::now()).await.unwrap();
         let seen = self.see("look/1").await;
-        match self.context.apply_decision(apply_ask(&seen, "look/1")).await.unwrap() {
+        match self.steward().apply_decision(apply_ask(&seen, "look/1")).await.unwrap() {
             ApplyOutput::Filed { action_id, disposition: Disposition::Live, .. } => action_id,
             other => panic!("{other:?}"),
         }
@@ -125,7 +140,7 @@ impl VaultFixture {
 
     pub(crate) async fn see(&self, look_id: &str) -> MatterObservation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        self.context.observe_matter(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
+        self.steward().observe_matter(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
     }
 
     /// Every file of the vault's record folders, by path.
@@ -193,9 +208,9 @@ async fn applying_twice_changes_and_files_once() {
     let bench = VaultFixture::new(Mode::Live).await;
     let seen = bench.see("run/1").await;
     let ask = apply_ask(&seen, "run/1");
-    let first = bench.context.apply_decision(ask.clone()).await.unwrap();
+    let first = bench.steward().apply_decision(ask.clone()).await.unwrap();
     let after_one = (bench.cursors().await, bench.files());
-    assert_eq!(bench.context.apply_decision(ask).await.unwrap(), first);
+    assert_eq!(bench.steward().apply_decision(ask).await.unwrap(), first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
     assert!(bench.task().contains("state: done  # by hand"), "{}", bench.task());
 }
@@ -205,7 +220,7 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
     let bench = VaultFixture::new(Mode::Live).await;
     let before = bench.task();
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, .. } = bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+    let ApplyOutput::Filed { action_id, .. } = bench.steward().apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -239,16 +254,16 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
         matter: Some("matter/m.md".into()),
         ..ReserveRequest::default()
     };
-    let first = bench.context.reserve_call(request.clone()).await.unwrap();
-    assert_eq!(bench.context.reserve_call(request.clone()).await.unwrap(), first);
+    let first = bench.steward().reserve_call(request.clone()).await.unwrap();
+    assert_eq!(bench.steward().reserve_call(request.clone()).await.unwrap(), first);
     let usage = TokenUsage { prompt_tokens: 10, completion_tokens: 5 };
     let settlement = Settlement { call_id: request.call_id, outcome: SettlementOutcome::Answered { usage } };
     for _ in 0..2 {
         let ask = SettleCallInput { settlement: settlement.clone(), answer: None };
-        bench.context.settle_call(ask).await.unwrap();
+        bench.steward().settle_call(ask).await.unwrap();
         bench.context.index.cursors().release_leases("run").await.unwrap();
     }
-    let status = bench.context.ledger.status(Utc::now()).await.ledger.unwrap();
+    let status = bench.ledger.status(Utc::now()).await.ledger.unwrap();
     assert_eq!((status.minute.used, status.day_usage), (1, usage));
     assert_eq!(bench.see("other/1").await.task_checks.len(), 1, "the task is free for the next run");
 }
@@ -260,7 +275,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
-        let outcome = bench.context.reserve_call(request.clone()).await.unwrap();
+        let outcome = bench.steward().reserve_call(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
     let looks = bench.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
@@ -276,7 +291,7 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
     stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
     let files = bench.files();
-    assert_eq!(bench.context.apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
+    assert_eq!(bench.steward().apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
@@ -285,7 +300,7 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     bench.context.index.cursors().release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.task_checks[0].question.evidence.len(), 1, "the evidence was used up");
-    let applied = bench.context.apply_decision(apply_ask(&seen, "run/3")).await.unwrap();
+    let applied = bench.steward().apply_decision(apply_ask(&seen, "run/3")).await.unwrap();
     assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Live, .. }), "{applied:?}");
 }
 
@@ -304,7 +319,7 @@ async fn a_plan_lands_no_livelier_than_the_process_that_lands_it_allows() {
         let mut bench = VaultFixture::new(Mode::Live).await;
         let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
         bench.context.settings.policy = now.clone();
-        let applied = bench.context.apply_decision(ask).await.unwrap();
+        let applied = bench.steward().apply_decision(ask).await.unwrap();
         assert!(
             matches!(&applied, ApplyOutput::Filed { disposition: found, .. } if *found == disposition),
             "{now:?}: {applied:?}"
@@ -336,7 +351,7 @@ async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_
         if n == 1 {
             bench.context.index.sync_all(bench.context.writer.root(), Utc::now()).await.unwrap();
         }
-        let applied = bench.context.apply_decision(ask).await.unwrap();
+        let applied = bench.steward().apply_decision(ask).await.unwrap();
         assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Pending, .. }), "{n}: {applied:?}");
         assert_eq!(bench.task(), before);
     }
@@ -347,7 +362,7 @@ async fn a_plan_that_was_made_in_shadow_stays_a_shadow_where_the_mode_is_live() 
     let mut bench = VaultFixture::new(Mode::Shadow).await;
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     bench.context.settings.policy.mode = Mode::Live;
-    let applied = bench.context.apply_decision(ask).await.unwrap();
+    let applied = bench.steward().apply_decision(ask).await.unwrap();
     assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Shadow, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
 }
@@ -358,7 +373,7 @@ async fn a_record_that_a_human_changed_is_not_overwritten_and_stays_due() {
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let edited = bench.task().replace("name: Pay", "name: Pay the roofer");
     write(bench.dir.path(), &edited);
-    assert_eq!(bench.context.apply_decision(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
+    assert_eq!(bench.steward().apply_decision(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
     assert_eq!(bench.task(), edited);
     assert_eq!(bench.see("run/2").await.task_checks[0].question.subject.task_name, "Pay the roofer");
 }
@@ -400,7 +415,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     }
     let seen = bench.see("run/1").await;
     let ApplyOutput::Filed { action_id, record, .. } =
-        bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+        bench.steward().apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -475,7 +490,7 @@ async fn a_ceiling_that_was_just_lowered_holds_a_confirmation_and_no_other_file_
         bench.context.settings.policy.state_change_ceiling = Ceiling::Confirm;
         let ask = apply_ask(&bench.see("run/1").await, "run/1");
         let ApplyOutput::Filed { action_id, disposition: Disposition::Pending, .. } =
-            bench.context.apply_decision(ask).await.unwrap()
+            bench.steward().apply_decision(ask).await.unwrap()
         else {
             panic!("it waits for a person")
         };

@@ -29,10 +29,14 @@ use chrono::Utc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steward_activities::action::resolve::ResolveActivities;
+use steward_activities::signals::SignalActivities;
 use steward_activities::signals::extract::Extractor;
 use steward_activities::steward::judge::ClerkWorker;
+use steward_activities::steward::tick::{NewInterval, StewardActivities};
 use steward_activities::tracker::{PlaneClient, TrackerDispatcher};
-use steward_activities::vault::{NewInterval, VaultContext, VaultSettings};
+use steward_activities::trust::TrustActivities;
+use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::FolderPlacement;
@@ -62,29 +66,30 @@ pub(crate) fn start_vault_worker(
     parts: &OpenedVault,
     intervals: mpsc::UnboundedSender<NewInterval>,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let vault = VaultContext {
-        writer: Arc::clone(&parts.writer),
-        index: Arc::clone(&parts.index),
-        ledger: Arc::clone(&parts.ledger),
-        settings: VaultSettings {
-            policy: config.policy.clone(),
-            default_ceiling: config.default_ceiling,
-            cadence: config.cadence,
-            keep_events_days: config.keep_events_days,
-            live_per_source_day: config.live_per_source_day,
-            reversal_budget: config.reversal_budget,
-        },
-        clerk: Arc::new(crate::runtime::clerks::create_clerk(&config.clerk)?),
-        intervals,
-        apply_lock: Arc::default(),
-        routing_lock: Arc::default(),
-        calibration_lock: Arc::default(),
-        unpublished_resolutions: Arc::default(),
+    let settings = VaultSettings {
+        policy: config.policy.clone(),
+        default_ceiling: config.default_ceiling,
+        cadence: config.cadence,
+        keep_events_days: config.keep_events_days,
+        live_per_source_day: config.live_per_source_day,
+        reversal_budget: config.reversal_budget,
     };
-    let courier = build_tracker_dispatcher(config, &vault)?;
-    let extractor = Extractor::new(vault.clone(), crate::runtime::clerks::create_clerk(&config.clerk)?);
-    let activities = Box::new(VaultWorkerActivities { context: vault, extractor, dispatcher: courier });
-    sdk_workers::start_worker(context, WorkerRole::Vault(activities))
+    let vault = VaultContext::new(Arc::clone(&parts.writer), Arc::clone(&parts.index), settings);
+    let create_clerk = || crate::runtime::clerks::create_clerk(&config.clerk);
+    let activities = VaultWorkerActivities {
+        steward: StewardActivities {
+            vault: vault.clone(),
+            ledger: Arc::clone(&parts.ledger),
+            clerk: Arc::new(create_clerk()?),
+            intervals,
+        },
+        resolve: ResolveActivities { vault: vault.clone() },
+        signals: SignalActivities::new(vault.clone()),
+        trust: TrustActivities::new(vault.clone()),
+        extractor: Extractor::new(vault.clone(), Arc::clone(&parts.ledger), create_clerk()?),
+        dispatcher: build_tracker_dispatcher(config, &vault)?,
+    };
+    sdk_workers::start_worker(context, WorkerRole::Vault(Box::new(activities)))
 }
 
 /// Starts the workers, the loops and the schedules of a vault.

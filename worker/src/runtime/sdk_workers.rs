@@ -15,10 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steward_activities::action::resolve::ResolveActivities;
+use steward_activities::signals::SignalActivities;
 use steward_activities::signals::extract::Extractor;
 use steward_activities::steward::judge::ClerkWorker;
+use steward_activities::steward::tick::StewardActivities;
 use steward_activities::tracker::TrackerDispatcher;
-use steward_activities::vault::VaultContext;
+use steward_activities::trust::TrustActivities;
 use steward_workflows::ExtractWorkflow;
 use steward_workflows::PurgeWorkflow;
 use steward_workflows::ResolveBatchWorkflow;
@@ -52,7 +55,10 @@ pub(crate) enum WorkerRole {
 
 /// The activities of the process that holds a vault.
 pub(crate) struct VaultWorkerActivities {
-    pub(crate) context: VaultContext,
+    pub(crate) steward: StewardActivities,
+    pub(crate) resolve: ResolveActivities,
+    pub(crate) signals: SignalActivities,
+    pub(crate) trust: TrustActivities,
     pub(crate) extractor: Extractor,
     pub(crate) dispatcher: Option<TrackerDispatcher>,
 }
@@ -190,7 +196,10 @@ fn build_worker_options(
                 .register_workflow::<ReversalCalibrationWorkflow>()?
                 .register_workflow::<ReversibilityDrillWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
-                .register_activities(activities.context.clone())
+                .register_activities(activities.steward.clone())
+                .register_activities(activities.resolve.clone())
+                .register_activities(activities.signals.clone())
+                .register_activities(activities.trust.clone())
                 .register_activities(activities.extractor.clone());
             match &activities.dispatcher {
                 Some(courier) => {

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
-use steward_activities::steward::clerks::Clerk;
-use steward_activities::steward::clerks::rules::RulesClerk;
+use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::{ActionId, Plan};
@@ -26,16 +25,13 @@ use steward_domain::record::entity::Instinct;
 use steward_domain::record::frontmatter::{self, FieldEdit};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::source_key;
-use steward_domain::steward::guard::CallCaps;
 use steward_domain::steward::tick::Cadence;
 use steward_domain::trust::demotion::REVERSAL_BUDGET;
 use steward_vault::action::resolve::IncomingResolution;
 use steward_vault::action::writer::{ActionReceipt, VaultWriter};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
-use steward_vault::steward::guard::Ledger;
 use temporalio_common::ActivityError;
-use tokio::sync::mpsc::unbounded_channel;
 
 /// How soon the next calibration finds a change by hand: 10 min, its interval.
 const CALIBRATION_DELAY: TimeDelta = TimeDelta::minutes(10);
@@ -55,7 +51,6 @@ impl SimulatedVault {
         let keeper = VaultWriter::lock(VaultRoot::open(dir)?)?;
         let index = Index::open(state).await?;
         index.sync_all(keeper.root(), at).await?;
-        let ledger = Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?;
         let settings = VaultSettings {
             policy: DecisionPolicy::default(),
             default_ceiling: Ceiling::Act,
@@ -64,18 +59,7 @@ impl SimulatedVault {
             live_per_source_day: LIVE_PER_SOURCE_DAY,
             reversal_budget: REVERSAL_BUDGET,
         };
-        let context = VaultContext {
-            writer: Arc::new(keeper),
-            index: Arc::new(index),
-            ledger: Arc::new(ledger),
-            settings,
-            clerk: Arc::new(Clerk::Rules(RulesClerk)),
-            intervals: unbounded_channel().0,
-            apply_lock: Arc::default(),
-            routing_lock: Arc::default(),
-            calibration_lock: Arc::default(),
-            unpublished_resolutions: Arc::default(),
-        };
+        let context = VaultContext::new(Arc::new(keeper), Arc::new(index), settings);
         Ok(Self { dir: dir.to_owned(), context, observations: BTreeMap::new() })
     }
 
@@ -173,7 +157,8 @@ impl SimulatedVault {
         let root = self.context.writer.root();
         self.context.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
-        while self.context.calibrate_trust(workflow.clone(), at).await.map_err(convert_error)?.more {}
+        let trust = TrustActivities::new(self.context.clone());
+        while trust.calibrate_trust(workflow.clone(), at).await.map_err(convert_error)?.more {}
         self.context.writer.settle_swaps_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;

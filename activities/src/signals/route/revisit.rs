@@ -4,7 +4,7 @@
 
 use super::RoutingRound;
 use crate::failure::retryable_failure;
-use crate::vault::VaultContext;
+use crate::signals::SignalActivities;
 use chrono::TimeDelta;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
@@ -30,7 +30,7 @@ impl SignalRevisit {
     }
 }
 
-impl VaultContext {
+impl SignalActivities {
     pub(super) async fn record_revisit(
         &self,
         round: &RoutingRound,
@@ -40,6 +40,6 @@ impl VaultContext {
         let SignalRevisit { wait, filed, reason, question, basis } = revisit;
         let (acts, now) = (round.acts, round.now);
         let deferral = RouteDeferral { acts, until: now + wait, now, filed, reason, question, basis };
-        self.index.signals().record_route_deferral(reference, &deferral).await.map_err(retryable_failure)
+        self.vault.index.signals().record_route_deferral(reference, &deferral).await.map_err(retryable_failure)
     }
 }

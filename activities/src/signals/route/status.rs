@@ -3,9 +3,9 @@
 //! Only files that Steward wrote itself are changed. For all others the index keeps the reason. The vault writer makes
 //! the change, as for every record.
 
-use super::VaultContext;
 use super::run_blocking;
 use crate::failure::retryable_failure;
+use crate::vault::VaultContext;
 use serde_json::json;
 use std::sync::Arc;
 use steward_domain::action::audit::{ActionKind, AuditRecord};

@@ -51,7 +51,7 @@ impl VaultFixture {
     }
 
     async fn route(&self) -> RouteOutput {
-        self.context.route_signals(50, run()).await.unwrap()
+        self.signals().route_signals(50, run()).await.unwrap()
     }
 
     /// The status and the reason of a signal.
@@ -138,9 +138,9 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
     let round = RoutingRound { acts: true, policy, workflow: run(), now: Utc::now() };
     for name in ["signal/1.md", "signal/context.md", "signal/parent.md"] {
         let reference = path(name);
-        let read = bench.context.read_signal(&round, &reference).await.unwrap().unwrap();
+        let read = bench.signals().read_signal(&round, &reference).await.unwrap().unwrap();
         let named_after = bench.context.index.signals().begin_route(&reference, true, round.now).await.unwrap();
-        let RouteDecision::Planned(plan) = bench.context.decide_route(&round, &reference, &read, named_after) else {
+        let RouteDecision::Planned(plan) = bench.signals().decide_route(&round, &reference, &read, named_after) else {
             panic!("skipped")
         };
         bench.context.writer.apply_plan(*plan).unwrap();
@@ -163,7 +163,7 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
     let bench = VaultFixture::after_the_stewards_turn(Mode::Live).await;
     bench.put_event();
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, .. } = bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+    let ApplyOutput::Filed { action_id, .. } = bench.steward().apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -187,7 +187,7 @@ async fn what_was_left_to_the_steward_says_what_became_of_it_as_soon_as_it_has_d
     assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
     assert_eq!(bench.route().await, RouteOutput::default(), "and is left alone until then");
     let seen = bench.see("run/1").await;
-    let applied = bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap();
+    let applied = bench.steward().apply_decision(apply_ask(&seen, "run/1")).await.unwrap();
     let ApplyOutput::Filed { action_id, .. } = applied else { panic!("not filed") };
     assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
     assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
@@ -311,18 +311,18 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     let round = RoutingRound { policy: bench.context.settings.policy.clone(), acts: true, workflow: run(), now };
     bench.context.settings.policy.mode = Mode::Shadow;
     assert!(matches!(
-        bench.context.route_signal(&round, &signal).await.unwrap(),
+        bench.signals().route_signal(&round, &signal).await.unwrap(),
         RoutingOutcome::Landed(Disposition::Shadow)
     ));
     bench.context.settings.policy.mode = Mode::Live;
     // The process died before the signal was deferred, so its action is still named after that time.
     assert_eq!(bench.context.index.signals().begin_route(&signal, true, at).await.unwrap(), at);
-    let failed = bench.context.route_signal(&round, &signal).await.unwrap();
+    let failed = bench.signals().route_signal(&round, &signal).await.unwrap();
     assert!(matches!(&failed, RoutingOutcome::Failed(reason) if reason.contains("taken this name")));
     assert_eq!(bench.route().await.dispositions.get(&Disposition::Live), Some(&3), "the others are not kept back");
     let later = RoutingRound { now: now + RECHECK_UNUSABLE + TimeDelta::seconds(1), ..round };
     assert!(matches!(
-        bench.context.route_signal(&later, &signal).await.unwrap(),
+        bench.signals().route_signal(&later, &signal).await.unwrap(),
         RoutingOutcome::Landed(Disposition::Live)
     ));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
@@ -331,9 +331,10 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
     let bench = VaultFixture::of_all_classes(Mode::Live).await;
+    let signals = bench.signals();
     let runs = futures_util::future::join_all((0..4).map(|_| {
-        let host = bench.context.clone();
-        tokio::spawn(async move { host.route_signals(50, run()).await.unwrap() })
+        let signals = signals.clone();
+        tokio::spawn(async move { signals.route_signals(50, run()).await.unwrap() })
     }));
     let routed: Vec<RouteOutput> = runs.await.into_iter().map(Result::unwrap).collect();
     let live: u32 = routed.iter().filter_map(|r| r.dispositions.get(&Disposition::Live)).sum();
@@ -366,7 +367,7 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     let policy = bench.context.settings.policy.clone();
     let round = RoutingRound { policy, acts: true, workflow: run(), now: Utc::now() };
     let owner = bench.read("matter/m.md");
-    let end = bench.context.route_signal(&round, &path("signal/context.md")).await.unwrap();
+    let end = bench.signals().route_signal(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, RoutingOutcome::Stopped));
     assert_eq!((bench.read("matter/m.md"), bench.records().len()), (owner, 0));
     stop::resume_fleet(
@@ -386,7 +387,7 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
             .contains(&path("signal/context.md"))
     );
     let round = RoutingRound { now: later, ..round };
-    let end = bench.context.route_signal(&round, &path("signal/context.md")).await.unwrap();
+    let end = bench.signals().route_signal(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, RoutingOutcome::Landed(Disposition::Live)));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
     assert_eq!(bench.records().len(), 1);
@@ -534,9 +535,9 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
     let round = RoutingRound { acts: true, policy, workflow: run(), now: Utc::now() };
     let reference = path("signal/1.md");
     for synced in [false, true] {
-        let read = bench.context.read_signal(&round, &reference).await.unwrap().unwrap();
+        let read = bench.signals().read_signal(&round, &reference).await.unwrap().unwrap();
         let named_after = bench.context.index.signals().begin_route(&reference, true, round.now).await.unwrap();
-        let routed = bench.context.decide_route(&round, &reference, &read, named_after);
+        let routed = bench.signals().decide_route(&round, &reference, &read, named_after);
         if synced {
             assert!(matches!(routed, RouteDecision::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
         } else {

@@ -11,7 +11,7 @@ use steward_workflows::activities::SettleCallInput;
 async fn asked(bench: &VaultFixture) -> (ClerkQuestion, AttributedVerdict) {
     let look = bench.see("first/1").await.task_checks.remove(0);
     assert_eq!(look.known_verdict, None, "nothing was asked yet");
-    let reply = bench.context.clerk.ask(&crate::steward::clerks::tests::reservation(), &look.question).await;
+    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &look.question).await;
     let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
     let clerk = ClerkMark { tokens: TokenUsage { prompt_tokens: 7, completion_tokens: 3 }, ..reply.clerk };
     (look.question, AttributedVerdict { verdict, clerk })
@@ -24,7 +24,7 @@ async fn settle(bench: &VaultFixture, question: &ClerkQuestion, judged: &Attribu
     };
     let ask = SettleCallInput { settlement, answer: Some((question.clone(), judged.clone())) };
     // There is no reservation for it, which the ledger ignores.
-    let _ = bench.context.settle_call(ask).await;
+    let _ = bench.steward().settle_call(ask).await;
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_ask
     assert_eq!(known.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..judged.clerk.clone() });
     let mut other = question.clone();
     other.evidence[0].note.push('!');
-    assert_eq!(bench.context.recall_verdict(&other).await.unwrap(), None);
+    assert_eq!(bench.steward().recall_verdict(&other).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -47,10 +47,10 @@ async fn an_answer_to_the_stricter_question_is_one_about_the_same_evidence() {
     let (question, judged) = asked(&bench).await;
     let stricter = ClerkQuestion { complaint: Some("bad form".into()), ..question.clone() };
     settle(&bench, &stricter, &judged).await;
-    assert_eq!(bench.context.recall_verdict(&question).await.unwrap(), None, "it was no answer to that request");
-    let reply = bench.context.clerk.ask(&crate::steward::clerks::tests::reservation(), &stricter).await;
+    assert_eq!(bench.steward().recall_verdict(&question).await.unwrap(), None, "it was no answer to that request");
+    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &stricter).await;
     settle(&bench, &stricter, &AttributedVerdict { clerk: reply.clerk, ..judged }).await;
-    assert!(bench.context.recall_verdict(&question).await.unwrap().is_some());
+    assert!(bench.steward().recall_verdict(&question).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -63,20 +63,20 @@ async fn what_another_clerk_of_the_fleet_said_is_not_kept() {
         ClerkMark { prompt_sha256: "0".repeat(64), ..judged.clerk.clone() },
     ] {
         settle(&bench, &question, &AttributedVerdict { clerk, ..judged.clone() }).await;
-        assert_eq!(bench.context.recall_verdict(&question).await.unwrap(), None);
+        assert_eq!(bench.steward().recall_verdict(&question).await.unwrap(), None);
     }
     settle(&bench, &question, &judged).await;
-    assert!(bench.context.recall_verdict(&question).await.unwrap().is_some());
+    assert!(bench.steward().recall_verdict(&question).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn what_is_old_or_does_not_hold_is_not_given_again() {
     let bench = VaultFixture::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
-    let key = bench.context.clerk.evidence_key(&question);
+    let key = bench.clerk.evidence_key(&question);
     let keep = async |text: &str, days: i64| {
         bench.context.index.cursors().cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
-        bench.context.recall_verdict(&question).await.unwrap()
+        bench.steward().recall_verdict(&question).await.unwrap()
     };
     let good = serde_json::to_string(&judged).unwrap();
     let mut invented = judged.clone();

@@ -26,7 +26,7 @@ const NOTES: u32 = 3;
 async fn a_child_delivers_everything_and_dies_where_it_is_told() {
     let (Ok(folder), Ok(url)) = (std::env::var(FOLDER), std::env::var(URL)) else { return };
     let folder = Path::new(&folder);
-    let (host, _intervals) = open(folder, Mode::Live, Some(TrackerSite::default())).await;
+    let (host, _) = open(folder, Mode::Live, Some(TrackerSite::default())).await;
     let dispatcher = TrackerDispatcher::new(host, PlaneClient::new(&config(folder, &url)).unwrap());
     for id in dispatcher.list_due_deliveries(50, Utc::now()).await.unwrap() {
         came(&dispatcher.deliver_once(&id, run()).await.unwrap());
@@ -63,8 +63,8 @@ impl Down {
 
     async fn undo(self) -> Self {
         let Self { dir, server, action } = self;
-        let (host, intervals) = open(dir.path(), Mode::Live, Some(TrackerSite::default())).await;
-        let bench = VaultFixture { dir, context: host, intervals };
+        let opened = open(dir.path(), Mode::Live, Some(TrackerSite::default())).await;
+        let bench = VaultFixture::from_parts(dir, opened);
         assert!(matches!(bench.undone(&action, "u").await, ResolveOutput::Done { owes: Some(_), .. }));
         let VaultFixture { dir, context: host, .. } = bench;
         host.index.close().await;

@@ -93,14 +93,15 @@ async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
     let forged = ["mail:a", "mail:b", "mail:c", "mail:d", "mail:e", "mail:f", "mail:g", "mail:h"];
     let bench = VaultFixture::of_tasks(&forged.map(|source| vec![source])).await;
     let asks = bench.asks().await;
-    let landed = join_all(asks.clone().into_iter().map(|ask| bench.context.apply_decision(ask))).await;
+    let steward = bench.steward();
+    let landed = join_all(asks.clone().into_iter().map(|ask| steward.apply_decision(ask))).await;
     let landed: Vec<Disposition> = landed.iter().map(|a| bench.disposition(a.as_ref().unwrap())).collect();
     let live = landed.iter().filter(|l| **l == Disposition::Live).count();
     assert_eq!((live, bench.states()), (3, (3, 8)), "{landed:?}");
     assert_eq!(landed.iter().filter(|l| **l == Disposition::Pending).count(), 5);
     // A repeat after a crash gives each change the same disposition.
     for (ask, before) in asks.into_iter().zip(landed) {
-        assert_eq!(bench.disposition(&bench.context.apply_decision(ask).await.unwrap()), before);
+        assert_eq!(bench.disposition(&bench.steward().apply_decision(ask).await.unwrap()), before);
     }
     assert_eq!(bench.states(), (3, 8));
 }
@@ -110,7 +111,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let said: Vec<Vec<&str>> = vec![vec!["mail:a"], vec!["mail:b"], vec!["mail:c"], vec!["mail:d"], vec!["bank"]];
     let bench = VaultFixture::of_tasks(&said).await;
     let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
-    let routed = bench.context.route_signals(50, workflow).await.unwrap();
+    let routed = bench.signals().route_signals(50, workflow).await.unwrap();
     assert_eq!(routed.dispositions, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
     let held = bench.context.index.actions().pending_actions_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
@@ -155,9 +156,9 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
             workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
             at: seen.observed_at,
         });
-        bench.context.apply_decision(ask).await.unwrap();
+        bench.steward().apply_decision(ask).await.unwrap();
         let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
-        let routed = bench.context.route_signals(50, workflow).await.unwrap();
+        let routed = bench.signals().route_signals(50, workflow).await.unwrap();
         let signal = RecordPath::parse("signal/t00-bank.md").unwrap();
         let pending = bench.context.index.actions().pending_actions_page(None, 500).await.unwrap().rows;
         let shown = pending.iter().find(|row| row.id == action_id(&signal));
@@ -187,7 +188,7 @@ proptest! {
                 let others: BTreeSet<&str> = said[task].iter().copied().filter(|s| *s != "bank").collect();
                 let quiet_before = others.iter().any(|s| !spoke.contains(s));
                 let expected = (of_bank && bank < BUDGET) || (quiet_before && unknown_sources < BUDGET);
-                let disposition = bench.disposition(&bench.context.apply_decision(ask).await.unwrap());
+                let disposition = bench.disposition(&bench.steward().apply_decision(ask).await.unwrap());
                 if disposition != if expected { Disposition::Live } else { Disposition::Pending } {
                     return Some(format!("{:?} landed {disposition:?} with {bank}, {unknown_sources} and {spoke:?}", said[task]));
                 }

@@ -6,7 +6,7 @@ use steward_domain::trust::mark::TrustSubject;
 
 impl VaultFixture {
     async fn lands(&self, ask: ApplyInput) -> (Disposition, ActionId) {
-        let applied = self.context.apply_decision(ask).await.unwrap();
+        let applied = self.steward().apply_decision(ask).await.unwrap();
         match &applied {
             ApplyOutput::Filed { action_id, .. } => (self.disposition(&applied), action_id.clone()),
             other => panic!("{other:?}"),

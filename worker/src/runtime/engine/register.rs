@@ -10,7 +10,7 @@ use crate::registrar::desired;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use steward_activities::vault::NewInterval;
+use steward_activities::steward::tick::NewInterval;
 use steward_domain::record::path::RecordPath;
 use steward_vault::index::Index;
 use tokio::sync::{Notify, mpsc, watch as flag};

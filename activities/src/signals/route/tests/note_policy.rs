@@ -19,7 +19,7 @@ async fn landed(block: &str) -> (Disposition, Vec<(GateName, String)>) {
     note(&bench, block);
     bench.sync().await;
     assert!(matches!(
-        bench.context.apply_decision(apply_ask(&seen, "run/1")).await.unwrap(),
+        bench.steward().apply_decision(apply_ask(&seen, "run/1")).await.unwrap(),
         ApplyOutput::Filed { .. }
     ));
     let draft = bench.records().remove(0).draft;
@@ -119,7 +119,7 @@ async fn a_matter_that_goes_between_decision_and_landing_leaves_its_task_to_a_hu
     let bench = VaultFixture::new(Mode::Live).await;
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     std::fs::rename(bench.dir.path().join("matter/m.md"), bench.dir.path().join("matter/n.md")).unwrap();
-    let applied = bench.context.apply_decision(ask).await.unwrap();
+    let applied = bench.steward().apply_decision(ask).await.unwrap();
     assert!(matches!(applied, ApplyOutput::Filed { disposition: Disposition::Pending, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
     assert!(!bench.records()[0].draft.confirmable);
