@@ -1,4 +1,6 @@
 //! Demoted sources and classes, as every interface shows them.
+//!
+//! The facts come from the index. What a demotion does to a plan is decided in `steward_domain::gates`, not here.
 
 use super::VaultViews;
 use chrono::{DateTime, Utc};
