@@ -4,7 +4,7 @@
 //! exceeds the reversal budget demotes its source or class before another change is applied. A debt to the tracker is
 //! returned to the workflow. A refusal is a value and not a failure.
 
-use crate::failure::{non_retryable_failure, retryable_failure};
+use crate::failure::retryable_failure;
 use crate::trust::calibrate;
 use crate::vault::run_blocking;
 use crate::vault::{VaultContext, read_workflow_ref};
@@ -12,12 +12,10 @@ use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::action::audit::{AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
-use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::tracker::PlaneAction;
-use steward_vault::action::resolve::{IncomingResolution, ResolutionError};
-use steward_vault::action::writer::ActionReceipt;
+use steward_vault::action::resolve::{ResolutionError, ResolvedAction};
 use steward_vault::files::crash;
 use steward_vault::index::{ActionLookup, IndexError};
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
@@ -29,17 +27,9 @@ use temporalio_sdk::activities::ActivityContext;
 #[derive(Clone, Debug)]
 pub struct FiledResolution {
     kind: ResolutionKind,
-    /// The record of the action that was resolved.
-    original: RecordPath,
-    target: RecordPath,
-    receipt: ActionReceipt,
+    resolved: ResolvedAction,
     workflow: WorkflowRef,
 }
-
-/// The resolved record is not in the index, although it was found there a moment ago.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}: not in the index")]
-struct NotIndexed(RecordPath);
 
 /// Resolves actions for people.
 #[derive(Clone)]
@@ -79,14 +69,11 @@ impl VaultContext {
             Err(IndexError::Prefix(id)) => return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Malformed { id })),
             Err(e) => return Err(retryable_failure(e)),
         };
-        let policy = self.settings.policy.clone();
-        let (kind, record_path) = (input.kind, record.clone());
-        let original = self.read_record(&record).await?;
-        let ceiling = match (&original, kind) {
-            (Some(original), ResolutionKind::Confirm) => {
-                self.find_confirmation_ceiling(original, input.edited.as_ref()).await?
-            }
-            (_, _) => Ceiling::Act,
+        let kind = input.kind;
+        let ceiling = if kind == ResolutionKind::Confirm {
+            self.find_confirmation_ceiling(&record, input.edited.as_ref()).await?
+        } else {
+            Ceiling::Act
         };
         // The batch was shown earlier. A newer signal may have arrived since.
         if kind == ResolutionKind::Confirm
@@ -95,28 +82,24 @@ impl VaultContext {
         {
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: input.action }));
         }
-        let (writer, workflow_ref) = (Arc::clone(&self.writer), workflow.clone());
+        let (writer, policy, workflow_ref) = (Arc::clone(&self.writer), self.settings.policy.clone(), workflow.clone());
         let resolved = run_blocking(move || {
-            writer.resolve_action(&IncomingResolution {
+            let request = ResolutionRequest {
                 kind,
-                record: &record_path,
                 by: &input.by,
                 reason: input.reason.as_deref(),
                 edited: input.edited.as_ref(),
-                batch: input.batch_id.as_ref(),
+                batch_id: input.batch_id.as_ref(),
                 policy: &policy,
                 ceiling,
                 workflow: workflow_ref,
                 now: Utc::now(),
-            })
+            };
+            writer.resolve_action(&record, &request)
         })
         .await?;
         match resolved {
-            Ok(receipt) => {
-                let target = self.index.actions().find_action_target(&record).await.map_err(retryable_failure)?;
-                let target = target.ok_or_else(|| non_retryable_failure(NotIndexed(record.clone())))?;
-                self.finish_resolution(FiledResolution { kind, original: record, target, receipt, workflow }).await
-            }
+            Ok(resolved) => self.finish_resolution(FiledResolution { kind, resolved, workflow }).await,
             Err(ResolutionError::Refused(refusal)) => Ok(ResolveOutput::from_refusal(refusal)),
             Err(ResolutionError::Apply(e)) => Err(retryable_failure(e)),
         }
@@ -134,10 +117,10 @@ impl VaultContext {
     /// nobody had proposed, so no note policy has been checked for it.
     async fn find_confirmation_ceiling(
         &self,
-        record: &AuditRecord,
+        record: &RecordPath,
         edited: Option<&Mutation>,
     ) -> Result<Ceiling, ActivityError> {
-        let draft = &record.draft;
+        let Some(AuditRecord { draft, .. }) = self.read_record(record).await? else { return Ok(Ceiling::Act) };
         let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
         let mutation = edited.or(draft.proposal.as_ref().map(|p| &p.mutation));
         let new_parent = mutation.and_then(Mutation::new_parent);
@@ -169,17 +152,17 @@ impl VaultContext {
             Err(e) if self.can_write().await => return Err(e),
             Err(e) => {
                 tracing::warn!(
-                    task = %filed.target, error = ?e,
+                    task = %filed.resolved.original.draft.target, error = ?e,
                     "resolution filed; it will be shown once the disk can be written"
                 );
                 self.unpublished_resolutions.lock().await.push(filed.clone());
                 Vec::new()
             }
         };
-        let FiledResolution { target, receipt, .. } = filed;
+        let ResolvedAction { receipt, original, owes_revert, .. } = filed.resolved;
+        let target = original.draft.target;
         tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "resolution filed");
-        let plane_action = self.read_record(&receipt.record).await?.and_then(|record| record.plane_action);
-        let owes = matches!(plane_action, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
+        let owes = owes_revert.then(|| receipt.id.clone());
         if owes.is_some() && self.writer.tracker_site().is_none() {
             let reason = "no tracker is configured any more; set STEWARD_TRACKER_KIND again".to_owned();
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Tracker {
@@ -201,12 +184,9 @@ impl VaultContext {
     ///
     /// Idempotent: a second call changes nothing.
     async fn publish_resolution(&self, filed: &FiledResolution) -> Result<Vec<String>, ActivityError> {
-        if let Some(original) = self.read_record(&filed.original).await? {
-            let record = self.read_record(&filed.receipt.record).await?;
-            let edited = record.and_then(|record| record.draft.resolution).is_some_and(|resolution| resolution.edited);
-            self.mark_signal_resolution(&original, filed.kind, edited).await?;
-        }
-        self.reindex_paths(&[&filed.target, &filed.receipt.record]).await?;
+        let ResolvedAction { receipt, original, edited, .. } = &filed.resolved;
+        self.mark_signal_resolution(original, filed.kind, *edited).await?;
+        self.reindex_paths(&[&original.draft.target, &receipt.record]).await?;
         match filed.kind {
             // The demotion must come before the next change of the same source or class.
             ResolutionKind::Undo => calibrate::apply_demotions(self, &filed.workflow, Utc::now()).await,

@@ -89,8 +89,7 @@ pub struct AuditDraft {
     /// The text of `state` at the decision, or `None` if the field is absent.
     pub prior_state: Option<String>,
     pub proposed_state: Option<RecordState>,
-    /// `None` if nothing would change, in resolutions without a change of their own, and in old records that know only
-    /// the class `state_change`.
+    /// `None` if nothing would change, and in resolutions without a change of their own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub proposal: Option<MutationProposal>,
     /// `false` if a ceiling of `ask` or a matter's policy leaves the change to the human.
@@ -158,7 +157,7 @@ pub struct AuditRecord {
     /// `None` if nothing was changed.
     pub undo_recipe: Option<UndoRecipe>,
     /// The hash of the target's content after the change (see [`crate::record::content_hash`]). `None` if nothing was
-    /// changed, and in older records.
+    /// changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_sha256: Option<ContentHash>,
     /// The SHA-256 of the previous record's file, or 64 zeros for the first record.

@@ -171,13 +171,10 @@ pub struct ResolutionRefusalDetails<'a> {
     pub record: &'a str,
 }
 
-/// A human's resolution and all that its plan needs.
+/// A human's resolution of one action, as it arrives.
 #[derive(Clone, Debug)]
-pub struct ResolutionCase<'a> {
+pub struct ResolutionRequest<'a> {
     pub kind: ResolutionKind,
-    pub record: &'a AuditRecord,
-    /// For an undo: the changes of the same target. Changes before the oldest of them may be missing.
-    pub history: &'a [PastChange],
     pub by: &'a str,
     pub reason: Option<&'a str>,
     /// For a confirmation: the change that a human chose instead of the proposed one.
@@ -191,38 +188,47 @@ pub struct ResolutionCase<'a> {
     pub now: DateTime<Utc>,
 }
 
+/// A request and all that its plan needs.
+#[derive(Clone, Debug)]
+pub struct ResolutionCase<'a> {
+    pub request: &'a ResolutionRequest<'a>,
+    pub record: &'a AuditRecord,
+    /// For an undo: the changes of the same target. Changes before the oldest of them may be missing.
+    pub history: &'a [PastChange],
+}
+
 /// Plans the resolution of a recorded action that nobody has resolved yet.
 ///
 /// # Errors
 /// The first [`ResolutionRefusal`] that applies.
-pub fn build_resolution_plan(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
-    if request.kind != ResolutionKind::Confirm && request.edited.is_some() {
-        return Err(edit::refuse_edit(request.record, "only a confirmation may choose another value"));
+pub fn build_resolution_plan(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    if case.request.kind != ResolutionKind::Confirm && case.request.edited.is_some() {
+        return Err(edit::refuse_edit(case.record, "only a confirmation may choose another value"));
     }
-    match request.kind {
-        ResolutionKind::Undo => plan_undo(request),
-        ResolutionKind::Confirm => plan_confirmation(request),
+    match case.request.kind {
+        ResolutionKind::Undo => plan_undo(case),
+        ResolutionKind::Confirm => plan_confirmation(case),
         ResolutionKind::Dismiss => {
-            if !request.record.draft.is_question() {
-                check_pending(request)?;
+            if !case.record.draft.is_question() {
+                check_pending(case)?;
             }
             Ok(Plan {
-                draft: draft_record(request, Disposition::Recorded),
+                draft: draft_record(case, Disposition::Recorded),
                 basis: PlanBasis::Fields,
                 change: PlannedChange::Nothing,
             })
         }
-        ResolutionKind::Raise => plan_trust_restoration(request),
+        ResolutionKind::Raise => plan_trust_restoration(case),
     }
 }
 
-fn plan_trust_restoration(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
-    let Some(TrustMark::Lowered { subject, .. } | TrustMark::Unrestored { subject, .. }) = &request.record.draft.trust
+fn plan_trust_restoration(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    let Some(TrustMark::Lowered { subject, .. } | TrustMark::Unrestored { subject, .. }) = &case.record.draft.trust
     else {
-        return Err(ResolutionRefusal::NothingToRaise { id: request.record.draft.id.to_string() });
+        return Err(ResolutionRefusal::NothingToRaise { id: case.record.draft.id.to_string() });
     };
     let trust = Some(TrustMark::Raised { subject: subject.clone() });
-    let draft = AuditDraft { trust, ..draft_record(request, Disposition::Recorded) };
+    let draft = AuditDraft { trust, ..draft_record(case, Disposition::Recorded) };
     Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
 }
 
@@ -230,25 +236,24 @@ fn plan_trust_restoration(request: &ResolutionCase<'_>) -> Result<Plan, Resoluti
 ///
 /// Two changes of one field, or of one member of a set, are undone in reverse order. Otherwise the older one could not
 /// distinguish its own value from the newer one's.
-fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
-    let record = &request.record.draft;
-    let Some(recipe) = &request.record.undo_recipe else {
+fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    let record = &case.record.draft;
+    let Some(recipe) = &case.record.undo_recipe else {
         return Err(ResolutionRefusal::NothingToUndo {
             id: record.id.to_string(),
             disposition: record.disposition.as_str().into(),
         });
     };
-    let deadline = request.record.undo_deadline();
-    if request.now >= deadline {
+    let deadline = case.record.undo_deadline();
+    if case.request.now >= deadline {
         let ended = crate::time::format_millis(deadline);
         return Err(ResolutionRefusal::Expired { id: record.id.to_string(), ended });
     }
-    check_recipe(request.record, &recipe.vault_patch)?;
-    history::check_undo_order(request.record, request.history)?;
-    let (number, patches) = (request.record.seq, recipe.vault_patch.clone());
-    let change =
-        PlannedChange::Restore { number, life: history::collect_set_steps(&patches, request.history), patches };
-    Ok(Plan { draft: draft_record(request, Disposition::Live), basis: PlanBasis::Fields, change })
+    check_recipe(case.record, &recipe.vault_patch)?;
+    history::check_undo_order(case.record, case.history)?;
+    let (number, patches) = (case.record.seq, recipe.vault_patch.clone());
+    let change = PlannedChange::Restore { number, life: history::collect_set_steps(&patches, case.history), patches };
+    Ok(Plan { draft: draft_record(case, Disposition::Live), basis: PlanBasis::Fields, change })
 }
 
 /// Checks that a recipe restores only what a steward may change.
@@ -301,19 +306,20 @@ fn infer_member_mutation(field: RelatedField, before: &[Value], after: &[Value])
     (!has_member(fewer, member) && (!present || mutation.is_sound())).then_some(mutation)
 }
 
-fn plan_confirmation(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
-    check_pending(request)?;
-    let record = &request.record.draft;
-    let proposed = read_proposal(request.record)?;
-    let chosen = edit::build_edited_proposal(request, proposed.as_ref())?;
-    let class_ceiling = proposed.as_ref().map(|p| request.policy.class_ceiling(p.mutation.class())).unwrap_or_default();
-    if !record.confirmable || !allows_confirmation(request.ceiling.min(class_ceiling), None, &[]) {
+fn plan_confirmation(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    check_pending(case)?;
+    let record = &case.record.draft;
+    let proposed = read_proposal(case.record)?;
+    let chosen = edit::build_edited_proposal(case, proposed.as_ref())?;
+    let class_ceiling =
+        proposed.as_ref().map(|p| case.request.policy.class_ceiling(p.mutation.class())).unwrap_or_default();
+    if !record.confirmable || !allows_confirmation(case.request.ceiling.min(class_ceiling), None, &[]) {
         return Err(ResolutionRefusal::HumanOnly { id: record.id.to_string() });
     }
-    if request.policy.mode == Mode::Shadow {
+    if case.request.policy.mode == Mode::Shadow {
         return Err(ResolutionRefusal::ShadowNow);
     }
-    let mut draft = draft_record(request, Disposition::Live);
+    let mut draft = draft_record(case, Disposition::Live);
     if let Some(chosen) = chosen.clone() {
         edit::record_edit(&mut draft, chosen);
     }
@@ -323,14 +329,10 @@ fn plan_confirmation(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRef
     Ok(Plan { draft, basis: PlanBasis::Fields, change })
 }
 
-/// The proposal of a record. An old record knows only the class `state_change` and has no `proposal`.
+/// The proposal of a record, if Steward writes such proposals.
 fn read_proposal(record: &AuditRecord) -> Result<Option<MutationProposal>, ResolutionRefusal> {
     let draft = &record.draft;
-    let Some(proposal) = &draft.proposal else {
-        let replaces = draft.prior_state.clone().map(Value::from);
-        let state_change = |to| MutationProposal { mutation: Mutation::StateChange { to }, replaces };
-        return Ok(draft.proposed_state.map(state_change));
-    };
+    let Some(proposal) = &draft.proposal else { return Ok(None) };
     let mutation = &proposal.mutation;
     if mutation.is_sound() && mutation.is_applicable_to(draft.target.kind()) && Some(mutation.class()) == draft.class {
         return Ok(Some(proposal.clone()));
@@ -340,45 +342,45 @@ fn read_proposal(record: &AuditRecord) -> Result<Option<MutationProposal>, Resol
     Err(ResolutionRefusal::Record { reason })
 }
 
-fn check_pending(request: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
-    let record = &request.record.draft;
+fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
+    let record = &case.record.draft;
     if record.pending_confirmation {
         return Ok(());
     }
     Err(ResolutionRefusal::NotPending { id: record.id.to_string(), disposition: record.disposition.as_str().into() })
 }
 
-fn draft_record(request: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
-    let resolved = &request.record.draft;
+fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
+    let resolved = &case.record.draft;
     AuditDraft {
-        kind: request.kind.record_kind(),
-        id: ActionId::derive(&[request.kind.as_str(), resolved.id.as_str()]),
-        timestamp: request.now,
-        proposed_state: resulting_state(request),
-        proposal: resolved.proposal.clone().filter(|_| request.kind != ResolutionKind::Undo),
+        kind: case.request.kind.record_kind(),
+        id: ActionId::derive(&[case.request.kind.as_str(), resolved.id.as_str()]),
+        timestamp: case.request.now,
+        proposed_state: resulting_state(case),
+        proposal: resolved.proposal.clone().filter(|_| case.request.kind != ResolutionKind::Undo),
         disposition,
         gates: Vec::new(),
         pending_confirmation: false,
-        mode: if request.kind == ResolutionKind::Confirm { request.policy.mode } else { resolved.mode },
+        mode: if case.request.kind == ResolutionKind::Confirm { case.request.policy.mode } else { resolved.mode },
         clerk: None,
-        workflow: request.workflow.clone(),
+        workflow: case.request.workflow.clone(),
         resolution: Some(AuditResolution {
             action_id: resolved.id.clone(),
             at: resolved.timestamp,
-            by: request.by.chars().take(MAX_BY_CHARS).collect(),
-            reason: request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
+            by: case.request.by.chars().take(MAX_BY_CHARS).collect(),
+            reason: case.request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             edited: false,
-            batch_id: request.batch_id.cloned(),
+            batch_id: case.request.batch_id.cloned(),
         }),
         ..resolved.clone()
     }
 }
 
 /// The state after the resolution. An undo restores the old state, which is `open` if the field was absent.
-fn resulting_state(request: &ResolutionCase<'_>) -> Option<RecordState> {
-    let resolved = &request.record.draft;
+fn resulting_state(case: &ResolutionCase<'_>) -> Option<RecordState> {
+    let resolved = &case.record.draft;
     let is_state_change = resolved.class.is_none_or(|class| class == MutationClass::StateChange);
-    match request.kind {
+    match case.request.kind {
         ResolutionKind::Undo if is_state_change => {
             RecordState::parse(resolved.prior_state.as_deref().unwrap_or("open"))
         }

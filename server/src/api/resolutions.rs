@@ -92,9 +92,7 @@ async fn resolve_action(
     let body = body.map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // The full id is used, so that two prefixes of one id are one resolution.
-    let record = app.views.find_record_path(&action).await?;
-    let row = app.views.actions().action_by_path(&record).await.map_err(crate::views::FactsError::from)?;
-    let action = row.map_or(action, |row| row.id.to_string());
+    let action = app.views.find_action_row(&action).await?.id.to_string();
     match app
         .resolution_client()
         .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, batch_id: None })

@@ -8,8 +8,8 @@
 use crate::action::apply::read_and_prepare;
 use crate::action::chain;
 use crate::action::resolve::{
-    IncomingResolution, OtherRecords, PlannedResolution, ResolutionError, prepare_resolution, read_action_record,
-    read_change_history, retry_while_changing,
+    OtherRecords, PlannedResolution, ResolutionError, prepare_resolution, read_action_record, read_change_history,
+    retry_while_changing,
 };
 use crate::action::writer::ApplyError;
 use crate::files::root::{RecordSnapshot, VaultRoot, VaultRootError};
@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch, WorkflowRef};
 use steward_domain::action::plan::{ActionId, PreparedChange};
-use steward_domain::action::undo::{self, ResolutionKind, ResolutionRefusal};
+use steward_domain::action::undo::{self, ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
@@ -146,13 +146,12 @@ fn preview_undo_among(
     names: &[String],
     now: DateTime<Utc>,
 ) -> Result<UndoPreview, ResolutionError> {
-    let request = IncomingResolution {
+    let request = ResolutionRequest {
         kind: ResolutionKind::Undo,
-        record,
         by: "",
         reason: None,
         edited: None,
-        batch: None,
+        batch_id: None,
         policy: &DecisionPolicy::default(),
         ceiling: Ceiling::Act,
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },
@@ -163,7 +162,7 @@ fn preview_undo_among(
         match prepare_resolution(root, &request, &action, OtherRecords::Names(names))? {
             PlannedResolution::Now(plan) => Ok(Some(read_and_prepare(root, &plan)?)),
             // Not reached: the request has no run id, so it cannot have an earlier resolution.
-            PlannedResolution::Before(_) => Ok(None),
+            PlannedResolution::Before(..) => Ok(None),
         }
     };
     let outcome = match retry_while_changing(attempt) {

@@ -9,41 +9,40 @@ use crate::action::history;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::gates::stop;
-use chrono::{DateTime, Utc};
 use std::time::Duration;
-use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
+use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord};
 use steward_domain::action::mutation::Mutation;
-use steward_domain::action::plan::{ActionId, Plan};
+use steward_domain::action::plan::Plan;
 use steward_domain::action::undo::{
-    PastChange, ResolutionCase, ResolutionKind, ResolutionRefusal, build_resolution_plan,
+    PastChange, ResolutionCase, ResolutionKind, ResolutionRefusal, ResolutionRequest, build_resolution_plan,
 };
-use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_domain::time;
-use steward_domain::tracker;
+use steward_domain::tracker::{self, PlaneAction};
 
 /// How often a record that people keep changing is read before giving up.
 const TRIES: usize = 20;
 /// Pause before reading it again: 5 ms, longer than an editor takes to truncate and write a file.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A resolution as it arrives.
+/// An action whose resolution is filed.
 #[derive(Clone, Debug)]
-pub struct IncomingResolution<'a> {
-    pub kind: ResolutionKind,
-    /// The audit record of the action to resolve.
-    pub record: &'a RecordPath,
-    pub by: &'a str,
-    pub reason: Option<&'a str>,
-    /// For a confirmation: the change to make instead of the proposed one.
-    pub edited: Option<&'a Mutation>,
-    /// The batch, if this is one of several resolutions of one click.
-    pub batch: Option<&'a ActionId>,
-    pub policy: &'a DecisionPolicy,
-    /// The lowest ceiling that is set now for the matter and for the cited sources.
-    pub ceiling: Ceiling,
-    pub workflow: WorkflowRef,
-    pub now: DateTime<Utc>,
+pub struct ResolvedAction {
+    /// The receipt of the resolution.
+    pub receipt: ActionReceipt,
+    /// The record of the action that was resolved.
+    pub original: AuditRecord,
+    /// The human chose another value than the proposed one.
+    pub edited: bool,
+    /// The undo owes the tracker the removal of what the action made there.
+    pub owes_revert: bool,
+}
+
+impl ResolvedAction {
+    fn new(receipt: ActionReceipt, original: AuditRecord, draft: &AuditDraft, owed: Option<&PlaneAction>) -> Self {
+        let edited = draft.resolution.as_ref().is_some_and(|resolution| resolution.edited);
+        Self { receipt, original, edited, owes_revert: matches!(owed, Some(PlaneAction::RevertOwed { .. })) }
+    }
 }
 
 /// Why a resolution was not applied.
@@ -61,32 +60,42 @@ impl VaultWriter {
     /// # Errors
     /// [`ResolutionError::Refused`] by the rules of `docs/api.md`; [`ResolutionError::Apply`] if the vault cannot be
     /// read or written.
-    pub fn resolve_action(&self, request: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
-        retry_while_changing(|| self.resolve_action_once(request))
+    pub fn resolve_action(
+        &self,
+        path: &RecordPath,
+        request: &ResolutionRequest<'_>,
+    ) -> Result<ResolvedAction, ResolutionError> {
+        retry_while_changing(|| self.resolve_action_once(path, request))
     }
 
-    fn resolve_action_once(&self, request: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
+    fn resolve_action_once(
+        &self,
+        path: &RecordPath,
+        request: &ResolutionRequest<'_>,
+    ) -> Result<ResolvedAction, ResolutionError> {
         let mut state = self.lock_state()?;
-        let record = read_action_record(self.root(), request.record)?;
-        match prepare_resolution(self.root(), request, &record, OtherRecords::Newest(state.head.seq))? {
-            PlannedResolution::Before(receipt) => Ok(receipt),
-            PlannedResolution::Now(plan) => {
-                let is_undo = request.kind == ResolutionKind::Undo;
-                if let Some(edited) = record.edited_expiry().filter(|_| is_undo) {
-                    let fault = chain::describe_edited_expiry(request.record, edited, record.undo_deadline());
-                    tracing::warn!(record = %request.record, "{fault}");
-                }
-                let owed = if is_undo { tracker::derive_owed_revert(&record) } else { None };
-                Ok(self.write_plan_once(&mut state, &plan, owed)?)
+        let record = read_action_record(self.root(), path)?;
+        let plan = match prepare_resolution(self.root(), request, &record, OtherRecords::Newest(state.head.seq))? {
+            PlannedResolution::Before(receipt, found) => {
+                return Ok(ResolvedAction::new(receipt, record, &found.draft, found.plane_action.as_ref()));
             }
+            PlannedResolution::Now(plan) => plan,
+        };
+        let is_undo = request.kind == ResolutionKind::Undo;
+        if let Some(edited) = record.edited_expiry().filter(|_| is_undo) {
+            let fault = chain::describe_edited_expiry(path, edited, record.undo_deadline());
+            tracing::warn!(record = %path, "{fault}");
         }
+        let owed = if is_undo { tracker::derive_owed_revert(&record) } else { None };
+        let receipt = self.write_plan_once(&mut state, &plan, owed.clone())?;
+        Ok(ResolvedAction::new(receipt, record, plan.draft(), owed.as_ref()))
     }
 }
 
 /// The result of planning a resolution on the vault as it is now.
 pub(crate) enum PlannedResolution {
-    /// The same run has resolved the action before.
-    Before(ActionReceipt),
+    /// The same run has resolved the action before, with this record.
+    Before(ActionReceipt, Box<AuditRecord>),
     /// The plan to apply now.
     Now(Box<Plan>),
 }
@@ -103,12 +112,12 @@ pub(crate) enum OtherRecords<'a> {
 /// Plans a resolution of this record's action. Changes nothing.
 pub(crate) fn prepare_resolution(
     root: &VaultRoot,
-    request: &IncomingResolution<'_>,
+    request: &ResolutionRequest<'_>,
     record: &AuditRecord,
     others: OtherRecords<'_>,
 ) -> Result<PlannedResolution, ResolutionError> {
-    if let Some(receipt) = find_earlier_resolution(root, request, record)? {
-        return Ok(PlannedResolution::Before(receipt));
+    if let Some((receipt, found)) = find_earlier_resolution(root, request, record)? {
+        return Ok(PlannedResolution::Before(receipt, Box::new(found)));
     }
     if let Some(Mutation::ParentMatter { to }) = request.edited
         && !root.exists(to)
@@ -126,19 +135,7 @@ pub(crate) fn prepare_resolution(
     };
     let needs_history = request.kind == ResolutionKind::Undo && record.undo_recipe.is_some() && !is_newest;
     let past = if needs_history { read_change_history(root, record, names)? } else { Vec::new() };
-    let plan = build_resolution_plan(&ResolutionCase {
-        kind: request.kind,
-        record,
-        history: &past,
-        by: request.by,
-        reason: request.reason,
-        edited: request.edited,
-        batch_id: request.batch,
-        policy: request.policy,
-        ceiling: request.ceiling,
-        workflow: request.workflow.clone(),
-        now: request.now,
-    })?;
+    let plan = build_resolution_plan(&ResolutionCase { request, record, history: &past })?;
     Ok(PlannedResolution::Now(Box::new(plan)))
 }
 
@@ -175,9 +172,9 @@ pub(crate) fn read_change_history(
 /// The receipt of the same run, or a refusal if somebody else was faster.
 fn find_earlier_resolution(
     root: &VaultRoot,
-    request: &IncomingResolution<'_>,
+    request: &ResolutionRequest<'_>,
     record: &AuditRecord,
-) -> Result<Option<ActionReceipt>, ResolutionError> {
+) -> Result<Option<(ActionReceipt, AuditRecord)>, ResolutionError> {
     for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
         let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
         if !root.exists(&path) {
@@ -186,8 +183,8 @@ fn find_earlier_resolution(
         let (found, _) = chain::read_audit_record(root, &path).map_err(ApplyError::from)?;
         let run = &request.workflow.run_id;
         if kind == request.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
-            let (id, disposition) = (found.draft.id, found.draft.disposition);
-            return Ok(Some(ActionReceipt { id, record: path, disposition, repeated: true }));
+            let (id, disposition) = (found.draft.id.clone(), found.draft.disposition);
+            return Ok(Some((ActionReceipt { id, record: path, disposition, repeated: true }, found)));
         }
         return Err(already_resolved_refusal(record, kind, &found).into());
     }

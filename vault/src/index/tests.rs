@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 use steward_domain::action::audit::{
-    ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, MutationProposal, WorkflowRef,
 };
-use steward_domain::action::mutation::MutationClass;
+use steward_domain::action::mutation::{Mutation, MutationClass};
 use steward_domain::action::plan::{ActionId, ContentHash, Disposition};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::RecordState;
@@ -234,7 +234,7 @@ fn draft(slug: &str) -> AuditDraft {
         gates: Vec::new(),
         prior_state: None,
         proposed_state: Some(RecordState::Done),
-        proposal: None,
+        proposal: Some(MutationProposal { mutation: Mutation::StateChange { to: RecordState::Done }, replaces: None }),
         confirmable: true,
         pending_confirmation: false,
         evidence: Vec::new(),

@@ -4,7 +4,7 @@
 //! chain of a person's vault are touched. A change takes the usual path: a signal is routed, and the vault writer
 //! applies the plan and the undo. The results go to the calibration of trust, which demotes a class that fails.
 
-use crate::action::resolve::{IncomingResolution, ResolutionError};
+use crate::action::resolve::ResolutionError;
 use crate::action::writer::{ApplyError, LockError, VaultWriter};
 use crate::files::root::{VaultRoot, VaultRootError};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,7 +14,7 @@ use std::path::Path;
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::mutation::{ContextField, Mutation, MutationClass, RelatedField};
 use steward_domain::action::plan::{ContentHash, Disposition, Plan};
-use steward_domain::action::undo::ResolutionKind;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::frontmatter;
@@ -183,18 +183,20 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             return Ok(Some(format!("{canary} was not changed at all")));
         }
         (self.tamper)(self.writer.root(), canary);
-        let undone = self.writer.resolve_action(&IncomingResolution {
-            kind: ResolutionKind::Undo,
-            record: &receipt.record,
-            by: SOURCE,
-            reason: None,
-            edited: None,
-            batch: None,
-            policy: &live_policy(),
-            ceiling: Ceiling::Act,
-            workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },
-            now: self.now,
-        });
+        let undone = self.writer.resolve_action(
+            &receipt.record,
+            &ResolutionRequest {
+                kind: ResolutionKind::Undo,
+                by: SOURCE,
+                reason: None,
+                edited: None,
+                batch_id: None,
+                policy: &live_policy(),
+                ceiling: Ceiling::Act,
+                workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },
+                now: self.now,
+            },
+        );
         let broken = match undone {
             Err(ResolutionError::Apply(e @ (ApplyError::Io { .. } | ApplyError::Root(_)))) => return Err(e.into()),
             Err(e) => Some(format!("{canary}: its change was not undone: {e}")),

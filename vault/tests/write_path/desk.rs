@@ -7,7 +7,7 @@ use std::time::Duration;
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::{ContentHash, Plan};
-use steward_domain::action::undo::ResolutionKind;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
 use steward_domain::record::path::{RecordKind, RecordPath};
@@ -16,7 +16,7 @@ use steward_domain::steward::decide::{DecisionCase, decide};
 use steward_domain::steward::tick::TaskCheck;
 use steward_domain::steward::timestamps::CheckTimestamps;
 use steward_vault::action::chain;
-use steward_vault::action::resolve::{IncomingResolution, ResolutionError};
+use steward_vault::action::resolve::ResolutionError;
 use steward_vault::action::writer::{ActionReceipt, LockError, VaultWriter};
 use steward_vault::files::root::VaultRoot;
 
@@ -279,18 +279,18 @@ impl<'a> Click<'a> {
     }
 
     pub(crate) fn ask(&self, writer: &VaultWriter) -> Result<ActionReceipt, ResolutionError> {
-        writer.resolve_action(&IncomingResolution {
+        let request = ResolutionRequest {
             kind: self.kind,
-            record: self.record,
             by: "ann",
             reason: Some("not yet"),
             edited: self.edited.as_ref(),
-            batch: None,
+            batch_id: None,
             policy: &self.policy,
             ceiling: self.ceiling,
             workflow: WorkflowRef { id: format!("al-{}", self.kind.as_str()), run_id: self.run.into() },
             now: self.now,
-        })
+        };
+        writer.resolve_action(self.record, &request).map(|resolved| resolved.receipt)
     }
 
     /// The status of the refusal.

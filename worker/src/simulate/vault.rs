@@ -18,7 +18,7 @@ use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::{ActionId, Plan};
-use steward_domain::action::undo::ResolutionKind;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::gates::source_budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::record::entity::Instinct;
@@ -27,7 +27,7 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::source_key;
 use steward_domain::steward::tick::Cadence;
 use steward_domain::trust::demotion::REVERSAL_BUDGET;
-use steward_vault::action::resolve::IncomingResolution;
+use steward_vault::action::resolve::ResolvedAction;
 use steward_vault::action::writer::{ActionReceipt, VaultWriter};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -136,18 +136,20 @@ impl SimulatedVault {
                 return Ok(());
             }
         };
-        let receipt = self.context.writer.resolve_action(&IncomingResolution {
-            kind,
+        let ResolvedAction { receipt, .. } = self.context.writer.resolve_action(
             record,
-            by: PRINCIPAL_NAME,
-            reason: None,
-            edited: None,
-            batch: None,
-            policy: self.policy(),
-            ceiling: Ceiling::Act,
-            workflow: simulated_workflow_ref(kind.as_str(), record),
-            now: at,
-        })?;
+            &ResolutionRequest {
+                kind,
+                by: PRINCIPAL_NAME,
+                reason: None,
+                edited: None,
+                batch_id: None,
+                policy: self.policy(),
+                ceiling: Ceiling::Act,
+                workflow: simulated_workflow_ref(kind.as_str(), record),
+                now: at,
+            },
+        )?;
         self.context.index.sync_paths(self.context.writer.root(), &[target.clone(), receipt.record], at).await?;
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! the index, and trust is computed from there.
 
 use super::ActionKind;
-use super::AuditDraft;
+use super::{AuditDraft, MutationProposal};
 use crate::action::mutation::Mutation;
 use crate::action::plan::ContentHash;
 use crate::record::frontmatter::member_name;
@@ -24,10 +24,8 @@ impl AuditDraft {
         if self.kind != ActionKind::Action || self.class.is_none() {
             return None;
         }
-        // Old records know only the class `state_change` and have no `proposal`.
-        let state_change = self.proposed_state.map(|to| Mutation::StateChange { to });
-        let mutation = self.proposal.as_ref().map(|p| p.mutation.clone()).or(state_change)?;
-        let value = match &mutation {
+        let MutationProposal { mutation, replaces } = self.proposal.as_ref()?;
+        let value = match mutation {
             Mutation::StateChange { to } => json!(to.as_str()),
             Mutation::ContextEdit { to, .. } => json!(to.trim()),
             Mutation::ParentMatter { to } => json!(to.as_str()),
@@ -35,10 +33,6 @@ impl AuditDraft {
                 let item = Value::from(member.as_str());
                 json!([member_name(&item).unwrap_or(member), present])
             }
-        };
-        let replaces = match &self.proposal {
-            Some(proposal) => proposal.replaces.clone(),
-            None => self.prior_state.clone().map(Value::from),
         };
         let parts = json!([self.target.as_str(), mutation.class().as_str(), mutation.field(), value, replaces]);
         Some(ContentHash::hash_bytes(parts.to_string().as_bytes()))

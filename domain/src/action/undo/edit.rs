@@ -15,17 +15,17 @@ use serde_json::Value;
 
 /// The proposal with the chosen value, or `None` if the chosen value is the proposed one.
 pub(super) fn build_edited_proposal(
-    request: &ResolutionCase<'_>,
+    case: &ResolutionCase<'_>,
     proposed: Option<&MutationProposal>,
 ) -> Result<Option<MutationProposal>, ResolutionRefusal> {
-    debug_assert!(request.kind == ResolutionKind::Confirm || request.edited.is_none());
-    let Some(edited) = request.edited else { return Ok(None) };
-    let refuse = |reason: &str| Err(refuse_edit(request.record, reason));
+    debug_assert!(case.request.kind == ResolutionKind::Confirm || case.request.edited.is_none());
+    let Some(edited) = case.request.edited else { return Ok(None) };
+    let refuse = |reason: &str| Err(refuse_edit(case.record, reason));
     let Some(MutationProposal { mutation, replaces }) = proposed else { return refuse("it proposes no change") };
     if edited == mutation {
         return Ok(None);
     }
-    if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(request.record.draft.target.kind()) {
+    if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(case.record.draft.target.kind()) {
         return refuse(&format!(
             "it proposes a {} of `{}`, and only the value can be changed",
             mutation.class().as_str(),

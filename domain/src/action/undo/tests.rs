@@ -51,6 +51,10 @@ fn ask(kind: ResolutionKind, record: &AuditRecord, policy: &DecisionPolicy) -> R
     ask_for(kind, None, record, policy)
 }
 
+fn plan_resolution(record: &AuditRecord, request: &ResolutionRequest<'_>) -> Result<Plan, ResolutionRefusal> {
+    build_resolution_plan(&ResolutionCase { request, record, history: &[] })
+}
+
 fn ask_for(
     kind: ResolutionKind,
     edited: Option<&Mutation>,
@@ -58,19 +62,20 @@ fn ask_for(
     policy: &DecisionPolicy,
 ) -> Result<Plan, ResolutionRefusal> {
     let now = at("2026-11-22T10:00:00Z");
-    build_resolution_plan(&ResolutionCase {
-        kind,
+    plan_resolution(
         record,
-        history: &[],
-        by: "ann",
-        reason: Some("not yet"),
-        edited,
-        batch_id: None,
-        policy,
-        ceiling: Ceiling::Act,
-        workflow: run("run-2"),
-        now,
-    })
+        &ResolutionRequest {
+            kind,
+            by: "ann",
+            reason: Some("not yet"),
+            edited,
+            batch_id: None,
+            policy,
+            ceiling: Ceiling::Act,
+            workflow: run("run-2"),
+            now,
+        },
+    )
 }
 
 const TASK: &[u8] = b"---\ntype: task\nname: Pay\nstate: open # since May\nowner: ann\n---\nbody\n";
@@ -109,10 +114,8 @@ fn an_undo_works_in_shadow_mode_and_keeps_the_mode_of_what_it_takes_back() {
 fn the_window_ends_to_the_millisecond() {
     let (_, record) = applied();
     let policy = live();
-    let request = |now| ResolutionCase {
+    let request = |now| ResolutionRequest {
         kind: ResolutionKind::Undo,
-        record: &record,
-        history: &[],
         by: "ann",
         reason: None,
         edited: None,
@@ -122,9 +125,9 @@ fn the_window_ends_to_the_millisecond() {
         workflow: run("run-2"),
         now,
     };
-    let in_time = build_resolution_plan(&request(at("2026-11-28T09:30:15.122Z")));
+    let in_time = plan_resolution(&record, &request(at("2026-11-28T09:30:15.122Z")));
     assert!(in_time.is_ok());
-    let refusal = build_resolution_plan(&request(at("2026-11-28T09:30:15.123Z"))).unwrap_err();
+    let refusal = plan_resolution(&record, &request(at("2026-11-28T09:30:15.123Z"))).unwrap_err();
     assert!(matches!(refusal, ResolutionRefusal::Expired { .. }), "{refusal}");
     assert_eq!(refusal.http_status(), 410);
 }
@@ -140,10 +143,8 @@ fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
         let mut edited = record.clone();
         edited.undo_recipe.as_mut().unwrap().expires_at = at(expires_at);
         assert_eq!(edited.edited_expiry(), Some(at(expires_at)));
-        let request = ResolutionCase {
+        let request = ResolutionRequest {
             kind: ResolutionKind::Undo,
-            record: &edited,
-            history: &[],
             by: "ann",
             reason: None,
             edited: None,
@@ -153,7 +154,7 @@ fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
             workflow: run("run-2"),
             now: at(now),
         };
-        assert_eq!(build_resolution_plan(&request).is_ok(), is_open, "{expires_at}");
+        assert_eq!(plan_resolution(&edited, &request).is_ok(), is_open, "{expires_at}");
     }
 }
 
@@ -297,19 +298,20 @@ fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
 fn a_long_name_and_a_long_reason_are_cut() {
     let (_, record) = applied();
     let (by, reason) = ("a".repeat(100_000), "b".repeat(100_000));
-    let plan = build_resolution_plan(&ResolutionCase {
-        kind: ResolutionKind::Undo,
-        record: &record,
-        history: &[],
-        by: &by,
-        reason: Some(&reason),
-        edited: None,
-        batch_id: None,
-        policy: &live(),
-        ceiling: Ceiling::Act,
-        workflow: run("run-2"),
-        now: at("2026-11-22T10:00:00Z"),
-    })
+    let plan = plan_resolution(
+        &record,
+        &ResolutionRequest {
+            kind: ResolutionKind::Undo,
+            by: &by,
+            reason: Some(&reason),
+            edited: None,
+            batch_id: None,
+            policy: &live(),
+            ceiling: Ceiling::Act,
+            workflow: run("run-2"),
+            now: at("2026-11-22T10:00:00Z"),
+        },
+    )
     .unwrap();
     let answers = plan.draft().resolution.clone().unwrap();
     assert_eq!((answers.by.len(), answers.reason.unwrap().len()), (200, 2_000));
@@ -499,7 +501,7 @@ fn the_proposal_itself_is_no_edit() {
     let plain = ask(ResolutionKind::Confirm, &record, &live()).unwrap();
     assert_eq!(ask_for(ResolutionKind::Confirm, Some(&same), &record, &live()).unwrap(), plain);
     let text = serde_json::to_string(plain.draft()).unwrap();
-    assert!(!text.contains("edited"), "records of before have no such field: {text}");
+    assert!(!text.contains("edited"), "only an edited confirmation has this field: {text}");
 }
 
 #[test]
@@ -570,8 +572,6 @@ fn only_a_confirmation_chooses_another_value_and_by_the_rules_of_every_confirmat
     let left = AuditRecord { draft: AuditDraft { confirmable: false, ..record.draft.clone() }, ..record.clone() };
     assert!(matches!(confirm(&left, &live()), Err(ResolutionRefusal::HumanOnly { .. })));
     assert!(matches!(confirm(&applied().1, &live()), Err(ResolutionRefusal::NotPending { .. })));
-    // An old record knows only the class `state_change` and has no `proposal`.
-    let old = AuditRecord { draft: AuditDraft { proposal: None, ..record.draft.clone() }, ..record };
-    let plan = confirm(&old, &live()).unwrap();
-    assert_eq!(plan.draft().proposal.as_ref().unwrap().replaces, Some(json!("open")));
+    let without = AuditRecord { draft: AuditDraft { proposal: None, ..record.draft.clone() }, ..record };
+    assert!(matches!(confirm(&without, &live()), Err(ResolutionRefusal::NotAnEdit { .. })));
 }

@@ -5,7 +5,9 @@ mod hostile;
 use super::*;
 use crate::action::audit::{AuditRecord, ChainLink};
 use crate::action::mutation::{ContextField, RelatedField};
-use crate::action::undo::{ResolutionCase, ResolutionKind, ResolutionRefusal, build_resolution_plan};
+use crate::action::undo::{
+    ResolutionCase, ResolutionKind, ResolutionRefusal, ResolutionRequest, build_resolution_plan,
+};
 use crate::gates::landing::tests::land;
 use crate::gates::mode::Mode;
 use crate::record::frontmatter;
@@ -381,10 +383,8 @@ fn ask_under(
     (policy, ceiling): (&DecisionPolicy, Ceiling),
 ) -> Result<Plan, ResolutionRefusal> {
     let now = at("2026-11-22T10:00:00Z");
-    build_resolution_plan(&ResolutionCase {
+    let request = ResolutionRequest {
         kind,
-        record,
-        history: &[],
         by: "ann",
         reason: None,
         edited: None,
@@ -393,7 +393,8 @@ fn ask_under(
         ceiling,
         workflow: run("run-2"),
         now,
-    })
+    };
+    build_resolution_plan(&ResolutionCase { request: &request, record, history: &[] })
 }
 
 /// Every class on every kind of record that has it, and the text that results.

@@ -153,7 +153,11 @@ async fn another_value_another_record_and_an_answer_are_not_the_same_again() {
     };
     other("one", |_| ());
     other("target", |draft| draft.target = path("task/u.md"));
-    other("value", |draft| draft.proposed_state = Some(RecordState::Archived));
+    other("value", |draft| {
+        draft.proposed_state = Some(RecordState::Archived);
+        let mutation = Mutation::StateChange { to: RecordState::Archived };
+        draft.proposal = Some(MutationProposal { mutation, replaces: None });
+    });
     other("nothing", |draft| draft.class = None);
     assert_eq!(cases(&bench).await.len(), 3);
 }

@@ -20,7 +20,7 @@ fn decide(bench: &Bench, slug: &str, hour: u32, disposition: Disposition, source
         draft.disposition = disposition;
         draft.class = Some(MutationClass::StateChange);
         // Without a proposed state, no decision repeats another.
-        draft.proposed_state = None;
+        (draft.proposed_state, draft.proposal) = (None, None);
         draft.source_contributions = sources.iter().map(|(name, part)| ((*name).to_owned(), *part)).collect();
     })
 }
