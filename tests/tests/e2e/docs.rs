@@ -1,6 +1,8 @@
-//! Every command in the documents is one that the binary accepts.
+//! Every command in the documents is one that the binary accepts, and the first five minutes of the README work.
 
+use steward_tests::files::Files;
 use steward_tests::run;
+use steward_tests::wait;
 use steward_tests::world::World;
 
 /// README, CONTRIBUTING and every page under `docs/`, with their paths.
@@ -93,4 +95,55 @@ fn commands_are_found_in_blocks_and_in_lines_with_their_alternatives() {
     let text = "Say `steward undo\\|confirm <id>…`.\n\n    steward trust report --json | jq .choice  # one\n\n```sh\nsteward up\n```\n";
     let found: Vec<_> = commands(text).iter().flat_map(|command| arguments(command)).collect();
     assert_eq!(found, [vec!["undo", "0123"], vec!["confirm", "0123"], vec!["trust", "report", "--json"], vec!["up"]]);
+}
+
+/// The preparation and the commands of the README's first five minutes, each line of shell as it stands there.
+fn five_minutes() -> (String, Vec<String>) {
+    let readme = std::fs::read_to_string(run::project().join("README.md")).unwrap();
+    let (_, section) = readme.split_once("## Five minutes of use").unwrap();
+    let (_, block) = section.split_once("```sh\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let (commands, preparation): (Vec<&str>, Vec<&str>) = block.lines().partition(|line| line.starts_with("steward "));
+    (preparation.join("\n"), commands.into_iter().map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn the_first_five_minutes_of_the_readme_work_as_they_are_written() {
+    let world = World::new().await;
+    let project = world.folder.join("project");
+    std::fs::create_dir_all(project.join("target/debug")).unwrap();
+    std::os::unix::fs::symlink(run::binary(), project.join("target/debug/steward")).unwrap();
+    let steward = world.without_server().without("STEWARD_VAULT").inside(&project);
+    steward.run(&["example", "demo/vault"]).await.expect(0);
+    let mut up = steward.with("STEWARD_LIVE_MODE", "live").start(&["up", "--tick-now", "--vault", "demo/vault"]);
+    up.says("Ctrl-C").await;
+
+    let (preparation, commands) = five_minutes();
+    assert_eq!(commands.len(), 3, "{commands:#?}");
+    let function = preparation.lines().last().unwrap().to_owned();
+    steward.wrapped(&["bash", "-euc", &preparation]).run(&[]).await.expect(0);
+    let shell = async |line: &str| {
+        let script = format!("{function}\n{line}");
+        steward.wrapped(&["bash", "-euc", &script]).run(&[]).await.expect(0).out
+    };
+    let quoted = async || shell(&commands[0]).await.contains("Dear Nora").then_some(());
+    wait::until("the signal of the mail", quoted).await;
+    let decided = async || shell(&commands[1]).await.contains("pending").then_some(());
+    wait::until("the decision on it", decided).await;
+    assert!(shell(&commands[2]).await.contains("allotment-sign-lease"));
+
+    // The two sentences below the block.
+    let vault = project.join("demo/vault");
+    let listed = shell("steward audit list --json --limit 5").await;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let is_ours = |row: &&serde_json::Value| row["target"] == "task/allotment-sign-lease.md" && row["pending"] == true;
+    let id = listed.as_array().unwrap().iter().find(is_ours).unwrap()["id"].clone();
+    let (before, note) = (Files::of(&vault), vault.join("task/allotment-sign-lease.md"));
+    let bytes = std::fs::read(&note).unwrap();
+    let confirmed = shell(&format!("steward confirm --json {}", id.as_str().unwrap())).await;
+    assert_eq!(Files::of(&vault).since_but_events(&before)[0], "~ task/allotment-sign-lease.md");
+    let confirmed: serde_json::Value = serde_json::from_str(&confirmed).unwrap();
+    shell(&format!("steward undo {}", confirmed["action_id"].as_str().unwrap())).await;
+    assert_eq!(std::fs::read(&note).unwrap(), bytes);
+    assert!(up.stop().await.success());
 }
