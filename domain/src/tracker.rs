@@ -77,8 +77,9 @@ pub struct TrackerIssue {
 }
 
 /// The group of a project's states that end an issue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TrackerStateGroup {
     Completed,
     Cancelled,
@@ -88,10 +89,7 @@ impl TrackerStateGroup {
     /// The tracker's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     fn from_state(state: RecordState) -> Option<Self> {

@@ -25,8 +25,11 @@ pub use store::{AccessError, SecretStore};
 const MAX_NAME_CHARS: usize = 60;
 
 /// What a caller may do; each scope includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AccessScope {
     /// Read everything.
     Read,
@@ -40,11 +43,7 @@ impl AccessScope {
     /// The spelling on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Act => "act",
-            Self::Operate => "operate",
-        }
+        self.into()
     }
 }
 

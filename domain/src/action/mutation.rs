@@ -18,8 +18,11 @@ pub const MAX_TEXT_CHARS: usize = 500;
 pub const MAX_MEMBER_CHARS: usize = 120;
 
 /// The classes of change. Nothing else can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MutationClass {
     StateChange,
     ContextEdit,
@@ -34,18 +37,14 @@ impl MutationClass {
     /// The spelling in records, schemas and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::StateChange => "state_change",
-            Self::ContextEdit => "context_edit",
-            Self::ParentMatter => "parent_matter",
-            Self::Related => "related",
-        }
+        self.into()
     }
 }
 
 /// The fields that describe a matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ContextField {
     Summary,
     Description,
@@ -59,17 +58,14 @@ impl ContextField {
     /// The field's name in the frontmatter.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::Description => "description",
-            Self::Owner => "owner",
-        }
+        self.into()
     }
 }
 
 /// The fields that hold a set of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RelatedField {
     RelatedOrgs,
     RelatedProjects,
@@ -83,11 +79,7 @@ impl RelatedField {
     /// The field's name in the frontmatter.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RelatedOrgs => "related_orgs",
-            Self::RelatedProjects => "related_projects",
-            Self::RelatedTo => "related_to",
-        }
+        self.into()
     }
 }
 
@@ -193,8 +185,7 @@ impl Mutation {
             MutationClass::ContextEdit => {
                 let (name, value) =
                     read_single_field(proposal, "set", class, &ContextField::ALL.map(ContextField::as_str))?;
-                let field = ContextField::ALL.into_iter().find(|f| f.as_str() == name);
-                let field = field.ok_or(MutationError::Field(class.as_str()))?;
+                let field: ContextField = name.parse().map_err(|_| MutationError::Field(class.as_str()))?;
                 Ok(Self::ContextEdit { field, to: check_text(value, MAX_TEXT_CHARS, field.as_str())? })
             }
             MutationClass::ParentMatter => {
@@ -210,8 +201,7 @@ impl Mutation {
                 let key = if present { "add" } else { "remove" };
                 let (name, value) =
                     read_single_field(proposal, key, class, &RelatedField::ALL.map(RelatedField::as_str))?;
-                let field = RelatedField::ALL.into_iter().find(|f| f.as_str() == name);
-                let field = field.ok_or(MutationError::Field(class.as_str()))?;
+                let field: RelatedField = name.parse().map_err(|_| MutationError::Field(class.as_str()))?;
                 let member = check_text(value, MAX_MEMBER_CHARS, field.as_str())?;
                 if !is_record_name(&member) {
                     return Err(MutationError::Member(field.as_str()));

@@ -95,8 +95,11 @@ impl fmt::Display for ActionId {
 }
 
 /// How a decision ends, ordered from least to most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Disposition {
     /// The decision changes nothing. It is only recorded.
     Recorded,
@@ -112,12 +115,7 @@ impl Disposition {
     /// The name used in records and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Shadow => "shadow",
-            Self::Pending => "pending",
-            Self::Live => "live",
-        }
+        self.into()
     }
 }
 

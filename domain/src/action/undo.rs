@@ -29,8 +29,9 @@ const MAX_BY_CHARS: usize = 200;
 const MAX_REASON_CHARS: usize = 2_000;
 
 /// The kind of a resolution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ResolutionKind {
     Undo,
     Confirm,
@@ -43,12 +44,7 @@ impl ResolutionKind {
     /// The spelling on the command line and in workflow ids.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Undo => "undo",
-            Self::Confirm => "confirm",
-            Self::Dismiss => "dismiss",
-            Self::Raise => "raise",
-        }
+        self.into()
     }
 
     /// The kind of its audit record.
@@ -282,7 +278,7 @@ fn infer_mutation(patch: &FieldPatch) -> Option<Mutation> {
     if non_null(before) != patch.prior || non_null(after) != patch.value {
         return None;
     }
-    if let Some(field) = RelatedField::ALL.into_iter().find(|f| f.as_str() == patch.field) {
+    if let Ok(field) = patch.field.parse::<RelatedField>() {
         return infer_member_mutation(field, list_members(patch.prior.as_ref())?, list_members(patch.value.as_ref())?);
     }
     let was_scalar = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());

@@ -50,10 +50,7 @@ impl ClosedGates {
     /// Reads the form that [`ClosedGates::join_names`] writes. Returns `None` if a word is not the name of a gate.
     #[must_use]
     pub fn parse_names(words: &str) -> Option<Self> {
-        words.split_whitespace().try_fold(Self::default(), |closed, word| {
-            let gate = GateName::ALL.into_iter().find(|gate| gate.as_str() == word)?;
-            Some(closed.with_gate(gate))
-        })
+        words.split_whitespace().try_fold(Self::default(), |closed, word| Some(closed.with_gate(word.parse().ok()?)))
     }
 
     /// The disposition of a change behind these gates. The gate `trust` has no effect here: it is evaluated when the

@@ -13,8 +13,22 @@ pub const CONFIDENCE_THRESHOLD: f64 = 0.6;
 pub const HIGH_CONFIDENCE_THRESHOLD: f64 = 0.85;
 
 /// What a steward is allowed to do, ordered from least to most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Mode {
     /// Only record what would be changed.
     #[default]
@@ -29,28 +43,33 @@ impl Mode {
     /// Reads `STEWARD_LIVE_MODE`. Returns `None` if the value is not a mode, which the caller treats as shadow.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match text.trim() {
-            "shadow" => Some(Self::Shadow),
-            "live" => Some(Self::Live),
-            "live_high_confidence_only" => Some(Self::LiveHighConfidenceOnly),
-            _ => None,
-        }
+        text.trim().parse().ok()
     }
 
     /// The word used in records and configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Shadow => "shadow",
-            Self::LiveHighConfidenceOnly => "live_high_confidence_only",
-            Self::Live => "live",
-        }
+        self.into()
     }
 }
 
 /// How far a human lets a source, matter or class go, ordered from least to most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Ceiling {
     /// The steward may only ask. The human makes the change by hand.
     Ask,
@@ -65,21 +84,13 @@ impl Ceiling {
     /// Reads a ceiling that a human set. A malformed one means `ask`.
     #[must_use]
     pub fn parse_or_ask(text: &str) -> Self {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "act" => Self::Act,
-            "confirm" => Self::Confirm,
-            _ => Self::Ask,
-        }
+        text.trim().to_ascii_lowercase().parse().unwrap_or(Self::Ask)
     }
 
     /// The word used in records and configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::Confirm => "confirm",
-            Self::Act => "act",
-        }
+        self.into()
     }
 }
 

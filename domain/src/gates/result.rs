@@ -38,8 +38,9 @@ impl LandingGate {
 }
 
 /// The name of a gate. Records list the gates in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum GateName {
     /// Whether the caller requested a tick that changes nothing.
     Caller,
@@ -81,17 +82,6 @@ impl GateName {
     /// The word used in records and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Mode => "mode",
-            Self::Confidence => "confidence",
-            Self::Discretion => "discretion",
-            Self::Ceiling => "ceiling",
-            Self::RateGuard => "rate_guard",
-            Self::Steward => "steward",
-            Self::SourceBudget => "source_budget",
-            Self::Trust => "trust",
-            Self::Policy => "policy",
-        }
+        self.into()
     }
 }

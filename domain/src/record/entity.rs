@@ -27,8 +27,9 @@ pub enum RecordError {
 }
 
 /// The state of a task or a matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RecordState {
     Open,
     Done,
@@ -39,28 +40,22 @@ impl RecordState {
     /// Parses a state in any case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "open" => Some(Self::Open),
-            "done" => Some(Self::Done),
-            "archived" => Some(Self::Archived),
-            _ => None,
-        }
+        text.trim().to_ascii_lowercase().parse().ok()
     }
 
     /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Done => "done",
-            Self::Archived => "archived",
-        }
+        self.into()
     }
 }
 
 /// How prominently a task is shown, and so how often it is checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SurfaceClass {
     Low,
     #[default]
@@ -72,11 +67,7 @@ impl SurfaceClass {
     /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::High => "high",
-        }
+        self.into()
     }
 }
 

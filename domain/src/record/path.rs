@@ -11,8 +11,11 @@ use std::fmt;
 pub const MAX_SLUG_BYTES: usize = 128;
 
 /// The kind of a record, which is also its folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RecordKind {
     Matter,
     Task,
@@ -29,14 +32,7 @@ impl RecordKind {
     /// The folder's name, relative to the root of the vault.
     #[must_use]
     pub fn folder(self) -> &'static str {
-        match self {
-            Self::Matter => "matter",
-            Self::Task => "task",
-            Self::Signal => "signal",
-            Self::Event => "event",
-            Self::Instinct => "instinct",
-            Self::Stream => "stream",
-        }
+        self.into()
     }
 
     /// Whether Steward writes such records itself and may update their status.
@@ -82,8 +78,7 @@ impl RecordPath {
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let shown = || text.chars().take(200).flat_map(char::escape_default).collect();
         let (folder, file) = text.split_once('/').ok_or_else(|| PathError::Folder(shown()))?;
-        let kind = RecordKind::ALL.into_iter().find(|k| k.folder() == folder);
-        let kind = kind.ok_or_else(|| PathError::Folder(shown()))?;
+        let kind: RecordKind = folder.parse().map_err(|_| PathError::Folder(shown()))?;
         let mut slug = file.strip_suffix(".md").ok_or_else(|| PathError::Extension(shown()))?;
         if kind == RecordKind::Stream {
             let (source, id) = slug.split_once('/').ok_or_else(|| PathError::Source(shown()))?;
@@ -111,7 +106,7 @@ impl RecordPath {
     #[must_use]
     pub fn kind(&self) -> RecordKind {
         let folder = self.text.split('/').next().unwrap_or_default();
-        RecordKind::ALL.into_iter().find(|k| k.folder() == folder).unwrap_or(RecordKind::Event)
+        folder.parse().unwrap_or(RecordKind::Event)
     }
 
     /// The file's name without its folder and `.md`.

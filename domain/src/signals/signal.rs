@@ -45,8 +45,9 @@ pub fn source_key(name: &str) -> String {
 }
 
 /// The status of a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SignalStatus {
     /// Not applied yet.
     Unrouted,
@@ -61,25 +62,16 @@ pub enum SignalStatus {
 }
 
 impl SignalStatus {
-    const ALL: [Self; 5] = [Self::Unrouted, Self::Applied, Self::Skipped, Self::Pending, Self::ActionPending];
-
     /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unrouted => "unrouted",
-            Self::Applied => "applied",
-            Self::Skipped => "skipped",
-            Self::Pending => "pending",
-            Self::ActionPending => "action_pending",
-        }
+        self.into()
     }
 
     /// Parses a status in any case. An unknown one counts as unrouted.
     #[must_use]
     pub fn parse_or_unrouted(text: &str) -> Self {
-        let word = text.trim().to_ascii_lowercase();
-        Self::ALL.into_iter().find(|s| s.as_str() == word).unwrap_or(Self::Unrouted)
+        text.trim().to_ascii_lowercase().parse().unwrap_or(Self::Unrouted)
     }
 }
 

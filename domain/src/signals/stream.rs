@@ -30,8 +30,9 @@ const YEARS: RangeInclusive<i32> = 1..=9_999;
 pub const MAX_TRIES: u32 = 3;
 
 /// The status of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EventStatus {
     /// Not extracted yet. An earlier try may have failed.
     New,
@@ -45,11 +46,7 @@ impl EventStatus {
     /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Extracted => "extracted",
-            Self::Parked => "parked",
-        }
+        self.into()
     }
 }
 

@@ -72,8 +72,11 @@ impl ClerkQuestion {
 }
 
 /// A clerk's judgement of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Judgement {
     StillActive,
     LikelyDone,
@@ -88,12 +91,7 @@ impl Judgement {
     /// The spelling in records, schemas and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::StillActive => "still_active",
-            Self::LikelyDone => "likely_done",
-            Self::NeedsInput => "needs_input",
-            Self::StaleArchiveCandidate => "stale_archive_candidate",
-        }
+        self.into()
     }
 
     /// The state that the task would get, or `None` if nothing would change.

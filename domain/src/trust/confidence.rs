@@ -34,8 +34,9 @@ pub enum ConfidenceStep {
 }
 
 /// The status of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ConfidenceStatus {
     /// It has fewer than three judgements.
     Pending,
@@ -50,12 +51,7 @@ impl ConfidenceStatus {
     /// The spelling in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Live => "live",
-            Self::Pinned => "pinned",
-            Self::Pruned => "pruned",
-        }
+        self.into()
     }
 }
 

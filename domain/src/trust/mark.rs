@@ -40,8 +40,7 @@ impl TrustSubject {
         if text.trim() == UNKNOWN_SOURCES {
             return Self::UnknownSources;
         }
-        let class = MutationClass::ALL.into_iter().find(|class| class.as_str() == text.trim());
-        class.map_or_else(|| Self::Source(crate::signals::signal::source_key(text)), Self::Class)
+        text.trim().parse().map_or_else(|_| Self::Source(crate::signals::signal::source_key(text)), Self::Class)
     }
 
     /// The subject for people. A source is shown by its name, if that says more than its key, and its key.

@@ -20,7 +20,6 @@ use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
 use std::str::FromStr;
-use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::Disposition;
 use steward_domain::record::path::RecordKind;
 use steward_domain::signals::signal::source_key;
@@ -143,7 +142,7 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
             _ => None,
         },
         since: from,
-        class: MutationClass::ALL.into_iter().find(|class| class.as_str() == query.class),
+        class: query.class.parse().ok(),
         source: Some(source_key(source)).filter(|_| !source.is_empty()),
         disposition: dispositions.into_iter().find(|disposition| disposition.as_str() == query.disposition),
         waits: query.disposition == "waits",

@@ -27,8 +27,7 @@ pub fn explain_closed_gates(action: &Action) -> Vec<String> {
 }
 
 fn explain_gate(gate: &ActionGate) -> Option<String> {
-    let name = GateName::ALL.into_iter().find(|name| name.as_str() == gate.gate)?;
-    Some(describe_opening_condition(name, &gate.found, &gate.needed))
+    Some(describe_opening_condition(gate.gate.parse().ok()?, &gate.found, &gate.needed))
 }
 
 /// Describes what would have opened a closed gate.

@@ -104,7 +104,7 @@ impl PolicyOverrides {
             self.sources.insert(source_key(source), ceiling);
             return Ok(());
         }
-        match MutationClass::ALL.into_iter().find(|class| class.as_str() == name) {
+        match name.parse::<MutationClass>().ok() {
             Some(class) => self.ceilings[class as usize] = Some(ceiling),
             None if name == "default" => self.default_ceiling = Some(ceiling),
             None => bail!(

@@ -7,8 +7,9 @@ use crate::action::plan::ActionId;
 use serde::{Deserialize, Serialize};
 
 /// Why a signal leads to no change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RouteSkip {
     /// It changes nothing.
     NotAMutation,
@@ -48,25 +49,7 @@ impl RouteSkip {
     /// The name used in signals and reports.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::NotAMutation => "not_a_mutation",
-            Self::AsksThePrincipal => "asks_the_principal",
-            Self::NoProposal => "no_proposal",
-            Self::AmbiguousTarget => "ambiguous_target",
-            Self::TargetMissing => "target_missing",
-            Self::TargetClosed => "target_closed",
-            Self::WrongKind => "wrong_kind",
-            Self::WrongForm => "wrong_form",
-            Self::Snoozed => "snoozed",
-            Self::QuietHours => "quiet_hours",
-            Self::AlreadySo => "already_so",
-            Self::ParentMissing => "parent_missing",
-            Self::ParentClosed => "parent_closed",
-            Self::Claimed(_) => "claimed",
-            Self::WithTheSteward => "with_the_steward",
-            Self::Weighed => "weighed",
-            Self::Withheld(_) => "withheld",
-        }
+        self.into()
     }
 
     /// Whether the signal is routed again later, because the reason may pass with time.

@@ -224,7 +224,7 @@ impl TrustView<'_> {
         let (seq, at, class, word, closed, target, moves_to, history) = packed;
         let at = from_micros(at).unwrap_or_default();
         let disposition = parse_disposition(word).ok_or_else(|| self.index.unknown_value_error(word))?;
-        let known = MutationClass::ALL.into_iter().find(|known| known.as_str() == class);
+        let known: Option<MutationClass> = class.parse().ok();
         let sources: Vec<(String, String, u8, u8, u8)> =
             serde_json::from_str(&row.sources).map_err(|_| self.index.unknown_value_error(&row.sources))?;
         let earlier: Vec<(i64, f64, String)> =
