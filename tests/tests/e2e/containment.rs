@@ -59,7 +59,7 @@ struct Outcome {
 async fn besieged(texts: &[Text], plane: &Plane) -> World {
     let mut world = World::new().await.live().set("STEWARD_LIVE_PER_SOURCE_DAY", budget());
     for (name, cap) in
-        [("MINUTE", 100_000), ("HOUR", 100_000), ("DAY", 100_000), ("TASK_DAY", 50), ("MATTER_DAY", 5_000)]
+        [("MINUTE", 100_000), ("HOUR", 100_000), ("DAY", 100_000), ("TASK_DAY", 5_000), ("MATTER_DAY", 100_000)]
     {
         world = world.set(&format!("STEWARD_CAPS_PER_{name}"), cap);
     }
