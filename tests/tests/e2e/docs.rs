@@ -117,6 +117,9 @@ async fn the_first_five_minutes_of_the_readme_work_as_they_are_written() {
     steward.run(&["example", "demo/vault"]).await.expect(0);
     let mut up = steward.with("STEWARD_LIVE_MODE", "live").start(&["up", "--tick-now", "--vault", "demo/vault"]);
     up.says("Ctrl-C").await;
+    let holder = std::fs::read(project.join("demo/vault/.steward/up.json")).unwrap();
+    let holder: serde_json::Value = serde_json::from_slice(&holder).unwrap();
+    run::note(u32::try_from(holder["server_pid"].as_u64().unwrap()).unwrap());
 
     let (preparation, commands) = five_minutes();
     assert_eq!(commands.len(), 3, "{commands:#?}");
