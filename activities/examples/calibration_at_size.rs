@@ -52,9 +52,9 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn open_vault_context(folder: &Path) -> anyhow::Result<VaultContext> {
-    let (keeper, state) = (VaultWriter::lock(VaultRoot::open(folder)?)?, folder.join("state"));
+    let (writer, state) = (VaultWriter::lock(VaultRoot::open(folder)?)?, folder.join("state"));
     let index = Index::open(&state).await?;
-    index.sync_all(keeper.root(), Utc::now()).await?;
+    index.sync_all(writer.root(), Utc::now()).await?;
     let settings = VaultSettings {
         policy: DecisionPolicy::default(),
         default_ceiling: Ceiling::Act,
@@ -63,7 +63,7 @@ async fn open_vault_context(folder: &Path) -> anyhow::Result<VaultContext> {
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    Ok(VaultContext::new(Arc::new(keeper), Arc::new(index), settings))
+    Ok(VaultContext::new(Arc::new(writer), Arc::new(index), settings))
 }
 
 /// Says what was done, in which time, and the most memory so far.

@@ -87,8 +87,8 @@ impl VaultContext {
         let settings =
             LandingSettings { policy: &self.settings.policy, live_per_source_day: self.settings.live_per_source_day };
         let plan = plan.hold_at_landing(settings, &facts.map_err(retryable_failure)?, now);
-        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.writer));
-        let applied = run_blocking(move || keeper.apply_plan(plan)).await?;
+        let (target, writer) = (plan.target().clone(), Arc::clone(&self.writer));
+        let applied = run_blocking(move || writer.apply_plan(plan)).await?;
         crash::die_if_armed("before-indexing");
         match &applied {
             Ok(receipt) => self.reindex_or_defer(&[&target, &receipt.record]).await?,

@@ -22,7 +22,7 @@ use steward_vault::files::root::VaultRoot;
 /// Sets a task of the matter `house` to done at that time. Returns the action's id.
 #[must_use]
 pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
-    let keeper = VaultWriter::lock(VaultRoot::open(vault.path()).unwrap()).unwrap();
+    let writer = VaultWriter::lock(VaultRoot::open(vault.path()).unwrap()).unwrap();
     let target = RecordPath::new(RecordKind::Task, task).unwrap();
     let bytes = vault.read(target.as_str());
     let written = frontmatter::read_document(&bytes).unwrap().fields().get("state").cloned();
@@ -71,7 +71,7 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         workflow: WorkflowRef { id: "al-steward-house".into(), run_id: format!("run-{task}") },
         at,
     });
-    let receipt = keeper.apply_plan(plan).unwrap();
+    let receipt = writer.apply_plan(plan).unwrap();
     AuditRecord::parse(&vault.read(receipt.record.as_str())).unwrap().draft.id.to_string()
 }
 

@@ -293,7 +293,7 @@ CREATE TABLE meta (
 
 -- The timestamps that were written into the frontmatter of tasks (only if the operator enabled that). They distinguish
 -- our own dates from a person's.
-CREATE TABLE stamps (
+CREATE TABLE timestamp_writes (
     task TEXT PRIMARY KEY,
     -- The time of the last check that the file holds, or that could not be written; null before the first one.
     checked_at INTEGER,

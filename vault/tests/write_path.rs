@@ -25,5 +25,5 @@ mod lock;
 mod preview;
 #[path = "write_path/sequences.rs"]
 mod sequences;
-#[path = "write_path/stamps.rs"]
-mod stamps;
+#[path = "write_path/timestamps.rs"]
+mod timestamps;

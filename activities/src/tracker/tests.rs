@@ -326,10 +326,10 @@ async fn an_issue_that_its_project_does_not_have_is_given_up_after_a_while() {
     let (desk, action) = Desk::owing().await;
     desk.server.loses(ISSUE);
     assert!(failed(&desk.settle(&action).await).contains("404"));
-    let keeper = &desk.bench.context.writer;
-    let mut progress = outbox::read_delivery_progress(keeper.root(), &action).unwrap().unwrap();
+    let writer = &desk.bench.context.writer;
+    let mut progress = outbox::read_delivery_progress(writer.root(), &action).unwrap().unwrap();
     progress.failing_since = Some(Utc::now() - PATIENCE - TimeDelta::hours(1));
-    keeper.write_delivery_progress(&action, &progress).unwrap();
+    writer.write_delivery_progress(&action, &progress).unwrap();
     desk.server.is_down(404);
     failed(&desk.settle(&action).await);
     desk.server.works();

@@ -50,7 +50,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<TrackerSite>
         }
         taken => Some(taken.unwrap()),
     });
-    let keeper = Arc::new(free.expect("the vault is still held").with_tracker(tracker));
+    let writer = Arc::new(free.expect("the vault is still held").with_tracker(tracker));
     let index = Arc::new(Index::open(&own).await.unwrap());
     index.sync_all(&root, Utc::now()).await.unwrap();
     let caps = steward_domain::steward::guard::CallCaps::default();
@@ -64,7 +64,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<TrackerSite>
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    (VaultContext::new(keeper, index, settings), Arc::new(ledger))
+    (VaultContext::new(writer, index, settings), Arc::new(ledger))
 }
 
 impl VaultFixture {

@@ -208,13 +208,13 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         dependencies;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let views = VaultViews::new(root, Index::clone(&index));
-    let beat = revision::spawn_change_notifier(views.clone(), stop.clone());
+    let revision = revision::spawn_change_notifier(views.clone(), stop.clone());
     let registration = registered::spawn_registration_watcher(
         registered::ExpectedSchedules::new(&client, views.clone()),
         stop.clone(),
     );
     let temporal = TemporalQueryClient::new(client);
-    let outside = health::spawn_health_watcher(temporal.clone(), stop.clone());
+    let temporal_health = health::spawn_health_watcher(temporal.clone(), stop.clone());
     let app = Arc::new(AppState {
         views,
         index,
@@ -222,8 +222,8 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         ledger,
         access: Arc::clone(&access),
         own_settings: settings,
-        revision: beat,
-        temporal_health: outside,
+        revision,
+        temporal_health,
         registration,
         stop,
         live: ConnectionLimiter::new(LIVE_PER_CALLER, LIVE_IN_TOTAL),

@@ -170,7 +170,7 @@ impl VaultWriter {
     ) -> Result<ChangeIntent, ApplyError> {
         let intent = ChangeIntent {
             key: AttemptKey::new_unrecorded(state.take_number()),
-            work: IntentKind::Stamp(content.change),
+            work: IntentKind::Timestamps(content.change),
         };
         self.write_or_discard(&intent, "", Some(&content.bytes))?;
         Ok(intent)

@@ -3,7 +3,7 @@
 //! A child process runs one flow and kills itself at the point. This process then plays the restart: it recovers, runs
 //! the flow again, and checks the files.
 
-use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, stamp, stamped, task};
+use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, task, timestamped, timestamps};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -52,7 +52,7 @@ fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
         "confirm" => click(ResolutionKind::Confirm),
         "dismiss" => click(ResolutionKind::Dismiss),
         "stamp" | "late-stamp" => writer
-            .write_timestamps(&task("pay"), &stamp())
+            .write_timestamps(&task("pay"), &timestamps())
             .map(|done| done == TimestampWriteOutcome::Unchanged)
             .map_err(|e| e.to_string()),
         other => panic!("no flow {other}"),
@@ -142,12 +142,12 @@ fn restart_stamp(desk: &Desk, what: &str) {
     let writer = desk.writer();
     settle(&writer);
     let now = desk.read("task/pay.md");
-    let (late, is_stamped) = (format!("{TASK}{LATE}"), now == stamped(TASK));
+    let (late, is_stamped) = (format!("{TASK}{LATE}"), now == timestamped(TASK));
     assert!(is_stamped || now == TASK || (now == late && what.starts_with("late")), "{what}: {now}");
     assert_eq!(act(&writer, "stamp").unwrap(), is_stamped, "{what}");
     assert!(act(&writer, "stamp").unwrap(), "{what}");
     settle(&writer);
-    assert_eq!(desk.read("task/pay.md"), if is_stamped { now } else { stamped(&now) }, "{what}");
+    assert_eq!(desk.read("task/pay.md"), if is_stamped { now } else { timestamped(&now) }, "{what}");
     assert_eq!((desk.records().len(), desk.conflicts().len()), (0, 0), "{what}");
     desk.is_tidy();
 }

@@ -153,12 +153,12 @@ pub(crate) fn live() -> DecisionPolicy {
 }
 
 /// A check at noon, and the next one at four.
-pub(crate) fn stamp() -> CheckTimestamps {
+pub(crate) fn timestamps() -> CheckTimestamps {
     CheckTimestamps::new(noon(), Some(noon() + TimeDelta::hours(4)), [])
 }
 
 /// A task's text with these timestamps.
-pub(crate) fn stamped(text: &str) -> String {
+pub(crate) fn timestamped(text: &str) -> String {
     let lines = "last_steward_check_at: \"2026-11-21T12:00:00Z\"\nnext_check_after: \"2026-11-21T16:00:00Z\"\n---\n";
     let (above, below) = text[3..].split_once("---\n").unwrap();
     format!("---{above}{lines}{below}")

@@ -119,11 +119,11 @@ pub(crate) async fn start_engine(
         }) => registered?,
         () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
     };
-    let (keeper, index) = (Arc::clone(&parts.writer), Arc::clone(&parts.index));
+    let (writer, index) = (Arc::clone(&parts.writer), Arc::clone(&parts.index));
     // While the vault's folder is missing, a tick could not change anything: requests wait until it is back.
     let is_stopped = {
-        let keeper = Arc::clone(&keeper);
-        move || stop::is_stopped(keeper.root()) || keeper.root().placement() != FolderPlacement::Here
+        let writer = Arc::clone(&writer);
+        move || stop::is_stopped(writer.root()) || writer.root().placement() != FolderPlacement::Here
     };
     let returned = Arc::new(Notify::new());
     let registration = Arc::new(RegistrationLoop::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
@@ -131,7 +131,7 @@ pub(crate) async fn start_engine(
         (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut loops = routines.spawn_triggers(&registration, config.tracker.is_some(), is_stopped.clone());
     let listener = VaultListener {
-        writer: Arc::clone(&keeper),
+        writer: Arc::clone(&writer),
         index: Arc::clone(&index),
         config: config.clone(),
         registration: Arc::clone(&registration),
@@ -147,10 +147,10 @@ pub(crate) async fn start_engine(
         }),
         tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
         tokio::spawn(wake_matters(Arc::clone(&begin_wakes), Arc::clone(&index), registration, is_stopped)),
-        tokio::spawn(place::follow_vault_folder(keeper.root().clone(), returned, context.failed.clone())),
-        tokio::spawn(settle_changes(Arc::clone(&keeper), Arc::clone(&parts.index), context.stop.clone())),
+        tokio::spawn(place::follow_vault_folder(writer.root().clone(), returned, context.failed.clone())),
+        tokio::spawn(settle_changes(Arc::clone(&writer), Arc::clone(&parts.index), context.stop.clone())),
     ]);
-    let streams = StreamContext { writer: keeper, index, inbox_changed: dropped };
+    let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =
         config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.writer), Arc::clone(&parts.index)));
@@ -210,8 +210,8 @@ impl Engine {
         let threads = self.threads;
         // A worker that panicked has already logged why.
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
-        let keeper = Arc::clone(&self.parts.writer);
-        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
+        let writer = Arc::clone(&self.parts.writer);
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || writer.settle_swaps()).await {
             tracing::error!(error = %e, "failed to settle the last changes; the next start does it");
         }
     }
@@ -255,21 +255,21 @@ async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> Wa
 }
 
 /// Settles recent changes every second: it detects late edits and finishes work that waits for the disk.
-async fn settle_changes(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
+async fn settle_changes(writer: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
     let mut clock = create_interval(1);
     loop {
         tokio::select! {
             () = wait_for_stop(&mut stop) => return,
             _ = clock.tick() => {}
         }
-        if keeper.root().placement() != FolderPlacement::Here {
+        if writer.root().placement() != FolderPlacement::Here {
             continue;
         }
-        if let Err(e) = index.cursors().finish_deferred_work(keeper.root(), Utc::now()).await {
+        if let Err(e) = index.cursors().finish_deferred_work(writer.root(), Utc::now()).await {
             tracing::debug!(error = %e, "deferred work still waits for the disk");
         }
-        let keeper = Arc::clone(&keeper);
-        match tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
+        let writer = Arc::clone(&writer);
+        match tokio::task::spawn_blocking(move || writer.settle_swaps()).await {
             Ok(Ok(late)) => {
                 for path in late {
                     tracing::warn!(task = %path, "an editor overwrote a recent change; the editor's version is kept");

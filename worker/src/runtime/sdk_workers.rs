@@ -202,8 +202,8 @@ fn build_worker_options(
                 .register_activities(activities.trust.clone())
                 .register_activities(activities.extractor.clone());
             match &activities.dispatcher {
-                Some(courier) => {
-                    options.register_workflow::<TrackerWorkflow>()?.register_activities(courier.clone()).build()
+                Some(dispatcher) => {
+                    options.register_workflow::<TrackerWorkflow>()?.register_activities(dispatcher.clone()).build()
                 }
                 None => options.build(),
             }

@@ -48,9 +48,9 @@ pub(super) struct SimulatedVault {
 impl SimulatedVault {
     /// Opens a vault whose matters are written; `state` is the temporary folder of its index and ledger.
     pub(super) async fn open(dir: &Path, state: &Path, at: DateTime<Utc>) -> anyhow::Result<Self> {
-        let keeper = VaultWriter::lock(VaultRoot::open(dir)?)?;
+        let writer = VaultWriter::lock(VaultRoot::open(dir)?)?;
         let index = Index::open(state).await?;
-        index.sync_all(keeper.root(), at).await?;
+        index.sync_all(writer.root(), at).await?;
         let settings = VaultSettings {
             policy: DecisionPolicy::default(),
             default_ceiling: Ceiling::Act,
@@ -59,7 +59,7 @@ impl SimulatedVault {
             live_per_source_day: LIVE_PER_SOURCE_DAY,
             reversal_budget: REVERSAL_BUDGET,
         };
-        let context = VaultContext::new(Arc::new(keeper), Arc::new(index), settings);
+        let context = VaultContext::new(Arc::new(writer), Arc::new(index), settings);
         Ok(Self { dir: dir.to_owned(), context, observations: BTreeMap::new() })
     }
 

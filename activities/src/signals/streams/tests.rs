@@ -22,9 +22,9 @@ impl StreamFixture {
     pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("vault/inbox")).unwrap();
-        let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
+        let writer = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
-        Self { dir, writer: keeper, index }
+        Self { dir, writer, index }
     }
 
     pub(super) fn at(&self, path: &str) -> PathBuf {

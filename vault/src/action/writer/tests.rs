@@ -7,7 +7,7 @@
 #[allow(dead_code, reason = "these tests need a part of what is shared")]
 mod desk;
 mod disk;
-mod stamp;
+mod timestamps;
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::crash::hook;

@@ -107,7 +107,7 @@ pub(crate) const TASKS: &str = "
             (SELECT group_concat(path, ', ') FROM (
                 SELECT d.path FROM tasks d WHERE d.id = t.id AND d.path <> t.path LIMIT 5)) END AS twins
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
-    LEFT JOIN stamps w ON w.task = t.path
+    LEFT JOIN timestamp_writes w ON w.task = t.path
     WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4 ORDER BY t.path";
 
 /// The matter itself, if fresh signals are about it. It is never due for any other reason.

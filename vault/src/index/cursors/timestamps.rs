@@ -37,7 +37,7 @@ struct TimestampWriteColumns {
 const DUE: &str = "
     SELECT c.task, c.last_check_at, c.next_check_after, w.written, w.before
     FROM task_checks c JOIN tasks t ON t.path = c.task
-    LEFT JOIN stamps w ON w.task = c.task LEFT JOIN leases l ON l.task = c.task AND l.until > ?1
+    LEFT JOIN timestamp_writes w ON w.task = c.task LEFT JOIN leases l ON l.task = c.task AND l.until > ?1
     WHERE l.task IS NULL AND (w.task IS NULL OR (w.retry_at <= ?1
         AND (w.checked_at IS NULL OR w.checked_at < c.last_check_at)))
     ORDER BY COALESCE(w.retry_at, 0), c.last_check_at, c.task LIMIT ?2";
@@ -45,7 +45,7 @@ const DUE: &str = "
 /// Notes a date only while no run is judging the task. If the file contains the date that was noted last, that date may
 /// stay in the file if this write fails, so it moves to `before`.
 const BEGIN: &str = "
-    INSERT INTO stamps (task, checked_at, written, before, retry_at)
+    INSERT INTO timestamp_writes (task, checked_at, written, before, retry_at)
     SELECT t.path, NULL, ?2, NULL, ?4 FROM tasks t WHERE t.path = ?1
         AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.task = t.path AND l.until > ?3)
     ON CONFLICT (task) DO UPDATE SET retry_at = excluded.retry_at,
@@ -107,7 +107,7 @@ impl CursorsView<'_> {
     /// [`IndexError::Sql`].
     pub async fn finish_timestamp_write(self, due: &DueTimestampWrite) -> Result<(), IndexError> {
         let mut tx = self.index.begin_write().await?;
-        sqlx::query("UPDATE stamps SET checked_at = ?2, retry_at = 0 WHERE task = ?1")
+        sqlx::query("UPDATE timestamp_writes SET checked_at = ?2, retry_at = 0 WHERE task = ?1")
             .bind(due.task.as_str())
             .bind(due.checked_at)
             .execute(&mut *tx)

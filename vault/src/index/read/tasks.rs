@@ -59,7 +59,7 @@ struct TaskColumns {
 const TASKS: &str = "SELECT t.path, t.name, t.parent, t.state, t.surface_class, t.due, t.snoozed_until,
         CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
         c.last_check_at, c.next_check_after AS next_by_us, c.outcome, COALESCE(c.streak, 0) AS streak
-    FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN stamps w ON w.task = t.path WHERE true";
+    FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN timestamp_writes w ON w.task = t.path WHERE true";
 
 impl ReadView<'_> {
     /// Lists the tasks of a matter, in the order of paths.

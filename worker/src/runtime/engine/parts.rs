@@ -38,17 +38,17 @@ impl OpenedVault {
     pub(crate) async fn open(config: &StewardConfig) -> anyhow::Result<Self> {
         let root = VaultRoot::open(config.vault_folder()?)?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
-        let keeper = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
-        let keeper = Arc::new(keeper);
+        let writer = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
+        let writer = Arc::new(writer);
         let state = config.state_dir()?;
-        tighten_state(&keeper.root().path().join(OWN_FOLDER));
+        tighten_state(&writer.root().path().join(OWN_FOLDER));
         tighten_state(&state);
         let index = Arc::new(Index::open(&state).await?);
         index.trust().record_service_start(Utc::now()).await?;
-        let report = log_index_progress(&index, index.sync_all(keeper.root(), Utc::now())).await?;
+        let report = log_index_progress(&index, index.sync_all(writer.root(), Utc::now())).await?;
         log_problems(&report);
-        let ledger = Arc::new(open_ledger(config.caps, keeper.root(), &state)?);
-        Ok(Self { writer: keeper, index, ledger })
+        let ledger = Arc::new(open_ledger(config.caps, writer.root(), &state)?);
+        Ok(Self { writer, index, ledger })
     }
 
     /// As [`OpenedVault::open`], waiting while another process holds the lock.

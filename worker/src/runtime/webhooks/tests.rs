@@ -24,9 +24,9 @@ impl WebhookFixture {
         let secret = dir.path().join("secret");
         std::fs::write(&secret, "s3cret").unwrap();
         std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
+        let writer = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
-        let streams = StreamContext { writer: keeper, index, inbox_changed: Arc::default() };
+        let streams = StreamContext { writer, index, inbox_changed: Arc::default() };
         let table = json!({"kind": "webhook", "secret_file": secret, "max_message_bytes": 2000});
         let config = |name| StreamConfig::read(name, table.as_object().unwrap().clone()).unwrap();
         let hooks = open_hooks(&streams, vec![config("shop"), config("repo")]).await;

@@ -16,12 +16,12 @@ const SIGKILL: i32 = 9;
 const LINES: usize = 450;
 
 async fn take_in(folder: &Path) {
-    let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&folder.join("vault")).unwrap()).unwrap());
+    let writer = Arc::new(VaultWriter::lock(VaultRoot::open(&folder.join("vault")).unwrap()).unwrap());
     let index = Arc::new(Index::open(&folder.join("state")).await.unwrap());
-    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(keeper.root()).unwrap() else {
+    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(writer.root()).unwrap() else {
         panic!()
     };
-    let mut intake = Intake::new("inbox", Arc::clone(&keeper), Arc::clone(&index));
+    let mut intake = Intake::new("inbox", Arc::clone(&writer), Arc::clone(&index));
     adapter.read_round(&mut intake).await.unwrap();
     index.close().await;
 }

@@ -19,7 +19,7 @@ impl Bench {
     }
 
     /// Writes the due timestamps as the engine does. Returns how many files were written.
-    async fn stamp(&self, clock: &str) -> usize {
+    async fn write_timestamps(&self, clock: &str) -> usize {
         let writer = VaultWriter::lock(self.root.clone()).unwrap();
         let mut written = 0;
         for due in self.due(clock).await {
@@ -56,7 +56,7 @@ impl Bench {
 #[tokio::test]
 async fn a_task_is_stamped_once_for_each_look_and_a_stamp_wakes_nobody() {
     let bench = looked_at("").await;
-    assert_eq!(bench.stamp("02:00:05").await, 1);
+    assert_eq!(bench.write_timestamps("02:00:05").await, 1);
     let lines = "last_steward_check_at: \"2026-11-21T02:00:00Z\"\nnext_check_after: \"2026-11-21T06:00:00Z\"\n";
     assert_eq!(bench.text(), task_text("m", lines));
     assert_eq!(bench.due("02:00:06").await, []);
@@ -65,7 +65,7 @@ async fn a_task_is_stamped_once_for_each_look_and_a_stamp_wakes_nobody() {
     assert_eq!(bench.due("02:00:08").await, [], "a stamp is no reason for a stamp");
     assert!(!bench.is_due("05:59:59").await);
     assert!(bench.is_due("06:00:00").await, "nor for a later check");
-    assert_eq!(bench.stamp("06:00:01").await, 1);
+    assert_eq!(bench.write_timestamps("06:00:01").await, 1);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn what_was_never_looked_at_is_not_stamped() {
 #[tokio::test]
 async fn a_date_of_ours_is_no_wish_of_a_humans() {
     let bench = looked_at("").await;
-    bench.stamp("02:00:05").await;
+    bench.write_timestamps("02:00:05").await;
     let tasks = bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks[0].next_check_after, Some(noon("06:00:00")));
     // A date of Steward gives way to an earlier one of Steward.
@@ -91,7 +91,7 @@ async fn a_date_of_ours_is_no_wish_of_a_humans() {
     bench.index.cursors().record_check(&check("l2", &seen, soon)).await.unwrap();
     let tasks = bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap();
     assert_eq!(tasks[0].next_check_after, Some(noon("04:00:01")));
-    assert_eq!(bench.stamp("03:00:05").await, 1);
+    assert_eq!(bench.write_timestamps("03:00:05").await, 1);
     assert!(bench.text().contains("next_check_after: \"2026-11-21T04:00:01Z\"\n"), "{}", bench.text());
     assert!(!bench.is_due("04:00:00").await);
     assert!(bench.is_due("04:00:02").await);
@@ -112,12 +112,12 @@ fn check(look_id: &str, seen: &MatterObservation, clock: TaskClock) -> Completed
 #[tokio::test]
 async fn a_later_date_of_a_humans_holds_and_is_never_written_over() {
     let bench = looked_at("").await;
-    bench.stamp("02:00:05").await;
+    bench.write_timestamps("02:00:05").await;
     bench.edit("\"2026-11-21T06:00:00Z\"", "2026-11-21 09:00", "02:30:00").await;
     assert!(!bench.is_due("08:59:59").await);
     assert!(bench.is_due("09:00:00").await);
     bench.edit("2026-11-21 09:00", "2026-12-24", "09:00:01").await;
-    assert_eq!(bench.stamp("09:00:05").await, 1);
+    assert_eq!(bench.write_timestamps("09:00:05").await, 1);
     assert!(bench.text().contains("last_steward_check_at: \"2026-11-21T09:00:00Z\"\nnext_check_after: 2026-12-24\n"));
     assert!(!bench.is_due("23:59:59").await);
 }
@@ -125,7 +125,7 @@ async fn a_later_date_of_a_humans_holds_and_is_never_written_over() {
 #[tokio::test]
 async fn after_the_loss_of_the_database_our_date_counts_as_a_humans() {
     let mut bench = looked_at("").await;
-    bench.stamp("02:00:05").await;
+    bench.write_timestamps("02:00:05").await;
     let state = bench.dir.path().join("state");
     bench.index.close().await;
     fs::remove_dir_all(&state).unwrap();
@@ -133,7 +133,7 @@ async fn after_the_loss_of_the_database_our_date_counts_as_a_humans() {
     bench.sync("03:00:00").await;
     assert!(!bench.is_due("05:59:59").await, "the safe direction");
     assert!(bench.is_due("06:00:00").await);
-    assert_eq!(bench.stamp("06:00:05").await, 1);
+    assert_eq!(bench.write_timestamps("06:00:05").await, 1);
     assert!(bench.text().contains("next_check_after: \"2026-11-21T10:00:00Z\"\n"), "{}", bench.text());
 }
 
@@ -151,7 +151,7 @@ async fn a_task_that_is_being_judged_is_left_alone() {
         "taken after it was found due"
     );
     bench.checked("task/t.md", &seen, "run-a/1").await;
-    assert_eq!(bench.stamp("02:00:09").await, 1);
+    assert_eq!(bench.write_timestamps("02:00:09").await, 1);
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_stamp_that_came_to_nothing_is_tried_again_later_and_not_at_once() {
     let due = bench.due("02:00:05").await.remove(0);
     assert!(bench.index.cursors().begin_timestamp_write(&due, noon("02:00:05")).await.unwrap());
     assert_eq!(bench.due("02:00:34").await, []);
-    assert_eq!(bench.stamp("02:00:35").await, 1);
+    assert_eq!(bench.write_timestamps("02:00:35").await, 1);
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn a_crash_between_the_note_and_the_file_or_after_it_leaves_our_date_known
         bench.index.cursors().begin_timestamp_write(&later, noon("02:01:00")).await.unwrap();
         assert!(!bench.is_due("02:59:59").await);
         assert_eq!(bench.text().contains("06:00:00Z"), written);
-        assert_eq!(bench.stamp("02:59:59").await, 1);
+        assert_eq!(bench.write_timestamps("02:59:59").await, 1);
         assert!(bench.text().contains("next_check_after: \"2026-11-21T03:00:08Z\"\n"), "{}", bench.text());
         assert!(bench.is_due("03:00:08").await);
     }
@@ -214,7 +214,7 @@ async fn a_file_that_cannot_be_understood_is_not_due_until_it_can() {
     assert_eq!(bench.due("02:00:08").await, []);
     bench.put("task/t.md", text);
     bench.sync("02:00:09").await;
-    assert_eq!(bench.stamp("02:00:10").await, 1);
+    assert_eq!(bench.write_timestamps("02:00:10").await, 1);
 }
 
 #[tokio::test]

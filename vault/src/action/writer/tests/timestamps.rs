@@ -1,11 +1,11 @@
 //! Edits by people at exactly the wrong moment of a timestamp write-back.
 
-use super::desk::{stamp, stamped};
+use super::desk::{timestamped, timestamps};
 use super::*;
 use crate::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 
-fn stamp_pay(writer: &VaultWriter) -> Result<TimestampWriteOutcome, TimestampWriteError> {
-    let done = writer.write_timestamps(&task("pay"), &stamp());
+fn write_timestamps_of_pay(writer: &VaultWriter) -> Result<TimestampWriteOutcome, TimestampWriteError> {
+    let done = writer.write_timestamps(&task("pay"), &timestamps());
     assert!(hook::all_met(), "a moment that this test is about did not come");
     done
 }
@@ -24,11 +24,11 @@ fn an_edit_just_before_a_stamp_lands_stands_and_the_next_stamp_takes_it_up() {
             let desk = Desk::new();
             let (writer, path) = (desk.writer(), pay(&desk));
             hook::at(point, move || save(&path, TASK.replace("ann", "bob").as_str()));
-            let error = stamp_pay(&writer).unwrap_err();
+            let error = write_timestamps_of_pay(&writer).unwrap_err();
             assert!(matches!(error, TimestampWriteError::ChangedMeanwhile { .. }), "{error}");
             assert_eq!(desk.read("task/pay.md"), TASK.replace("ann", "bob"), "{point}");
-            assert_eq!(stamp_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
-            assert_eq!(desk.read("task/pay.md"), stamped(&TASK.replace("ann", "bob")), "{point}");
+            assert_eq!(write_timestamps_of_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
+            assert_eq!(desk.read("task/pay.md"), timestamped(&TASK.replace("ann", "bob")), "{point}");
             is_clean(&desk, &writer);
         }
     }
@@ -39,9 +39,9 @@ fn an_edit_on_top_of_a_stamp_stands() {
     for save in SAVES {
         let desk = Desk::new();
         let (writer, path) = (desk.writer(), pay(&desk));
-        hook::at("after-swap", move || save(&path, &stamped(TASK).replace("ann", "bob")));
-        assert_eq!(stamp_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
-        assert_eq!(desk.read("task/pay.md"), stamped(TASK).replace("ann", "bob"));
+        hook::at("after-swap", move || save(&path, &timestamped(TASK).replace("ann", "bob")));
+        assert_eq!(write_timestamps_of_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
+        assert_eq!(desk.read("task/pay.md"), timestamped(TASK).replace("ann", "bob"));
         is_clean(&desk, &writer);
     }
 }
@@ -55,7 +55,7 @@ fn an_edit_through_an_open_handle_is_back_in_place_at_once() {
         editor.set_len(0).unwrap();
         editor.write_all(BOB.as_bytes()).unwrap();
     });
-    let error = stamp_pay(&writer).unwrap_err();
+    let error = write_timestamps_of_pay(&writer).unwrap_err();
     assert!(matches!(error, TimestampWriteError::ChangedMeanwhile { .. }), "{error}");
     assert_eq!(desk.read("task/pay.md"), BOB);
     is_clean(&desk, &writer);
@@ -67,7 +67,7 @@ fn an_editor_that_had_the_file_open_saves_over_a_stamp() {
     let desk = Desk::new();
     let writer = desk.writer();
     let mut editor = OpenOptions::new().append(true).open(pay(&desk)).unwrap();
-    assert_eq!(stamp_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
+    assert_eq!(write_timestamps_of_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
     editor.write_all(b"late words\n").unwrap();
     assert_eq!(writer.settle_swaps().unwrap(), [task("pay")]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}late words\n"));
