@@ -15,7 +15,7 @@ use steward_activities::steward::clerks::Clerk;
 use steward_activities::steward::clerks::remote::{ANTHROPIC, ClerkWire, OPENAI, RemoteClerk, RemoteClerkConfig};
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, ExtractReply, TargetOffer};
 use steward_domain::steward::clerk::{
     ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence, Verdict,
@@ -173,7 +173,13 @@ fn check_extract_reply(reply: &ExtractReply, question: &ExtractQuestion) -> Resu
 fn build_event_question(text: &str, offers: &[(&str, &str)]) -> Result<ExtractQuestion> {
     let offer = |(slug, name): &(&str, &str)| {
         let path = RecordPath::parse(&format!("task/{slug}.md"))?;
-        Ok(TargetOffer { path, name: (*name).to_owned(), matter_name: Some("Home".to_owned()), score: 0.9 })
+        Ok(TargetOffer {
+            path,
+            kind: RecordKind::Task,
+            name: (*name).to_owned(),
+            matter_name: Some("Home".to_owned()),
+            score: 0.9,
+        })
     };
     Ok(ExtractQuestion {
         source: "mail:ann@home.example".to_owned(),

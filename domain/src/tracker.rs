@@ -9,7 +9,7 @@ use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution,
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
 use crate::record::entity::{self, RecordState};
 use crate::record::frontmatter::RecordFields;
-use crate::record::path::{RecordKind, RecordPath};
+use crate::record::path::RecordKind;
 use crate::record::plain_text;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -232,12 +232,12 @@ impl fmt::Display for PlaneAction {
 /// same: its record is `partially_applied` with the reason, and nothing is tried.
 #[must_use]
 pub fn derive_owed_action(
-    target: &RecordPath,
+    target_kind: RecordKind,
     fields: &RecordFields,
     patch: &[FieldPatch],
     default_project: Option<&TrackerId>,
 ) -> Option<PlaneAction> {
-    let changed = patch.iter().find(|p| p.field == "state").filter(|_| target.kind() == RecordKind::Task)?;
+    let changed = patch.iter().find(|p| p.field == "state").filter(|_| target_kind == RecordKind::Task)?;
     let state = changed.value.as_ref().and_then(Value::as_str).and_then(RecordState::parse)?;
     let group = TrackerStateGroup::from_state(state)?;
     Some(match read_issue(fields, default_project)? {

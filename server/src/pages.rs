@@ -38,6 +38,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use steward_vault::gates::stop;
 use steward_vault::index::{ActionFilter, IndexError};
@@ -49,7 +50,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/actions/{id}", get(action::show_action))
         .route("/actions/{id}/undo", get(undo::show_undo))
         .route("/matters", get(matters::show_matters))
-        .route("/records/{folder}/{file}", get(record::show_record))
+        .route("/records/{*path}", get(record::show_record))
         .route("/search", get(search::show_search))
         .route("/fleet", get(fleet::show_fleet))
         .route("/charts", get(charts::show_charts))
@@ -274,6 +275,12 @@ fn render_page(page: &impl Template) -> Response {
 }
 
 /// Builds a URL with a query. Empty parameters are left out.
+/// The address of a note's page. Every byte is percent-encoded that a path cannot hold as it is.
+fn build_record_url(path: impl std::fmt::Display) -> String {
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
+    format!("/records/{}", utf8_percent_encode(&path.to_string(), ENCODED))
+}
+
 fn build_url(path: &str, query: &[(&str, &str)]) -> String {
     let query: Vec<_> = query.iter().filter(|(_, value)| !value.is_empty()).collect();
     format!("{path}?{}", serde_urlencoded::to_string(query).unwrap_or_default())

@@ -20,8 +20,8 @@ const FILL: [&str; 9] = [
     "INSERT INTO files (path, kind, size, modified_ns, inode, hash) SELECT path, 'matter', 1, 1, 1, '' FROM matters
         WHERE ?1 AND ?2",
     "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 4)
-    INSERT INTO tasks (path, parent, name, state, surface_class, hash) SELECT printf('task/t%07d.md', i),
-        printf('matter/m%07d.md', i / 5), 'Pay the roofer ' || i, CASE i % 3 WHEN 0 THEN 'done' ELSE 'open' END, 'normal',
+    INSERT INTO tasks (path, parent, parent_link, parent_key, name, state, surface_class, hash)
+    SELECT printf('task/t%07d.md', i), printf('matter/m%07d.md', i / 5), printf('m%07d', i / 5), printf('m%07d', i / 5), 'Pay the roofer ' || i, CASE i % 3 WHEN 0 THEN 'done' ELSE 'open' END, 'normal',
         '' FROM n WHERE ?2",
     "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
     INSERT INTO signals (path, target, created, source, instinct, note, effect, target_confidence, effect_confidence,

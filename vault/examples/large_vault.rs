@@ -16,7 +16,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, ContentHash, Disposition};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::{ClerkMark, Judgement};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -92,6 +92,7 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
         id: ActionId::derive(&["large", &seq.to_string()]),
         timestamp: at,
         target: RecordPath::parse(&format!("task/invoice-{seq}.md"))?,
+        target_kind: RecordKind::Task,
         class: Some(MutationClass::ALL[usize::try_from(seq % 4)?]),
         decision: Judgement::LikelyDone,
         confidence: 0.94,

@@ -30,7 +30,11 @@ CREATE INDEX matters_with_faults ON matters (path) WHERE policy_faults IS NOT NU
 
 CREATE TABLE tasks (
     path TEXT PRIMARY KEY,
+    -- The matter that the task's link names. If it names none, or several: the path that the link spells.
     parent TEXT NOT NULL,
+    -- The link, and the name by which it finds a note.
+    parent_link TEXT NOT NULL,
+    parent_key TEXT NOT NULL,
     id TEXT,
     name TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -42,6 +46,7 @@ CREATE TABLE tasks (
     hash TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX tasks_by_parent ON tasks (parent);
+CREATE INDEX tasks_by_parent_key ON tasks (parent_key);
 CREATE INDEX tasks_by_id ON tasks (id) WHERE id IS NOT NULL;
 
 CREATE TABLE signals (

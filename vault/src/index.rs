@@ -46,7 +46,7 @@ pub use read::matter_status::{LastTick, MatterInterval, TaskCheckStatus, TickLag
 pub use read::matters::{MatterCard, MatterFilter, RecordLabel};
 pub use read::overview::{MatterRow, StateCounts, VaultCounts};
 pub use read::page::{ListPage, MAX_PAGE, PageCursor, PageCursorError};
-pub use read::revision::{IndexRevision, IndexWatcher};
+pub use read::revision::{IndexRevision, IndexWatcher, WrittenRecord};
 pub use read::search::{SearchFilter, SearchHit};
 pub use read::signals::{SignalFilter, SignalRow, TimelineRow};
 pub use read::tasks::{TaskFilter, TaskRow};
@@ -55,6 +55,7 @@ pub use signals::SignalsView;
 pub use signals::route::{DeferralBasis, RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};
+pub(crate) use store::links::NoteNameCache;
 pub use store::schema::{FILE, IndexFileStatus};
 pub use store::sync::SyncReport;
 pub use trust::TrustView;
@@ -79,6 +80,7 @@ pub struct Index {
     scan_changes: Arc<cursors::news::ScanChangeBoard>,
     scan_progress: Arc<store::progress::ScanProgress>,
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
+    pub(crate) note_names: NoteNameCache,
 }
 
 /// A record that cannot be used, with the hint how to fix it.
@@ -142,6 +144,7 @@ impl Index {
             scan_changes: Arc::default(),
             scan_progress: Arc::default(),
             unfinished: Arc::default(),
+            note_names: NoteNameCache::default(),
         };
         let filled = index.read_meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);

@@ -14,6 +14,8 @@ mod steward;
 mod tracker;
 mod trust;
 
+use steward_domain::record::path::{RecordKind, RecordPath};
+
 pub use action::resolve::ResolveWorkflow;
 pub use action::resolve_batch::{
     MAX_BATCH_ACTIONS, ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput, ResolveBatchWorkflow,
@@ -57,8 +59,9 @@ pub const EXTRACT_SCHEDULE: &str = "al-signal-extract";
 /// The id of the schedule that delivers debts to the tracker.
 pub const TRACKER_SCHEDULE: &str = "al-tracker-outbox";
 
-/// The id of the schedule of a matter's steward.
+/// The id of the schedule of a matter's steward: `al-steward-<slug>` for `matter/<slug>.md`, and
+/// `al-steward-<part>-<hash8>` for any other note ([`RecordPath::plain_name`]).
 #[must_use]
-pub fn schedule_id(matter_slug: &str) -> String {
-    format!("{SCHEDULE_PREFIX}{matter_slug}")
+pub fn schedule_id(matter: &RecordPath) -> String {
+    format!("{SCHEDULE_PREFIX}{}", matter.plain_name(RecordKind::Matter))
 }

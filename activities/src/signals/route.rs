@@ -374,14 +374,15 @@ fn read_target(
     path: RecordPath,
     facts: Option<&RouteFacts>,
 ) -> Result<Option<RouteTarget>, String> {
-    if !matches!(path.kind(), RecordKind::Task | RecordKind::Matter) || !root.exists(&path) {
-        return Ok(None);
-    }
+    let Some(kind) = facts.and_then(|f| f.kind).filter(|_| root.exists(&path)) else {
+        let problem = facts.and_then(|f| f.problem.as_ref());
+        return problem.map_or(Ok(None), |problem| Err(format!("{path}: {problem}")));
+    };
     let content = root.read_file(&path).map_err(|e| e.to_string())?;
     let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
     let fields = document.fields().clone();
     let unusable = |e| format!("{path}: {e}");
-    let (own, snoozed_until) = if path.kind() == RecordKind::Task {
+    let (own, snoozed_until) = if kind == RecordKind::Task {
         let task = Task::read(&fields).map_err(unusable)?;
         (task.state, task.snoozed_until)
     } else {
@@ -391,7 +392,16 @@ fn read_target(
     let matter = facts.and_then(|f| f.matter).unwrap_or(RecordState::Open);
     let state = if own == RecordState::Open { matter } else { own };
     let has_twin = facts.is_some_and(|f| f.has_twin);
-    Ok(Some(RouteTarget { path, state, snoozed_until, has_twin, hash: content.hash, fields }))
+    Ok(Some(RouteTarget {
+        path,
+        kind,
+        parent: facts.and_then(|f| f.parent.clone()),
+        state,
+        snoozed_until,
+        has_twin,
+        hash: content.hash,
+        fields,
+    }))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{WIRES, ask, config, error, good_answer, reservation, response};
 use serde_json::{Value, json};
 use steward_activities::steward::clerks::Clerk;
 use steward_activities::steward::clerks::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk};
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, TargetOffer};
 use steward_domain::steward::clerk::ClerkCallOutcome;
 
@@ -139,7 +139,7 @@ fn event() -> ExtractQuestion {
         author: Some("Ann".into()),
         subject: Some("Invoice".into()),
         text: "The invoice was paid today.".into(),
-        offers: vec![TargetOffer { path, name: "Pay".into(), matter_name: None, score: 0.9 }],
+        offers: vec![TargetOffer { path, kind: RecordKind::Task, name: "Pay".into(), matter_name: None, score: 0.9 }],
         complaint: None,
     }
 }

@@ -14,6 +14,7 @@ use crate::record::entity::RecordState;
 use crate::record::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::record::path::{PathError, RecordKind, RecordPath};
 use crate::record::plain_text;
+use crate::record::unlinked;
 use crate::steward::clerk::{ClerkMark, Judgement};
 use crate::time;
 use crate::tracker::{PlaneAction, PlaneRevert};
@@ -29,10 +30,8 @@ pub use kind::{ActionKind, is_audit_file_name};
 
 /// How long a change can be undone, in days (S3-54).
 pub const UNDO_WINDOW_DAYS: i64 = 7;
-/// The longest part of a target's name in a record's file name, in characters.
+/// The longest slug of a task that stands in a record's file name as it is, in characters.
 const MAX_NAME_CHARS: usize = 80;
-/// The length to which a longer name is cut, in characters. A hash follows, so that two long names stay different.
-const CUT_NAME_CHARS: usize = 71;
 
 /// The workflow run that acted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +79,7 @@ pub struct AuditDraft {
     #[serde(with = "millis")]
     pub timestamp: DateTime<Utc>,
     pub target: RecordPath,
+    pub target_kind: RecordKind,
     pub class: Option<MutationClass>,
     pub decision: Judgement,
     pub confidence: f64,
@@ -144,8 +144,6 @@ pub struct ChainLink {
 pub struct AuditRecord {
     #[serde(flatten)]
     pub draft: AuditDraft,
-    /// `task` or `matter`.
-    pub target_kind: RecordKind,
     /// The position in the chain, counted from 1.
     pub seq: u64,
     /// The affected fields' values before the change.
@@ -182,6 +180,17 @@ impl AuditDraft {
             && self.disposition == Disposition::Recorded
     }
 
+    /// Whether Steward may make this change of the target.
+    ///
+    /// A record is a file that anyone with access to the vault can write. So the kind that it states is compared with
+    /// the target's folder, and files of Steward's own are no target at all.
+    #[must_use]
+    pub fn allows_mutation(&self, mutation: &Mutation) -> bool {
+        self.target.scanned_kind() == Some(self.target_kind)
+            && Some(mutation.class()) == self.class
+            && mutation.is_applicable_to(self.target_kind)
+    }
+
     /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`.
     ///
     /// A resolution is named after the action that it resolves. So two resolutions of one kind have
@@ -192,7 +201,7 @@ impl AuditDraft {
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
         let named_after = self.resolution.as_ref().map_or(self.timestamp, |a| a.at);
         let at = time::format_compact(named_after);
-        let name = short_name(&self.target);
+        let name = short_name(&self.target, self.target_kind);
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.as_str()))
     }
 
@@ -242,7 +251,6 @@ impl AuditRecord {
         let undoable = matches!(draft.kind, ActionKind::Action | ActionKind::Confirmed) && !patch.is_empty();
         let expires_at = compute_undo_deadline(&draft);
         Self {
-            target_kind: draft.target.kind(),
             seq: link.seq,
             prior_frontmatter: prior,
             partially_applied: false,
@@ -307,7 +315,8 @@ impl AuditRecord {
         let document = frontmatter::read_document_fast(bytes)?;
         let body = document.body().trim_end();
         let reasoning = body.split_once("\n\n").map(|(_, r)| plain_text::unescape_markdown(r)).unwrap_or_default();
-        let fields = Value::Object(document.into_fields());
+        let mut fields = Value::Object(document.into_fields());
+        unlinked::relink_value(&mut fields);
         let mut record: Self = serde_json::from_value(fields).map_err(|e| AuditError::Form(e.to_string()))?;
         record.draft.reasoning = reasoning;
         Ok(record)
@@ -352,17 +361,17 @@ fn compute_undo_deadline(draft: &AuditDraft) -> DateTime<Utc> {
     draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS)
 }
 
-/// A target's name as part of a file name.
+/// A target's name as part of a file name: the slug of `task/<slug>.md`, and `<part>-<hash8>` for other notes.
 ///
-/// A matter may have the name of one of its tasks and be judged at the same moment, so a hash follows its name.
-pub(crate) fn short_name(target: &RecordPath) -> String {
-    let (slug, is_matter) = (target.slug(), target.kind() == RecordKind::Matter);
-    if slug.len() <= MAX_NAME_CHARS && !is_matter {
-        return slug.trim_end_matches('.').to_owned();
+/// A matter may have the name of one of its tasks and be judged at the same moment, so it always has a hash.
+pub(crate) fn short_name(target: &RecordPath, kind: RecordKind) -> String {
+    if kind != RecordKind::Matter {
+        let name = target.plain_name(kind);
+        if name.len() <= MAX_NAME_CHARS && !name.ends_with('.') {
+            return name;
+        }
     }
-    let cut: String = slug.chars().take(CUT_NAME_CHARS).collect();
-    let hash = ContentHash::hash_bytes(if is_matter { target.as_str() } else { slug }.as_bytes());
-    format!("{}-{}", cut.trim_end_matches('.'), &hash.as_str()[..8])
+    target.hashed_name()
 }
 
 /// Instants in records: `2026-11-21T09:30:15.123Z`.

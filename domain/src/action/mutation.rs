@@ -241,7 +241,7 @@ impl Mutation {
         match self {
             Self::StateChange { to } => json!({"class": class, "set": {"state": to.as_str()}}),
             Self::ContextEdit { field, to } => json!({"class": class, "set": {field.as_str(): to}}),
-            Self::ParentMatter { to } => json!({"class": class, "set": {"parent_matter": format_link(to)}}),
+            Self::ParentMatter { to } => json!({"class": class, "set": {"parent_matter": to}}),
             Self::Related { field, member, present: true } => json!({"class": class, "add": {field.as_str(): member}}),
             Self::Related { field, member, present: false } => {
                 json!({"class": class, "remove": {field.as_str(): member}})
@@ -258,7 +258,7 @@ pub fn format_link_like(old: Option<&str>, to: &RecordPath) -> String {
     };
     let inner = old.strip_prefix("[[").and_then(|t| t.strip_suffix("]]"));
     let name = inner.unwrap_or(old).split(['|', '#']).next().unwrap_or_default().trim();
-    let folder = if name.contains('/') { format!("{}/", to.kind().folder()) } else { String::new() };
+    let folder = if name.contains('/') { format!("{}/", to.split_folder().0) } else { String::new() };
     let ending = if name.ends_with(".md") { ".md" } else { "" };
     let written = format!("{folder}{}{ending}", to.slug());
     if inner.is_some() { format!("[[{written}]]") } else { written }

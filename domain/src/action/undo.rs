@@ -16,6 +16,7 @@ use crate::gates::evaluate::allows_confirmation;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{has_member, list_members, member_name};
+use crate::record::link::NoteNames;
 use crate::trust::mark::TrustMark;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -191,6 +192,8 @@ pub struct ResolutionCase<'a> {
     pub record: &'a AuditRecord,
     /// For an undo: the changes of the same target. Changes before the oldest of them may be missing.
     pub history: &'a [PastChange],
+    /// The notes that links name.
+    pub names: &'a NoteNames,
 }
 
 /// Plans the resolution of a recorded action that nobody has resolved yet.
@@ -258,8 +261,7 @@ fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
 /// record's class, and records of the target's kind must have that field.
 fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), ResolutionRefusal> {
     if let [patch] = patches
-        && infer_mutation(patch)
-            .is_some_and(|m| Some(m.class()) == record.draft.class && m.is_applicable_to(record.draft.target.kind()))
+        && infer_mutation(patch).is_some_and(|mutation| record.draft.allows_mutation(&mutation))
     {
         return Ok(());
     }
@@ -330,7 +332,7 @@ fn read_proposal(record: &AuditRecord) -> Result<Option<MutationProposal>, Resol
     let draft = &record.draft;
     let Some(proposal) = &draft.proposal else { return Ok(None) };
     let mutation = &proposal.mutation;
-    if mutation.is_sound() && mutation.is_applicable_to(draft.target.kind()) && Some(mutation.class()) == draft.class {
+    if mutation.is_sound() && draft.allows_mutation(mutation) {
         return Ok(Some(proposal.clone()));
     }
     let reason =

@@ -46,7 +46,7 @@ impl SourceSpending {
 /// The gate is closed if every source that supports the change has used up its budget. One source with budget left is
 /// enough to open it. If all cited signals are gone, the gate is closed. If no signal was ever cited, there is no gate.
 pub(crate) fn source_budget_gate(draft: &AuditDraft, spendings: &[SourceSpending], budget: u32) -> Option<LandingGate> {
-    let ends_a_matter = draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
+    let ends_a_matter = draft.target_kind == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
     let is_allowed = |s: &&SourceSpending| s.has_room(budget) && (s.unknown_changes.is_none() || !ends_a_matter);
     let with_room = spendings.iter().find(is_allowed);
     let Some(shown) = with_room.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else {
@@ -138,6 +138,7 @@ mod tests {
     fn a_matter_is_not_ended_by_the_word_of_an_unknown_source() {
         let mut plan = live_plan();
         plan.draft.target = crate::steward::decide::tests::path("matter/house.md");
+        plan.draft.target_kind = RecordKind::Matter;
         let with = |spending| hold_by_budget(plan.clone(), &[spending], 20);
         assert_eq!(
             (with(unknown_source(0, 0)).disposition(), with(known(0)).disposition()),

@@ -87,7 +87,10 @@ pub struct Task {
     /// The field `id`, for people who number their tasks. Two tasks must not share one.
     pub id: Option<String>,
     pub state: RecordState,
+    /// The path that the link to the matter spells.
     pub parent_matter: RecordPath,
+    /// The link to the matter, as it is written.
+    pub parent_link: String,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
     pub snoozed_until: Option<DateTime<Utc>>,
@@ -150,6 +153,7 @@ impl Task {
             state: read_state(fields)?,
             parent_matter: parse_link(RecordKind::Matter, &parent)
                 .map_err(|source| RecordError::Link { field: "parent_matter", source })?,
+            parent_link: parent,
             surface_class: read_surface_class(fields)?,
             due: read_instant(fields, "due")?,
             snoozed_until: read_instant(fields, "snoozed_until")?,

@@ -17,6 +17,7 @@ mod ours;
 mod parse;
 mod splice;
 
+use crate::record::unlinked;
 use std::ops::Range;
 
 pub(crate) use edit::strip_link_markup;
@@ -140,11 +141,21 @@ pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
 }
 
-/// Renders a new record: the fences, one field after the other, and the given body.
+/// Renders a new record of Steward's own: the fences, one field after the other, and the given body.
 ///
-/// [`read_document`] reads it back with equal fields, if it keeps within [`MAX_DEPTH`], [`MAX_VALUES`] and the size
-/// limits.
+/// No value holds a link ([`crate::record::unlinked`]). [`read_document`] and [`read_own_fields`] read it back with equal
+/// fields, if it keeps within [`MAX_DEPTH`], [`MAX_VALUES`] and the size limits.
 #[must_use]
 pub fn render_document(fields: &RecordFields, body: &str) -> String {
-    format!("---\n{}---\n{body}", emit::format_block_fields(fields, 0, "\n"))
+    let mut fields = fields.clone();
+    fields.values_mut().for_each(unlinked::unlink_value);
+    format!("---\n{}---\n{body}", emit::format_block_fields(&fields, 0, "\n"))
+}
+
+/// The fields of a record of Steward's own, as they were given to [`render_document`].
+#[must_use]
+pub fn read_own_fields(fields: &RecordFields) -> RecordFields {
+    let mut fields = fields.clone();
+    fields.values_mut().for_each(unlinked::relink_value);
+    fields
 }

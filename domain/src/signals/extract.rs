@@ -20,7 +20,7 @@ pub use words::{fold_text, split_words};
 
 use crate::action::mutation::Mutation;
 use crate::record::entity::SignalEffect;
-use crate::record::path::RecordPath;
+use crate::record::path::{RecordKind, RecordPath};
 use crate::signals::stream::StreamEvent;
 use crate::steward::clerk::ClerkMark;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,7 @@ pub const AMBIGUOUS_WITHIN: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetOffer {
     pub path: RecordPath,
+    pub kind: RecordKind,
     pub name: String,
     /// The name of a task's matter.
     pub matter_name: Option<String>,
@@ -87,6 +88,8 @@ pub struct ExtractFinding {
     pub quote: String,
     /// `None` if the clerk could not decide.
     pub target: Option<RecordPath>,
+    /// The kind of the target or, without one, of the likeliest record.
+    pub target_kind: RecordKind,
     /// How sure the clerk is of each offered record, 0 to 1.
     pub scores: BTreeMap<RecordPath, f64>,
     pub effect: SignalEffect,

@@ -23,7 +23,7 @@ use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::gates::result::GateName;
 use crate::record::entity::{RecordState, SignalEffect};
 use crate::record::frontmatter::{RecordFields, has_member, list_members};
-use crate::record::path::{RecordKind, RecordPath, parse_link};
+use crate::record::path::{RecordKind, RecordPath};
 use crate::signals::signal::Signal;
 use crate::steward::clerk::{Judgement, MAX_REASONING_CHARS};
 use chrono::{DateTime, Utc};
@@ -38,6 +38,9 @@ pub use skip::RouteSkip;
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteTarget {
     pub path: RecordPath,
+    pub kind: RecordKind,
+    /// The matter that a task's link names.
+    pub parent: Option<RecordPath>,
     pub state: RecordState,
     /// The time until which a human snoozed it.
     pub snoozed_until: Option<DateTime<Utc>>,
@@ -237,10 +240,13 @@ fn check_target<'a>(
     target: Option<&'a RouteTarget>,
 ) -> Result<(&'a Mutation, &'a RouteTarget), RouteSkip> {
     let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
-    if !mutation.is_applicable_to(path.kind()) {
+    if path.own_kind().is_some() || !mutation.is_applicable_to(signal.target_kind) {
         return Err(RouteSkip::WrongKind);
     }
     let target = target.filter(|t| t.path == *path).ok_or(RouteSkip::TargetMissing)?;
+    if target.kind != signal.target_kind {
+        return Err(RouteSkip::WrongKind);
+    }
     if target.has_twin {
         return Err(RouteSkip::AmbiguousTarget);
     }
@@ -262,8 +268,8 @@ fn has_proposed_value(mutation: &Mutation, target: &RouteTarget) -> Result<bool,
             Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Ok(false),
         },
         Mutation::ParentMatter { to } => {
-            let link = now.and_then(Value::as_str).ok_or(RouteSkip::WrongForm)?;
-            Ok(parse_link(RecordKind::Matter, link).as_ref() == Ok(to))
+            now.and_then(Value::as_str).ok_or(RouteSkip::WrongForm)?;
+            Ok(target.parent.as_ref() == Some(to))
         }
         Mutation::Related { member, present, .. } => {
             let items = list_members(now).ok_or(RouteSkip::WrongForm)?;
@@ -286,6 +292,7 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
         id: if disposition == Disposition::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
         timestamp: case.decided_at,
         target: target.path.clone(),
+        target_kind: target.kind,
         class: Some(mutation.class()),
         decision: judge_mutation(mutation),
         confidence: combined,

@@ -4,7 +4,7 @@
 //! lenient for all others. A signal that [`Signal::render`] wrote reads back equal. The steward and the router read
 //! signals. The text of a signal must never be followed as an instruction.
 
-use crate::action::mutation::{Mutation, format_link};
+use crate::action::mutation::Mutation;
 use crate::action::plan::ContentHash;
 use crate::record::entity::{
     RecordError, RecordState, SignalEffect, check_type, invalid_value, read_confidence, read_effect, read_instant,
@@ -97,6 +97,8 @@ pub struct Signal {
     pub raw_quote: String,
     /// `None` if the target is ambiguous. Then nothing uses the signal until a human names a target.
     pub target: Option<RecordPath>,
+    /// Whether it is about a task or a matter.
+    pub target_kind: RecordKind,
     /// 0 to 1.
     pub target_confidence: f64,
     /// The records that it may be about, the likeliest first. There are at most 5.
@@ -119,6 +121,7 @@ impl Signal {
     /// # Errors
     /// [`RecordError`] naming the field.
     pub fn read(fields: &RecordFields) -> Result<Self, RecordError> {
+        let fields = &frontmatter::read_own_fields(fields);
         check_type(fields, RecordKind::Signal)?;
         let kind = match require_text(fields, "target_kind")?.as_str() {
             "task" => RecordKind::Task,
@@ -142,6 +145,7 @@ impl Signal {
             source_type,
             raw_quote: require_text(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
             target,
+            target_kind: kind,
             target_confidence: read_confidence(fields, "target_confidence")?,
             candidates,
             effect: read_effect(fields)?,
@@ -156,8 +160,6 @@ impl Signal {
     /// Renders the signal's file.
     #[must_use]
     pub fn render(&self) -> String {
-        let kind = self.target.as_ref().or(self.candidates.first().map(|c| &c.path));
-        let kind = if kind.is_some_and(|p| p.kind() == RecordKind::Matter) { "matter" } else { "task" };
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
         put("type", json!("signal"));
@@ -166,8 +168,8 @@ impl Signal {
         put("origin_at", json!(self.origin_at.map(time::format_millis)));
         put("source_type", json!(self.source_type));
         put("raw_quote", json!(self.raw_quote));
-        put("target_kind", json!(kind));
-        put("target_path", json!(self.target.as_ref().map(format_link)));
+        put("target_kind", json!(self.target_kind));
+        put("target_path", json!(self.target));
         put("target_confidence", json!(self.target_confidence));
         put("target_candidates", json!(self.candidates));
         put("effect", json!(self.effect));
@@ -237,6 +239,7 @@ mod tests {
             source_type: "mail:billing@vendor.example".into(),
             raw_quote: "Your invoice 4711 was *paid*: thank you! [[task/x]] \"ok\"".into(),
             target: Some(RecordPath::parse("task/pay.md").unwrap()),
+            target_kind: RecordKind::Task,
             target_confidence: 0.9,
             candidates: vec![TargetCandidate { path: RecordPath::parse("task/pay.md").unwrap(), score: 0.9 }],
             effect: SignalEffect::Mutation,
@@ -259,7 +262,14 @@ mod tests {
         let all = [
             signal(),
             Signal { target: None, status: SignalStatus::Skipped, reason: Some("ambiguous".into()), ..signal() },
-            Signal { target: matter, proposal: None, origin_at: None, source_event: None, ..signal() },
+            Signal {
+                target: matter,
+                target_kind: RecordKind::Matter,
+                proposal: None,
+                origin_at: None,
+                source_event: None,
+                ..signal()
+            },
         ];
         for signal in all {
             assert_eq!(read_back(&signal), signal);

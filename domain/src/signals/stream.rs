@@ -153,6 +153,7 @@ impl StreamEvent {
     /// # Errors
     /// [`RecordError`] naming the field.
     pub fn read(fields: &RecordFields, body: &str) -> Result<Self, RecordError> {
+        let fields = &frontmatter::read_own_fields(fields);
         check_type(fields, RecordKind::Stream)?;
         let source = require_text(fields, "source")?;
         if !is_slug(&source) {

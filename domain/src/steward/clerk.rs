@@ -6,7 +6,7 @@
 
 use crate::gates::mode::Ceiling;
 use crate::record::entity::{RecordState, SignalEffect, SurfaceClass};
-use crate::record::path::RecordPath;
+use crate::record::path::{RecordKind, RecordPath};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -48,6 +48,14 @@ pub struct QuestionSubject {
     pub state: RecordState,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
+}
+
+impl QuestionSubject {
+    /// Whether the question is about a task or about the matter itself.
+    #[must_use]
+    pub fn kind(&self) -> RecordKind {
+        if self.task == self.matter { RecordKind::Matter } else { RecordKind::Task }
+    }
 }
 
 /// One question to a clerk.

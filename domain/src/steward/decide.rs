@@ -46,6 +46,7 @@ pub fn decide(case: &DecisionCase<'_>) -> Plan {
         id: ActionId::derive(&["act", &case.workflow.run_id, subject.task.as_str()]),
         timestamp: case.at,
         target: subject.task.clone(),
+        target_kind: subject.kind(),
         class: mutation.as_ref().map(Mutation::class),
         decision: case.verdict.decision,
         confidence: case.verdict.confidence,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::action::audit::{ChainLink, CitedSignal};
 use crate::action::plan::ContentHash;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
+use crate::steward::decide::tests::{at, clerk, evidence, live, look, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use serde_json::json;
@@ -72,18 +72,18 @@ fn a_task_owes_what_its_new_state_means_and_a_matter_owes_nothing() {
     let both = fields(json!({"plane_issue_id": ISSUE, "plane_project_id": PROJECT}));
     for (to, group) in [("done", TrackerStateGroup::Completed), ("archived", TrackerStateGroup::Cancelled)] {
         let expected = Some(PlaneAction::Owed { issue: issue(), group });
-        assert_eq!(derive_owed_action(&path("task/t.md"), &both, &patch(to), None), expected);
-        assert_eq!(derive_owed_action(&path("matter/t.md"), &both, &patch(to), None), None);
+        assert_eq!(derive_owed_action(RecordKind::Task, &both, &patch(to), None), expected);
+        assert_eq!(derive_owed_action(RecordKind::Matter, &both, &patch(to), None), None);
     }
-    assert_eq!(derive_owed_action(&path("task/t.md"), &both, &patch("open"), None), None);
-    assert_eq!(derive_owed_action(&path("task/t.md"), &both, &[], None), None);
+    assert_eq!(derive_owed_action(RecordKind::Task, &both, &patch("open"), None), None);
+    assert_eq!(derive_owed_action(RecordKind::Task, &both, &[], None), None);
     let other = FieldPatch { field: "parent_matter".into(), ..patch("done").remove(0) };
-    assert_eq!(derive_owed_action(&path("task/t.md"), &both, &[other], None), None);
+    assert_eq!(derive_owed_action(RecordKind::Task, &both, &[other], None), None);
     let alone = fields(json!({"plane_issue_id": ISSUE}));
     let expected = Some(PlaneAction::Owed { issue: issue(), group: TrackerStateGroup::Completed });
-    assert_eq!(derive_owed_action(&path("task/t.md"), &alone, &patch("done"), Some(&id(PROJECT))), expected);
+    assert_eq!(derive_owed_action(RecordKind::Task, &alone, &patch("done"), Some(&id(PROJECT))), expected);
     for none in [json!({}), json!({"plane_issue_id": null}), json!({"plane_issue_id": " "})] {
-        assert_eq!(derive_owed_action(&path("task/t.md"), &fields(none), &patch("done"), Some(&id(PROJECT))), None);
+        assert_eq!(derive_owed_action(RecordKind::Task, &fields(none), &patch("done"), Some(&id(PROJECT))), None);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::action::mutation::Mutation;
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{RecordFields, has_member, list_members};
-use crate::record::path::{RecordKind, parse_link};
+use crate::record::link::LinkReader;
 use crate::time;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -28,6 +28,7 @@ pub fn classify_manual_edit(
     mutation: &Mutation,
     replaces: Option<&Value>,
     fields: &RecordFields,
+    links: LinkReader<'_>,
     now: DateTime<Utc>,
 ) -> Option<ActionKind> {
     let field = fields.get(mutation.field()).filter(|v| !v.is_null());
@@ -49,7 +50,7 @@ pub fn classify_manual_edit(
             classify(text == Some(to.trim()), text.unwrap_or_default() == before.unwrap_or_default())
         }
         Mutation::ParentMatter { to } => {
-            let parent = |text: &str| parse_link(RecordKind::Matter, text).ok();
+            let parent = |link: &str| links.read_matter(link);
             let (is, was) = (parent(text?)?, replaces.and_then(Value::as_str).and_then(parent));
             classify(is == *to, Some(is) == was)
         }
@@ -61,7 +62,12 @@ pub fn classify_manual_edit(
 
 /// Whether an applied change is reverted: the record holds its old value again.
 #[must_use]
-pub fn is_reverted(mutation: &Mutation, replaces: Option<&Value>, fields: &RecordFields) -> bool {
+pub fn is_reverted(
+    mutation: &Mutation,
+    replaces: Option<&Value>,
+    fields: &RecordFields,
+    links: LinkReader<'_>,
+) -> bool {
     let field = fields.get(mutation.field()).filter(|v| !v.is_null());
     let text = field.and_then(Value::as_str).map(str::trim);
     let before = replaces.and_then(Value::as_str).map(str::trim);
@@ -74,7 +80,7 @@ pub fn is_reverted(mutation: &Mutation, replaces: Option<&Value>, fields: &Recor
             before != Some(to.trim()) && text.unwrap_or_default() == before.unwrap_or_default()
         }
         Mutation::ParentMatter { to } => {
-            let parent = |text: &str| parse_link(RecordKind::Matter, text).ok();
+            let parent = |link: &str| links.read_matter(link);
             let (is, was) = (text.and_then(parent), before.and_then(parent));
             is.is_some() && is == was && is.as_ref() != Some(to)
         }
@@ -123,6 +129,14 @@ mod tests {
     use crate::action::mutation::{ContextField, RelatedField};
     use crate::record::path::RecordPath;
     use serde_json::json;
+    use std::sync::LazyLock;
+
+    /// No note is known, so a link names the path that it spells.
+    fn links() -> LinkReader<'static> {
+        static NAMES: LazyLock<crate::record::link::NoteNames> = LazyLock::new(Default::default);
+        static NOTE: LazyLock<RecordPath> = LazyLock::new(|| RecordPath::parse("task/t.md").unwrap());
+        LinkReader { names: &NAMES, note: &NOTE }
+    }
 
     fn now(fields: &Value) -> (RecordFields, DateTime<Utc>) {
         (fields.as_object().unwrap().clone(), time::parse("2026-11-22T08:00:00Z").unwrap())
@@ -154,7 +168,7 @@ mod tests {
             (&member(false), None, json!({}), false),
         ] {
             let (fields, _) = now(&fields);
-            assert_eq!(is_reverted(mutation, replaces, &fields), expected, "{mutation:?} {fields:?}");
+            assert_eq!(is_reverted(mutation, replaces, &fields, links()), expected, "{mutation:?} {fields:?}");
         }
     }
 
@@ -194,7 +208,11 @@ mod tests {
             (&member(true), None, json!({"related_orgs": "ato"}), None),
         ] {
             let (fields, at) = now(&fields);
-            assert_eq!(classify_manual_edit(mutation, replaces, &fields, at), expected, "{mutation:?} {fields:?}");
+            assert_eq!(
+                classify_manual_edit(mutation, replaces, &fields, links(), at),
+                expected,
+                "{mutation:?} {fields:?}"
+            );
         }
     }
 }

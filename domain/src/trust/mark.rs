@@ -172,6 +172,7 @@ impl TrustMark {
             id: ActionId::derive(&[kind.as_str(), target.as_str(), cause]),
             timestamp: at,
             target,
+            target_kind: RecordKind::Instinct,
             class: None,
             decision: Judgement::NeedsInput,
             confidence: 1.0,

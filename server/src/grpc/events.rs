@@ -21,7 +21,7 @@ use steward_domain::record::path::RecordKind;
 use steward_proto::v1::events_service_server::EventsService;
 use steward_proto::v1::{Area, EventKind, WatchEventsRequest, WatchEventsResponse};
 use steward_vault::gates::stop;
-use steward_vault::index::IndexError;
+use steward_vault::index::{IndexError, WrittenRecord};
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status};
 
@@ -167,9 +167,9 @@ impl EventWatcher {
             self.push_event(Area::Actions, kind, row.target.to_string(), row.id.to_string());
         }
         self.cursor.seq = filed.seq;
-        for (revision, path) in written {
+        for WrittenRecord { revision, path, kind } in written {
             self.cursor.files = revision;
-            let (area, kind) = match path.kind() {
+            let (area, kind) = match kind {
                 RecordKind::Matter => (Area::Matters, EventKind::MatterChanged),
                 RecordKind::Task => (Area::Tasks, EventKind::TaskChanged),
                 RecordKind::Signal => (Area::Signals, EventKind::SignalSeen),

@@ -64,6 +64,6 @@ fn encode_matter(path: &RecordPath, name: String, state: Option<RecordState>, in
         name,
         state: state.map(enums::state).unwrap_or_default(),
         interval_seconds,
-        schedule_id: steward_workflows::schedule_id(path.slug()),
+        schedule_id: steward_workflows::schedule_id(path),
     }
 }

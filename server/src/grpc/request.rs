@@ -58,7 +58,9 @@ fn decode_mutation(change: change::Change) -> Option<Mutation> {
             Some(Mutation::ContextEdit { field, to: it.to })
         }
         change::Change::ParentMatter(it) => {
-            let to = RecordPath::parse(&it.to).ok().filter(|to| to.kind() == RecordKind::Matter)?;
+            let to = RecordPath::parse(&it.to)
+                .ok()
+                .filter(|to| !matches!(to.scanned_kind(), Some(kind) if kind != RecordKind::Matter))?;
             Some(Mutation::ParentMatter { to })
         }
         change::Change::Related(it) => {

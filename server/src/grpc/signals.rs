@@ -34,7 +34,8 @@ impl SignalsService for GrpcService {
         let mut filter =
             SignalFilter { status: enums::decode_signal_status_filter(request.status)?, ..SignalFilter::default() };
         if let Some(about) = parse_about(&request.about)? {
-            let with_tasks = request.with_tasks && about.kind() == RecordKind::Matter;
+            let kind = self.views.read().find_note_kind(&about).await.map_err(refusal::index_error)?;
+            let with_tasks = request.with_tasks && kind == Some(RecordKind::Matter);
             *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
         }
         let (before, size) = (
@@ -73,7 +74,7 @@ fn parse_about(text: &str) -> Result<Option<RecordPath>, Status> {
     if text.is_empty() {
         return Ok(None);
     }
-    let path = RecordPath::parse(text).ok().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
+    let path = RecordPath::parse(text).ok().filter(|path| path.own_kind().is_none());
     path.map(Some).ok_or_else(|| invalid_argument("`about` is not a path like task/name.md or matter/name.md"))
 }
 

@@ -6,6 +6,7 @@
 
 use super::PageError;
 use super::PageFrame;
+use super::build_record_url;
 use super::build_url;
 use super::card::{ActionCard, read_cards};
 use super::format_age;
@@ -112,15 +113,15 @@ pub(crate) async fn show_record(
     State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Path((folder, file)): Path<(String, String)>,
+    Path(path): Path<String>,
     Query(query): Query<RecordPageQuery>,
 ) -> Result<Response, PageError> {
     let not_found = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"));
-    let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| not_found())?;
+    let path = RecordPath::parse(&path).map_err(|_| not_found())?;
     let subject = app.views.read().find_subject(&path).await?;
     let before: Option<PageCursor> = query.before.parse().ok();
     let (events, next) = read_timeline(&app, &path, before.as_ref()).await?;
-    let here = format!("/records/{path}");
+    let here = build_record_url(&path);
     let next =
         next.map(|next| build_url(&here, &[("tasks", &query.tasks), ("before", &next.to_string())]) + "#timeline");
     let page = PageFrame::load(&app, &caller, "matters", &uri).await?;
@@ -150,7 +151,8 @@ pub(crate) async fn show_record(
         events,
         next,
     };
-    let complete = if path.kind() == RecordKind::Matter {
+    let kind = app.views.read().find_note_kind(&path).await?;
+    let complete = if kind == Some(RecordKind::Matter) {
         let tasks = read_task_table(&app, &path, &query).await?;
         add_matter_schedule(&app, &path, RecordPage { tasks, ..bare }).await?
     } else {
@@ -168,7 +170,7 @@ async fn add_matter_schedule(
 ) -> Result<RecordPage, PageError> {
     let (now, settings) = (Utc::now(), app.read_settings());
     let ui = settings.temporal_ui.as_deref();
-    let id = schedule_id(path.slug());
+    let id = schedule_id(path);
     let mut checks = Vec::new();
     let mut runs = Vec::new();
     match app.temporal.describe_schedule(&id).await {
@@ -257,9 +259,8 @@ async fn read_task_table(
     let filter = TaskFilter { matter: Some(matter.clone()), state: None };
     let after = Some(query.tasks.as_str()).filter(|after| !after.is_empty());
     let page = app.views.read().tasks_page(&filter, after, TASKS).await?;
-    let page_url = |cursor: &str| {
-        build_url(&format!("/records/{matter}"), &[("tasks", cursor), ("before", &query.before)]) + "#tasks"
-    };
+    let page_url =
+        |cursor: &str| build_url(&build_record_url(matter), &[("tasks", cursor), ("before", &query.before)]) + "#tasks";
     let first_page = after.map(|_| page_url(""));
     let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else {
         return Ok(TaskTable { first: first_page, ..TaskTable::default() });

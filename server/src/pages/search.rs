@@ -6,6 +6,7 @@
 
 use super::PageError;
 use super::PageFrame;
+use super::build_record_url;
 use super::build_url;
 use super::card::{ActionCard, read_cards};
 use super::format_age;
@@ -203,10 +204,10 @@ fn build_result_row(hit: SearchHit) -> SearchResultRow {
         (_, Some(id)) => ("action", format!("/actions/{id}")),
         (RecordKind::Signal, None) => {
             // A signal without a target has no page yet. `steward signals why` explains its file.
-            ("signal", about.as_ref().map(|about| format!("/records/{about}")).unwrap_or_default())
+            ("signal", about.as_ref().map(build_record_url).unwrap_or_default())
         }
-        (RecordKind::Matter, None) => ("matter", format!("/records/{}", hit.path)),
-        (_, None) => ("task", format!("/records/{}", hit.path)),
+        (RecordKind::Matter, None) => ("matter", build_record_url(&hit.path)),
+        (_, None) => ("task", build_record_url(&hit.path)),
     };
     let ago = hit.at.map(|at| format_age(at, Utc::now())).unwrap_or_default();
     SearchResultRow { kind, href, title: hit.title, snippet: hit.snippet, about, ago }

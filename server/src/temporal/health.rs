@@ -45,9 +45,13 @@ pub(crate) struct PausedSchedule {
     pub(crate) note: String,
 }
 
-/// The matter of a schedule, or its id if it has none.
+/// The matter of a schedule, or its id if the id does not tell.
 pub(crate) fn name_schedule(schedule: &str) -> String {
-    schedule.strip_prefix(SCHEDULE_PREFIX).map_or_else(|| schedule.to_owned(), |slug| format!("matter/{slug}.md"))
+    let is_hashed = |name: &str| {
+        name.rsplit('-').next().is_some_and(|end| end.len() == 8 && end.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    let plain = schedule.strip_prefix(SCHEDULE_PREFIX).filter(|name| !is_hashed(name));
+    plain.map_or_else(|| schedule.to_owned(), |slug| format!("matter/{slug}.md"))
 }
 
 /// Starts the watcher; it runs until `stop` becomes `true`. The receiver always has the newest result.
@@ -89,7 +93,9 @@ async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc
             failed.push(run);
         }
     }
-    let paused = paused.into_iter().map(|row| PausedSchedule { subject: name_schedule(&row.id), note: row.note });
+    let paused = paused
+        .into_iter()
+        .map(|row| PausedSchedule { subject: row.matter.unwrap_or_else(|| name_schedule(&row.id)), note: row.note });
     Ok(TemporalHealth {
         error: None,
         paused: paused.collect(),

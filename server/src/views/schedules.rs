@@ -8,7 +8,6 @@ use mark::ScheduleMark;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_vault::files::identity::VaultId;
 use steward_workflows::CALIBRATION_SCHEDULE;
 use steward_workflows::DRILL_SCHEDULE;
@@ -228,7 +227,8 @@ pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
 
 fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     let info = entry.info.unwrap_or_default();
-    let vault = ScheduleMark::find_in_spec(info.spec.as_ref()).and_then(|mark| mark.vault);
+    let mark = ScheduleMark::find_in_spec(info.spec.as_ref());
+    let (vault, matter) = mark.map_or((None, None), |mark| (mark.vault, mark.matter));
     let intervals = info.spec.map(|spec| spec.interval).unwrap_or_default();
     let interval = if let [interval] = &intervals[..] { Some(interval) } else { None };
     let seconds = |seconds: Option<i64>| seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
@@ -237,7 +237,7 @@ fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleR
     let mut recent: Vec<RecentScheduleRun> = info.recent_actions.into_iter().map(parse_recent_run).collect();
     recent.sort_by_key(|run| std::cmp::Reverse(run.at));
     ScheduleRow {
-        matter: parse_matter_path(&entry.schedule_id).map(String::from),
+        matter: matter.map(String::from),
         id: entry.schedule_id,
         vault,
         interval_seconds: seconds(interval.and_then(|spec| spec.interval).map(|span| span.seconds)),
@@ -262,10 +262,4 @@ fn parse_recent_run(result: ScheduleActionResult) -> RecentScheduleRun {
 
 fn parse_timestamp(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
-}
-
-/// The matter that a schedule's id names; `None` for an id that no matter can have.
-#[must_use]
-pub fn parse_matter_path(id: &str) -> Option<RecordPath> {
-    RecordPath::new(RecordKind::Matter, id.strip_prefix(SCHEDULE_PREFIX)?).ok()
 }

@@ -100,27 +100,27 @@ fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
     if let Some(refused) = &filed.refused {
         return Some(format!("{}: {refused}", RouteSkip::NoProposal.as_str()));
     }
-    let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
-    let target = match path.map(|path| read_target(root, path)).transpose() {
+    let path = signal.target.clone().filter(|path| path.own_kind().is_none());
+    let target = match path.map(|path| read_target(root, path, signal.target_kind)).transpose() {
         Ok(target) => target.flatten(),
         Err(reason) => return Some(format!("unreadable: {reason}")),
     };
     explain_misfit(signal, target.as_ref())
 }
 
-fn read_target(root: &VaultRoot, path: RecordPath) -> Result<Option<RouteTarget>, String> {
+fn read_target(root: &VaultRoot, path: RecordPath, kind: RecordKind) -> Result<Option<RouteTarget>, String> {
     if !root.exists(&path) {
         return Ok(None);
     }
     let content = root.read_file(&path).map_err(|e| e.to_string())?;
     let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
-    let state = match path.kind() {
-        RecordKind::Matter => Matter::read(document.fields()).map(|matter| matter.state),
-        _ => Task::read(document.fields()).map(|task| task.state),
+    let read = match kind {
+        RecordKind::Matter => Matter::read(document.fields()).map(|matter| (matter.state, None)),
+        _ => Task::read(document.fields()).map(|task| (task.state, Some(task.parent_matter))),
     };
-    let state = state.map_err(|e| format!("{path}: {e}"))?;
+    let (state, parent) = read.map_err(|e| format!("{path}: {e}"))?;
     let (hash, fields) = (content.hash, document.into_fields());
-    Ok(Some(RouteTarget { path, state, snoozed_until: None, has_twin: false, hash, fields }))
+    Ok(Some(RouteTarget { path, kind, parent, state, snoozed_until: None, has_twin: false, hash, fields }))
 }
 
 fn read_event(root: &VaultRoot, path: &RecordPath) -> Option<SignalSourceEvent> {

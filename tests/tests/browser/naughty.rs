@@ -12,7 +12,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::{ClerkMark, Judgement};
 use steward_tests::api;
 use steward_tests::past::Made;
@@ -84,6 +84,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         id: ActionId::derive(&["naughty", &n.to_string()]),
         timestamp: at,
         target: RecordPath::parse(&format!("task/t{n}.md")).unwrap(),
+        target_kind: RecordKind::Task,
         class: Some(MutationClass::StateChange),
         decision: if asks { Judgement::NeedsInput } else { Judgement::LikelyDone },
         confidence: 0.9,

@@ -14,7 +14,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::{ClerkMark, Judgement};
 use steward_tests::api::{self, Api};
 use steward_tests::past::Made;
@@ -90,6 +90,7 @@ fn draft(n: usize) -> AuditDraft {
         id: ActionId::derive(&["large", &n.to_string()]),
         timestamp: at,
         target: RecordPath::parse(&format!("task/t{}.md", n % TASKS)).unwrap(),
+        target_kind: RecordKind::Task,
         class: Some(MutationClass::StateChange),
         decision: Judgement::LikelyDone,
         confidence: 0.94,

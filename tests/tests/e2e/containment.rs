@@ -185,11 +185,7 @@ fn below_a_gate(record: &AuditRecord) -> Option<String> {
     let draft = &record.draft;
     let closed = draft.gates.iter().any(|gate| !gate.open);
     let weak = draft.evidence.iter().any(|e| e.target_confidence.min(e.effect_confidence) < 0.95);
-    let sound = draft.proposal.as_ref().is_some_and(|p| {
-        p.mutation.is_sound()
-            && p.mutation.is_applicable_to(draft.target.kind())
-            && Some(p.mutation.class()) == draft.class
-    });
+    let sound = draft.proposal.as_ref().is_some_and(|p| p.mutation.is_sound() && draft.allows_mutation(&p.mutation));
     let undoable = record.undo_recipe.as_ref().is_some_and(|recipe| recipe.expires_at > Utc::now());
     let bad = closed || weak || draft.evidence.is_empty() || draft.confidence < 0.6 || !sound || !undoable;
     bad.then(|| format!("{} on {} should not be live", draft.id, draft.target))
@@ -270,7 +266,7 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
 /// A person confirms one of the proposals, so that the tracker gets an attacker's text.
 async fn let_one_happen(world: &World, records: &[AuditRecord]) {
     let pending = records.iter().filter(|r| r.draft.pending_confirmation);
-    for record in pending.filter(|r| r.target_kind == RecordKind::Task && r.draft.proposed_state.is_some()) {
+    for record in pending.filter(|r| r.draft.target_kind == RecordKind::Task && r.draft.proposed_state.is_some()) {
         if world.run(&["confirm", record.draft.id.as_str()]).await.code == Some(0) {
             return;
         }

@@ -9,7 +9,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, ContentHash, Disposition};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::{ClerkMark, Judgement};
 use steward_tests::run;
 use steward_tests::steward::{Said, Steward};
@@ -64,6 +64,7 @@ impl Past {
             id: ActionId::derive(&["test", &number.to_string()]),
             timestamp,
             target: RecordPath::parse(&format!("task/t{number}.md")).unwrap(),
+            target_kind: RecordKind::Task,
             class: Some(class),
             decision: Judgement::LikelyDone,
             confidence,

@@ -125,7 +125,7 @@ impl VaultWriter {
         let Some(site) = self.tracker_site().filter(|_| changes) else { return Ok(None) };
         let document =
             frontmatter::read_document(&current.bytes).map_err(|e| convert_prepare_error(plan.target(), e.into()))?;
-        Ok(tracker::derive_owed_action(plan.target(), document.fields(), patch, site.project.as_ref()))
+        Ok(tracker::derive_owed_action(plan.draft().target_kind, document.fields(), patch, site.project.as_ref()))
     }
 
     fn find_receipt(&self, plan: &Plan, record: &RecordPath) -> Result<Option<ActionReceipt>, ApplyError> {

@@ -125,9 +125,9 @@ fn stage_file(
     new: &NewFile<'_>,
 ) -> Result<Option<File>, CreateError> {
     let NewFile { number, path, bytes } = *new;
-    match path.kind() {
-        RecordKind::Stream | RecordKind::Signal | RecordKind::Instinct => {}
-        RecordKind::Matter | RecordKind::Task | RecordKind::Event => {
+    match path.own_kind() {
+        Some(RecordKind::Stream | RecordKind::Signal | RecordKind::Instinct) => {}
+        Some(RecordKind::Matter | RecordKind::Task | RecordKind::Event) | None => {
             return Err(CreateError::Kind { path: path.clone() });
         }
     }
@@ -183,7 +183,7 @@ fn drop_event(
         // It is removed already, or it is not a file of ours.
         Err(_) => return Ok(false),
     };
-    if path.kind() != RecordKind::Stream || !is_served_event(&there.bytes, before) {
+    if path.own_kind() != Some(RecordKind::Stream) || !is_served_event(&there.bytes, before) {
         return Ok(false);
     }
     let failed = || ApplyError::wrap_io(path);

@@ -23,7 +23,8 @@ pub(crate) fn read_target_changes(
         Some(_) => Vec::new(),
         None => root.list_names(RecordKind::Event)?,
     };
-    let change_records = names.unwrap_or(&listed).iter().filter(|name| is_change_record(name, target));
+    let change_records =
+        names.unwrap_or(&listed).iter().filter(|name| is_change_record(name, target, record.draft.target_kind));
     let mut past = Vec::new();
     for path in change_records.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
         let found = match read_record_if_present(root, &path) {

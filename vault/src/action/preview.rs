@@ -21,6 +21,7 @@ use steward_domain::action::plan::{ActionId, PreparedChange};
 use steward_domain::action::undo::{self, ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::frontmatter;
+use steward_domain::record::link::NoteNames;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::tracker::{self, PlaneAction};
 
@@ -159,7 +160,7 @@ fn preview_undo_among(
     };
     let action = retry_while_changing(|| read_action_record(root, record))?;
     let attempt = || {
-        match prepare_resolution(root, &request, &action, OtherRecords::Names(names))? {
+        match prepare_resolution(root, &request, &action, OtherRecords::Names(names), &NoteNames::default())? {
             PlannedResolution::Now(plan) => Ok(Some(read_and_prepare(root, &plan)?)),
             // Not reached: the request has no run id, so it cannot have an earlier resolution.
             PlannedResolution::Before(..) => Ok(None),

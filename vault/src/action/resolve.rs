@@ -16,6 +16,7 @@ use steward_domain::action::plan::Plan;
 use steward_domain::action::undo::{
     PastChange, ResolutionCase, ResolutionKind, ResolutionRefusal, ResolutionRequest, build_resolution_plan,
 };
+use steward_domain::record::link::NoteNames;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time;
 use steward_domain::tracker::{self, PlaneAction};
@@ -75,7 +76,13 @@ impl VaultWriter {
     ) -> Result<ResolvedAction, ResolutionError> {
         let mut state = self.lock_state()?;
         let record = read_action_record(self.root(), path)?;
-        let plan = match prepare_resolution(self.root(), request, &record, OtherRecords::Newest(state.head.seq))? {
+        let plan = match prepare_resolution(
+            self.root(),
+            request,
+            &record,
+            OtherRecords::Newest(state.head.seq),
+            &self.note_names(),
+        )? {
             PlannedResolution::Before(receipt, found) => {
                 return Ok(ResolvedAction::new(receipt, record, &found.draft, found.plane_action.as_ref()));
             }
@@ -115,6 +122,7 @@ pub(crate) fn prepare_resolution(
     request: &ResolutionRequest<'_>,
     record: &AuditRecord,
     others: OtherRecords<'_>,
+    names: &NoteNames,
 ) -> Result<PlannedResolution, ResolutionError> {
     if let Some((receipt, found)) = find_earlier_resolution(root, request, record)? {
         return Ok(PlannedResolution::Before(receipt, Box::new(found)));
@@ -129,13 +137,13 @@ pub(crate) fn prepare_resolution(
         return Err(ResolutionRefusal::Stopped.into());
     }
     // No change can be newer than the newest record.
-    let (is_newest, names) = match others {
+    let (is_newest, files) = match others {
         OtherRecords::Newest(seq) => (seq == record.seq, None),
         OtherRecords::Names(names) => (false, Some(names)),
     };
     let needs_history = request.kind == ResolutionKind::Undo && record.undo_recipe.is_some() && !is_newest;
-    let past = if needs_history { read_change_history(root, record, names)? } else { Vec::new() };
-    let plan = build_resolution_plan(&ResolutionCase { request, record, history: &past })?;
+    let past = if needs_history { read_change_history(root, record, files)? } else { Vec::new() };
+    let plan = build_resolution_plan(&ResolutionCase { request, record, history: &past, names })?;
     Ok(PlannedResolution::Now(Box::new(plan)))
 }
 

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 
 use copies::{DisplacedEdit, read_staged_file};
 pub(crate) use copies::{copy_names, forget_swap, replaced_words};
@@ -210,7 +210,7 @@ fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Res
         .map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = format!("{}-{hash}{again}.md", swap.target.slug().replace('/', "-"));
+        let name = format!("{}-{hash}{again}.md", conflict_name(swap.target));
         crash::die_if_armed("before-keeping-conflict");
         match renameat_with(&from, staged, &conflicts, &name, RenameFlags::NOREPLACE) {
             Ok(()) => {
@@ -226,6 +226,12 @@ fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Res
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
+/// The record's name in `conflict/`.
+fn conflict_name(target: &RecordPath) -> String {
+    let kind = target.own_kind().or(target.folder_kind()).unwrap_or(RecordKind::Task);
+    target.plain_name(kind)
+}
+
 /// The hash of the record's content; `None` if there is no file that could be a record.
 fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<ContentHash>> {
     match root.read_file(path) {
@@ -239,11 +245,7 @@ fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<Content
 /// Exchanges the staged file and the record's file; `false` if one of them is missing.
 fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
     let (folder, name) = swap.target.split_folder();
-    let folder = match root.dir().open_dir(folder) {
-        Ok(folder) => folder,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(e),
-    };
+    let Some(folder) = root.open_folder(folder).map_err(io::Error::other)? else { return Ok(false) };
     let staged = open_staged_folder(root)?;
     match renameat_with(&staged, swap.name, &folder, name, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),

@@ -18,13 +18,15 @@ use crate::files::crash;
 use crate::files::identity::{IdentityError, VaultIdentity};
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::gates::stop;
+use crate::index::{Index, NoteNameCache};
 use crate::tracker::outbox::TrackerSite;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::action::plan::{ActionId, Disposition, PreparePlanError};
+use steward_domain::record::link::NoteNames;
 use steward_domain::record::path::RecordPath;
 
 /// How long a displaced file is kept for an editor that still has it open: 60 s.
@@ -96,6 +98,7 @@ pub struct VaultWriter {
     lock: File,
     state: Mutex<WriterState>,
     tracker: Option<TrackerSite>,
+    note_names: NoteNameCache,
 }
 
 /// The state of the write path. Only the holder of its lock may read or change it.
@@ -142,7 +145,7 @@ impl VaultWriter {
         let state = recover::recover_state(&root)?;
         stop::reserve_spare_file(&root);
         let identity = VaultIdentity::read_or_create(&root)?;
-        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None })
+        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None, note_names: NoteNameCache::default() })
     }
 
     /// The id and the place of the vault.
@@ -155,6 +158,17 @@ impl VaultWriter {
     #[must_use]
     pub fn with_tracker(self, tracker: Option<TrackerSite>) -> Self {
         Self { tracker, ..self }
+    }
+
+    /// Sets the index whose names of notes say which note a link names. Without one, a link names the path that it
+    /// spells.
+    #[must_use]
+    pub fn with_index(self, index: &Index) -> Self {
+        Self { note_names: index.note_names.clone(), ..self }
+    }
+
+    pub(crate) fn note_names(&self) -> Arc<NoteNames> {
+        self.note_names.read()
     }
 
     /// The tracker, if one is configured.

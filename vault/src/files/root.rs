@@ -111,9 +111,9 @@ impl VaultRoot {
         if there == (held.dev(), held.ino()) { FolderPlacement::Here } else { FolderPlacement::Replaced }
     }
 
-    /// Opens a folder of the vault; `None` if there is none.
+    /// Opens a folder of the vault, or its root for an empty name; `None` if there is none.
     pub(crate) fn open_folder(&self, name: &str) -> Result<Option<Dir>, VaultRootError> {
-        match self.dir.open_dir(name) {
+        match self.dir.open_dir(if name.is_empty() { "." } else { name }) {
             Ok(dir) => Ok(Some(dir)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(VaultRootError::Io { path: format!("{name}/"), source }),
@@ -134,12 +134,10 @@ impl VaultRoot {
 
     /// Opens the folder of a new record, and creates it if it is missing. Also returns the record's name in there.
     pub(crate) fn make_folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
-        match path.file_name().split_once('/') {
-            None => Ok((self.make_folder(path.kind().folder())?, path.file_name())),
-            Some((source, name)) => {
-                let kind = make_real_folder(&self.dir, path.kind().folder())?;
-                Ok((make_real_folder(&kind, source)?, name))
-            }
+        let (folder, name) = path.split_folder();
+        match folder.split_once('/') {
+            None => Ok((self.make_folder(folder)?, name)),
+            Some((kind, source)) => Ok((make_real_folder(&make_real_folder(&self.dir, kind)?, source)?, name)),
         }
     }
 

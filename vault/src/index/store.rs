@@ -6,6 +6,7 @@
 pub(crate) mod check;
 pub(crate) mod codec;
 pub(crate) mod files;
+pub(crate) mod links;
 pub(crate) mod parse;
 pub(crate) mod progress;
 pub(crate) mod rows;

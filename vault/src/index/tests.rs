@@ -226,6 +226,7 @@ fn draft(slug: &str) -> AuditDraft {
         id: ActionId::derive(&[slug]),
         timestamp: noon("09:00:00"),
         target: path("task/t.md"),
+        target_kind: RecordKind::Task,
         class: None,
         decision: Judgement::LikelyDone,
         confidence: 0.9,

@@ -8,7 +8,7 @@ use crate::action::apply::NewContent;
 use crate::action::writer::{ApplyError, VaultWriter};
 use steward_domain::action::plan::PreparePlanError;
 use steward_domain::record::frontmatter::{self, FieldEdit};
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 
 impl VaultWriter {
     /// Changes fields of a stream event, a signal or an instinct; returns whether anything was written.
@@ -16,7 +16,7 @@ impl VaultWriter {
     /// # Errors
     /// [`ApplyError`], also for any other kind of record. Calling again is safe.
     pub fn update_status_fields(&self, target: &RecordPath, edits: &[FieldEdit]) -> Result<bool, ApplyError> {
-        if !target.kind().is_ours() {
+        if !target.own_kind().is_some_and(RecordKind::has_status) {
             return Err(ApplyError::Form(format!("{target}: not a stream event, signal or instinct")));
         }
         let mut state = self.lock_state()?;

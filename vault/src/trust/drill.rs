@@ -18,7 +18,7 @@ use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::{PathError, RecordPath};
+use steward_domain::record::path::{PathError, RecordKind, RecordPath};
 use steward_domain::signals::route::{
     RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing, plan_signal_route,
 };
@@ -138,7 +138,7 @@ fn list_exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, P
     let mut all = Vec::new();
     for (path, _) in CANARIES {
         let canary = RecordPath::parse(path)?;
-        let fitting = mutations.iter().filter(|m| m.is_applicable_to(canary.kind()));
+        let fitting = mutations.iter().filter(|m| canary.folder_kind().is_some_and(|kind| m.is_applicable_to(kind)));
         all.extend(fitting.map(|m| (canary.clone(), m.clone())));
     }
     Ok(all)
@@ -161,6 +161,8 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
         let run = format!("{SOURCE}-{}", time::format_compact(self.now));
         let target = RouteTarget {
             path: canary.clone(),
+            kind: canary.folder_kind().unwrap_or(RecordKind::Task),
+            parent: None,
             state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
@@ -229,6 +231,7 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             source_type: SOURCE.to_owned(),
             raw_quote: String::new(),
             target: Some(target.path.clone()),
+            target_kind: target.kind,
             target_confidence: 1.0,
             candidates: Vec::new(),
             effect: SignalEffect::Mutation,
@@ -294,7 +297,9 @@ mod tests {
         for class in MutationClass::ALL {
             let all = list_exercises(class).unwrap();
             assert!(
-                all.len() >= 2 && all.iter().all(|(canary, m)| m.class() == class && m.is_applicable_to(canary.kind()))
+                all.len() >= 2
+                    && all.iter().all(|(canary, m)| m.class() == class
+                        && canary.folder_kind().is_some_and(|kind| m.is_applicable_to(kind)))
             );
         }
     }

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::action::plan::{Disposition, Plan};
 use steward_domain::record::frontmatter;
+use steward_domain::record::link::LinkReader;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::by_hand;
 
@@ -61,13 +62,15 @@ impl VaultWriter {
         };
         // A target that cannot be parsed now is compared again later.
         let Ok(document) = frontmatter::read_document(&current.bytes) else { return Ok(None) };
+        let names = self.note_names();
+        let links = LinkReader { names: &names, note: &record.draft.target };
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
         // A live action, also a confirmation, has changed its target, and a person may revert that by hand.
         if record.draft.disposition == Disposition::Live {
-            let is_reverted = by_hand::is_reverted(mutation, replaces, document.fields());
+            let is_reverted = by_hand::is_reverted(mutation, replaces, document.fields(), links);
             return Ok(is_reverted.then_some(ActionKind::Opposed));
         }
-        Ok(by_hand::classify_manual_edit(mutation, replaces, document.fields(), now))
+        Ok(by_hand::classify_manual_edit(mutation, replaces, document.fields(), links, now))
     }
 
     /// Files a record that changes nothing. Repeated calls file it once.

@@ -16,7 +16,7 @@ use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::route::{RouteCase, RouteDecision, RouteTarget, StewardWeighing, plan_signal_route};
 use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_vault::action::preview::{self, FieldUndoOutcome};
@@ -194,6 +194,8 @@ impl Story {
         // The target always counts as open, so that the story continues after a task is done.
         let target = RouteTarget {
             path: path.clone(),
+            kind: path.folder_kind().unwrap(),
+            parent: fields.get("parent_matter").and_then(|link| parse_link(RecordKind::Matter, link.as_str()?).ok()),
             state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
@@ -332,6 +334,7 @@ fn signal(target: RecordPath, mutation: Mutation) -> Signal {
         origin_at: None,
         source_type: "mail:bank".into(),
         raw_quote: "so it is".into(),
+        target_kind: target.folder_kind().unwrap(),
         target: Some(target),
         target_confidence: 0.97,
         candidates: Vec::new(),

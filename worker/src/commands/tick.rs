@@ -69,7 +69,7 @@ fn exit_code(report: &TickReport) -> CommandExit {
 /// A shadow tick has an id of its own. Under the id of a tick that is still running it would join that tick, which may
 /// change files.
 fn build_workflow_id(matter: &RecordPath, shadow: bool) -> String {
-    let id = format!("{}-by-hand", schedule_id(matter.slug()));
+    let id = format!("{}-by-hand", schedule_id(matter));
     if shadow { format!("{id}-shadow") } else { id }
 }
 

@@ -98,7 +98,7 @@ fn every_record_but_the_broken_one_is_valid() {
         }
         let record = read.unwrap_or_else(|error| panic!("{path}: {error}"));
         let fields = record.as_object().unwrap();
-        let parsed = match RecordPath::parse(&path).unwrap().kind() {
+        let parsed = match RecordPath::parse(&path).unwrap().folder_kind().unwrap() {
             RecordKind::Matter => Matter::read(fields).map(drop),
             RecordKind::Task => Task::read(fields).map(drop),
             RecordKind::Signal => Signal::read(fields).map(drop),

@@ -53,8 +53,8 @@ impl ScheduleRegistrar {
     ///
     /// # Errors
     /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
-    pub(crate) async fn trigger_matter(&self, slug: &str) -> Result<ScheduleTriggerOutcome, RegistrarError> {
-        self.trigger_schedule(&facts::schedule_id(slug)).await
+    pub(crate) async fn trigger_matter(&self, matter: &RecordPath) -> Result<ScheduleTriggerOutcome, RegistrarError> {
+        self.trigger_schedule(&facts::schedule_id(matter)).await
     }
 
     /// Starts a run of a schedule now, or as soon as a running one ends; never two at once.
@@ -94,11 +94,11 @@ impl ScheduleRegistrar {
     /// [`RegistrarError::Call`], and [`RegistrarError::Contended`] if others keep writing.
     pub(crate) async fn set_matter_interval(
         &self,
-        slug: &str,
+        matter: &RecordPath,
         interval_seconds: u32,
     ) -> Result<ScheduleEditOutcome, RegistrarError> {
-        let id = facts::schedule_id(slug);
-        self.edit_own_schedule(&id, |schedule| facts::set_cadence(schedule, slug, interval_seconds.max(1))).await
+        let id = facts::schedule_id(matter);
+        self.edit_own_schedule(&id, |schedule| facts::set_cadence(schedule, matter, interval_seconds.max(1))).await
     }
 
     /// Creates the schedule of a step; `false` if it exists already.
@@ -173,7 +173,7 @@ impl ScheduleRegistrar {
             check(&before)?;
             let mut after = before.clone();
             change(&mut after);
-            facts::set_mark(&mut after, id, self.settings.owner.as_ref());
+            facts::set_mark(&mut after, self.settings.owner.as_ref());
             if is_same_schedule(&before, &after) {
                 return Ok(if written { ScheduleEditOutcome::Changed } else { ScheduleEditOutcome::Same });
             }

@@ -14,9 +14,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
+pub(crate) use steward_server::views::schedules::TICK_WORKFLOW as WORKFLOW_TYPE;
 use steward_server::views::schedules::mark::ScheduleMark;
-pub(crate) use steward_server::views::schedules::{TICK_WORKFLOW as WORKFLOW_TYPE, parse_matter_path};
 use steward_vault::files::identity::VaultIdentity;
 pub(crate) use steward_workflows::SCHEDULE_PREFIX as ID_PREFIX;
 pub(crate) use steward_workflows::schedule_id;
@@ -49,12 +49,12 @@ pub(crate) fn build_matter_schedule(
     interval_seconds: u32,
     settings: &ScheduleSettings,
 ) -> spb::Schedule {
-    let id = schedule_id(matter.slug());
+    let id = schedule_id(matter);
     let summary = format!("Steward of {matter}");
     let arguments = vec![build_json_payload(matter.as_str())];
     let mut schedule = build_schedule(&id, WORKFLOW_TYPE, arguments, &summary, settings);
-    set_cadence(&mut schedule, matter.slug(), interval_seconds);
-    set_mark(&mut schedule, &id, settings.owner.as_ref());
+    set_cadence(&mut schedule, matter, interval_seconds);
+    set_mark(&mut schedule, settings.owner.as_ref());
     schedule
 }
 
@@ -92,9 +92,10 @@ pub(super) fn build_schedule(
 }
 
 /// Sets the interval, the phase and the catch-up window of a schedule, and nothing else.
-pub(crate) fn set_cadence(schedule: &mut spb::Schedule, slug: &str, interval_seconds: u32) {
+pub(crate) fn set_cadence(schedule: &mut spb::Schedule, matter: &RecordPath, interval_seconds: u32) {
     let interval = Duration::from_secs(interval_seconds.into());
-    let phase = Duration::from_secs(compute_phase_seconds(slug, interval_seconds).into());
+    let phase =
+        Duration::from_secs(compute_phase_seconds(&matter.plain_name(RecordKind::Matter), interval_seconds).into());
     set_interval(schedule, interval, phase);
 }
 
@@ -199,14 +200,22 @@ impl ScheduleFacts {
 /// place.
 ///
 /// Only routines carry the place. Otherwise moving a vault would change all its schedules.
-pub(crate) fn set_mark(schedule: &mut spb::Schedule, id: &str, owner: Option<&VaultIdentity>) {
-    let place = owner.filter(|_| !id.starts_with(ID_PREFIX)).map(|owner| owner.place.clone());
+pub(crate) fn set_mark(schedule: &mut spb::Schedule, owner: Option<&VaultIdentity>) {
+    let matter = read_matter_argument(schedule);
+    let is_of_matter = find_workflow_type(schedule) == WORKFLOW_TYPE;
     let mark = ScheduleMark {
         digest: ScheduleFacts::from_schedule(schedule).compute_digest(),
         vault: owner.map(|owner| owner.id),
-        place,
+        place: owner.filter(|_| !is_of_matter).map(|owner| owner.place.clone()),
+        matter,
     };
     mark.write_into_spec(schedule.spec.get_or_insert_default());
+}
+
+/// The matter that a schedule's argument names; `None` for the schedule of a routine.
+fn read_matter_argument(schedule: &spb::Schedule) -> Option<RecordPath> {
+    let input = find_start_action(schedule)?.input.as_ref()?;
+    input.payloads.first().and_then(|payload| serde_json::from_slice(&payload.data).ok())
 }
 
 /// Finds the mark of a schedule; `None` if it has none or more than one.

@@ -12,7 +12,7 @@ use super::facts::{self, ScheduleFacts};
 use super::owner::NamespaceConflict;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::path::RecordPath;
 pub(crate) use steward_server::views::schedules::is_our_pause;
 use steward_server::views::schedules::mark::ScheduleMark;
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
@@ -165,12 +165,12 @@ pub(crate) fn plan_matter_schedules(
         }
     }
     for (id, schedule) in known {
-        match facts::parse_matter_path(id) {
+        match schedule.mark.as_ref().and_then(|mark| mark.matter.clone()) {
             _ if !is_ours(schedule, settings) => {
                 plan.warnings.push(format!("{id}: {}", explain_foreign_schedule(schedule, settings)))
             }
-            None => plan.warnings.push(format!("{id}: no matter can have this id, so the schedule is kept")),
-            Some(_) if wanted.contains_key(id) => {}
+            _ if wanted.contains_key(id) => {}
+            None => plan.warnings.push(format!("{id}: it does not name its matter, so the schedule is kept")),
             Some(path) => {
                 let gone = WantedMatter { path, status: MatterScheduleStatus::Archived, interval_seconds: 0 };
                 plan.push_step(id, &gone, ScheduleStepVerb::Delete);
@@ -303,12 +303,8 @@ fn index_by_schedule_id(
 ) -> BTreeMap<String, WantedMatter> {
     let mut wanted: BTreeMap<String, WantedMatter> = BTreeMap::new();
     for matter in matters {
-        if matter.path.kind() != RecordKind::Matter {
-            warnings.push(format!("{} is not a matter and gets no schedule", matter.path));
-            continue;
-        }
         let matter = WantedMatter { interval_seconds: matter.effective_interval_seconds(settings), ..matter.clone() };
-        let entry = wanted.entry(facts::schedule_id(matter.path.slug())).or_insert_with(|| matter.clone());
+        let entry = wanted.entry(facts::schedule_id(&matter.path)).or_insert_with(|| matter.clone());
         if entry.status != matter.status || entry.interval_seconds != matter.interval_seconds {
             warnings
                 .push(format!("{} is listed twice with different values: its schedule is kept as it is", matter.path));

@@ -175,7 +175,7 @@ pub(super) fn build_routine_schedule(routine: &RoutineSchedule, settings: &Sched
     let (interval, phase) = (Duration::from_secs(interval.into()), Duration::from_secs(phase.into()));
     facts::set_interval(&mut schedule, interval, phase);
     facts::clear_execution_timeout(&mut schedule);
-    facts::set_mark(&mut schedule, routine.id, settings.owner.as_ref());
+    facts::set_mark(&mut schedule, settings.owner.as_ref());
     schedule
 }
 

@@ -16,9 +16,12 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 mod dev_server;
 mod owners;
 
+fn path(slug: &str) -> RecordPath {
+    RecordPath::new(RecordKind::Matter, slug).unwrap()
+}
+
 fn matter(slug: &str, standing: MatterScheduleStatus) -> WantedMatter {
-    let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
-    WantedMatter { path, status: standing, interval_seconds: 0 }
+    WantedMatter { path: path(slug), status: standing, interval_seconds: 0 }
 }
 
 fn open(slugs: &[&str]) -> Vec<WantedMatter> {
@@ -51,7 +54,7 @@ impl ScheduleRegistrar {
     }
 
     async fn schedule(&self, slug: &str) -> spb::Schedule {
-        self.describe_schedule(&facts::schedule_id(slug)).await.unwrap().unwrap().schedule.unwrap()
+        self.describe_schedule(&facts::schedule_id(&path(slug))).await.unwrap().unwrap().schedule.unwrap()
     }
 
     async fn state(&self, slug: &str) -> (bool, String) {
@@ -66,14 +69,13 @@ impl ScheduleRegistrar {
 
     /// Runs that are open, as the server's visibility store knows them.
     async fn open_runs(&self, slug: &str) -> usize {
-        let info = self.describe_schedule(&facts::schedule_id(slug)).await.unwrap().unwrap().info.unwrap();
+        let info = self.describe_schedule(&facts::schedule_id(&path(slug))).await.unwrap().unwrap().info.unwrap();
         info.running_workflows.len()
     }
 }
 
 async fn create_foreign(registrar: &ScheduleRegistrar, slug: &str, workflow: &str) {
-    let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
-    let mut schedule = registrar.build_matter_schedule(&path, 1800);
+    let mut schedule = registrar.build_matter_schedule(&path(slug), 1800);
     if let Some(spb::schedule_action::Action::StartWorkflow(action)) =
         schedule.action.as_mut().and_then(|action| action.action.as_mut())
     {
@@ -81,7 +83,7 @@ async fn create_foreign(registrar: &ScheduleRegistrar, slug: &str, workflow: &st
     }
     let request = svc::CreateScheduleRequest {
         namespace: registrar.namespace(),
-        schedule_id: facts::schedule_id(slug),
+        schedule_id: facts::schedule_id(&path(slug)),
         schedule: Some(schedule),
         request_id: slug.to_owned(),
         ..Default::default()
@@ -196,7 +198,7 @@ async fn a_persons_pause_survives_an_update_and_a_change_of_interval() {
     let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
     assert_eq!(moved.round(&matters).await.updated, 1);
     assert_eq!(moved.state("farm").await, kept);
-    assert_eq!(moved.set_matter_interval("farm", 3600).await.unwrap(), ScheduleEditOutcome::Changed);
+    assert_eq!(moved.set_matter_interval(&path("farm"), 3600).await.unwrap(), ScheduleEditOutcome::Changed);
     assert_eq!(moved.state("farm").await, kept);
     assert!(facts::describe_cadence(moved.schedule("farm").await.spec.as_ref()).starts_with("every 3600 s"));
     let done = moved.round(&[matter("farm", MatterScheduleStatus::Done)]).await;
@@ -228,7 +230,7 @@ async fn a_done_matter_is_paused_and_resumed_when_it_is_open_again() {
     for slug in ["farm", "old"] {
         assert_eq!(registrar.state(slug).await, (true, DONE_NOTE.to_owned()));
     }
-    assert_eq!(registrar.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::Paused);
+    assert_eq!(registrar.trigger_matter(&path("farm")).await.unwrap(), ScheduleTriggerOutcome::Paused);
     assert_eq!(registrar.open_runs("farm").await, 0);
 
     registrar.until_listed(|known| known.len() == 2 && known.iter().all(|each| each.paused)).await;
@@ -257,14 +259,14 @@ async fn phase_and_catch_up_and_timeouts_are_in_the_schedule() {
     let is = ScheduleFacts::from_schedule(&registrar.schedule("eagle-farm").await);
     assert!(format!("{is:?}").contains("Steward of matter/eagle-farm.md"), "{is:?}");
 
-    assert_eq!(registrar.set_matter_interval("eagle-farm", 14400).await.unwrap(), ScheduleEditOutcome::Changed);
-    assert_eq!(registrar.set_matter_interval("eagle-farm", 14400).await.unwrap(), ScheduleEditOutcome::Same);
+    assert_eq!(registrar.set_matter_interval(&path("eagle-farm"), 14400).await.unwrap(), ScheduleEditOutcome::Changed);
+    assert_eq!(registrar.set_matter_interval(&path("eagle-farm"), 14400).await.unwrap(), ScheduleEditOutcome::Same);
     let wanted = registrar.build_matter_schedule(&open(&["eagle-farm"])[0].path, 14400);
     assert_eq!(
         ScheduleFacts::from_schedule(&registrar.schedule("eagle-farm").await),
         ScheduleFacts::from_schedule(&wanted)
     );
-    assert_eq!(registrar.set_matter_interval("nobody", 14400).await.unwrap(), ScheduleEditOutcome::Missing);
+    assert_eq!(registrar.set_matter_interval(&path("nobody"), 14400).await.unwrap(), ScheduleEditOutcome::Missing);
 
     let backed_off = [WantedMatter { interval_seconds: 14400, ..matter("eagle-farm", MatterScheduleStatus::Open) }];
     registrar.until_listed(|known| plan::find_undescribed(&backed_off, known, &registrar.settings).is_empty()).await;
@@ -301,11 +303,11 @@ async fn an_empty_list_of_matters_leaves_every_schedule() {
 async fn a_trigger_starts_a_run_at_once_and_further_ones_add_one_buffered_run() {
     let registrar = registrar("wake").await;
     registrar.round(&open(&["farm"])).await;
-    assert_eq!(registrar.trigger_matter("nobody").await.unwrap(), ScheduleTriggerOutcome::Missing);
-    assert_eq!(registrar.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::Triggered);
+    assert_eq!(registrar.trigger_matter(&path("nobody")).await.unwrap(), ScheduleTriggerOutcome::Missing);
+    assert_eq!(registrar.trigger_matter(&path("farm")).await.unwrap(), ScheduleTriggerOutcome::Triggered);
     dev_server::eventually(async || (registrar.open_runs("farm").await == 1).then_some(())).await;
     for _ in 0..3 {
-        assert_eq!(registrar.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::Triggered);
+        assert_eq!(registrar.trigger_matter(&path("farm")).await.unwrap(), ScheduleTriggerOutcome::Triggered);
     }
     let buffered = async || {
         let info = registrar.describe_schedule("al-steward-farm").await.unwrap().unwrap().info.unwrap();
@@ -365,7 +367,7 @@ async fn an_edit_that_another_writer_overtakes_is_repeated_and_both_stay() {
                     ["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"];
                 run_cli("race", &toggle);
             }
-            facts::set_cadence(schedule, "farm", 7200);
+            facts::set_cadence(schedule, &path("farm"), 7200);
         })
         .await;
     assert_eq!(result.unwrap(), ScheduleEditOutcome::Changed);

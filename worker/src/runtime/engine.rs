@@ -234,7 +234,7 @@ async fn wake_matters(
 }
 
 async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> WakeOutcome {
-    match registration.registrar.trigger_matter(matter.slug()).await {
+    match registration.registrar.trigger_matter(matter).await {
         Ok(ScheduleTriggerOutcome::Triggered) => {
             tracing::info!(matter = %matter, "woken because of a signal");
             WakeOutcome::Triggered

@@ -61,6 +61,7 @@ impl<'a> SimulatedSignal<'a> {
             source_type: message.source.name.to_owned(),
             raw_quote: text,
             target: Some(target.clone()),
+            target_kind: target.folder_kind().unwrap_or(RecordKind::Task),
             target_confidence: message.target_confidence,
             candidates: Vec::new(),
             effect: SignalEffect::Mutation,
@@ -162,6 +163,8 @@ impl<'a> SimulatedSignal<'a> {
     pub(super) fn route_signal(&self, context: &SimulatedSignalContext<'_>) -> anyhow::Result<Plan> {
         let target = RouteTarget {
             path: self.target.clone(),
+            kind: self.signal.target_kind,
+            parent: Some(self.matter.clone()),
             state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,

@@ -59,7 +59,7 @@ impl SimulatedVault {
             live_per_source_day: LIVE_PER_SOURCE_DAY,
             reversal_budget: REVERSAL_BUDGET,
         };
-        let context = VaultContext::new(Arc::new(writer), Arc::new(index), settings);
+        let context = VaultContext::new(Arc::new(writer.with_index(&index)), Arc::new(index), settings);
         Ok(Self { dir: dir.to_owned(), context, observations: BTreeMap::new() })
     }
 

@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::DecisionPolicy;
-use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::path::RecordKind;
 use steward_domain::steward::clerk::{
-    AttributedVerdict, ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Verdict,
+    AttributedVerdict, ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, QuestionSubject, Verdict,
 };
 use steward_domain::steward::decide::{DecisionCase, decide};
 use steward_domain::steward::guard::{
@@ -74,7 +74,7 @@ async fn judge_task(
         if is_time_up(ctx, round) {
             return Err(TaskCheckOutcome::NoTimeLeft);
         }
-        let call = CallId(format!("{}/{}/{attempt}", round.look_id, call_name(&question.subject.task)));
+        let call = CallId(format!("{}/{}/{attempt}", round.look_id, call_name(&question.subject)));
         let reservation = reserve_call(ctx, &question, call.clone()).await?;
         let reply = ask_clerk(ctx, JudgeInput { reservation, question: question.clone() }).await;
         settle_call(ctx, call, &question, &reply).await;
@@ -101,9 +101,10 @@ async fn judge_task(
     Ok(AttributedVerdict { verdict: Verdict::fallback(&complaint), clerk: ClerkMark { fallback: true, ..last } })
 }
 
-/// The subject's part of a call's id. A matter may have the slug of one of its tasks, and each has its own calls.
-fn call_name(subject: &RecordPath) -> &str {
-    if subject.kind() == RecordKind::Matter { subject.as_str() } else { subject.slug() }
+/// The subject's part of a call's id: the slug of `task/<slug>.md`, and the path of any other note.
+fn call_name(subject: &QuestionSubject) -> &str {
+    let is_plain_task = subject.task.scanned_kind() == Some(RecordKind::Task);
+    if is_plain_task { subject.task.slug() } else { subject.task.as_str() }
 }
 
 async fn reserve_call(

@@ -95,12 +95,14 @@ pub(crate) fn local_activity_options(summary: &str) -> LocalActivityOptions {
 }
 
 fn parse_matter_path(text: &str) -> Result<RecordPath, String> {
-    RecordPath::parse(text).map_err(|e| e.to_string()).and_then(|path| match path.kind() {
-        RecordKind::Matter => Ok(path),
-        RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => {
+    let path = RecordPath::parse(text).map_err(|e| e.to_string())?;
+    // Which note is a matter is known to the vault process alone. It finds no tasks under any other note.
+    match path.scanned_kind() {
+        Some(RecordKind::Matter) | None => Ok(path),
+        Some(RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct | RecordKind::Stream) => {
             Err(format!("`{path}` is not a matter: expected matter/<slug>.md"))
         }
-    })
+    }
 }
 
 /// A failure that a retry would only repeat.

@@ -47,7 +47,7 @@ impl VaultContext {
         let Ok(content) = root.read_file(reference) else { return false };
         let Ok(document) = frontmatter::read_document(&content.bytes) else { return false };
         Signal::read(document.fields()).is_ok_and(|signal| {
-            let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
+            let event = signal.source_event.filter(|event| event.own_kind() == Some(RecordKind::Stream));
             event.is_some_and(|event| {
                 let own_path = Signal::record_path(&event, &signal.raw_quote, signal.created);
                 own_path.is_ok_and(|own_path| own_path == *reference) || root.exists(&event)

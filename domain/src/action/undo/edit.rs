@@ -10,7 +10,7 @@ use super::ResolutionRefusal;
 use crate::action::audit::{AuditDraft, AuditRecord, MutationProposal};
 use crate::action::mutation::{Mutation, MutationError};
 use crate::record::entity::RecordState;
-use crate::record::path::{RecordKind, parse_link};
+use crate::record::link::LinkReader;
 use serde_json::Value;
 
 /// The proposal with the chosen value, or `None` if the chosen value is the proposed one.
@@ -25,7 +25,7 @@ pub(super) fn build_edited_proposal(
     if edited == mutation {
         return Ok(None);
     }
-    if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(case.record.draft.target.kind()) {
+    if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(case.record.draft.target_kind) {
         return refuse(&format!(
             "it proposes a {} of `{}`, and only the value can be changed",
             mutation.class().as_str(),
@@ -39,7 +39,8 @@ pub(super) fn build_edited_proposal(
             return refuse(&format!("the value is not valid for `{}`", mutation.field()));
         }
     }
-    if is_current_value(edited, replaces.as_ref()) {
+    let links = LinkReader { names: case.names, note: &case.record.draft.target };
+    if is_current_value(edited, replaces.as_ref(), links) {
         return refuse(&format!("`{}` has this value already; dismiss the proposal instead", mutation.field()));
     }
     Ok(Some(MutationProposal { mutation: edited.clone(), replaces: replaces.clone() }))
@@ -64,14 +65,12 @@ pub(super) fn refuse_edit(record: &AuditRecord, reason: &str) -> ResolutionRefus
 }
 
 /// Whether the field has the chosen value already. For a set this is not known, so it is `false`.
-fn is_current_value(edited: &Mutation, replaces: Option<&Value>) -> bool {
+fn is_current_value(edited: &Mutation, replaces: Option<&Value>, links: LinkReader<'_>) -> bool {
     let before = replaces.and_then(Value::as_str).map(str::trim);
     match edited {
         Mutation::StateChange { to } => RecordState::parse(before.unwrap_or("open")) == Some(*to),
         Mutation::ContextEdit { to, .. } => before == Some(to.trim()),
-        Mutation::ParentMatter { to } => {
-            before.and_then(|text| parse_link(RecordKind::Matter, text).ok()).as_ref() == Some(to)
-        }
+        Mutation::ParentMatter { to } => before.and_then(|link| links.read_matter(link)).as_ref() == Some(to),
         Mutation::Related { .. } => false,
     }
 }

@@ -9,7 +9,7 @@ use crate::action::audit::{ActionKind, AuditRecord, FieldPatch, short_name};
 use crate::action::mutation::Mutation;
 use crate::action::plan::{ActionId, is_set_field};
 use crate::record::frontmatter::SetHistoryStep;
-use crate::record::path::RecordPath;
+use crate::record::path::{RecordKind, RecordPath};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ impl PastChange {
 
 /// Whether a file with this name may be the record of a change of the target.
 #[must_use]
-pub fn is_change_record(file_name: &str, target: &RecordPath) -> bool {
-    let named = file_name.strip_suffix(".md").and_then(|name| name.strip_suffix(&short_name(target)));
+pub fn is_change_record(file_name: &str, target: &RecordPath, kind: RecordKind) -> bool {
+    let named = file_name.strip_suffix(".md").and_then(|name| name.strip_suffix(&short_name(target, kind)));
     let Some((kind, moment)) = named.and_then(|name| name.strip_suffix('-')?.rsplit_once('-')) else { return false };
     let changes = [ActionKind::Action, ActionKind::Confirmed].iter().any(|k| k.as_str() == kind);
     changes && moment.len() == MOMENT_CHARS

@@ -52,7 +52,12 @@ fn ask(kind: ResolutionKind, record: &AuditRecord, policy: &DecisionPolicy) -> R
 }
 
 fn plan_resolution(record: &AuditRecord, request: &ResolutionRequest<'_>) -> Result<Plan, ResolutionRefusal> {
-    build_resolution_plan(&ResolutionCase { request, record, history: &[] })
+    build_resolution_plan(&ResolutionCase {
+        request,
+        record,
+        history: &[],
+        names: &crate::record::link::NoteNames::default(),
+    })
 }
 
 fn ask_for(
@@ -272,6 +277,8 @@ fn a_recipe_that_no_steward_writes_is_not_followed() {
     forge(|r| first(r).prior = None);
     forge(|r| r.draft.class = Some(MutationClass::ContextEdit));
     forge(|r| r.draft.target = crate::record::path::RecordPath::parse("signal/house.md").unwrap());
+    forge(|r| r.draft.target = crate::record::path::RecordPath::parse("matter/house.md").unwrap());
+    forge(|r| r.draft.target_kind = crate::record::path::RecordKind::Matter);
     forge(|r| {
         let twice = first(r).clone();
         r.undo_recipe.as_mut().unwrap().vault_patch.push(twice);
@@ -287,6 +294,7 @@ fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
         let (_, mut forged) = applied();
         forged.draft.class = Some(MutationClass::ContextEdit);
         forged.draft.target = crate::record::path::RecordPath::parse("matter/house.md").unwrap();
+        forged.draft.target_kind = crate::record::path::RecordKind::Matter;
         let patch =
             FieldPatch { field: field.into(), prior: Some("act".into()), value: Some("ask".into()), undo: Some(undo) };
         forged.undo_recipe.as_mut().unwrap().vault_patch = vec![patch];
@@ -519,6 +527,7 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
         let mut record = pending();
         if of_matter(proposed) {
             record.draft.target = crate::record::path::RecordPath::parse("matter/house.md").unwrap();
+            record.draft.target_kind = crate::record::path::RecordKind::Matter;
         }
         record.draft.class = Some(proposed.class());
         record.draft.proposal = Some(crate::action::audit::MutationProposal { mutation: proposed.clone(), replaces });

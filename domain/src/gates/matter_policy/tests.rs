@@ -220,6 +220,8 @@ impl Asked {
         let text = "---\nstate: open\nparent_matter: house\nowner: ann\n---\n";
         let target = RouteTarget {
             path: path(name),
+            kind: path(name).folder_kind().unwrap(),
+            parent: Some(path("matter/house.md")),
             state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
@@ -233,6 +235,7 @@ impl Asked {
             source_type: self.sources[0].clone(),
             raw_quote: "it is so".into(),
             target: Some(target.path.clone()),
+            target_kind: target.kind,
             target_confidence: self.confidence,
             candidates: Vec::new(),
             effect: SignalEffect::Mutation,

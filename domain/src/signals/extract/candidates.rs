@@ -24,6 +24,7 @@ const MATTER_FACTOR: f64 = 0.8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRecord {
     pub path: RecordPath,
+    pub kind: RecordKind,
     pub name: String,
     /// The name of a task's matter.
     pub matter_name: Option<String>,
@@ -49,11 +50,9 @@ struct CandidateEntry {
 }
 
 impl CandidateMatcher {
-    /// Splits the names of all open tasks and matters into words. Other kinds of records are left out.
+    /// Splits the names of all open tasks and matters into words.
     #[must_use]
     pub fn new(records: Vec<OpenRecord>) -> Self {
-        let records: Vec<OpenRecord> =
-            records.into_iter().filter(|r| matches!(r.path.kind(), RecordKind::Task | RecordKind::Matter)).collect();
         let own = |r: &OpenRecord| {
             split_words(&r.name).into_iter().chain(split_words(r.path.slug())).collect::<BTreeSet<String>>()
         };
@@ -85,8 +84,8 @@ impl CandidateMatcher {
         let mut scored: Vec<(f64, &CandidateEntry)> = scored.collect();
         scored.sort_by(|(a, e), (b, f)| b.total_cmp(a).then_with(|| e.record.path.cmp(&f.record.path)));
         let offer = |(score, entry): (f64, &CandidateEntry)| {
-            let OpenRecord { path, name, matter_name } = entry.record.clone();
-            TargetOffer { path, name, matter_name, score }
+            let OpenRecord { path, kind, name, matter_name } = entry.record.clone();
+            TargetOffer { path, kind, name, matter_name, score }
         };
         scored.into_iter().take(MAX_CANDIDATES).map(offer).collect()
     }
@@ -99,7 +98,7 @@ impl CandidateMatcher {
     fn score_entry(&self, entry: &CandidateEntry, all: &BTreeSet<usize>, subject: &BTreeSet<usize>) -> f64 {
         let own = self.shared_weight(&entry.own, all);
         let subject = self.shared_weight(&entry.own, subject);
-        let score = if entry.record.path.kind() == RecordKind::Matter {
+        let score = if entry.record.kind == RecordKind::Matter {
             MATTER_FACTOR * ((OWN + MATTER) * own + SUBJECT * subject)
         } else {
             OWN * own + SUBJECT * subject + MATTER * self.shared_weight(&entry.matter, all)

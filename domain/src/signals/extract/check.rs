@@ -9,10 +9,11 @@ use super::ExtractFinding;
 use super::ExtractQuestion;
 use super::MAX_SIGNAL_REASONING_CHARS;
 use super::MAX_SIGNALS;
+use super::TargetOffer;
 use super::quote;
 use crate::action::mutation::{Mutation, MutationError};
 use crate::record::entity::SignalEffect;
-use crate::record::path::RecordPath;
+use crate::record::path::{RecordKind, RecordPath};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -136,7 +137,12 @@ fn read_finding(
         return Err(ExtractAnswerError::Reasoning(at));
     }
     let (effect_confidence, reasoning) = (raw.effect_confidence, raw.reasoning);
-    Ok(ExtractFinding { quote, target, scores, effect, mutation, effect_confidence, reasoning })
+    let score = |offer: &TargetOffer| scores.get(&offer.path).copied().unwrap_or(0.0);
+    let likeliest =
+        || question.offers.iter().max_by(|a, b| score(a).total_cmp(&score(b)).then_with(|| b.path.cmp(&a.path)));
+    let about = target.as_ref().map_or_else(likeliest, |target| question.find_offer(target));
+    let target_kind = about.map_or(RecordKind::Task, |offer| offer.kind);
+    Ok(ExtractFinding { quote, target, target_kind, scores, effect, mutation, effect_confidence, reasoning })
 }
 
 fn check_range(at: usize, field: &str, value: f64) -> Result<(), ExtractAnswerError> {
@@ -170,8 +176,8 @@ fn read_mutation(
         return Err(ExtractAnswerError::MutationField(at));
     }
     let fits = match target {
-        Some(target) => mutation.is_applicable_to(target.kind()),
-        None => question.offers.iter().any(|o| mutation.is_applicable_to(o.path.kind())),
+        Some(target) => question.find_offer(target).is_some_and(|o| mutation.is_applicable_to(o.kind)),
+        None => question.offers.iter().any(|o| mutation.is_applicable_to(o.kind)),
     };
     if !fits {
         return Err(ExtractAnswerError::Unfit { at, class: mutation.class().as_str() });

@@ -5,7 +5,7 @@
 
 use super::ExtractQuestion;
 use super::MAX_SIGNALS;
-use crate::action::mutation::{ContextField, MutationClass, RelatedField, format_link};
+use crate::action::mutation::{ContextField, MutationClass, RelatedField};
 use crate::record::entity::RecordState;
 use crate::record::path::RecordKind;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ fn mutation_schemas(question: &ExtractQuestion) -> Vec<Value> {
         forms.push(change_schema(MutationClass::ContextEdit, "set", field.as_str(), text()));
     }
     let matters: Vec<String> =
-        question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter).map(|o| format_link(&o.path)).collect();
+        question.offers.iter().filter(|o| o.kind == RecordKind::Matter).map(|o| o.path.to_string()).collect();
     if !matters.is_empty() {
         let matters = json!({"type": "string", "enum": matters});
         forms.push(change_schema(MutationClass::ParentMatter, "set", "parent_matter", matters));

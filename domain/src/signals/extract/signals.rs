@@ -56,6 +56,7 @@ fn build_signal(finding: &ExtractFinding, path: &RecordPath, event: &StreamEvent
         raw_quote: finding.quote.clone(),
         target_confidence: target.as_ref().and_then(|t| finding.scores.get(t)).copied().unwrap_or(0.0),
         target,
+        target_kind: finding.target_kind,
         candidates,
         effect: finding.effect,
         proposal: finding.mutation.clone(),

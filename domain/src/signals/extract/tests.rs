@@ -27,7 +27,12 @@ fn event(subject: &str, text: &str) -> StreamEvent {
 }
 
 fn known(path_text: &str, name: &str, matter: Option<&str>) -> OpenRecord {
-    OpenRecord { path: path(path_text), name: name.into(), matter_name: matter.map(str::to_owned) }
+    OpenRecord {
+        path: path(path_text),
+        kind: path(path_text).folder_kind().unwrap(),
+        name: name.into(),
+        matter_name: matter.map(str::to_owned),
+    }
 }
 
 fn vault() -> Vec<OpenRecord> {
@@ -40,7 +45,13 @@ fn vault() -> Vec<OpenRecord> {
 }
 
 fn question() -> ExtractQuestion {
-    let offer = |p: &str, score| TargetOffer { path: path(p), name: p.into(), matter_name: None, score };
+    let offer = |p: &str, score| TargetOffer {
+        path: path(p),
+        kind: path(p).folder_kind().unwrap(),
+        name: p.into(),
+        matter_name: None,
+        score,
+    };
     let offers = vec![offer("task/pay-rent.md", 0.7), offer("task/sign-lease.md", 0.6), offer("matter/house.md", 0.4)];
     ExtractQuestion::new(&event("Your rent", TEXT), offers)
 }
@@ -242,7 +253,7 @@ fn a_text_that_was_not_read_to_its_end_does_nothing_by_itself() {
 fn every_class_has_its_place_in_the_schema() {
     let schema = answer_schema(&question());
     let text = schema.to_string();
-    for word in ["state_change", "context_edit", "parent_matter", "related", "[[matter/house]]", "task/pay-rent.md"] {
+    for word in ["state_change", "context_edit", "parent_matter", "related", "matter/house.md", "task/pay-rent.md"] {
         assert!(text.contains(word), "{word}");
     }
     closed(&schema);

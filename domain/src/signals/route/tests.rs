@@ -11,6 +11,7 @@ use crate::action::undo::{
 use crate::gates::landing::tests::land;
 use crate::gates::mode::Mode;
 use crate::record::frontmatter;
+use crate::record::path::parse_link;
 use crate::steward::decide::tests::{at, live, path, run};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -40,6 +41,11 @@ fn target(name: &str, text: &str) -> RouteTarget {
     let state = fields.get("state").and_then(Value::as_str).and_then(RecordState::parse).unwrap_or(RecordState::Open);
     RouteTarget {
         path: path(name),
+        kind: path(name).folder_kind().unwrap(),
+        parent: fields
+            .get("parent_matter")
+            .and_then(Value::as_str)
+            .and_then(|link| parse_link(RecordKind::Matter, link).ok()),
         state,
         snoozed_until: None,
         has_twin: false,
@@ -57,6 +63,7 @@ impl Wide {
             source_type: "mail:bank".into(),
             raw_quote: "the invoice has been paid".into(),
             target: Some(path(name)),
+            target_kind: path(name).folder_kind().unwrap(),
             target_confidence: 0.97,
             candidates: Vec::new(),
             effect: SignalEffect::Mutation,
@@ -394,7 +401,12 @@ fn ask_under(
         workflow: run("run-2"),
         now,
     };
-    build_resolution_plan(&ResolutionCase { request: &request, record, history: &[] })
+    build_resolution_plan(&ResolutionCase {
+        request: &request,
+        record,
+        history: &[],
+        names: &crate::record::link::NoteNames::default(),
+    })
 }
 
 /// Every class on every kind of record that has it, and the text that results.

@@ -5,6 +5,7 @@
 //! says where the vault is, so that moving a vault changes a few schedules and not thousands.
 
 use serde::Serialize;
+use steward_domain::record::path::RecordPath;
 use steward_vault::files::identity::{VaultId, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleSpec, StructuredCalendarSpec};
 
@@ -12,6 +13,7 @@ use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleSpec, Struc
 const BEGINNING: &str = "matches nothing; what Steward wrote: ";
 const VAULT: &str = " for vault ";
 const PLACE: &str = " at ";
+const MATTER: &str = " of ";
 
 /// The content of a mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +24,8 @@ pub struct ScheduleMark {
     pub vault: Option<VaultId>,
     /// Where that vault was when the mark was written.
     pub place: Option<VaultPlace>,
+    /// The matter of the schedule, as in its argument, which a listing does not show.
+    pub matter: Option<RecordPath>,
 }
 
 impl ScheduleMark {
@@ -46,6 +50,9 @@ impl ScheduleMark {
         if let Some(vault) = self.vault {
             comment.push_str(&format!("{VAULT}{vault}"));
         }
+        if let Some(matter) = self.matter.as_ref().and_then(|matter| serde_json::to_string(matter).ok()) {
+            comment.push_str(&format!("{MATTER}{matter}"));
+        }
         if let Some(place) = self.place.as_ref().and_then(|place| serde_json::to_string(place).ok()) {
             comment.push_str(&format!("{PLACE}{place}"));
         }
@@ -55,14 +62,18 @@ impl ScheduleMark {
     /// Parses a comment. An unreadable part of a mark counts as missing.
     fn parse(comment: &str) -> Option<Self> {
         let text = comment.strip_prefix(BEGINNING)?;
-        let Some((digest, owner)) = text.split_once(VAULT) else {
-            return Some(Self { digest: text.to_owned(), vault: None, place: None });
-        };
-        let (vault, place) = match owner.split_once(PLACE) {
-            Some((vault, place)) => (vault, serde_json::from_str(place).ok()),
-            None => (owner, None),
-        };
-        Some(Self { digest: digest.to_owned(), vault: vault.parse().ok(), place })
+        let (mut head, mut place, mut matter) = (text, None, None);
+        // A mark names a place or a matter, never both. The first one begins what is left.
+        match (text.find(PLACE), text.find(MATTER)) {
+            (Some(at), of) if of.is_none_or(|of| at < of) => {
+                (head, place) = (&text[..at], serde_json::from_str(&text[at + PLACE.len()..]).ok());
+            }
+            (_, Some(of)) => (head, matter) = (&text[..of], serde_json::from_str(&text[of + MATTER.len()..]).ok()),
+            (_, None) => {}
+        }
+        let (digest, vault) =
+            head.split_once(VAULT).map_or((head, None), |(digest, vault)| (digest, vault.parse().ok()));
+        Some(Self { digest: digest.to_owned(), vault, place, matter })
     }
 }
 
@@ -80,13 +91,20 @@ mod tests {
             VaultPlace { folder: "/a at b for vault \"c\"\u{202e}\n".into(), host: "h".into(), file: "1-2.3".into() };
         for place in [None, Some(place)] {
             for vault in [None, Some(vault())].into_iter().filter(|vault| vault.is_some() || place.is_none()) {
-                let mark = ScheduleMark { digest: "00ff".into(), vault, place: place.clone() };
+                let mark = ScheduleMark { digest: "00ff".into(), vault, place: place.clone(), matter: None };
                 let mut spec = ScheduleSpec::default();
                 mark.write_into_spec(&mut spec);
                 mark.write_into_spec(&mut spec);
                 assert_eq!(spec.exclude_structured_calendar.len(), 1);
                 assert_eq!(ScheduleMark::find_in_spec(Some(&spec)), Some(mark));
             }
+        }
+        for (matter, vault) in [("matter/a.md", None), ("a of \"b\" at c for vault d.md", Some(vault()))] {
+            let matter = Some(RecordPath::parse(matter).unwrap());
+            let mark = ScheduleMark { digest: "00ff".into(), vault, place: None, matter };
+            let mut spec = ScheduleSpec::default();
+            mark.write_into_spec(&mut spec);
+            assert_eq!(ScheduleMark::find_in_spec(Some(&spec)), Some(mark));
         }
         assert_eq!(ScheduleMark::find_in_spec(Some(&ScheduleSpec::default())), None);
     }
@@ -95,10 +113,13 @@ mod tests {
     fn a_damaged_mark_names_no_vault() {
         let marked = |rest: &str| ScheduleMark::parse(&format!("{BEGINNING}00ff{rest}")).unwrap();
         for rest in [" for vault x", " for vault ", " for vault x at {}"] {
-            assert_eq!(marked(rest), ScheduleMark { digest: "00ff".into(), vault: None, place: None });
+            assert_eq!(marked(rest), ScheduleMark { digest: "00ff".into(), vault: None, place: None, matter: None });
         }
         let complete = format!(" for vault {} at nowhere", vault());
-        assert_eq!(marked(&complete), ScheduleMark { digest: "00ff".into(), vault: Some(vault()), place: None });
+        assert_eq!(
+            marked(&complete),
+            ScheduleMark { digest: "00ff".into(), vault: Some(vault()), place: None, matter: None }
+        );
         assert_eq!(ScheduleMark::parse("no Sundays"), None);
     }
 }

@@ -77,7 +77,7 @@ impl VaultViews {
         let matters = self.index.read().list_matters(&Cadence::default()).await?.into_iter();
         let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
         let routines = VAULT_SCHEDULES.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
-        Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
+        Ok(scheduled.map(|matter| schedule_id(&matter.path)).chain(routines.map(str::to_owned)).collect())
     }
 }
 
@@ -115,6 +115,7 @@ fn count_missing(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steward_domain::record::path::{RecordKind, RecordPath};
     use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
     use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleListInfo, ScheduleSpec};
 
@@ -122,23 +123,27 @@ mod tests {
         format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap()
     }
 
+    fn id_of(slug: &str) -> String {
+        schedule_id(&RecordPath::new(RecordKind::Matter, slug).unwrap())
+    }
+
     fn entry(slug: &str, vault: Option<VaultId>) -> ScheduleListEntry {
         let mut spec = ScheduleSpec::default();
-        ScheduleMark { digest: "00".into(), vault, place: None }.write_into_spec(&mut spec);
+        ScheduleMark { digest: "00".into(), vault, place: None, matter: None }.write_into_spec(&mut spec);
         let workflow_type = Some(WorkflowType { name: "StewardWorkflow".into() });
         let info = ScheduleListInfo { spec: Some(spec), workflow_type, ..Default::default() };
-        ScheduleListEntry { schedule_id: schedule_id(slug), info: Some(info), ..Default::default() }
+        ScheduleListEntry { schedule_id: id_of(slug), info: Some(info), ..Default::default() }
     }
 
     fn expected() -> BTreeSet<String> {
-        ["house", "garden", "shed"].map(schedule_id).into()
+        ["house", "garden", "shed"].map(id_of).into()
     }
 
     #[test]
     fn missing_schedules_are_counted_and_the_fix_says_when_they_come_back() {
         let listed = [entry("house", Some(id(1))), entry("other", Some(id(1)))];
         let found = count_missing(&listed, &expected(), Some(id(1)));
-        assert_eq!(found.missing, BTreeSet::from([schedule_id("garden"), schedule_id("shed")]));
+        assert_eq!(found.missing, BTreeSet::from([id_of("garden"), id_of("shed")]));
         let fault = found.describe_fault(Duration::from_secs(300)).unwrap();
         assert_eq!(
             fault,

@@ -25,6 +25,8 @@ pub struct SignalHistory {
     cited_by: Option<ActionRow>,
     /// The open question about that action's target, or about the signal's target.
     open_question: Option<ActionId>,
+    /// The matter of the signal's target, or the target itself if it is a matter.
+    matter: Option<RecordPath>,
     /// Whether that action was confirmed and the confirmation undone.
     is_confirmation_undone: bool,
 }
@@ -42,6 +44,13 @@ impl VaultViews {
             Some(action) => Some(action.target.clone()),
             None => index.actions().find_signal_target(signal).await?,
         };
+        let matter = match &target {
+            Some(target) => {
+                let label = index.read().list_record_labels(std::slice::from_ref(target)).await?.remove(target);
+                label.map(|label| label.matter.unwrap_or_else(|| target.clone()))
+            }
+            None => None,
+        };
         let open_question = match target {
             Some(target) => index.read().find_open_question(&target).await?.map(|question| question.id),
             None => None,
@@ -51,7 +60,7 @@ impl VaultViews {
             None => None,
         };
         let is_confirmation_undone = confirmation.is_some_and(|row| row.resolution == Some(ActionKind::Reversed));
-        Ok(SignalHistory { router_reason, cited_by, open_question, is_confirmation_undone })
+        Ok(SignalHistory { router_reason, cited_by, open_question, matter, is_confirmation_undone })
     }
 }
 
@@ -87,7 +96,7 @@ pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &Sig
     let misfit = find_misfit(root, filed);
     match (written, misfit) {
         (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => ReasonAndAdvice::new(misfit, FIX),
-        (Some(reason), _) => ReasonAndAdvice::new(reason, advise_next_step(root, signal)),
+        (Some(reason), _) => ReasonAndAdvice::new(reason, advise_next_step(signal, history.matter.as_ref())),
         (None, Some(misfit)) if ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word)) => {
             let advice = "nothing while the record stays so; `steward why <task>` shows the last decision about it";
             ReasonAndAdvice::new(misfit, advice)
@@ -155,8 +164,12 @@ fn explain_unresolved(
 ) -> ReasonAndAdvice {
     let is_unrouted = signal.status == SignalStatus::Unrouted;
     let is_undecided = is_unrouted && signal.effect == SignalEffect::Mutation;
-    if let Some(advice) =
-        signal.target.as_ref().filter(|_| is_undecided).and_then(|path| orphan::explain_missing_steward(root, path))
+    if let Some(advice) = signal
+        .target
+        .as_ref()
+        .zip(history.matter.as_ref())
+        .filter(|_| is_undecided)
+        .and_then(|(target, matter)| orphan::explain_missing_steward(root, target, matter))
     {
         return ReasonAndAdvice::new(left.unwrap_or_else(|| "no_steward".to_owned()), advice);
     }
@@ -165,20 +178,23 @@ fn explain_unresolved(
             ReasonAndAdvice::new(left, "nothing until then, unless you change `snoozed_until` of the record")
         }
         (Some(left), _) if left.starts_with("quiet_hours:") => ReasonAndAdvice::new(left, "nothing until then"),
-        (Some(left), None) => ReasonAndAdvice::new(left, advise_next_step(root, signal)),
+        (Some(left), None) => ReasonAndAdvice::new(left, advise_next_step(signal, history.matter.as_ref())),
         (left, Some(action)) => ReasonAndAdvice::new(
             left.unwrap_or_else(|| format!("judged: {} found nothing to change", action.id)),
             "nothing, unless the router proposes it within one interval of the matter; edit the record if it should \
              change",
         ),
-        (None, None) if is_unrouted => {
-            ReasonAndAdvice::new("nothing has been decided about it yet", advise_next_step(root, signal))
+        (None, None) if is_unrouted => ReasonAndAdvice::new(
+            "nothing has been decided about it yet",
+            advise_next_step(signal, history.matter.as_ref()),
+        ),
+        (None, None) => {
+            ReasonAndAdvice::new("no reason was recorded", advise_next_step(signal, history.matter.as_ref()))
         }
-        (None, None) => ReasonAndAdvice::new("no reason was recorded", advise_next_step(root, signal)),
     }
 }
 
-fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
+fn advise_next_step(signal: &Signal, matter: Option<&RecordPath>) -> String {
     match (signal.status, &signal.target, signal.effect) {
         (SignalStatus::Applied, _, _) => UNDO.to_owned(),
         (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`".to_owned(),
@@ -186,9 +202,8 @@ fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
             "nothing: it states no change; edit the record by hand if it should change".to_owned()
         }
         (_, Some(_), SignalEffect::Action) => "do what it asks, then set `status: applied`".to_owned(),
-        (SignalStatus::Unrouted, Some(target), SignalEffect::Mutation) => {
-            let matter = orphan::find_matter(root, target);
-            let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
+        (SignalStatus::Unrouted, Some(_), SignalEffect::Mutation) => {
+            let matter = matter.map_or("<matter>", |matter| matter.slug());
             format!("its steward considers it at the next check; `steward tick {matter} --wait` starts one now")
         }
         (SignalStatus::Pending, Some(_), SignalEffect::Mutation) => {

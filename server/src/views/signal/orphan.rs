@@ -2,33 +2,22 @@
 //!
 //! It reads the files of the task and its matter and changes nothing. The texts are part of a signal's explanation.
 
-use steward_domain::record::entity::{Matter, Task};
+use steward_domain::record::entity::Matter;
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::path::RecordPath;
 use steward_vault::files::root::VaultRoot;
 
 /// Explains why the task of a signal has no steward, with the fix; `None` if it has one, or if the task itself cannot
 /// be read.
-pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath) -> Option<String> {
-    if target.kind() != RecordKind::Task {
+pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath, matter: &RecordPath) -> Option<String> {
+    if target == matter {
         return None;
     }
-    let matter = find_matter(root, target)?;
-    let problem = describe_unreadable_matter(root, &matter)?;
+    let problem = describe_unreadable_matter(root, matter)?;
     Some(format!(
         "{matter}, the matter of {target}, {problem}: no steward checks the task, and only a human can change it; \
          restore the matter, or name another one in `parent_matter`"
     ))
-}
-
-/// The matter of a task, or the matter itself; `None` if the task cannot be read.
-pub(super) fn find_matter(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
-    if target.kind() == RecordKind::Matter {
-        return Some(target.clone());
-    }
-    let task = root.read_file(target).ok()?;
-    let document = frontmatter::read_document(&task.bytes).ok()?;
-    Some(Task::read(document.fields()).ok()?.parent_matter)
 }
 
 fn describe_unreadable_matter(root: &VaultRoot, matter: &RecordPath) -> Option<String> {
@@ -61,7 +50,8 @@ mod tests {
         };
         put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
         let root = VaultRoot::open(dir.path()).unwrap();
-        let explain = || explain_missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
+        let path = |text| RecordPath::parse(text).unwrap();
+        let explain = || explain_missing_steward(&root, &path("task/rent.md"), &path("matter/house.md"));
         let missing = explain().unwrap();
         assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");
         put("matter/house.md", "---\ntype: matter\nname: H\nstate: [\n---\n");
@@ -71,6 +61,6 @@ mod tests {
         assert!(unknown.contains("cannot be read (") && unknown.contains("state"), "{unknown}");
         put("matter/house.md", "---\ntype: matter\nname: H\n---\n");
         assert_eq!(explain(), None);
-        assert_eq!(explain_missing_steward(&root, &RecordPath::parse("matter/gone.md").unwrap()), None);
+        assert_eq!(explain_missing_steward(&root, &path("matter/gone.md"), &path("matter/gone.md")), None);
     }
 }

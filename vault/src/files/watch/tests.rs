@@ -119,7 +119,7 @@ async fn reading_and_files_of_others_are_no_hints() {
 #[tokio::test]
 async fn a_name_that_no_record_may_have_asks_for_a_scan() {
     let mut watched = Watched::new(&["task"]);
-    watched.write("task/my task.md", "x");
+    watched.write("task/my task .md", "x");
     assert_eq!(watched.hint().await, ChangeHint::Rescan);
 }
 

@@ -153,8 +153,8 @@ pub(crate) const EVIDENCE: &str = "
             AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
     ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
-/// The range of all paths that a task can have.
-pub(crate) const ALL_TASKS: RangeInclusive<&str> = "task/"..="task0";
+/// The range of all paths.
+pub(crate) const ALL_TASKS: RangeInclusive<&str> = ""..="\u{10ffff}";
 
 /// Reads the tasks of the matter within a range of paths, and the matter itself if fresh signals are about it.
 pub(crate) async fn read_candidates(

@@ -38,7 +38,7 @@ const POLICIES: &str = concat!(
 const KNOWN_HASHES: &str = concat!(
     "SELECT c.path, f.hash FROM ",
     concerned_matters!(),
-    " LEFT JOIN files f ON f.path = c.path WHERE c.path LIKE 'matter/%'"
+    " LEFT JOIN files f ON f.path = c.path WHERE f.kind IS NULL OR f.kind = 'matter'"
 );
 
 /// Live changes of a matter and its tasks, also of moved ones, without one action.

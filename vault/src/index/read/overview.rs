@@ -15,7 +15,7 @@ use sqlx::query::QueryAs;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, FromRow, Sqlite};
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::tick::Cadence;
 
 /// A matter in the registrar's list.
@@ -165,6 +165,20 @@ impl ReadView<'_> {
             .await
             .map_err(|e| self.index.sql_error(e))?;
         Ok(problem.flatten())
+    }
+
+    /// Whether a note is a matter or a task. A note that is gone, or that was never read, has the kind of its folder.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_note_kind(self, path: &RecordPath) -> Result<Option<RecordKind>, IndexError> {
+        let kind: Option<String> = sqlx::query_scalar("SELECT kind FROM files WHERE path = ?1")
+            .bind(path.as_str())
+            .fetch_optional(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        let known = kind.map(|kind| self.index.parse_enum(&kind)).transpose()?;
+        Ok(known.or(path.scanned_kind()).filter(|kind: &RecordKind| kind.is_note()))
     }
 
     /// Counts the records of the vault.

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{ConnectOptions, SqliteConnection};
 use std::path::PathBuf;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// The revision of the index at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -38,7 +38,16 @@ pub struct IndexWatcher {
 pub(crate) const REVISION: &str = "SELECT (SELECT MAX(seq) FROM actions), (SELECT MAX(created) FROM signals),
     (SELECT seq FROM sqlite_sequence WHERE name = 'documents')";
 
-const WRITTEN_SINCE: &str = "SELECT id, path FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
+/// A record that was added or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenRecord {
+    /// The files revision after it was read.
+    pub revision: u64,
+    pub path: RecordPath,
+    pub kind: RecordKind,
+}
+
+const WRITTEN_SINCE: &str = "SELECT id, path, kind FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
 
 impl ReadView<'_> {
     /// Lists the matters, tasks, signals and actions that were added or changed after a files revision, at most
@@ -48,18 +57,18 @@ impl ReadView<'_> {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_records_written_since(
-        self,
-        revision: u64,
-        limit: u32,
-    ) -> Result<Vec<(u64, RecordPath)>, IndexError> {
-        let rows: Vec<(i64, String)> = sqlx::query_as(WRITTEN_SINCE)
+    pub async fn list_records_written_since(self, revision: u64, limit: u32) -> Result<Vec<WrittenRecord>, IndexError> {
+        let rows: Vec<(i64, String, String)> = sqlx::query_as(WRITTEN_SINCE)
             .bind(i64::try_from(revision).unwrap_or(i64::MAX))
             .bind(i64::from(limit))
             .fetch_all(&self.index.store.reader)
             .await
             .map_err(|e| self.index.sql_error(e))?;
-        rows.into_iter().map(|(id, path)| Ok((id.cast_unsigned(), self.index.parse_path(&path)?))).collect()
+        let decode = |(id, path, kind): (i64, String, String)| {
+            let (path, kind) = (self.index.parse_path(&path)?, self.index.parse_enum(&kind)?);
+            Ok(WrittenRecord { revision: id.cast_unsigned(), path, kind })
+        };
+        rows.into_iter().map(decode).collect()
     }
 
     /// Opens a watcher with its own connection.

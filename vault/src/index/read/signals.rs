@@ -103,8 +103,8 @@ impl ReadView<'_> {
         before: Option<&PageCursor>,
         limit: u32,
     ) -> Result<ListPage<TimelineRow>, IndexError> {
-        let (matter, target) = match record.kind() {
-            RecordKind::Matter => (Some(record.clone()), None),
+        let (matter, target) = match self.find_note_kind(record).await? {
+            Some(RecordKind::Matter) => (Some(record.clone()), None),
             _ => (None, Some(record.clone())),
         };
         let signals = SignalFilter { matter: matter.clone(), target: target.clone(), ..SignalFilter::default() };

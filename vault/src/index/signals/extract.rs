@@ -13,16 +13,17 @@ impl SignalsView<'_> {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn list_open_records(self) -> Result<Vec<OpenRecord>, IndexError> {
-        let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
-            "SELECT path, name, NULL FROM matters WHERE state = 'open' UNION ALL
-             SELECT t.path, t.name, m.name FROM tasks t LEFT JOIN matters m ON m.path = t.parent
+        let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(
+            "SELECT path, 'matter', name, NULL FROM matters WHERE state = 'open' UNION ALL
+             SELECT t.path, 'task', t.name, m.name FROM tasks t LEFT JOIN matters m ON m.path = t.parent
              WHERE t.state = 'open' ORDER BY 1",
         )
         .fetch_all(&self.index.store.reader)
         .await
         .map_err(|e| self.index.sql_error(e))?;
-        let decode = |(path, name, matter_name): (String, String, Option<String>)| {
-            Ok(OpenRecord { path: self.index.parse_path(&path)?, name, matter_name })
+        let decode = |(path, kind, name, matter_name): (String, String, String, Option<String>)| {
+            let (path, kind) = (self.index.parse_path(&path)?, self.index.parse_enum(&kind)?);
+            Ok(OpenRecord { path, kind, name, matter_name })
         };
         rows.into_iter().map(decode).collect()
     }

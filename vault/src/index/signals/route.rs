@@ -17,7 +17,7 @@ use steward_domain::action::plan::ActionId;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::route::{SignalClaim, action_id};
 use steward_domain::signals::signal::source_key;
 
@@ -57,6 +57,12 @@ pub struct RouteFacts {
     pub matter: Option<RecordState>,
     /// The state of the matter to move to.
     pub new_parent: Option<RecordState>,
+    /// What the target is; `None` if it is missing, or if it cannot be read.
+    pub kind: Option<RecordKind>,
+    /// The matter that a task's link names.
+    pub parent: Option<RecordPath>,
+    /// Why the target cannot be read.
+    pub problem: Option<String>,
     /// Another task has the same `id`, so the two cannot be distinguished.
     pub has_twin: bool,
     /// The actions on the target when these facts were read.
@@ -73,6 +79,9 @@ struct RouteFactsColumns {
     matter_ceiling: Option<String>,
     parent: Option<String>,
     parent_ceiling: Option<String>,
+    kind: Option<String>,
+    matter_path: Option<String>,
+    problem: Option<String>,
     twin: bool,
     beside_others: bool,
     others_wait: bool,
@@ -97,6 +106,8 @@ const FACTS: &str = "
         COALESCE((SELECT MIN(observations) FROM instincts WHERE source = ?3), 0) AS observations,
         (SELECT MIN(ceiling) FROM instincts WHERE source = ?3) AS source_ceiling,
         m.state AS matter, m.ceiling AS matter_ceiling, p.state AS parent, p.ceiling AS parent_ceiling,
+        CASE WHEN t.path IS NOT NULL THEN 'task' WHEN m.path = a.path THEN 'matter' END AS kind, t.parent AS matter_path,
+        (SELECT problem FROM files WHERE path = ?2) AS problem,
         COALESCE(t.id IS NOT NULL AND EXISTS (SELECT 1 FROM tasks d WHERE d.id = t.id AND d.path <> t.path), 0) AS twin,
         EXISTS (SELECT 1 FROM signals s JOIN first_seen f ON f.signal = s.path
             JOIN signals o ON o.target = ?2 AND o.path <> s.path AND o.effect <> 'none'
@@ -237,6 +248,9 @@ impl SignalsView<'_> {
             ceiling,
             matter: row.matter.map(|s| self.index.parse_enum(&s)).transpose()?,
             new_parent: row.parent.map(|s| self.index.parse_enum(&s)).transpose()?,
+            kind: row.kind.map(|kind| self.index.parse_enum(&kind)).transpose()?,
+            parent: row.matter_path.map(|path| self.index.parse_path(&path)).transpose()?,
+            problem: row.problem,
             has_twin: row.twin,
             target_actions: row.target_actions,
             policies: notes.into_iter().map(|(_, policy)| policy).collect(),

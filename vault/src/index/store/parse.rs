@@ -21,6 +21,7 @@ use steward_domain::gates::mode::Mode;
 use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::entity::{Instinct, Matter, RecordError, Task};
 use steward_domain::record::frontmatter::{self, Document, member_name};
+use steward_domain::record::link::link_key;
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::signal::{Signal, SignalStatus, source_key};
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
@@ -56,6 +57,8 @@ pub(crate) struct MatterData {
 pub(crate) struct TaskData {
     pub(crate) path: String,
     parent: String,
+    parent_link: String,
+    parent_key: String,
     id: Option<String>,
     pub(crate) name: String,
     state: String,
@@ -203,6 +206,8 @@ fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> 
     Ok(ParsedRecord::Task(TaskData {
         path: path.to_string(),
         parent: task.parent_matter.to_string(),
+        parent_key: link_key(&task.parent_link),
+        parent_link: task.parent_link,
         id: task.id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
         name: name_or_slug(task.name, path),
         state: encode_enum(task.state),

@@ -4,6 +4,7 @@
 //! Nothing here reads a file.
 
 use super::codec::{self, to_micros};
+use super::links::{NoteChange, resolve_parents};
 use super::parse::ParsedRecord;
 use super::words;
 use crate::index::Index;
@@ -28,10 +29,10 @@ const MATTERS: SqlText = "INSERT OR REPLACE INTO matters (path, name, state, sta
     SELECT value->>'path', value->>'name', value->>'state', value->>'state_as_written', value->>'ceiling',
            value->>'policy', value->>'policy_faults', value->>'hash' FROM json_each(?1)";
 const TASKS: SqlText =
-    "INSERT OR REPLACE INTO tasks (path, parent, id, name, state, state_as_written, surface_class, due,
+    "INSERT OR REPLACE INTO tasks (path, parent, parent_link, parent_key, id, name, state, state_as_written, surface_class, due,
            snoozed_until, next_check_after, hash)
-    SELECT value->>'path', value->>'parent', value->>'id', value->>'name', value->>'state',
-           value->>'state_as_written', value->>'surface_class', value->>'due', value->>'snoozed_until',
+    SELECT value->>'path', value->>'parent', value->>'parent_link', value->>'parent_key', value->>'id', value->>'name',
+           value->>'state', value->>'state_as_written', value->>'surface_class', value->>'due', value->>'snoozed_until',
            value->>'next_check_after', value->>'hash' FROM json_each(?1)";
 const SIGNALS: SqlText = "INSERT OR REPLACE INTO signals (path, target, created, source, instinct, note, effect,
            class, proposal, proposed_state, changes, target_confidence, effect_confidence, status, reason, applied,
@@ -161,9 +162,17 @@ impl Index {
         if files.is_empty() {
             return Ok(Vec::new());
         }
-        let mut tx = self.begin_write().await?;
-        let new_signals = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql_error(e))?;
-        tx.commit().await.map_err(|e| self.sql_error(e))?;
+        let work = async {
+            let mut tx = self.begin_write().await?;
+            let new_signals = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql_error(e))?;
+            if kind.is_note() {
+                let read = NoteChange::Read(files.iter().map(|file| file.path.as_str()).collect());
+                resolve_parents(&mut tx, &self.note_names, &read).await.map_err(|e| self.sql_error(e))?;
+            }
+            tx.commit().await.map_err(|e| self.sql_error(e))?;
+            Ok::<_, IndexError>(new_signals)
+        };
+        let new_signals = work.await.inspect_err(|_| self.note_names.clear())?;
         self.bump_records_revision(kind);
         Ok(new_signals)
     }
@@ -176,10 +185,14 @@ impl Index {
         let mut tx = self.begin_write().await?;
         let work = async {
             execute_json(&mut tx, DROP_FILES, &to_json(&gone)).await?;
-            drop_rows(&mut tx, kind, &gone).await
+            drop_rows(&mut tx, kind, &gone).await?;
+            if kind.is_note() {
+                let gone = NoteChange::Gone(gone.iter().map(String::as_str).collect());
+                resolve_parents(&mut tx, &self.note_names, &gone).await?;
+            }
+            tx.commit().await
         };
-        work.await.map_err(|e| self.sql_error(e))?;
-        tx.commit().await.map_err(|e| self.sql_error(e))?;
+        work.await.inspect_err(|_| self.note_names.clear()).map_err(|e| self.sql_error(e))?;
         self.bump_records_revision(kind);
         Ok(())
     }

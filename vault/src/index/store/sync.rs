@@ -135,6 +135,7 @@ impl Index {
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
         let _turn = self.scan_lock.lock().await;
+        self.ensure_note_names().await?;
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, ScanClock { now, is_first_scan: false });
         let scanned = match scan.scan_folder(kind).await {
             Ok(()) => scan.finish_report(None).await,
@@ -166,11 +167,14 @@ impl Index {
     ) -> Result<SyncReport, IndexError> {
         let clock = ScanClock { now, is_first_scan: false };
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
-        let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
+        self.ensure_note_names().await?;
+        let touches_matters = paths.iter().any(|p| p.scanned_kind() == Some(RecordKind::Matter));
         let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
         for kind in SCAN_ORDER {
-            let named: BTreeSet<&RecordPath> =
-                paths.iter().filter(|p| p.kind() == kind && files::is_ours(kind, p.file_name())).collect();
+            let named: BTreeSet<&RecordPath> = paths
+                .iter()
+                .filter(|p| p.scanned_kind() == Some(kind) && files::is_ours(kind, p.file_name()))
+                .collect();
             if !named.is_empty() {
                 scan.scan_named_files(kind, &named).await?;
             }
@@ -195,6 +199,7 @@ impl Index {
         depth: ScanDepth,
     ) -> Result<SyncReport, IndexError> {
         self.scan_progress.reset();
+        self.reload_note_names().await?;
         let before = self.read_matter_states().await?;
         let first = !self.is_filled();
         let mut scan = VaultScan::new(self, root, depth, ScanClock { now, is_first_scan: first });

@@ -278,7 +278,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     let (bench, _) = month().await;
     bench.task("closed", "m", "state: done\n");
     bench.put("matter/broken.md", "---\nbroken: [\n---\n");
-    bench.put("matter/odd name.md", "---\ntype: matter\n---\n");
+    bench.put("matter/odd name .md", "---\ntype: matter\n---\n");
     bench.put("matter/past.md", "---\ntype: matter\nname: Long past\nstate: archived\n---\n");
     bench.sync("20:01:00").await;
     bench.look("matter/m.md", "l", "20:02:00").await;

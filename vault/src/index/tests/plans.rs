@@ -23,8 +23,8 @@ const FILL: &str = concat!("
         CASE WHEN i % 50 = 0 THEN 'archived' ELSE 'open' END, 'act', '' FROM n;
     INSERT INTO files (path, kind, size, modified_ns, inode, hash) SELECT path, 'matter', 1, 1, 1, '' FROM matters;
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 24999)
-    INSERT INTO tasks (path, parent, name, state, surface_class, hash) SELECT 'task/t' || i || '.md',
-        'matter/m' || (i / 5) || '.md', 'Pay the roofer ' || i, CASE i % 3 WHEN 0 THEN 'done' ELSE 'open' END, 'normal', ''
+    INSERT INTO tasks (path, parent, parent_link, parent_key, name, state, surface_class, hash)
+    SELECT 'task/t' || i || '.md', 'matter/m' || (i / 5) || '.md', 'm' || (i / 5), 'm' || (i / 5), 'Pay the roofer ' || i, CASE i % 3 WHEN 0 THEN 'done' ELSE 'open' END, 'normal', ''
         FROM n;
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
     INSERT INTO signals (path, target, created, source, instinct, note, effect, target_confidence, effect_confidence,

@@ -43,9 +43,9 @@ async fn what_was_written_is_told_once_and_what_was_there_before_is_not() {
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
     let written = bench.index.read().list_records_written_since(before, 10).await.unwrap();
-    let mut paths: Vec<&str> = written.iter().map(|(_, path)| path.as_str()).collect();
+    let mut paths: Vec<&str> = written.iter().map(|record| record.path.as_str()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["signal/s.md", "task/t.md"]);
     assert_eq!(bench.index.read().list_records_written_since(before, 1).await.unwrap(), written[..1]);
-    assert_eq!(bench.index.read().list_records_written_since(written[0].0, 10).await.unwrap(), written[1..]);
+    assert_eq!(bench.index.read().list_records_written_since(written[0].revision, 10).await.unwrap(), written[1..]);
 }

@@ -92,7 +92,7 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
         ("task/alone.md", b"---\ntype: task\nname: x\n---\n".to_vec(), "`parent_matter` is missing: add it"),
         ("task/typed.md", b"---\ntype: note\n---\n".to_vec(), "set `type: task` or move the file"),
         ("task/orphan.md", task_text("gone", "").into_bytes(), "matter/gone.md does not exist: create that file"),
-        ("task/My Task.md", task_text("m", "").into_bytes(), "rename the file"),
+        ("task/My Task .md", task_text("m", "").into_bytes(), "rename it"),
         ("signal/odd.md", b"---\ntype: signal\n---\n".to_vec(), "is missing: add it"),
         ("event/steward-action-x.md", b"---\ntype: steward-action\n---\n".to_vec(), "steward audit verify"),
     ];
@@ -160,7 +160,7 @@ async fn a_file_name_that_is_no_text_is_a_problem_once() {
     bench.sync("01:00:00").await;
     let problems = bench.index.read().list_problems().await.unwrap();
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].message.contains("rename the file"), "{problems:?}");
+    assert!(problems[0].message.contains("rename it"), "{problems:?}");
     assert_eq!(bench.index.read().list_matters(&Cadence::default()).await.unwrap().len(), 1);
 }
 
@@ -330,12 +330,12 @@ async fn a_matter_that_cannot_be_read_stays_in_the_list_and_is_marked() {
     bench.matter("broken");
     bench.sync("01:00:00").await;
     bench.put("matter/broken.md", "---\ntype: [\n---\n");
-    bench.put("matter/Bad Name.md", "---\ntype: matter\n---\n");
+    bench.put("matter/Bad Name .md", "---\ntype: matter\n---\n");
     bench.sync("01:01:00").await;
     let matters = bench.index.read().list_matters(&Cadence::default()).await.unwrap();
     let states: Vec<_> = matters.iter().map(|m| (m.path.as_str(), m.state)).collect();
     assert_eq!(states, [("matter/broken.md", None), ("matter/fine.md", Some(RecordState::Open))]);
-    assert!(bench.problem_of("matter/Bad Name.md").await.contains("rename the file"));
+    assert!(bench.problem_of("matter/Bad Name .md").await.contains("rename it"));
     bench.task("t", "broken", "");
     bench.sync("01:02:00").await;
     assert!(bench.problem_of("task/t.md").await.contains("cannot be read: fix that file first"));

@@ -4,6 +4,7 @@ use super::super::apply;
 use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use steward_domain::record::path::RecordKind;
 use steward_vault::files::identity::{VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
@@ -22,7 +23,7 @@ fn right(slug: &str) -> spb::Schedule {
 fn described(slug: &str, schedule: &spb::Schedule) -> KnownSchedule {
     let state = schedule.state.clone().unwrap_or_default();
     KnownSchedule {
-        id: facts::schedule_id(slug),
+        id: facts::schedule_id(&path(slug)),
         workflow_type: facts::find_workflow_type(schedule).to_owned(),
         paused: state.paused,
         note: state.notes,
@@ -95,7 +96,7 @@ fn every_own_field_is_compared_and_copied() {
         &ScheduleSettings { task_queue: "other".into(), ..ScheduleSettings::default() },
     );
     facts::copy_own_fields(&mut other, &wanted);
-    facts::set_mark(&mut other, "al-steward-farm", None);
+    facts::set_mark(&mut other, None);
     assert_eq!(other, wanted);
 }
 
@@ -227,8 +228,8 @@ fn a_schedule_of_another_workflow_type_is_kept_with_a_warning() {
 }
 
 #[test]
-fn a_schedule_whose_id_no_matter_can_have_is_kept() {
-    let odd = KnownSchedule { id: "al-steward-../etc".into(), ..described("farm", &right("farm")) };
+fn a_schedule_that_names_no_matter_is_kept() {
+    let odd = KnownSchedule { id: "al-steward-barn".into(), mark: None, ..described("farm", &right("farm")) };
     let plan =
         plan_matter_schedules(&[matter("farm", MatterScheduleStatus::Open)], &[odd], &ScheduleSettings::default());
     assert!(matches!(&plan.steps[..], [ScheduleStep { verb: ScheduleStepVerb::Create { .. }, .. }]));
@@ -279,9 +280,9 @@ fn a_mark_is_replaced_and_calendars_of_people_stay() {
     let mut schedule = right("farm");
     let theirs = spb::StructuredCalendarSpec { comment: "no Sundays".into(), ..Default::default() };
     schedule.spec.get_or_insert_default().exclude_structured_calendar.insert(0, theirs.clone());
-    facts::set_cadence(&mut schedule, "farm", 3600);
+    facts::set_cadence(&mut schedule, &path("farm"), 3600);
     let old = facts::find_mark(schedule.spec.as_ref());
-    facts::set_mark(&mut schedule, "al-steward-farm", None);
+    facts::set_mark(&mut schedule, None);
     assert_ne!(facts::find_mark(schedule.spec.as_ref()), old);
     let excluded = schedule.spec.unwrap().exclude_structured_calendar;
     assert_eq!((excluded.len(), &excluded[0]), (2, &theirs));
@@ -417,7 +418,7 @@ fn read_server(server: &Server, matters: &[WantedMatter], settings: &ScheduleSet
     let list: Vec<KnownSchedule> = server.iter().map(|(slug, (schedule, _))| listed(slug, schedule)).collect();
     let undescribed = find_undescribed(matters, &list, settings);
     let read = |(slug, (schedule, full)): (&String, &(spb::Schedule, bool))| {
-        let describe = *full || undescribed.contains(&facts::schedule_id(slug));
+        let describe = *full || undescribed.contains(&facts::schedule_id(&path(slug)));
         if describe { described(slug, schedule) } else { listed(slug, schedule) }
     };
     server.iter().map(read).collect()
@@ -426,12 +427,12 @@ fn read_server(server: &Server, matters: &[WantedMatter], settings: &ScheduleSet
 /// Applies a plan to the model as [`apply`] applies it to a server.
 fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &ScheduleSettings) {
     for step in &plan.steps {
-        let slug = step.matter.slug().to_owned();
+        let slug = step.id.strip_prefix(facts::ID_PREFIX).unwrap().to_owned();
         let wanted = facts::build_matter_schedule(&step.matter, step.interval_seconds, settings);
         let mut edit = |change: &dyn Fn(&mut spb::Schedule)| {
             let schedule = &mut server.get_mut(&slug).unwrap().0;
             change(schedule);
-            facts::set_mark(schedule, &facts::schedule_id(&slug), settings.owner.as_ref());
+            facts::set_mark(schedule, settings.owner.as_ref());
         };
         match &step.verb {
             ScheduleStepVerb::Update { .. } => edit(&|schedule| facts::copy_own_fields(schedule, &wanted)),

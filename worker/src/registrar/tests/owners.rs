@@ -54,8 +54,8 @@ async fn schedules_of_another_vault_are_neither_changed_nor_deleted_nor_triggere
         let outcome = changed.apply_steps(SchedulePlan { steps: vec![step], ..SchedulePlan::default() }).await;
         assert!(outcome.errors[0].message.contains("another vault"), "{outcome:?}");
     }
-    assert!(ours.set_matter_interval("farm", 60).await.is_err());
-    assert_eq!(ours.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::OfAnother);
+    assert!(ours.set_matter_interval(&path("farm"), 60).await.is_err());
+    assert_eq!(ours.trigger_matter(&path("farm")).await.unwrap(), ScheduleTriggerOutcome::OfAnother);
     assert_eq!(ours.trigger_schedule("al-signal-router").await.unwrap(), ScheduleTriggerOutcome::OfAnother);
     assert!(ours.list_schedules(chrono::Utc::now()).await.unwrap().is_empty());
     let mut after = Vec::new();

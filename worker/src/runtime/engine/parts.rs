@@ -39,7 +39,6 @@ impl OpenedVault {
         let root = VaultRoot::open(config.vault_folder()?)?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
         let writer = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
-        let writer = Arc::new(writer);
         let state = config.state_dir()?;
         tighten_state(&writer.root().path().join(OWN_FOLDER));
         tighten_state(&state);
@@ -48,7 +47,7 @@ impl OpenedVault {
         let report = log_index_progress(&index, index.sync_all(writer.root(), Utc::now())).await?;
         log_problems(&report);
         let ledger = Arc::new(open_ledger(config.caps, writer.root(), &state)?);
-        Ok(Self { writer, index, ledger })
+        Ok(Self { writer: Arc::new(writer.with_index(&index)), index, ledger })
     }
 
     /// As [`OpenedVault::open`], waiting while another process holds the lock.

@@ -100,7 +100,7 @@ impl RegistrationLoop {
                 wanted.insert(change.matter, change.seconds);
                 continue;
             };
-            let edit = self.registrar.set_matter_interval(matter.slug(), seconds);
+            let edit = self.registrar.set_matter_interval(&matter, seconds);
             tokio::pin!(edit);
             // Requests are received meanwhile, so that they do not pile up if the server is slow.
             let edited = loop {

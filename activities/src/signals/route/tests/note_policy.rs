@@ -106,7 +106,7 @@ async fn what_is_proposed_for_a_task_whose_matter_is_gone_only_asks() {
     bench.route().await;
     assert_eq!(bench.read("task/quiet.md"), quiet, "it had the limits of no matter at all");
     let of_tasks: Vec<AuditRecord> =
-        bench.records().into_iter().filter(|r| r.draft.target.kind() == RecordKind::Task).collect();
+        bench.records().into_iter().filter(|r| r.draft.target_kind == RecordKind::Task).collect();
     assert_eq!(of_tasks.len(), 3);
     assert!(
         of_tasks.iter().all(|r| r.draft.disposition == Disposition::Pending && !r.draft.confirmable),

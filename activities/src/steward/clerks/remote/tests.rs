@@ -238,6 +238,7 @@ fn event_question(text: &str) -> ExtractQuestion {
     use steward_domain::signals::extract::TargetOffer;
     let offer = TargetOffer {
         path: RecordPath::parse("task/pay.md").unwrap(),
+        kind: steward_domain::record::path::RecordKind::Task,
         name: "Pay".into(),
         matter_name: None,
         score: 0.9,

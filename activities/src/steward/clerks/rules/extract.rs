@@ -108,7 +108,7 @@ pub(super) fn render_answer(question: &ExtractQuestion) -> String {
         let start: String = words.chars().take(MAX_QUOTE_CHARS / 2).collect();
         let repeats = |earlier: &str| earlier.starts_with(&start) || words.starts_with(earlier);
         if let Some(fact) = find_fact(&sentence, question)
-            && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.is_applicable_to(o.path.kind())))
+            && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.is_applicable_to(o.kind)))
             && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_QUOTE_LETTERS
             && !facts.iter().any(|(earlier, _)| repeats(&collapse_spaces(earlier)))
         {
@@ -147,12 +147,12 @@ fn score_offers<'q>(sentence: &str, fact: &SentenceFact, question: &'q ExtractQu
     let words: BTreeSet<String> = split_words(sentence).into_iter().collect();
     let shares: Vec<f64> = question.offers.iter().map(|o| name_overlap(o, &words)).collect();
     let named = shares.iter().any(|share| *share > 0.0);
-    let fits = |o: &TargetOffer| fact.mutation.as_ref().is_none_or(|m| m.is_applicable_to(o.path.kind()));
-    let tasks = question.offers.iter().any(|o| o.path.kind() == RecordKind::Task);
+    let fits = |o: &TargetOffer| fact.mutation.as_ref().is_none_or(|m| m.is_applicable_to(o.kind));
+    let tasks = question.offers.iter().any(|o| o.kind == RecordKind::Task);
     let about_a_matter = matches!(fact.mutation, Some(Mutation::ContextEdit { .. } | Mutation::Related { .. }));
     let score_offer = |offer: &'q TargetOffer, share: f64| {
         let score = if named { 0.5 * offer.score + 0.5 * share } else { offer.score };
-        let is_beside_tasks = offer.path.kind() == RecordKind::Matter && tasks && !about_a_matter;
+        let is_beside_tasks = offer.kind == RecordKind::Matter && tasks && !about_a_matter;
         let score = if is_beside_tasks { score * MATTER_BESIDE_TASKS } else { score };
         let score = if fits(offer) { (score * 100.0).round() / 100.0 } else { 0.0 };
         (&offer.path, score.clamp(0.0, 1.0))
@@ -221,7 +221,7 @@ fn find_owner(sentence: &str) -> Option<SentenceFact> {
 
 fn find_parent_matter(sentence: &str, question: &ExtractQuestion) -> Option<SentenceFact> {
     let named: BTreeSet<String> = split_words(text_after_phrase(sentence, &BELONGS)?).into_iter().collect();
-    let matters = question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter);
+    let matters = question.offers.iter().filter(|o| o.kind == RecordKind::Matter);
     let to = matters.filter(|o| name_overlap(o, &named) >= 1.0).map(|o| &o.path).next()?;
     let proposal = json!({"class": "parent_matter", "set": {"parent_matter": format_link(to)}});
     let mutation = Some(Mutation::from_proposal(&proposal).ok()?);

@@ -98,7 +98,7 @@ fn build_prompt_data(question: &ExtractQuestion) -> ExtractPromptData<'_> {
 fn build_prompt_offer(offer: &TargetOffer) -> PromptOffer<'_> {
     PromptOffer {
         reference: offer.path.as_str(),
-        kind: if offer.path.kind() == RecordKind::Matter { "matter" } else { "task" },
+        kind: if offer.kind == RecordKind::Matter { "matter" } else { "task" },
         name: clip_name(&offer.name),
         matter: offer.matter_name.as_deref().map(clip_name),
     }

@@ -7,7 +7,8 @@ use steward_domain::signals::extract::candidates::{CandidateMatcher, OpenRecord}
 use steward_domain::signals::stream::{IncomingEvent, StreamEvent};
 
 fn known(path: &str, name: &str, matter: Option<&str>) -> OpenRecord {
-    OpenRecord { path: RecordPath::parse(path).unwrap(), name: name.into(), matter_name: matter.map(str::to_owned) }
+    let path = RecordPath::parse(path).unwrap();
+    OpenRecord { kind: path.folder_kind().unwrap(), path, name: name.into(), matter_name: matter.map(str::to_owned) }
 }
 
 fn question(subject: &str, text: &str) -> ExtractQuestion {
@@ -90,7 +91,7 @@ fn the_other_classes_are_found_where_their_words_stand() {
         read("House", "The owner is now Maria Chen, call her."),
         [(SignalEffect::Mutation, "house".into(), Some(owner))]
     );
-    let moved = json!({"class": "parent_matter", "set": {"parent_matter": "[[matter/office]]"}});
+    let moved = json!({"class": "parent_matter", "set": {"parent_matter": "matter/office.md"}});
     let found = read("", "The roofer invoice belongs to Office.");
     assert_eq!(found, [(SignalEffect::Mutation, "invoice".into(), Some(moved))]);
     let org = json!({"class": "related", "add": {"related_orgs": "Miller Roofing Ltd"}});

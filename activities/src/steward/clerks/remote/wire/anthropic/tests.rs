@@ -14,6 +14,7 @@ fn question(sources: &[&str]) -> ClerkQuestion {
 fn event() -> ExtractQuestion {
     let offer = |path: &str| TargetOffer {
         path: RecordPath::parse(path).unwrap(),
+        kind: steward_domain::record::path::RecordKind::Task,
         name: "Pay".into(),
         matter_name: None,
         score: 0.9,
