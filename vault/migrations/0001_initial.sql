@@ -35,6 +35,8 @@ CREATE TABLE tasks (
     -- The link, and the name by which it finds a note.
     parent_link TEXT NOT NULL,
     parent_key TEXT NOT NULL,
+    -- Why the link names no single note; null if it names one, or if there is none of that name.
+    parent_fault TEXT,
     id TEXT,
     name TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -47,6 +49,7 @@ CREATE TABLE tasks (
 ) WITHOUT ROWID;
 CREATE INDEX tasks_by_parent ON tasks (parent);
 CREATE INDEX tasks_by_parent_key ON tasks (parent_key);
+CREATE INDEX tasks_with_fault ON tasks (path) WHERE parent_fault IS NOT NULL;
 CREATE INDEX tasks_by_id ON tasks (id) WHERE id IS NOT NULL;
 
 CREATE TABLE signals (

@@ -21,6 +21,8 @@ mod disk;
 mod editors;
 #[path = "write_path/lock.rs"]
 mod lock;
+#[path = "write_path/names.rs"]
+mod names;
 #[path = "write_path/preview.rs"]
 mod preview;
 #[path = "write_path/sequences.rs"]

@@ -9,7 +9,7 @@ use crate::action::audit::{AuditDraft, FieldPatch};
 use crate::action::mutation::{Mutation, RelatedField, format_link_like};
 use crate::record::frontmatter::{self, EditedDocument, FieldEdit, FrontmatterError, RecordFields, SetHistoryStep};
 use crate::record::path::RecordPath;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -193,6 +193,12 @@ impl Plan {
     #[must_use]
     pub fn id(&self) -> &ActionId {
         &self.draft.id
+    }
+
+    /// Moves the moment after which the audit record is named on by one millisecond, because another record has the
+    /// name. A resolution is named after the resolved action, so its moment stays.
+    pub fn take_next_moment(&mut self) {
+        self.draft.timestamp += TimeDelta::milliseconds(1);
     }
 
     /// The record that the plan is about.

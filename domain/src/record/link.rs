@@ -103,9 +103,12 @@ impl NoteNames {
             let is_end = |path: &str| path.strip_suffix(&wanted).is_some_and(|before| before.ends_with('/'));
             found = same_name.iter().filter(|(path, _)| is_end(path)).map(|(_, note)| *note).collect();
         }
+        // Without a mapping, a folder may hold two names that differ in case alone: the one that is spelled counts.
+        let spelled = parse_link(kind, link).ok().filter(|_| self.scope == LinkScope::KindFolder);
         match found.as_slice() {
             [] => Err(missing()),
             [one] => Ok((*one).clone()),
+            many if spelled.as_ref().is_some_and(|spelled| many.contains(&spelled)) => Ok(spelled.ok_or_else(missing)?),
             many => Err(LinkError::Ambiguous {
                 link: shorten(name),
                 notes: many.iter().take(SHOWN_NOTES).map(ToString::to_string).collect(),

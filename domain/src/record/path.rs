@@ -115,6 +115,10 @@ impl RecordPath {
             Some(kind) if kind != RecordKind::Stream && depth != 1 => {
                 Err(PathError::Nested(show_path(text), kind.folder()))
             }
+            // Audit records are written by Steward alone. A copy that a sync tool made is none.
+            Some(RecordKind::Event) if !is_slug(path.slug()) => {
+                Err(fault(path.file_name(), "is not the name of an audit record"))
+            }
             _ => Ok(path),
         }
     }

@@ -14,8 +14,9 @@ use crate::files::crash;
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, RecordSnapshot, VaultRoot};
 use crate::gates::stop;
+use std::borrow::Cow;
 use std::io;
-use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord, FieldPatch};
 use steward_domain::action::plan::{ContentHash, Disposition, Plan, PreparePlanError, PreparedChange};
 use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::frontmatter;
@@ -36,7 +37,7 @@ impl VaultWriter {
         }
         let mut state = self.lock_state()?;
         if stop::is_stopped(self.root()) {
-            return self.find_receipt(&plan, &audit_record_path(&plan)?)?.ok_or(ApplyError::Stopped);
+            return self.find_record_name(&plan)?.receipt.ok_or(ApplyError::Stopped);
         }
         self.write_plan_once(&mut state, &plan, None)
     }
@@ -50,10 +51,11 @@ impl VaultWriter {
         plan: &Plan,
         tracker_action: Option<PlaneAction>,
     ) -> Result<ActionReceipt, ApplyError> {
-        let record = audit_record_path(plan)?;
-        if let Some(receipt) = self.find_receipt(plan, &record)? {
+        let RecordName { plan, record, receipt } = self.find_record_name(plan)?;
+        if let Some(receipt) = receipt {
             return Ok(receipt);
         }
+        let plan = plan.as_ref();
         let ready = if plan.has_record_change() { self.prepare_change(plan)? } else { None };
         if plan.disposition() == Disposition::Pending {
             self.check_basis(plan)?;
@@ -128,20 +130,27 @@ impl VaultWriter {
         Ok(tracker::derive_owed_action(plan.draft().target_kind, document.fields(), patch, site.project.as_ref()))
     }
 
-    fn find_receipt(&self, plan: &Plan, record: &RecordPath) -> Result<Option<ActionReceipt>, ApplyError> {
-        if !self.root().exists(record) {
-            return Ok(None);
+    /// Finds the name of the plan's audit record, and the record itself if it was filed before.
+    ///
+    /// Records are named by the millisecond. If another action has the name, the plan takes the next free millisecond.
+    fn find_record_name<'a>(&self, plan: &'a Plan) -> Result<RecordName<'a>, ApplyError> {
+        let mut plan = Cow::Borrowed(plan);
+        for _ in 0..MOMENTS {
+            let record = plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))?;
+            if !self.root().exists(&record) {
+                return Ok(RecordName { plan, record, receipt: None });
+            }
+            let AuditDraft { id, disposition, .. } = chain::read_audit_record(self.root(), &record)?.0.draft;
+            if id == *plan.id() {
+                let receipt = ActionReceipt { id, record: record.clone(), disposition, repeated: true };
+                return Ok(RecordName { plan, record, receipt: Some(receipt) });
+            }
+            if plan.draft().resolution.is_some() {
+                return Err(ApplyError::Form(format!("{record}: another action has taken this name")));
+            }
+            plan.to_mut().take_next_moment();
         }
-        let (found, _) = chain::read_audit_record(self.root(), record)?;
-        if found.draft.id != *plan.id() {
-            return Err(ApplyError::Form(format!("{record}: another action has taken this name")));
-        }
-        Ok(Some(ActionReceipt {
-            id: found.draft.id,
-            record: record.clone(),
-            disposition: found.draft.disposition,
-            repeated: true,
-        }))
+        Err(ApplyError::Form(format!("{}: too many actions at one moment", plan.target())))
     }
 
     /// Writes all files that the change needs and makes them durable. The intent comes last.
@@ -243,9 +252,15 @@ impl VaultWriter {
     }
 }
 
-/// The path of a plan's audit record.
-fn audit_record_path(plan: &Plan) -> Result<RecordPath, ApplyError> {
-    plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))
+/// How many milliseconds are tried for the name of a record. A target has a few actions in one second at most.
+const MOMENTS: usize = 1_000;
+
+/// A plan with the moment after which its audit record is named.
+struct RecordName<'a> {
+    plan: Cow<'a, Plan>,
+    record: RecordPath,
+    /// The record, if it was filed before.
+    receipt: Option<ActionReceipt>,
 }
 
 /// Reads the target and computes the plan's new content. Changes nothing.

@@ -24,6 +24,7 @@ mod charts;
 mod drills;
 mod extract;
 mod lease;
+mod links;
 mod note_policy;
 mod observe;
 mod pages;

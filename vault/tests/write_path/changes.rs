@@ -150,18 +150,6 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
 }
 
 #[test]
-fn two_actions_at_one_instant_do_not_take_each_others_name() {
-    let desk = Desk::new();
-    let writer = desk.writer();
-    let plan = |run| Wish::done("pay", TASK.as_bytes(), run).with(|w| w.policy = DecisionPolicy::default()).plan();
-    writer.apply_plan(plan("run-1")).unwrap();
-    let error = writer.apply_plan(plan("run-2")).unwrap_err();
-    assert!(error.to_string().ends_with("another action has taken this name"), "{error}");
-    assert_eq!(desk.records().len(), 1);
-    assert_eq!(faults(&desk.root()), Vec::<String>::new());
-}
-
-#[test]
 fn the_changed_file_keeps_its_permissions_and_its_owner() {
     for mode in [0o600, 0o644, 0o664, 0o640] {
         let desk = Desk::new();

@@ -70,6 +70,13 @@ fn without_a_mapping_a_link_names_a_note_in_the_folder_of_its_kind() {
     assert_eq!(of(RecordKind::Task, "[[roof]]").unwrap(), "task/roof.md");
     assert_eq!(of(RecordKind::Matter, "[[wedding of ann]]").unwrap(), "matter/Wedding of Ann.md");
     assert!(of(RecordKind::Matter, "[[task/roof]]").is_err());
+    let twins = self::names(LinkScope::KindFolder, &["matter/Shed.md", "matter/shed.md"]);
+    let of_twins = |link| twins.resolve(RecordKind::Matter, link, &task).map(|note| note.to_string());
+    assert_eq!(
+        (of_twins("shed").unwrap(), of_twins("[[matter/Shed]]").unwrap()),
+        ("matter/shed.md".into(), "matter/Shed.md".into())
+    );
+    assert!(matches!(of_twins("SHED"), Err(LinkError::Ambiguous { .. })));
     assert_eq!(names.resolve_or_spell(RecordKind::Matter, "[[gone]]", &task), Some(path("matter/gone.md")));
     assert_eq!(names.resolve_or_spell(RecordKind::Matter, "[[task/roof]]", &task), None);
 }

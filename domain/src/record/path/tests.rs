@@ -29,6 +29,7 @@ fn a_path_that_leaves_the_vault_is_refused() {
         "stream//x.md",
         "signal/a/b.md",
         "event/a/b.md",
+        "event/steward-action-x (1).md",
         ".md",
         "",
     ] {

@@ -63,14 +63,15 @@ struct VaultCountColumns {
 }
 
 /// The queries for problems of records. The columns are the path, the kind of problem and its detail.
-const PROBLEMS: [&str; 4] = [
+const PROBLEMS: [&str; 5] = [
     "SELECT path, 'file' AS what, problem AS detail FROM files INDEXED BY files_with_problems WHERE problem IS NOT NULL",
     "SELECT m.path, 'file', j.value FROM matters m INDEXED BY matters_with_faults, json_each(m.policy_faults) j
         WHERE m.policy_faults IS NOT NULL",
     "SELECT t.path, CASE WHEN f.path IS NULL THEN 'orphan' ELSE 'closed' END, t.parent
         FROM (SELECT DISTINCT parent FROM tasks INDEXED BY tasks_by_parent) o
         CROSS JOIN tasks t INDEXED BY tasks_by_parent ON t.parent = o.parent LEFT JOIN files f ON f.path = t.parent
-        WHERE NOT EXISTS (SELECT 1 FROM matters m WHERE m.path = o.parent)",
+        WHERE NOT EXISTS (SELECT 1 FROM matters m WHERE m.path = o.parent) AND t.parent_fault IS NULL",
+    "SELECT path, 'link', parent_fault FROM tasks INDEXED BY tasks_with_fault WHERE parent_fault IS NOT NULL",
     "SELECT t.path, 'id:' || t.id, (SELECT group_concat(twins.path, ', ') FROM (
             SELECT path FROM tasks WHERE id = t.id AND path <> t.path ORDER BY path LIMIT 5) twins)
         FROM (SELECT id FROM tasks INDEXED BY tasks_by_id WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1) i

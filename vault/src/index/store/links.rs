@@ -9,14 +9,13 @@ use crate::index::{Index, IndexError};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use std::sync::{Arc, Mutex, PoisonError};
-use steward_domain::record::link::{NoteNames, link_key};
+use steward_domain::record::link::{LinkError, NoteNames, link_key};
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// The tasks whose link may name one of these notes, and these tasks themselves. ?1: keys of names, ?2: tasks.
-const LINKS: &str = "SELECT path, parent, parent_link FROM tasks
+const LINKS: &str = "SELECT path, parent, parent_link, parent_fault FROM tasks
     WHERE parent_key IN (SELECT value FROM json_each(?1)) OR path IN (SELECT value FROM json_each(?2))";
-const MOVE: &str =
-    "UPDATE tasks SET parent = j.value->>'parent' FROM json_each(?1) j WHERE tasks.path = j.value->>'path'";
+const MOVE: &str = "UPDATE tasks SET parent = j.value->>'parent', parent_fault = j.value->>'fault' FROM json_each(?1) j WHERE tasks.path = j.value->>'path'";
 
 /// The names of all notes that links may name. `None` until they are loaded, and after a write failed.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +31,7 @@ pub(crate) enum NoteChange<'a> {
 struct TaskMove {
     path: String,
     parent: String,
+    fault: Option<String>,
 }
 
 impl NoteNameCache {
@@ -117,14 +117,18 @@ pub(crate) async fn resolve_parents(
         NoteChange::Read(paths) => paths,
         NoteChange::Gone(_) => &[],
     };
-    let rows: Vec<(String, String, String)> =
+    let rows: Vec<(String, String, String, Option<String>)> =
         sqlx::query_as(LINKS).bind(to_json(&keys)).bind(to_json(&read)).fetch_all(&mut *tx).await?;
     let moved: Vec<TaskMove> = rows
         .into_iter()
-        .filter_map(|(path, parent, link)| {
+        .filter_map(|(path, before, link, fault_before)| {
             let task = RecordPath::parse(&path).ok()?;
-            let now = names.resolve_or_spell(RecordKind::Matter, &link, &task)?.to_string();
-            (now != parent).then_some(TaskMove { path, parent: now })
+            let fault = match names.resolve(RecordKind::Matter, &link, &task) {
+                Err(fault @ LinkError::Ambiguous { .. }) => Some(fault.to_string()),
+                Ok(_) | Err(LinkError::Missing(_)) => None,
+            };
+            let parent = names.resolve_or_spell(RecordKind::Matter, &link, &task)?.to_string();
+            (parent != before || fault != fault_before).then_some(TaskMove { path, parent, fault })
         })
         .collect();
     if moved.is_empty() { Ok(()) } else { execute_json(tx, MOVE, &to_json(&moved)).await }

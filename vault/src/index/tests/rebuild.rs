@@ -204,7 +204,7 @@ async fn a_rebuild_mends_rows_that_no_file_stands_behind() {
     bench.sync("01:00:00").await;
     let good = bench.dump(&bench.index).await;
     for sql in [
-        "INSERT INTO tasks SELECT 'task/ghost.md', parent, parent_link, parent_key, id, name, state, state_as_written, surface_class, due,
+        "INSERT INTO tasks SELECT 'task/ghost.md', parent, parent_link, parent_key, parent_fault, id, name, state, state_as_written, surface_class, due,
             snoozed_until, next_check_after, hash FROM tasks",
         "UPDATE matters SET name = 'forged'",
     ] {
