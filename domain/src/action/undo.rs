@@ -348,6 +348,7 @@ fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
 
 fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
     let resolved = &case.record.draft;
+    let is_confirmation = case.request.kind == ResolutionKind::Confirm;
     AuditDraft {
         kind: case.request.kind.record_kind(),
         id: ActionId::derive(&[case.request.kind.as_str(), resolved.id.as_str()]),
@@ -357,7 +358,9 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
         disposition,
         gates: Vec::new(),
         pending_confirmation: false,
-        mode: if case.request.kind == ResolutionKind::Confirm { case.request.policy.mode } else { resolved.mode },
+        mode: if is_confirmation { case.request.policy.mode } else { resolved.mode },
+        // Only a confirmation changes the record for the reasons that the clerk gave.
+        reasoning: if is_confirmation { resolved.reasoning.clone() } else { String::new() },
         clerk: None,
         workflow: case.request.workflow.clone(),
         resolution: Some(AuditResolution {

@@ -104,6 +104,17 @@ fn an_undo_puts_the_very_bytes_back_and_says_what_it_did() {
 }
 
 #[test]
+fn only_a_confirmation_repeats_the_reasons_of_the_clerk() {
+    let (after, record) = applied();
+    assert!(!record.draft.reasoning.is_empty());
+    let reversed = carry_out(&ask(ResolutionKind::Undo, &record, &live()).unwrap(), &after).unwrap().1;
+    let resolve = |kind| carry_out(&ask(kind, &pending(), &live()).unwrap(), TASK).unwrap().1.draft.reasoning;
+    assert_eq!(reversed.draft.reasoning, "");
+    assert_eq!(resolve(ResolutionKind::Dismiss), "");
+    assert_eq!(resolve(ResolutionKind::Confirm), record.draft.reasoning);
+}
+
+#[test]
 fn an_undo_works_in_shadow_mode_and_keeps_the_mode_of_what_it_takes_back() {
     let (_, record) = applied();
     let plan = ask(ResolutionKind::Undo, &record, &DecisionPolicy::default()).unwrap();
