@@ -80,8 +80,12 @@ pub enum ResolutionRefusal {
          you, now or when it was proposed; make it by hand"
     )]
     HumanOnly { id: String },
-    #[error("{id} was already {how} by {by}")]
-    AlreadyResolved { id: String, how: String, by: String },
+    /// `undo` is the confirmation that resolved it, if that changed the record and can be undone.
+    #[error(
+        "{id} was already {how} by {by}{}",
+        undo.as_ref().map(|id| format!("; `steward undo {id}` undoes that")).unwrap_or_default()
+    )]
+    AlreadyResolved { id: String, how: String, by: String, undo: Option<String> },
     #[error("{id} cannot be confirmed with that value: {reason}")]
     NotAnEdit { id: String, reason: String },
     #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]

@@ -84,6 +84,26 @@ fn the_second_undo_is_told_who_was_first() {
 }
 
 #[test]
+fn a_second_confirmation_names_what_can_be_undone_or_that_it_was() {
+    let desk = Desk::new();
+    let writer = desk.writer();
+    let record = pending(&writer);
+    let confirmed = Click::new(ResolutionKind::Confirm, &record, "run-2").ask(&writer).unwrap();
+    let again = Click::new(ResolutionKind::Confirm, &record, "run-3");
+    let refuse = |click: &Click<'_>| refusal(click.ask(&writer)).to_string();
+    let advice = format!("; `steward undo {}` undoes that", confirmed.id);
+    assert!(refuse(&again).ends_with(&advice), "{}", refuse(&again));
+    let late = Click { now: again.now + TimeDelta::days(8), ..again };
+    assert!(!refuse(&late).contains("steward undo"), "its window has ended: {}", refuse(&late));
+    Click::new(ResolutionKind::Undo, &confirmed.record, "run-4").ask(&writer).unwrap();
+    let told = refuse(&Click::new(ResolutionKind::Undo, &record, "run-5"));
+    assert!(
+        told.ends_with("confirmed by ann at 2026-11-21T13:00:00.000Z, and that was undone at 2026-11-21T13:00:00.000Z"),
+        "{told}"
+    );
+}
+
+#[test]
 fn of_many_clicks_at_once_one_wins() {
     for kinds in [
         [ResolutionKind::Undo; 6],

@@ -359,7 +359,7 @@ fn every_refusal_has_the_status_of_the_contract() {
         (ResolutionRefusal::HumanOnly { id: id() }, 400),
         (ResolutionRefusal::Unclear { id: id() }, 409),
         (ResolutionRefusal::NotAnEdit { id: id(), reason: id() }, 400),
-        (ResolutionRefusal::AlreadyResolved { id: id(), how: id(), by: id() }, 409),
+        (ResolutionRefusal::AlreadyResolved { id: id(), how: id(), by: id(), undo: None }, 409),
         (ResolutionRefusal::Conflict { fields: vec![] }, 409),
         (ResolutionRefusal::ShadowNow, 409),
         (ResolutionRefusal::Stopped, 409),
