@@ -183,8 +183,11 @@ async fn after_a_kill_status_and_doctor_say_that_nothing_runs() {
     let other = world.steward.with("STEWARD_LIVE_MODE", "shadow");
     let status = other.run(&["status", "--json"]).await.expect(0).json();
     assert_eq!((&status["running"]["pid"], &status["policy"]["mode"]), (&json!(pid), &json!("live")), "{status:#}");
+    let shown = other.run(&["status"]).await.expect(0);
+    assert!(shown.out.contains("live (the running process; this shell: shadow)"), "{shown}");
     let doctor = other.run(&["doctor", "--json"]).await.expect(0);
     assert!(doctor.out.contains("serves the queue") && doctor.out.contains("in mode live"), "{doctor}");
+    assert!(doctor.out.contains("this shell: mode shadow; the running process: mode live"), "{doctor}");
     let elsewhere = other.with("STEWARD_TASK_QUEUE", "elsewhere").run(&["doctor"]).await.expect(4);
     assert!(elsewhere.out.contains("STEWARD_TASK_QUEUE"), "{elsewhere}");
 
