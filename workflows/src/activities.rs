@@ -70,7 +70,7 @@ pub enum ApplyOutput {
     Unusable {
         reason: String,
     },
-    /// An operator stopped the fleet. Nothing was filed, and the task stays due.
+    /// An operator stopped the vault. Nothing was filed, and the task stays due.
     Stopped,
 }
 
@@ -140,7 +140,7 @@ pub struct RouteOutput {
     /// The signals that could not be routed now and are tried again, with the reason; at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// An operator stopped the fleet, so routing ended.
+    /// An operator stopped the vault, so routing ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// More signals wait to be routed.

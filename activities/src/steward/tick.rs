@@ -201,7 +201,7 @@ fn stopped_refusal() -> ReserveOutcome {
     ReserveOutcome::Refused(GuardRefusal {
         cap: GuardCap::Stopped,
         clears_at: None,
-        reason: "the fleet is stopped: `steward resume` lets it run again".into(),
+        reason: "the vault is stopped: `steward resume` lets it run again".into(),
     })
 }
 

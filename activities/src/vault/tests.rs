@@ -271,8 +271,8 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
 #[tokio::test]
 async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let bench = VaultFixture::new(Mode::Live).await;
-    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let stop = stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_vault(bench.context.writer.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.steward().reserve_call(request.clone()).await.unwrap();
@@ -288,15 +288,15 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let bench = VaultFixture::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let before = bench.task();
-    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let stop = stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_vault(bench.context.writer.root(), &stop).unwrap();
     let files = bench.files();
     assert_eq!(bench.steward().apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
     assert!(seen.stopped && seen.task_checks.is_empty(), "{seen:?}");
-    stop::resume_fleet(bench.context.writer.root(), &stop).unwrap();
+    stop::resume_vault(bench.context.writer.root(), &stop).unwrap();
     bench.context.index.cursors().release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.task_checks[0].question.evidence.len(), 1, "the evidence was used up");

@@ -96,7 +96,7 @@ pub enum ResolutionRefusal {
     Unclear { id: String },
     #[error("the mode is shadow now, so no record may be changed: set STEWARD_LIVE_MODE")]
     ShadowNow,
-    #[error("the fleet is stopped, so no record may be changed: `steward resume` lets it run again")]
+    #[error("the vault is stopped, so no record may be changed: `steward resume` lets it run again")]
     Stopped,
     #[error("{id} can no longer be undone: its undo window ended at {ended}")]
     Expired { id: String, ended: String },

@@ -326,7 +326,7 @@ async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clea
     }
 }
 
-/// A vault with five simulated days. Nobody decides upon its fresh signals while the fleet is stopped.
+/// A vault with five simulated days. Nobody decides upon its fresh signals while the vault is stopped.
 async fn five_days() -> World {
     let world = World::new().await;
     let folder = world.vault.path().display().to_string();

@@ -59,7 +59,7 @@ pub enum ApplyError {
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
     Record { path: RecordPath, source: PreparePlanError },
-    #[error("the fleet is stopped: `steward resume` lets it run again")]
+    #[error("the vault is stopped: `steward resume` lets it run again")]
     Stopped,
     #[error("{0}")]
     Form(String),

@@ -22,7 +22,7 @@ use steward_server::views::tracker::TrackerDebt;
 use steward_server::views::trust::Demotion;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 use steward_vault::index::{CheckCount, StreamCount, VaultCounts, VaultProblem};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
@@ -36,7 +36,7 @@ struct StatusReport {
     /// The mode of this command's environment.
     #[serde(skip)]
     shell_mode: Mode,
-    stop: Option<FleetStop>,
+    stop: Option<VaultStop>,
     /// The clerk of the same process or environment as the policy.
     clerk: ClerkChoice,
     /// The process that holds the vault and wrote a holder record.

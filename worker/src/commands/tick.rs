@@ -13,7 +13,7 @@ use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
 use steward_vault::files::root::{VaultRoot, VaultRootError};
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 use steward_workflows::CALLER_MEMO;
 use steward_workflows::StewardWorkflow;
 use steward_workflows::schedule_id;
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     Ok(exit_code(&report))
 }
 
-fn describe_refusal(stop: &FleetStop) -> String {
+fn describe_refusal(stop: &VaultStop) -> String {
     let reason = stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
     let (by, at) = (escape_text(&stop.by), escape_text(&stop.at));
     format!("nothing was started: the vault was stopped by {by} at {at}{reason}; `steward resume` ends the stop")
