@@ -3,7 +3,7 @@
 use super::*;
 use crate::action::audit::{ChainLink, CitedSignal};
 use crate::action::plan::ContentHash;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, path, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,11 +28,11 @@ fn fields(value: Value) -> RecordFields {
 }
 
 fn record() -> AuditRecord {
-    let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
-    let verdict = verdict(crate::steward::clerk::Judgement::LikelyDone, 0.9, &look);
+    let check = build_check(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
+    let verdict = verdict(crate::steward::clerk::Judgement::LikelyDone, 0.9, &check);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
-        check: &look,
+        check: &check,
         policy: &policy,
         matter_policy: None,
         verdict: &verdict,

@@ -51,7 +51,8 @@ struct StatusReport {
     silent: Option<String>,
     counts: VaultCounts,
     streams: Vec<StreamCount>,
-    looks_today: Vec<CheckCount>,
+    #[serde(rename = "looks_today")]
+    checks_today: Vec<CheckCount>,
     guard: GuardStatus,
     /// The comparison with the schedules at the Temporal server; `None` if no process runs.
     schedules: Option<StatusSchedules>,
@@ -134,7 +135,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         silent,
         counts: index.read().count_records().await?,
         streams: index.signals().list_stream_counts().await?,
-        looks_today: index.cursors().list_check_counts(now.date_naive()).await?,
+        checks_today: index.cursors().list_check_counts(now.date_naive()).await?,
         guard: read_guard_status(config, effective.caps, root, now).await,
         drill,
         tracker: vault.views.read_tracker_debt(effective.tracker).await?,
@@ -160,7 +161,7 @@ fn describe_status(status: &StatusReport) -> String {
     row("events", describe_events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for you", counts.actions, counts.pending));
-    for checks in &status.looks_today {
+    for checks in &status.checks_today {
         row("checks today", format!("{} × {}", checks.count, escape_text(&checks.reason)));
     }
     for stream in &status.streams {

@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::steward::clerk::TokenUsage;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, path, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 fn draft() -> AuditDraft {
-    let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60), evidence("slack", 0.96, 2)]);
-    let verdict = verdict(Judgement::LikelyDone, 0.9, &look);
+    let check = build_check(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60), evidence("slack", 0.96, 2)]);
+    let verdict = verdict(Judgement::LikelyDone, 0.9, &check);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
-        check: &look,
+        check: &check,
         policy: &policy,
         matter_policy: None,
         verdict: &verdict,

@@ -5,7 +5,7 @@ use crate::action::audit::{ChainLink, FieldPatch};
 use crate::action::plan::{ContentHash, PreparePlanError};
 use crate::gates::mode::Ceiling;
 use crate::steward::clerk::Judgement;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -19,10 +19,10 @@ fn plan_for(bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
 fn plan_of(judgement: Judgement, bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
     let document = crate::record::frontmatter::read_document(bytes).unwrap();
     let written = document.fields().get("state").and_then(|s| s.as_str());
-    let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
-    let verdict = verdict(judgement, confidence, &look);
+    let check = build_check(bytes, written, vec![evidence("gmail", 0.97, 60)]);
+    let verdict = verdict(judgement, confidence, &check);
     decide(&DecisionCase {
-        check: &look,
+        check: &check,
         policy,
         matter_policy: None,
         verdict: &verdict,
