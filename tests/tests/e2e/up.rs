@@ -46,6 +46,9 @@ async fn ctrl_c_ends_everything_that_up_started() {
         up.send(sent);
         let ended = up.ends().await;
         assert!(ended.success(), "{ended}: {}", up.err());
+        let (out, is_new) = (up.out(), sent == Sent::INT);
+        assert!(out.starts_with("reading ") && out.trim_end().lines().last().unwrap().starts_with("ending …"), "{out}");
+        assert_eq!(out.contains("al-signal-extract"), is_new, "the schedule that claims a new server is shown: {out}");
         gone(server).await;
         assert!(!note(&world).exists(), "the note names a server that is gone");
     }
