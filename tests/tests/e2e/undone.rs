@@ -39,6 +39,10 @@ async fn after_an_undo_every_interface_reports_the_same() {
     let advice: Vec<&str> = why.lines().filter_map(|line| line.strip_prefix("to change  ")).collect();
     assert!(advice.len() == 1 && advice[0].starts_with("a new signal: "), "{why}");
     let explained = world.run(&["signals", "explain", "s1"]).await.expect(0).out;
+    assert!(
+        explained.contains("\nto change    nothing: ") && explained.contains("\neffect       state to done ("),
+        "{explained}"
+    );
     assert!(advice[0].contains("not proposed again") && explained.contains("not proposed again"), "{explained}");
 
     let listed = world.run(&["audit", "list"]).await.expect(0).out;
