@@ -369,7 +369,7 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
         workflow: case.request.workflow.clone(),
         resolution: Some(AuditResolution {
             action_id: resolved.id.clone(),
-            at: resolved.timestamp,
+            decided_at: resolved.timestamp,
             by: case.request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: case.request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             edited: false,

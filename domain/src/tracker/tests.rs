@@ -161,7 +161,7 @@ fn a_comment_names_the_person_who_confirmed() {
     let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
     record.draft.resolution = Some(AuditResolution {
         action_id: of,
-        at,
+        decided_at: at,
         by: "<b>ann</b>".into(),
         reason: None,
         edited: false,
@@ -178,7 +178,7 @@ proptest! {
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
         let (action_id, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.resolution = Some(AuditResolution { action_id, at, by, reason: None, edited: false, batch_id: None });
+        record.draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason: None, edited: false, batch_id: None });
         let html = render_comment(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {
