@@ -1,7 +1,7 @@
-//! Activities of a tick that concern the clerk.
+//! The activities of a tick: observe, reserve, judge, settle, apply and release.
 //!
-//! [`clerks`] are the judges that may be asked. [`judge`] is the only activity of a tick that may leave the machine. An
-//! answer about the same evidence is remembered, so it costs no second call.
+//! [`tick`] has those that touch the vault. [`judge`] is the only one that may leave the machine; [`clerks`] are what it
+//! asks. An answer about the same evidence is remembered, so it costs no second call.
 
 pub(crate) mod clerk_answers;
 pub mod clerks;

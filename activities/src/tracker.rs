@@ -79,7 +79,7 @@ impl TrackerDispatcher {
 
     /// Lists the due deliveries in the order of the audit chain, only the first one of each issue.
     ///
-    /// While the fleet is stopped, only the reverts of a person's undo are due.
+    /// While the vault is stopped, only the reverts of a person's undo are due.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -111,7 +111,7 @@ impl TrackerDispatcher {
         };
         let _guard = self.lock_issue(issue.issue.as_str()).await;
         if self.vault.is_stopped() && record.draft.kind != ActionKind::Reversed {
-            return Ok(DeliverOutput::Later { reason: "the fleet is stopped".to_owned(), held: true });
+            return Ok(DeliverOutput::Later { reason: "the vault is stopped".to_owned(), held: true });
         }
         if let Some(outcome) = self.find_outcome(&record).await? {
             return Ok(DeliverOutput::Settled { came: outcome });

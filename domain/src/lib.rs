@@ -1,10 +1,10 @@
 //! Rules: the types and decisions of Steward, pure and deterministic.
 //!
 //! Nothing here touches a file, the network, a clock or randomness. Time is always an argument. Each folder is one
-//! concept, and the other crates have a folder of the same name: [`record`] (the files of a vault), [`action`]
-//! (decisions, audit records and undo), [`gates`] (the conditions of a change), [`steward`] (tick, clerk, rate guard),
-//! [`signals`] (events and the facts in them), [`trust`] (how far a source is trusted), [`tracker`] (the issue of a
-//! task in an external tracker).
+//! concept: [`record`] (the files of a vault), [`action`] (decisions, audit records and undo), [`gates`] (the
+//! conditions of a change), [`steward`] (tick, clerk, rate guard), [`signals`] (events and the facts in them), [`trust`]
+//! (how far a source is trusted), [`tracker`] (the issue of a task in an external tracker). `vault`, `workflows` and
+//! `activities` use the same names for their part of a concept, where they have one.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;

@@ -283,7 +283,7 @@ pub fn plan_tracker_outcome(
     let (kind, action) = (outcome.record_kind(), &owing.draft);
     let resolution = AuditResolution {
         action_id: action.id.clone(),
-        at: action.timestamp,
+        decided_at: action.timestamp,
         by: "Steward".into(),
         reason: outcome.missing_reason().map(str::to_owned),
         edited: false,

@@ -1,10 +1,11 @@
-//! What is said: the gRPC contract `steward.v1`, as clients and servers in Rust.
+//! The gRPC contract `steward.v1`, as clients and servers in Rust.
 //!
-//! The contract itself is `steward/v1/*.proto`; what all services share (scopes, pages, errors, words of others) stands
-//! at the head of `refusals.proto`. Nothing is decided here, and no crate of ours is seen. Every number that was
-//! released stands in `released.txt`, and stays what it was: after an addition,
-//! `STEWARD_RELEASE=1 cargo test -p steward-proto` writes the new lines there. Old ones are never edited; what goes is
-//! `reserved`, its number and its name.
+//! The contract itself is `steward/v1/*.proto`. The head of `refusals.proto` describes what all services share: scopes,
+//! pages, errors and untrusted text. This crate decides nothing and uses no other crate of Steward.
+//!
+//! `released.txt` lists every released number. After an addition, `STEWARD_RELEASE=1 cargo test --workspace --test
+//! contract` writes the new lines. Existing lines are never edited: a field that is removed becomes `reserved`, with its
+//! number and its name.
 
 /// Messages, clients and servers of `steward.v1`.
 #[allow(clippy::all, clippy::pedantic, missing_docs, rustdoc::all, unreachable_pub)]

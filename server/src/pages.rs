@@ -59,9 +59,9 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/live", get(live::stream_live_updates));
     let act_routes = Router::new()
         .route("/actions/{id}/resolve", post(click::resolve_action))
-        .route("/stop", post(click::stop_fleet))
+        .route("/stop", post(click::stop_vault))
         .route("/batch", post(batch::resolve_batch));
-    let operate_routes = Router::new().route("/resume", post(click::resume_fleet));
+    let operate_routes = Router::new().route("/resume", post(click::resume_vault));
     let login_routes = Router::new()
         .route("/login", get(login::show_login).post(login::log_in))
         .route("/logout", post(login::log_out));
@@ -129,7 +129,7 @@ impl PageFrame {
     }
 }
 
-/// Who stopped the fleet, when and why.
+/// Who stopped the vault, when and why.
 struct StopNotice {
     by: String,
     at: String,
@@ -137,7 +137,7 @@ struct StopNotice {
 }
 
 impl StopNotice {
-    fn from_stop(stop: stop::FleetStop) -> Self {
+    fn from_stop(stop: stop::VaultStop) -> Self {
         Self { by: stop.by, at: format_written_moment(&stop.at), reason: stop.reason }
     }
 }
@@ -195,7 +195,7 @@ struct RefusalPage {
     notice: RefusalNotice,
 }
 
-/// Puts a refusal into the page frame if the caller is known. A person who was refused may want to stop the fleet.
+/// Puts a refusal into the page frame if the caller is known. A person who was refused may want to stop the vault.
 async fn frame_refusals(State(app): State<SharedAppState>, request: Request, next: Next) -> Response {
     let (caller, uri) = (request.extensions().get::<AuthenticatedCaller>().cloned(), request.uri().clone());
     let mut response = next.run(request).await;

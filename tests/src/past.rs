@@ -54,7 +54,7 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         evidence: vec![evidence.reference.clone()],
         source_contributions: BTreeMap::from([("mail".to_owned(), 0.9)]),
     };
-    let look = TaskCheck {
+    let check = TaskCheck {
         question: ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: at },
         before: ContentHash::hash_bytes(&bytes),
         state_as_written: written.and_then(|state| state.as_str().map(str::to_owned)),
@@ -62,7 +62,7 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         known_verdict: None,
     };
     let plan = decide(&DecisionCase {
-        check: &look,
+        check: &check,
         policy: &DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() },
         matter_policy: None,
         verdict: &verdict,

@@ -123,8 +123,14 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
         let of = ActionId::derive(&["large", &(seq - 1).to_string()]);
         draft.kind =
             [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Reversed][usize::try_from(seq / 5 % 3)?];
-        draft.resolution =
-            Some(AuditResolution { action_id: of, at, by: "ann".into(), reason: None, edited: false, batch_id: None });
+        draft.resolution = Some(AuditResolution {
+            action_id: of,
+            decided_at: at,
+            by: "ann".into(),
+            reason: None,
+            edited: false,
+            batch_id: None,
+        });
         (draft.disposition, draft.pending_confirmation) = (Disposition::Live, false);
     }
     Ok(draft)

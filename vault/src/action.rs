@@ -1,7 +1,8 @@
 //! The one write path: journal, compare-and-swap, audit record, undo recipe.
 //!
-//! Only [`writer`] writes records. [`resolve`] takes a person's resolution. [`preview`] shows what an undo would do.
-//! A crash at any point loses no change and makes no change twice.
+//! [`writer`] has the only type that writes records. [`apply`] takes a plan through all steps, and [`swap`] moves the
+//! bytes. [`resolve`] takes a person's resolution. [`preview`] shows what an undo would do. A crash at any point loses
+//! no change and makes no change twice.
 
 pub(crate) mod apply;
 pub mod chain;

@@ -1,7 +1,18 @@
 //! Storage: records on disk, their index, the action journal, the audit chain, the rate guard's ledger.
 //!
-//! The files are the truth. [`files`] reads them inside a sandbox. Only [`action::writer`] writes records. [`index`] is
-//! derived from the files and can be rebuilt. This crate must not know Temporal, a clerk or the network.
+//! The files are the truth, and only [`action::writer`] writes records. This crate must not know Temporal, a clerk or
+//! the network.
+//!
+//! | folder | contents |
+//! |---|---|
+//! | [`files`] | the vault's folder as a sandbox, durable writes, the file watcher, the vault's identity |
+//! | [`action`] | the one write path, the audit chain, resolutions, recovery after a crash |
+//! | [`index`] | the index, derived from the files, and the cursors of stewards and streams |
+//! | [`gates`] | the stop file |
+//! | [`signals`] | the drop folder, and the status fields of events and signals |
+//! | [`steward`] | the rate guard's ledger, and the timestamp write-back |
+//! | [`tracker`] | the progress of deliveries to the tracker |
+//! | [`trust`] | the nightly drill, and records of outcomes |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;

@@ -61,7 +61,7 @@ pub(crate) enum CliCommand {
     /// Check one matter now
     #[command(
         after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow\n\n\
-        With --wait: exits with 3 while stopped, with 4 when a record or a clerk failed."
+        Exits with 3 while the vault is stopped; with --wait also with 4 when a record or a clerk failed."
     )]
     Tick(TickArgs),
     /// Show the signals that were read from events

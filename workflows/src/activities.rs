@@ -26,7 +26,8 @@ use temporalio_macros::activity_definitions;
 pub struct ObserveInput {
     pub matter: RecordPath,
     /// The id of this check: the run's id and the round. The same id gets the same observation.
-    pub look_id: String,
+    #[serde(rename = "look_id")]
+    pub check_id: String,
 }
 
 /// One question to a clerk, with the reservation of its call.
@@ -48,7 +49,8 @@ pub struct SettleCallInput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplyInput {
     pub plan: Plan,
-    pub look_id: String,
+    #[serde(rename = "look_id")]
+    pub check_id: String,
     /// The time of the check. Later signals stay new.
     pub observed_at: DateTime<Utc>,
     pub clock: TaskClock,
@@ -70,7 +72,7 @@ pub enum ApplyOutput {
     Unusable {
         reason: String,
     },
-    /// An operator stopped the fleet. Nothing was filed, and the task stays due.
+    /// An operator stopped the vault. Nothing was filed, and the task stays due.
     Stopped,
 }
 
@@ -140,7 +142,7 @@ pub struct RouteOutput {
     /// The signals that could not be routed now and are tried again, with the reason; at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// An operator stopped the fleet, so routing ended.
+    /// An operator stopped the vault, so routing ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// More signals wait to be routed.
@@ -385,3 +387,14 @@ pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
     Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, Settle, StepBack,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_check_keeps_its_name_in_recorded_histories() {
+        let input = ObserveInput { matter: RecordPath::parse("matter/m.md").unwrap(), check_id: "run/1".into() };
+        assert_eq!(serde_json::to_value(input).unwrap()["look_id"], "run/1");
+    }
+}

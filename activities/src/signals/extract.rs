@@ -257,7 +257,7 @@ impl Extractor {
     /// hours to clear, so the next run of the schedule tries again.
     async fn reserve_call(&self, request: &ReserveRequest) -> Result<Reservation, EventReading> {
         if self.vault.is_stopped() {
-            let reason = "the fleet is stopped: `steward resume` lets it run again".to_owned();
+            let reason = "the vault is stopped: `steward resume` lets it run again".to_owned();
             return Err(EventReading::Held { reason, wait_seconds: None });
         }
         let now = Utc::now();

@@ -58,7 +58,7 @@ enum RoutingOutcome {
     Skipped(RouteSkip),
     /// Tried again later.
     Failed(String),
-    /// An operator stopped the fleet. Nothing was filed, and the signal is tried again soon.
+    /// An operator stopped the vault. Nothing was filed, and the signal is tried again soon.
     Stopped,
 }
 

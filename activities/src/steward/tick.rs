@@ -55,7 +55,7 @@ impl StewardActivities {
             .cursors()
             .observe_due_tasks(&ObservationQuery {
                 matter: input.matter,
-                check_id: input.look_id,
+                check_id: input.check_id,
                 now: Utc::now(),
                 cadence: self.vault.settings.cadence,
                 policy: self.vault.settings.policy.clone(),
@@ -128,7 +128,7 @@ impl StewardActivities {
         };
         let done = CompletedCheck {
             task: target.clone(),
-            check_id: ask.look_id,
+            check_id: ask.check_id,
             observed_at,
             had_signals: ask.had_signals,
             outcome: decision.as_str().to_owned(),
@@ -201,7 +201,7 @@ fn stopped_refusal() -> ReserveOutcome {
     ReserveOutcome::Refused(GuardRefusal {
         cap: GuardCap::Stopped,
         clears_at: None,
-        reason: "the fleet is stopped: `steward resume` lets it run again".into(),
+        reason: "the vault is stopped: `steward resume` lets it run again".into(),
     })
 }
 

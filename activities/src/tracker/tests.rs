@@ -364,22 +364,22 @@ async fn an_undo_waits_for_a_delivery_that_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_stopped_fleet_tells_nothing_but_takes_back() {
+async fn a_stopped_vault_tells_nothing_but_takes_back() {
     let (desk, action) = Desk::owing().await;
     desk.settle(&action).await;
     let (other, waiting) = Desk::owing().await;
     for desk in [&desk, &other] {
         let root = desk.bench.context.writer.root();
-        let stop = stop::FleetStop { by: "ann".into(), at: "now".into(), reason: None };
-        stop::stop_fleet(root, &stop).unwrap();
+        let stop = stop::VaultStop { by: "ann".into(), at: "now".into(), reason: None };
+        stop::stop_vault(root, &stop).unwrap();
     }
     assert_eq!(other.due().await, []);
     assert!(matches!(other.settle(&waiting).await, DeliverOutput::Later { held: true, .. }), "listed before the stop");
     let undo = desk.undo(&action).await;
     assert_eq!(desk.due().await, [undo]);
-    stop::resume_fleet(
+    stop::resume_vault(
         other.bench.context.writer.root(),
-        &stop::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
+        &stop::VaultStop { at: "now".into(), by: "ops".into(), reason: None },
     )
     .unwrap();
     assert_eq!(other.due().await, [waiting]);

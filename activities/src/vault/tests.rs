@@ -117,8 +117,8 @@ impl VaultFixture {
         let text = self.task().replace("parent_matter", &format!("{more}parent_matter"));
         std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
         self.context.index.sync_all(self.context.writer.root(), Utc::now()).await.unwrap();
-        let seen = self.see("look/1").await;
-        match self.steward().apply_decision(apply_ask(&seen, "look/1")).await.unwrap() {
+        let seen = self.see("check/1").await;
+        match self.steward().apply_decision(apply_ask(&seen, "check/1")).await.unwrap() {
             ApplyOutput::Filed { action_id, disposition: Disposition::Live, .. } => action_id,
             other => panic!("{other:?}"),
         }
@@ -138,9 +138,9 @@ impl VaultFixture {
         self.context.handle_resolution(ask, workflow).await.unwrap()
     }
 
-    pub(crate) async fn see(&self, look_id: &str) -> MatterObservation {
+    pub(crate) async fn see(&self, check_id: &str) -> MatterObservation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        self.steward().observe_matter(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
+        self.steward().observe_matter(ObserveInput { matter, check_id: check_id.into() }).await.unwrap()
     }
 
     /// Every file of the vault's record folders, by path.
@@ -159,8 +159,8 @@ impl VaultFixture {
     async fn cursors(&self) -> Vec<String> {
         let matter = RecordPath::parse("matter/m.md").unwrap();
         let tasks = self.context.index.read().list_tasks_of_matter(&matter).await.unwrap();
-        let looks = self.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
-        tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
+        let counts = self.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
+        tasks.iter().map(|t| format!("{t:?}")).chain(counts.iter().map(|l| format!("{l:?}"))).collect()
     }
 
     pub(crate) fn task(&self) -> String {
@@ -168,17 +168,17 @@ impl VaultFixture {
     }
 }
 
-pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
-    let look = &seen.task_checks[0];
+pub(crate) fn apply_ask(seen: &MatterObservation, check_id: &str) -> ApplyInput {
+    let check = &seen.task_checks[0];
     let verdict = Verdict {
         decision: Judgement::LikelyDone,
         confidence: 0.99,
         reasoning: "the bank says so".into(),
-        evidence: vec![look.question.evidence[0].reference.clone()],
+        evidence: vec![check.question.evidence[0].reference.clone()],
         source_contributions: BTreeMap::from([("bank".to_owned(), 0.99)]),
     };
     let plan: Plan = decide(&DecisionCase {
-        check: look,
+        check,
         policy: &seen.policy,
         matter_policy: seen.matter_policy.as_ref(),
         verdict: &verdict,
@@ -187,10 +187,10 @@ pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
         workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
         at: seen.observed_at,
     });
-    let subject = &look.question.subject;
+    let subject = &check.question.subject;
     let clock =
         TaskClock { state: subject.state, surface_class: subject.surface_class, due: None, snoozed_until: None };
-    ApplyInput { plan, look_id: look_id.into(), observed_at: seen.observed_at, clock, had_signals: true }
+    ApplyInput { plan, check_id: check_id.into(), observed_at: seen.observed_at, clock, had_signals: true }
 }
 
 #[tokio::test]
@@ -271,15 +271,15 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
 #[tokio::test]
 async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let bench = VaultFixture::new(Mode::Live).await;
-    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let stop = stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_vault(bench.context.writer.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.steward().reserve_call(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
-    let looks = bench.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
-    assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
+    let counts = bench.context.index.cursors().list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
+    assert_eq!(counts.iter().map(|l| l.count).sum::<u64>(), 1);
     assert!(bench.is_marked().await, "its matter is woken after the stop");
 }
 
@@ -288,15 +288,15 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let bench = VaultFixture::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let before = bench.task();
-    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let stop = stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_vault(bench.context.writer.root(), &stop).unwrap();
     let files = bench.files();
     assert_eq!(bench.steward().apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
     assert!(seen.stopped && seen.task_checks.is_empty(), "{seen:?}");
-    stop::resume_fleet(bench.context.writer.root(), &stop).unwrap();
+    stop::resume_vault(bench.context.writer.root(), &stop).unwrap();
     bench.context.index.cursors().release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.task_checks[0].question.evidence.len(), 1, "the evidence was used up");

@@ -45,9 +45,9 @@ pub struct WorkflowRef {
 pub struct AuditResolution {
     /// The resolved action.
     pub action_id: ActionId,
-    /// When that action was decided.
-    #[serde(with = "millis")]
-    pub at: DateTime<Utc>,
+    /// When that action was decided. The record's own `timestamp` is the time of the resolution.
+    #[serde(rename = "at", with = "millis")]
+    pub decided_at: DateTime<Utc>,
     /// The person's name, as they gave it. Untrusted.
     pub by: String,
     /// The person's reason. Untrusted.
@@ -199,7 +199,7 @@ impl AuditDraft {
     /// # Errors
     /// [`PathError`] if the name is invalid. It cannot happen for a checked target.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
-        let named_after = self.resolution.as_ref().map_or(self.timestamp, |a| a.at);
+        let named_after = self.resolution.as_ref().map_or(self.timestamp, |a| a.decided_at);
         let at = time::format_compact(named_after);
         let name = short_name(&self.target, self.target_kind);
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.as_str()))
@@ -212,7 +212,7 @@ impl AuditDraft {
     pub fn follow_up_path(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
         let resolution = AuditResolution {
             action_id: self.id.clone(),
-            at: self.timestamp,
+            decided_at: self.timestamp,
             by: String::new(),
             reason: None,
             edited: false,
@@ -231,7 +231,7 @@ impl AuditRecord {
     pub fn from_draft(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: ChainLink) -> Self {
         draft.timestamp = time::truncate_to_millis(draft.timestamp);
         if let Some(resolution) = &mut draft.resolution {
-            resolution.at = time::truncate_to_millis(resolution.at);
+            resolution.decided_at = time::truncate_to_millis(resolution.decided_at);
         }
         draft.reasoning = plain_text::to_one_line(&draft.reasoning);
         let mut prior = Map::new();

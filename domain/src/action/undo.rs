@@ -81,8 +81,12 @@ pub enum ResolutionRefusal {
          you, now or when it was proposed; make it by hand"
     )]
     HumanOnly { id: String },
-    #[error("{id} was already {how} by {by}")]
-    AlreadyResolved { id: String, how: String, by: String },
+    /// `undo` is the confirmation that resolved it, if that changed the record and can be undone.
+    #[error(
+        "{id} was already {how} by {by}{}",
+        undo.as_ref().map(|id| format!("; `steward undo {id}` undoes that")).unwrap_or_default()
+    )]
+    AlreadyResolved { id: String, how: String, by: String, undo: Option<String> },
     #[error("{id} cannot be confirmed with that value: {reason}")]
     NotAnEdit { id: String, reason: String },
     #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
@@ -93,7 +97,7 @@ pub enum ResolutionRefusal {
     Unclear { id: String },
     #[error("the mode is shadow now, so no record may be changed: set STEWARD_LIVE_MODE")]
     ShadowNow,
-    #[error("the fleet is stopped, so no record may be changed: `steward resume` lets it run again")]
+    #[error("the vault is stopped, so no record may be changed: `steward resume` lets it run again")]
     Stopped,
     #[error("{id} can no longer be undone: its undo window ended at {ended}")]
     Expired { id: String, ended: String },
@@ -350,6 +354,7 @@ fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
 
 fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
     let resolved = &case.record.draft;
+    let is_confirmation = case.request.kind == ResolutionKind::Confirm;
     AuditDraft {
         kind: case.request.kind.record_kind(),
         id: ActionId::derive(&[case.request.kind.as_str(), resolved.id.as_str()]),
@@ -359,12 +364,14 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
         disposition,
         gates: Vec::new(),
         pending_confirmation: false,
-        mode: if case.request.kind == ResolutionKind::Confirm { case.request.policy.mode } else { resolved.mode },
+        mode: if is_confirmation { case.request.policy.mode } else { resolved.mode },
+        // Only a confirmation changes the record for the reasons that the clerk gave.
+        reasoning: if is_confirmation { resolved.reasoning.clone() } else { String::new() },
         clerk: None,
         workflow: case.request.workflow.clone(),
         resolution: Some(AuditResolution {
             action_id: resolved.id.clone(),
-            at: resolved.timestamp,
+            decided_at: resolved.timestamp,
             by: case.request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: case.request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             edited: false,

@@ -102,9 +102,9 @@ fn evaluate_gates(
     facts.evaluate()
 }
 
-fn select_cited_evidence<'a>(look: &'a TaskCheck, verdict: &Verdict) -> Vec<&'a SignalEvidence> {
+fn select_cited_evidence<'a>(check: &'a TaskCheck, verdict: &Verdict) -> Vec<&'a SignalEvidence> {
     let is_cited = |e: &&SignalEvidence| verdict.evidence.contains(&e.reference);
-    look.question.evidence.iter().filter(is_cited).collect()
+    check.question.evidence.iter().filter(is_cited).collect()
 }
 
 /// Whether a signal supports the decision. Every signal supports a decision that changes nothing.

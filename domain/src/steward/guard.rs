@@ -203,7 +203,7 @@ pub enum GuardCap {
     LedgerUnreadable,
     /// The ledger is missing, so the number of today's calls is unknown.
     LedgerLost,
-    /// An operator stopped the fleet. The ledger never gives this reason; its callers do.
+    /// An operator stopped the vault. The ledger never gives this reason; its callers do.
     Stopped,
 }
 

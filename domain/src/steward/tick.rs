@@ -170,7 +170,7 @@ pub struct MatterObservation {
     /// The policy in the matter's own frontmatter, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matter_policy: Option<MatterPolicy>,
-    /// An operator stopped the fleet: no clerk is asked and no timestamp is written.
+    /// An operator stopped the vault: no clerk is asked and no timestamp is written.
     pub stopped: bool,
     /// Tasks that need a clerk, ordered by their last check, the oldest first.
     pub task_checks: Vec<TaskCheck>,
@@ -227,7 +227,7 @@ pub enum TaskCheckOutcome {
     ChangedMeanwhile,
     /// The time of the run was used up. The task stays due.
     NoTimeLeft,
-    /// An operator stopped the fleet. Nothing was recorded, and the task stays due.
+    /// An operator stopped the vault. Nothing was recorded, and the task stays due.
     Stopped,
     /// Any other error. The task stays due.
     Error { reason: String },

@@ -3,7 +3,7 @@
 use super::*;
 use crate::action::audit::{ChainLink, CitedSignal};
 use crate::action::plan::ContentHash;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,11 +28,11 @@ fn fields(value: Value) -> RecordFields {
 }
 
 fn record() -> AuditRecord {
-    let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
-    let verdict = verdict(crate::steward::clerk::Judgement::LikelyDone, 0.9, &look);
+    let check = build_check(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
+    let verdict = verdict(crate::steward::clerk::Judgement::LikelyDone, 0.9, &check);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
-        check: &look,
+        check: &check,
         policy: &policy,
         matter_policy: None,
         verdict: &verdict,
@@ -161,7 +161,7 @@ fn a_comment_names_the_person_who_confirmed() {
     let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
     record.draft.resolution = Some(AuditResolution {
         action_id: of,
-        at,
+        decided_at: at,
         by: "<b>ann</b>".into(),
         reason: None,
         edited: false,
@@ -178,7 +178,7 @@ proptest! {
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
         let (action_id, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.resolution = Some(AuditResolution { action_id, at, by, reason: None, edited: false, batch_id: None });
+        record.draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason: None, edited: false, batch_id: None });
         let html = render_comment(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {

@@ -112,7 +112,7 @@ pub fn plan_manual_edit(proposed: &AuditRecord, kind: ActionKind, workflow: Work
         workflow,
         resolution: Some(AuditResolution {
             action_id: action.id.clone(),
-            at: action.timestamp,
+            decided_at: action.timestamp,
             by: SOMEBODY.into(),
             reason,
             edited: false,

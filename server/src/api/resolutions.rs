@@ -54,7 +54,7 @@ macro_rules! endpoint {
                 (status = 401, description = "No token, or an unknown one", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 403, description = "The token's scope is `read`", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 404, description = "No such action", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 409, description = "Already resolved; or edited by a human since (`fields`); or the mode is shadow; or the fleet is stopped", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 409, description = "Already resolved; or edited by a human since (`fields`); or the mode is shadow; or the vault is stopped", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 410, description = "Its 7 days are over", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 413, description = "The body is too large", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 421, description = "Unknown host name", body = ProblemDetails, content_type = "application/problem+json"),

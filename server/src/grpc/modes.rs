@@ -16,7 +16,7 @@ use steward_domain::time;
 use steward_domain::trust::mark::{TrustSubject, short_source_name};
 use steward_proto::v1;
 use steward_proto::v1::modes_service_server::ModesService;
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
@@ -44,20 +44,20 @@ impl ModesService for GrpcService {
         let reason = request.into_inner().reason;
         tracing::warn!("stopped by {}", by.escape_debug());
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let stop = FleetStop { at: time::format_millis(Utc::now()), by, reason };
+        let stop = VaultStop { at: time::format_millis(Utc::now()), by, reason };
         let root = self.views.root().clone();
         let stopping =
-            tokio::task::spawn_blocking(move || stop::stop_fleet(&root, &stop).map(|()| stop::read_stop(&root)));
+            tokio::task::spawn_blocking(move || stop::stop_vault(&root, &stop).map(|()| stop::read_stop(&root)));
         let stopped = stopping.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
         let stopped = stopped.map_err(|e| refusal::stop_error(&e))?;
         Ok(Response::new(v1::StopResponse { stop: stopped.map(encode_stop) }))
     }
 
     async fn resume(&self, request: Request<v1::ResumeRequest>) -> Result<Response<v1::ResumeResponse>, Status> {
-        let event = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
+        let event = VaultStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
         tracing::warn!("resumed by {}", event.by.escape_debug());
         let root = self.views.root().clone();
-        let resuming = tokio::task::spawn_blocking(move || stop::resume_fleet(&root, &event));
+        let resuming = tokio::task::spawn_blocking(move || stop::resume_vault(&root, &event));
         let resumed = resuming.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
         let was_stopped = resumed.map_err(|e| refusal::stop_error(&e))?;
         Ok(Response::new(v1::ResumeResponse { was_stopped }))
@@ -85,7 +85,7 @@ impl GrpcService {
     }
 }
 
-fn encode_stop(stop: FleetStop) -> v1::ActiveStop {
+fn encode_stop(stop: VaultStop) -> v1::ActiveStop {
     v1::ActiveStop {
         time: time::parse(&stop.at).map(encode_moment),
         by: stop.by,

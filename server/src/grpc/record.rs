@@ -84,7 +84,7 @@ pub(super) fn encode_action(
         changes: recipe.map(|recipe| recipe.vault_patch.iter().map(encode_patch).collect()).unwrap_or_default(),
         undo_expires_at: recipe.filter(|_| !undone).map(|_| encode_moment(record.undo_deadline())),
         resolution: draft.resolution.as_ref().map(|answer| v1::ResolutionMark {
-            of_time: Some(encode_moment(answer.at)),
+            of_time: Some(encode_moment(answer.decided_at)),
             by: answer.by.clone(),
             reason: answer.reason.clone().unwrap_or_default(),
         }),

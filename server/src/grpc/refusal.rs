@@ -167,7 +167,7 @@ mod tests {
             (ResolutionRefusal::Unclear { id: id() }, Code::FailedPrecondition, "unclear"),
             (ResolutionRefusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
             (
-                ResolutionRefusal::AlreadyResolved { id: id(), how: "undone".into(), by: "ann".into() },
+                ResolutionRefusal::AlreadyResolved { id: id(), how: "undone".into(), by: "ann".into(), undo: None },
                 Code::AlreadyExists,
                 "already_resolved",
             ),

@@ -10,6 +10,9 @@ use crate::views::VaultViews;
 use crate::views::action::{Action, ActionEvidence};
 use crate::views::quote;
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use steward_domain::action::audit::ActionKind;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
 use steward_vault::index::ActionRow;
@@ -58,9 +61,10 @@ impl ActionCard {
         }
     }
 
-    /// The first cited signals that support the decision.
+    /// The first cited signals that support the decision; none for an undo or a dismissal, which a person decided.
     pub(crate) fn supporting_quotes(&self) -> impl Iterator<Item = &ActionEvidence> {
-        self.action.evidence.iter().filter(|cited| cited.supports).take(QUOTES)
+        let most = if self.action.rejects_a_decision() { 0 } else { QUOTES };
+        self.action.evidence.iter().filter(|cited| cited.supports).take(most)
     }
 
     /// How many records the card counts for: a repeated proposal counts once, a batch counts each action.
@@ -76,6 +80,13 @@ impl ActionCard {
 
     pub(crate) fn has_resolutions(&self) -> bool {
         self.action.waits || self.action.is_open_question() || self.action.undo_until.is_some()
+    }
+}
+
+impl Action {
+    /// Whether a person undid or dismissed a decision. Its signals and its reasoning are no reasons for that.
+    pub(crate) fn rejects_a_decision(&self) -> bool {
+        [ActionKind::Reversed, ActionKind::Dismissed].iter().any(|kind| self.kind == kind.as_str())
     }
 }
 
@@ -153,21 +164,10 @@ fn describe_outcome(action: &Action) -> String {
     }
 }
 
-/// The outcome that a kind of record gives to the action it resolves.
+/// The kind of a record in a word or two. A kind that this version does not know stays as it is.
 fn describe_record_kind(kind: &str) -> &str {
-    match kind {
-        "steward-action-reversed" => "undone",
-        "steward-action-confirmed" => "confirmed",
-        "steward-action-dismissed" => "dismissed",
-        "steward-action-tracked" => "sent to the tracker",
-        "steward-action-track-failed" => "tracker failed",
-        "steward-action-done-anyway" => "done by hand",
-        "steward-action-opposed" => "done differently by hand",
-        "steward-source-pruned" => "source pruned",
-        "steward-trust-lowered" => "demoted",
-        "steward-trust-raised" => "restored",
-        other => other,
-    }
+    let known = ActionKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(kind));
+    known.map_or(kind, |known| known.describe())
 }
 
 fn choose_tone(action: &Action) -> &'static str {

@@ -1,4 +1,4 @@
-//! The forms that change something: resolving one action, stopping and resuming the fleet.
+//! The forms that change something: resolving one action, stopping and resuming the vault.
 //!
 //! A resolution is requested from Temporal, and the handler waits for it. Then the browser returns to its page, which
 //! shows the result, or it gets a page with the status and the reason of the refusal. Stop and resume write the stop
@@ -20,7 +20,7 @@ use chrono::Utc;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::time::format_millis;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::gates::stop::{self, FleetStop, StopFileError};
+use steward_vault::gates::stop::{self, StopFileError, VaultStop};
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
 type DashboardFormResult = Result<Form<DashboardForm>, FormRejection>;
@@ -67,26 +67,26 @@ pub(crate) async fn resolve_action(
     })
 }
 
-pub(crate) async fn stop_fleet(
+pub(crate) async fn stop_vault(
     State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     form: DashboardFormResult,
 ) -> Result<Response, PageError> {
     let form = DashboardForm::verify_form(form, &caller)?;
-    let stop = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: form.trimmed_reason() };
+    let stop = VaultStop { at: format_millis(Utc::now()), by: caller.name, reason: form.trimmed_reason() };
     tracing::warn!("stopped by {}", stop.by.escape_debug());
-    apply_stop_change(&app, &form, move |root| stop::stop_fleet(root, &stop)).await
+    apply_stop_change(&app, &form, move |root| stop::stop_vault(root, &stop)).await
 }
 
-pub(crate) async fn resume_fleet(
+pub(crate) async fn resume_vault(
     State(app): State<SharedAppState>,
     Extension(caller): Extension<AuthenticatedCaller>,
     form: DashboardFormResult,
 ) -> Result<Response, PageError> {
     let form = DashboardForm::verify_form(form, &caller)?;
-    let event = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: form.trimmed_reason() };
+    let event = VaultStop { at: format_millis(Utc::now()), by: caller.name, reason: form.trimmed_reason() };
     tracing::warn!("resumed by {}", event.by.escape_debug());
-    apply_stop_change(&app, &form, move |root| stop::resume_fleet(root, &event).map(drop)).await
+    apply_stop_change(&app, &form, move |root| stop::resume_vault(root, &event).map(drop)).await
 }
 
 async fn apply_stop_change(

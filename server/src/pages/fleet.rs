@@ -202,7 +202,7 @@ async fn describe_workers(
     let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
     let lag = app.views.read().measure_tick_lag(&settings.cadence, resumed_at, now).await?;
     let late = match (&lag.worst, lag.late) {
-        _ if stop::is_stopped(app.views.root()) => "stopped: no matter is checked until the fleet is resumed".into(),
+        _ if stop::is_stopped(app.views.root()) => "stopped: no matter is checked until the vault is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
             format!("{late} matters are late; {matter} is the latest, by {} min", seconds / 60)
         }

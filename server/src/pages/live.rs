@@ -34,7 +34,7 @@ pub(crate) struct LiveQuery {
     /// The sequence number of the newest record that the page shows.
     #[serde(default)]
     seen: u64,
-    /// Whether the page shows that the fleet is stopped.
+    /// Whether the page shows that the vault is stopped.
     #[serde(default)]
     stopped: bool,
     /// The URL of the page, to which the line links.
@@ -101,8 +101,8 @@ impl LivePageWatcher {
 
 fn render_update_line(query: &LiveQuery, seq: u64, stopped: bool) -> String {
     let stop_change = match (query.stopped, stopped) {
-        (false, true) => "The fleet was stopped. ",
-        (true, false) => "The fleet runs again. ",
+        (false, true) => "The vault was stopped. ",
+        (true, false) => "The vault runs again. ",
         (true, true) | (false, false) => "",
     };
     let news = match seq.saturating_sub(query.seen) {
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(line(0, false, false), NOTHING);
         assert_eq!(line(0, true, true), NOTHING);
         assert!(line(2, false, false).contains("2 new records"));
-        assert!(line(0, false, true).starts_with("The fleet was stopped. "));
+        assert!(line(0, false, true).starts_with("The vault was stopped. "));
         assert!(line(1, true, false).contains("runs again. <a"));
     }
 

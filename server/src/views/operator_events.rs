@@ -24,7 +24,7 @@ pub(crate) fn read_newest_events(root: &VaultRoot, most: usize) -> Vec<OperatorE
     let stops = stop::list_stop_events(root, most).into_iter().map(|event| OperatorEventRow {
         at: event.stop.at,
         by: event.stop.by,
-        label: if event.stopped { "stopped the fleet" } else { "resumed the fleet" },
+        label: if event.stopped { "stopped the vault" } else { "resumed the vault" },
         detail: event.stop.reason.unwrap_or_default(),
         from: String::new(),
     });
@@ -58,7 +58,7 @@ fn describe_event(kind: OperatorEventKind) -> &'static str {
 mod tests {
     use super::*;
     use steward_vault::files::operator_log::OperatorEvent;
-    use steward_vault::gates::stop::FleetStop;
+    use steward_vault::gates::stop::VaultStop;
 
     #[test]
     fn stops_and_other_events_are_listed_in_the_order_they_happened() {
@@ -67,13 +67,13 @@ mod tests {
         let at = |n: u32| format!("2026-11-23T10:00:0{n}.000Z");
         let event = |n, act| OperatorEvent { at: at(n), by: "ann".into(), act, on: "x".into(), from: None };
         operator_log::append_event(&root, &event(1, OperatorEventKind::Login)).unwrap();
-        stop::stop_fleet(&root, &FleetStop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
+        stop::stop_vault(&root, &VaultStop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
         operator_log::append_event(&root, &event(3, OperatorEventKind::TokenMade)).unwrap();
         let listed: Vec<_> =
             read_newest_events(&root, 9).into_iter().map(|row| (row.by, row.label, row.detail)).collect();
         let row = |by: &str, label, detail: &str| (by.to_owned(), label, detail.to_owned());
         let expected =
-            [row("ann", "created a token", "x"), row("bob", "stopped the fleet", "odd"), row("ann", "logged in", "x")];
+            [row("ann", "created a token", "x"), row("bob", "stopped the vault", "odd"), row("ann", "logged in", "x")];
         assert_eq!(listed, expected);
         assert_eq!(read_newest_events(&root, 2).len(), 2);
     }

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
-mod brake;
 mod forged;
 mod house;
 mod keys;
@@ -13,5 +12,6 @@ mod naughty;
 mod power;
 mod size;
 mod sound;
+mod stop;
 mod temporal;
 mod undo;

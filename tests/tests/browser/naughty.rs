@@ -110,7 +110,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
 fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
     let answer = AuditResolution {
         action_id: of.id.clone(),
-        at: of.timestamp,
+        decided_at: of.timestamp,
         by: words[0].chars().take(200).collect(),
         reason: Some(words.join(" ").chars().take(2_000).collect()),
         edited: false,

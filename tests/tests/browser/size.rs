@@ -61,7 +61,7 @@ fn fill(vault: &Vault) {
         let together = Some(ActionId::derive(&["one click"]));
         let answer = AuditResolution {
             action_id: proposed.id.clone(),
-            at,
+            decided_at: at,
             by: "ann".into(),
             reason: None,
             edited: false,

@@ -287,7 +287,7 @@ async fn a_task_that_came_meanwhile_is_a_candidate_of_the_next_event() {
 }
 
 #[tokio::test]
-async fn a_pulled_brake_and_a_full_window_leave_events_as_they_are() {
+async fn a_stop_and_a_full_window_leave_events_as_they_are() {
     // Half of the calls may be used for reading.
     let world = house().await.set("STEWARD_CAPS_PER_MINUTE", 4);
     world.run(&["stop"]).await.expect(0);
@@ -296,7 +296,7 @@ async fn a_pulled_brake_and_a_full_window_leave_events_as_they_are() {
     let _worker = world.worker().await;
     // A run skips the event that another run, started on arrival, is reading.
     wait::until("a run that is held", async || {
-        let report = world.begin_as("braked", "ExtractWorkflow", &Value::Null).await.result().await;
+        let report = world.begin_as("stopped", "ExtractWorkflow", &Value::Null).await.result().await;
         assert_eq!(report["extracted"], 0, "{report}");
         (report["held"] == true).then_some(())
     })

@@ -39,6 +39,7 @@ mod tracker;
 mod trouble;
 mod trust;
 mod trust_report;
+mod undone;
 mod unseen;
 mod up;
 mod vanished;

@@ -149,7 +149,7 @@ async fn a_stop_during_a_clerk_call_files_no_decision_and_lets_no_other_call_beg
     assert_eq!((end("rent"), report.stopped), (&TaskCheckOutcome::Stopped, true), "{report:?}");
     let TaskCheckOutcome::RateGuarded { reason, .. } = end("garbled") else { panic!("{report:?}") };
     assert!(reason.contains("stopped") && reason.contains("resume"), "{reason}");
-    assert_eq!(clerk.asked().len(), 2, "no second attempt under the brake");
+    assert_eq!(clerk.asked().len(), 2, "no second attempt under the stop");
     assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new());
     assert_eq!(world.vault.records().len(), 0, "filed under a stop");
 
@@ -190,7 +190,7 @@ async fn what_shadow_proposed_happens_once_the_mode_is_live_and_only_once() {
 }
 
 #[tokio::test]
-async fn undo_works_under_the_brake_and_confirm_does_not() {
+async fn undo_works_under_a_stop_and_confirm_does_not() {
     let world = World::with_one_done().await.live();
     world.vault.task("later", "house");
     world.vault.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("later") });

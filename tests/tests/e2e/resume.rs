@@ -1,4 +1,4 @@
-//! Signals are judged soon, although nothing could judge them when they arrived: the fleet was stopped, nothing ran
+//! Signals are judged soon, although nothing could judge them when they arrived: the vault was stopped, nothing ran
 //! yet, or the schedule was missing.
 
 use std::time::Duration;

@@ -51,7 +51,9 @@ async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_le
     let pending = landed("pending");
     let (first, second) = (text(&pending[0]["action"]), text(&pending[1]["action"]));
     let confirmed = steward.run(&["confirm", &first]).await.expect(0);
-    assert!(confirmed.out.starts_with("confirmed: ") && confirmed.out.lines().count() == 1, "{confirmed}");
+    let lines: Vec<&str> = confirmed.out.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("confirmed: "), "{confirmed}");
+    assert!(lines[1].starts_with("undo: steward undo ") && lines[0].contains(&lines[1][19..]), "{confirmed}");
     steward.run(&["dismiss", &second, "--json"]).await.expect(0);
     let ids: Vec<String> = live.iter().map(|said| text(&said["action"])).filter(|one| !one.starts_with(id)).collect();
     let mut all = vec!["undo", "--json"];

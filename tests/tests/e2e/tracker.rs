@@ -88,7 +88,7 @@ async fn a_live_change_is_told_at_once_and_an_undo_takes_it_back() {
         assert!(!String::from_utf8_lossy(&world.vault.read(path)).contains(KEY), "{path}");
     }
     let listed = world.run(&["audit", "list"]).await.expect(0).out;
-    assert_eq!(listed.matches(" tracked ").count(), 2, "{listed}");
+    assert_eq!(listed.matches(" sent to the tracker ").count(), 2, "{listed}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn what_temporal_knows_that_needs_mending_stands_on_today_and_fleet() {
     };
     wait::until("both to be told", shown).await;
     world.run(&["stop"]).await.expect(0);
-    assert!(reader.get("/fleet").await.body.contains("stopped: no matter is checked until the fleet is resumed"));
+    assert!(reader.get("/fleet").await.body.contains("stopped: no matter is checked until the vault is resumed"));
     world.run(&["resume"]).await.expect(0);
     assert!(reader.get("/fleet").await.body.contains("none: every matter was checked on time"));
 }

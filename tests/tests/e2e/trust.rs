@@ -101,7 +101,7 @@ async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
     calibrate(&world, "anew").await;
     assert_eq!((instinct(&world, "mail"), of_kind(&world, ActionKind::Opposed).len()), (learned, 2));
     let listed = world.run(&["audit", "list"]).await.expect(0);
-    assert!(listed.out.contains("done-anyway") && listed.out.contains("opposed"), "{listed}");
+    assert!(listed.out.contains("by hand") && listed.out.contains("differently"), "{listed}");
     world.verify_chain().await;
 }
 
@@ -326,7 +326,7 @@ async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clea
     }
 }
 
-/// A vault with five simulated days. Nobody decides upon its fresh signals while the fleet is stopped.
+/// A vault with five simulated days. Nobody decides upon its fresh signals while the vault is stopped.
 async fn five_days() -> World {
     let world = World::new().await;
     let folder = world.vault.path().display().to_string();

@@ -97,7 +97,7 @@ impl Past {
         if let Some(kind) = said {
             let answers = Some(AuditResolution {
                 action_id: draft.id.clone(),
-                at: timestamp,
+                decided_at: timestamp,
                 by: "ann".into(),
                 reason: None,
                 edited: false,

@@ -46,6 +46,9 @@ async fn ctrl_c_ends_everything_that_up_started() {
         up.send(sent);
         let ended = up.ends().await;
         assert!(ended.success(), "{ended}: {}", up.err());
+        let (out, is_new) = (up.out(), sent == Sent::INT);
+        assert!(out.starts_with("reading ") && out.trim_end().lines().last().unwrap().starts_with("ending …"), "{out}");
+        assert_eq!(out.contains("al-signal-extract"), is_new, "the schedule that claims a new server is shown: {out}");
         gone(server).await;
         assert!(!note(&world).exists(), "the note names a server that is gone");
     }
@@ -183,8 +186,11 @@ async fn after_a_kill_status_and_doctor_say_that_nothing_runs() {
     let other = world.steward.with("STEWARD_LIVE_MODE", "shadow");
     let status = other.run(&["status", "--json"]).await.expect(0).json();
     assert_eq!((&status["running"]["pid"], &status["policy"]["mode"]), (&json!(pid), &json!("live")), "{status:#}");
+    let shown = other.run(&["status"]).await.expect(0);
+    assert!(shown.out.contains("live (the running process; this shell: shadow)"), "{shown}");
     let doctor = other.run(&["doctor", "--json"]).await.expect(0);
     assert!(doctor.out.contains("serves the queue") && doctor.out.contains("in mode live"), "{doctor}");
+    assert!(doctor.out.contains("this shell: mode shadow; the running process: mode live"), "{doctor}");
     let elsewhere = other.with("STEWARD_TASK_QUEUE", "elsewhere").run(&["doctor"]).await.expect(4);
     assert!(elsewhere.out.contains("STEWARD_TASK_QUEUE"), "{elsewhere}");
 

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 const TOP_FOLDERS: &[&str] =
     &["domain", "vault", "workflows", "activities", "server", "worker", "proto", "deploy", "docs", "tests"];
 
+/// Words of an earlier design, with the words that replaced them.
+const REPLACED_WORDS: [(&str, &str); 2] = [("brake", "stop"), ("keeper", "vault writer")];
+
 const CATCH_ALLS: &[&str] = &["common", "util", "utils", "helper", "helpers", "misc", "scripts", "crates"];
 
 fn no_mod_rs(file: &Source) -> Vec<String> {
@@ -14,6 +17,15 @@ fn no_mod_rs(file: &Source) -> Vec<String> {
         return vec![format!("{}: name it after its folder, beside it", file.path)];
     }
     Vec::new()
+}
+
+/// The change history may name what was replaced.
+fn no_replaced_words(file: &Source) -> Vec<String> {
+    let is_exempt = file.is_sample() || file.path == "CHANGELOG.md";
+    let is_checked = [".rs", ".md", ".html", ".proto"].iter().any(|ending| file.path.ends_with(ending)) && !is_exempt;
+    let (path, text) = (file.path.to_lowercase(), file.text.to_lowercase());
+    let words = REPLACED_WORDS.iter().filter(|(old, _)| is_checked && (path.contains(old) || text.contains(old)));
+    words.map(|(old, new)| format!("{}: say `{new}`, not `{old}`", file.path)).collect()
 }
 
 fn no_catch_alls(file: &Source) -> Vec<String> {
@@ -63,6 +75,13 @@ fn no_file_is_called_mod_rs() {
 #[test]
 fn nothing_is_called_common_or_utils() {
     hold(no_catch_alls);
+}
+
+#[test]
+fn no_word_of_an_earlier_design_is_left() {
+    hold(no_replaced_words);
+    assert_eq!(no_replaced_words(&Source::new("tests/tests/browser/brake.rs", "fn a_keeper() {}")).len(), 2);
+    nothing_wrong(&no_replaced_words(&Source::new("CHANGELOG.md", "`brake` is now `stop`")));
 }
 
 #[test]

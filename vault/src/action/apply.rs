@@ -61,10 +61,10 @@ impl VaultWriter {
             self.check_basis(plan)?;
         }
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
-        let closed = AuditRecord::from_draft(plan.draft().clone(), patch, state.head.next_link())
+        let audit_record = AuditRecord::from_draft(plan.draft().clone(), patch, state.head.next_link())
             .with_tracker(tracker_action.or(owed))
             .with_content(content.as_ref().and_then(NewContent::parsed_hash));
-        let intent = self.stage_change(state, &closed, &record, content)?;
+        let intent = self.stage_change(state, &audit_record, &record, content)?;
         self.commit_intent(state, intent)?;
         Ok(ActionReceipt { id: plan.id().clone(), record, disposition: plan.disposition(), repeated: false })
     }
@@ -157,15 +157,15 @@ impl VaultWriter {
     fn stage_change(
         &self,
         state: &mut WriterState,
-        closed: &AuditRecord,
+        audit_record: &AuditRecord,
         record: &RecordPath,
         content: Option<NewContent>,
     ) -> Result<ChangeIntent, ApplyError> {
         let (change, bytes) = content.map(|c| (c.change, c.bytes)).unzip();
-        let text = render_verified_record(closed, record)?;
+        let text = render_verified_record(audit_record, record)?;
         let sha256 = ContentHash::hash_bytes(text.as_bytes());
-        let filing = RecordFiling { record: record.clone(), seq: closed.seq, sha256 };
-        let key = AttemptKey::new(state.take_number(), &closed.draft.id);
+        let filing = RecordFiling { record: record.clone(), seq: audit_record.seq, sha256 };
+        let key = AttemptKey::new(state.take_number(), &audit_record.draft.id);
         let intent = ChangeIntent { key, work: IntentKind::Action { filing, change } };
         self.write_or_discard(&intent, &text, bytes.as_deref())?;
         Ok(intent)
@@ -179,7 +179,7 @@ impl VaultWriter {
     ) -> Result<ChangeIntent, ApplyError> {
         let intent = ChangeIntent {
             key: AttemptKey::new_unrecorded(state.take_number()),
-            work: IntentKind::Timestamps(content.change),
+            work: IntentKind::Unrecorded(content.change),
         };
         self.write_or_discard(&intent, "", Some(&content.bytes))?;
         Ok(intent)

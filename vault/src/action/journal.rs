@@ -1,7 +1,7 @@
 //! The journal: one small intent file per change, written before any file moves.
 //!
 //! An intent names the action's audit record and, if a file changes, the hashes of its content before and after. The
-//! intent of a timestamp write-back has no record. After a crash the intents and the staged files show what happened.
+//! intent of bookkeeping, such as a timestamp write-back, has no record. After a crash the intents and the staged files show what happened.
 //! The state database is not needed for that and may be lost. An intent is removed when its change has settled. At most
 //! one intent is neither done nor reverted, and it is the newest.
 
@@ -28,9 +28,9 @@ impl AttemptKey {
         Self(format!("{number:012}-{id}"))
     }
 
-    /// The key of a change without an action, such as a timestamp write-back.
+    /// The key of a change without an action: timestamps, or the status of a signal or an event.
     pub(crate) fn new_unrecorded(number: u64) -> Self {
-        Self(format!("{number:012}-timestamps"))
+        Self(format!("{number:012}-unrecorded"))
     }
 
     /// The name of the target's staged content.
@@ -62,7 +62,7 @@ pub(crate) enum IntentKind {
     /// An audit record is filed; without a `change` no file changes.
     Action { filing: RecordFiling, change: Option<ContentChange> },
     /// A file changes and no audit record is filed: this is bookkeeping and not a decision.
-    Timestamps(ContentChange),
+    Unrecorded(ContentChange),
 }
 
 /// The audit record to be filed, its number in the chain and the hash of its file.
@@ -73,7 +73,7 @@ pub(crate) struct RecordFiling {
     pub(crate) sha256: ContentHash,
 }
 
-/// The form of an intent on the disk, which has not changed since the first version.
+/// The form of an intent on the disk.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -101,7 +101,7 @@ impl TryFrom<Stored> for ChangeIntent {
             (Some(record), Some(seq), Some(sha256), change) => {
                 IntentKind::Action { filing: RecordFiling { record, seq, sha256 }, change }
             }
-            (None, None, None, Some(change)) => IntentKind::Timestamps(change),
+            (None, None, None, Some(change)) => IntentKind::Unrecorded(change),
             (_, _, _, _) => return Err(IncompleteIntentError),
         };
         Ok(Self { key, work })
@@ -114,7 +114,7 @@ impl From<ChangeIntent> for Stored {
             IntentKind::Action { filing: RecordFiling { record, seq, sha256 }, change } => {
                 Self { key, record: Some(record), seq: Some(seq), sha256: Some(sha256), change }
             }
-            IntentKind::Timestamps(change) => Self { key, record: None, seq: None, sha256: None, change: Some(change) },
+            IntentKind::Unrecorded(change) => Self { key, record: None, seq: None, sha256: None, change: Some(change) },
         }
     }
 }
@@ -134,14 +134,14 @@ impl ChangeIntent {
     pub(crate) fn filing(&self) -> Option<&RecordFiling> {
         match &self.work {
             IntentKind::Action { filing, .. } => Some(filing),
-            IntentKind::Timestamps(_) => None,
+            IntentKind::Unrecorded(_) => None,
         }
     }
 
     pub(crate) fn to_swap(&self) -> Option<FileSwap<'_>> {
         let change = match &self.work {
             IntentKind::Action { change, .. } => change.as_ref()?,
-            IntentKind::Timestamps(change) => change,
+            IntentKind::Unrecorded(change) => change,
         };
         Some(FileSwap {
             name: self.key.content_name(),
@@ -156,7 +156,7 @@ impl ChangeIntent {
     pub(crate) fn subject(&self) -> &RecordPath {
         match &self.work {
             IntentKind::Action { filing, change: None } => &filing.record,
-            IntentKind::Action { change: Some(change), .. } | IntentKind::Timestamps(change) => &change.target,
+            IntentKind::Action { change: Some(change), .. } | IntentKind::Unrecorded(change) => &change.target,
         }
     }
 
@@ -241,14 +241,14 @@ mod tests {
 
     const ACTION: &str = r#"{"key":"000000000007-0123456789abcdef","record":"event/steward-action-a.md","seq":3,"sha256":"aa","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":["open"]}}"#;
     const FILED_ONLY: &str = r#"{"key":"000000000007-0123456789abcdef","record":"event/steward-action-a.md","seq":3,"sha256":"aa","change":null}"#;
-    const TIMESTAMPS: &str = r#"{"key":"000000000008-timestamps","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}}"#;
+    const UNRECORDED: &str = r#"{"key":"000000000008-unrecorded","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}}"#;
 
     #[test]
     fn intents_of_every_version_are_read_and_written_as_they_were() {
         for (text, subject, filed, swaps) in [
             (ACTION, "task/pay.md", true, true),
             (FILED_ONLY, "event/steward-action-a.md", true, false),
-            (TIMESTAMPS, "task/pay.md", false, true),
+            (UNRECORDED, "task/pay.md", false, true),
         ] {
             let intent: ChangeIntent = serde_json::from_str(text).unwrap();
             assert_eq!((intent.subject().as_str(), intent.filing().is_some()), (subject, filed));
@@ -263,7 +263,7 @@ mod tests {
             (ACTION, r#""record":"event/steward-action-a.md","#),
             (ACTION, r#""seq":3,"#),
             (ACTION, r#""sha256":"aa","#),
-            (TIMESTAMPS, r#","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}"#),
+            (UNRECORDED, r#","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}"#),
         ] {
             assert!(text.contains(part));
             assert!(serde_json::from_str::<ChangeIntent>(&text.replace(part, "")).is_err(), "without {part}");

@@ -194,13 +194,13 @@ fn find_earlier_resolution(
             let (id, disposition) = (found.draft.id.clone(), found.draft.disposition);
             return Ok(Some((ActionReceipt { id, record: path, disposition, repeated: true }, found)));
         }
-        return Err(already_resolved_refusal(record, kind, &found).into());
+        return Err(refuse_second_resolution(root, request, record, &found)?.into());
     }
     // A person made the same change by hand, and it is filed as such. A later confirmation adds nothing.
     let by_hand = record.draft.follow_up_path(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
     if request.kind == ResolutionKind::Confirm && root.exists(&by_hand) {
         let (found, _) = chain::read_audit_record(root, &by_hand).map_err(ApplyError::from)?;
-        return Err(already_resolved_refusal(record, ActionKind::DoneAnyway, &found).into());
+        return Err(refuse_second_resolution(root, request, record, &found)?.into());
     }
     Ok(None)
 }
@@ -240,11 +240,28 @@ impl ResolutionError {
     }
 }
 
-fn already_resolved_refusal(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> ResolutionRefusal {
+/// The refusal of an action that `found` resolved. It names what became of a confirmation, or how to undo it.
+fn refuse_second_resolution(
+    root: &VaultRoot,
+    request: &ResolutionRequest<'_>,
+    record: &AuditRecord,
+    found: &AuditRecord,
+) -> Result<ResolutionRefusal, ApplyError> {
+    let undo_path = found.draft.follow_up_path(ActionKind::Reversed).map_err(|e| ApplyError::Form(e.to_string()))?;
+    let is_confirmation = found.draft.kind == ActionKind::Confirmed;
+    let undone = if is_confirmation && root.exists(&undo_path) {
+        let (undo, _) = chain::read_audit_record(root, &undo_path)?;
+        format!(", and that was undone at {}", time::format_millis(undo.draft.timestamp))
+    } else {
+        String::new()
+    };
+    let is_undoable =
+        is_confirmation && undone.is_empty() && found.undo_recipe.is_some() && request.now < found.undo_deadline();
     let by = found.draft.resolution.as_ref().map_or("nobody", |a| a.by.as_str());
-    ResolutionRefusal::AlreadyResolved {
+    Ok(ResolutionRefusal::AlreadyResolved {
         id: record.draft.id.to_string(),
-        how: kind.outcome_label().to_lowercase(),
-        by: format!("{by} at {}", time::format_millis(found.draft.timestamp)),
-    }
+        how: found.draft.kind.outcome_label().to_lowercase(),
+        by: format!("{by} at {}{undone}", time::format_millis(found.draft.timestamp)),
+        undo: is_undoable.then(|| found.draft.id.to_string()),
+    })
 }

@@ -6,7 +6,7 @@
 //! [`VaultWriter::remove_extracted_events`] removes them. [`VaultWriter::file_plan`],
 //! [`VaultWriter::file_manual_outcome`] and [`VaultWriter::file_tracker_outcome`] file records that change nothing.
 //! All calls are synchronous and run one at a time. Callers run them on a blocking thread, and call
-//! [`VaultWriter::settle_swaps`] every few seconds.
+//! [`VaultWriter::settle_swaps`] every second.
 
 mod lock;
 mod recover;
@@ -61,7 +61,7 @@ pub enum ApplyError {
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
     Record { path: RecordPath, source: PreparePlanError },
-    #[error("the fleet is stopped: `steward resume` lets it run again")]
+    #[error("the vault is stopped: `steward resume` lets it run again")]
     Stopped,
     #[error("{0}")]
     Form(String),
@@ -135,7 +135,7 @@ impl WriterState {
 }
 
 impl VaultWriter {
-    /// Takes the lock, and recovers what a crash left.
+    /// Takes the lock, and finishes or reverts what a crash left. So a writer never begins on top of half a change.
     ///
     /// # Errors
     /// [`LockError::Held`] if another process writes this vault. [`LockError::Io`] if the vault cannot be written.

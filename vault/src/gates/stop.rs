@@ -1,7 +1,7 @@
 //! The stop file, which every process of the vault checks before it acts.
 //!
 //! `steward stop` creates `.steward/STOP`, `steward resume` removes it. A check is one `stat`, so it is made at every
-//! reservation and before every change, and a stop takes effect at once. If the file cannot be checked, the fleet
+//! reservation and before every change, and a stop takes effect at once. If the file cannot be checked, the vault
 //! counts as stopped. Each stop and each release is a line in `.steward/stops.jsonl`. It is not in the audit chain,
 //! because the process that writes the chain may hang. A spare file is reserved while there is space, and renamed into
 //! place if the disk is full.
@@ -27,15 +27,15 @@ const MAX_NAME_CHARS: usize = 200;
 /// The longest reason that is kept, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// Who stopped the fleet, when and why.
+/// Who stopped the vault, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FleetStop {
+pub struct VaultStop {
     pub at: String,
     pub by: String,
     pub reason: Option<String>,
 }
 
-impl FleetStop {
+impl VaultStop {
     fn shorten_texts(&self) -> Self {
         let cut = |text: &str, limit| text.chars().take(limit).collect::<String>();
         let reason = self.reason.as_ref().map(|reason| cut(reason, MAX_REASON_CHARS));
@@ -48,19 +48,19 @@ impl FleetStop {
 pub struct StopEvent {
     pub stopped: bool,
     #[serde(flatten)]
-    pub stop: FleetStop,
+    pub stop: VaultStop,
 }
 
-/// The fleet cannot be stopped or resumed.
+/// The vault cannot be stopped or resumed.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{OWN_FOLDER}/{FILE}: {0}: the fleet was not {what}; create the file by hand to stop it, remove the file to resume \
+    "{OWN_FOLDER}/{FILE}: {0}: the vault was not {what}; create the file by hand to stop it, remove the file to resume \
      it, or end the processes of the vault",
     what = .1
 )]
 pub struct StopFileError(#[source] io::Error, &'static str);
 
-/// Whether the fleet is stopped. If the file cannot be checked, it counts as stopped.
+/// Whether the vault is stopped. If the file cannot be checked, it counts as stopped.
 #[must_use]
 pub fn is_stopped(root: &VaultRoot) -> bool {
     match root.dir().symlink_metadata(format!("{OWN_FOLDER}/{FILE}")) {
@@ -69,24 +69,24 @@ pub fn is_stopped(root: &VaultRoot) -> bool {
     }
 }
 
-/// The stop in force; `None` if the fleet is running. Unreadable details are `unknown`.
+/// The stop in force; `None` if the vault is running. Unreadable details are `unknown`.
 #[must_use]
-pub fn read_stop(root: &VaultRoot) -> Option<FleetStop> {
+pub fn read_stop(root: &VaultRoot) -> Option<VaultStop> {
     if !is_stopped(root) {
         return None;
     }
     let text = root.dir().read_to_string(format!("{OWN_FOLDER}/{FILE}")).unwrap_or_default();
-    let unknown = FleetStop { at: "unknown".into(), by: "unknown".into(), reason: None };
+    let unknown = VaultStop { at: "unknown".into(), by: "unknown".into(), reason: None };
     Some(serde_json::from_str(&text).unwrap_or(unknown))
 }
 
-/// Stops the fleet. Stopping twice keeps the first stop.
+/// Stops the vault. Stopping twice keeps the first stop.
 ///
 /// This works on a full disk too. The person, the time and the reason may then be unknown.
 ///
 /// # Errors
 /// [`StopFileError`] if the file cannot be created. The message says how to do it by hand.
-pub fn stop_fleet(root: &VaultRoot, stop: &FleetStop) -> Result<(), StopFileError> {
+pub fn stop_vault(root: &VaultRoot, stop: &VaultStop) -> Result<(), StopFileError> {
     let stop = &stop.shorten_texts();
     let failed = |source| StopFileError(source, "stopped");
     let dir = root.make_own_folder(None).map_err(failed)?;
@@ -95,7 +95,7 @@ pub fn stop_fleet(root: &VaultRoot, stop: &FleetStop) -> Result<(), StopFileErro
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(e) if disk::is_full(&e) => match use_spare_file(&dir, stop) {
             Ok(()) => {}
-            // A stop file without its details stops the fleet as well.
+            // A stop file without its details stops the vault as well.
             Err(_) if is_stopped(root) => {}
             Err(_) => return Err(failed(e)),
         },
@@ -105,7 +105,7 @@ pub fn stop_fleet(root: &VaultRoot, stop: &FleetStop) -> Result<(), StopFileErro
     Ok(())
 }
 
-fn create_stop_file(dir: &Dir, stop: &FleetStop) -> io::Result<()> {
+fn create_stop_file(dir: &Dir, stop: &VaultStop) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut file = dir.open_with(FILE, &options)?;
@@ -116,12 +116,12 @@ fn create_stop_file(dir: &Dir, stop: &FleetStop) -> io::Result<()> {
 }
 
 /// Writes the stop into the spare file and renames it. A reason that does not fit is left out.
-fn use_spare_file(dir: &Dir, stop: &FleetStop) -> io::Result<()> {
+fn use_spare_file(dir: &Dir, stop: &VaultStop) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(openat(dir, SPARE, flags, Mode::empty())?);
     let mut text = serde_json::to_string(stop)?;
     if text.len() > SPARE_BYTES {
-        text = serde_json::to_string(&FleetStop { reason: None, ..stop.clone() })?;
+        text = serde_json::to_string(&VaultStop { reason: None, ..stop.clone() })?;
     }
     text.push_str(&" ".repeat(SPARE_BYTES.saturating_sub(text.len())));
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -143,11 +143,11 @@ pub fn reserve_spare_file(root: &VaultRoot) {
     }
 }
 
-/// Resumes the fleet and logs who did; `false` if it was not stopped.
+/// Resumes the vault and logs who did; `false` if it was not stopped.
 ///
 /// # Errors
 /// [`StopFileError`] if the file cannot be removed.
-pub fn resume_fleet(root: &VaultRoot, by: &FleetStop) -> Result<bool, StopFileError> {
+pub fn resume_vault(root: &VaultRoot, by: &VaultStop) -> Result<bool, StopFileError> {
     let by = &by.shorten_texts();
     let failed = |source| StopFileError(source, "resumed");
     match remove_stop_file(root) {
@@ -183,7 +183,7 @@ pub fn list_stop_events(root: &VaultRoot, limit: usize) -> Vec<StopEvent> {
 ///
 /// An error is ignored: the stop file is already in place or removed, and the call must not report otherwise. Only the
 /// log then misses a line.
-fn append_stop_event(root: &VaultRoot, stopped: bool, stop: &FleetStop) {
+fn append_stop_event(root: &VaultRoot, stopped: bool, stop: &VaultStop) {
     drop(json_lines::append_line(root, LOG, &StopEvent { stopped, stop: stop.clone() }));
 }
 
@@ -201,13 +201,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         assert!(!is_stopped(&root));
-        let first = FleetStop { at: "now".into(), by: "ann".into(), reason: Some("odd".into()) };
-        stop_fleet(&root, &first).unwrap();
-        stop_fleet(&root, &FleetStop { by: "bob".into(), ..first.clone() }).unwrap();
+        let first = VaultStop { at: "now".into(), by: "ann".into(), reason: Some("odd".into()) };
+        stop_vault(&root, &first).unwrap();
+        stop_vault(&root, &VaultStop { by: "bob".into(), ..first.clone() }).unwrap();
         assert_eq!(read_stop(&root), Some(first));
-        let bob = FleetStop { at: "later".into(), by: "bob".into(), reason: None };
-        assert!(resume_fleet(&root, &bob).unwrap());
-        assert!(!resume_fleet(&root, &bob).unwrap());
+        let bob = VaultStop { at: "later".into(), by: "bob".into(), reason: None };
+        assert!(resume_vault(&root, &bob).unwrap());
+        assert!(!resume_vault(&root, &bob).unwrap());
         assert_eq!(read_stop(&root), None);
         let logged: Vec<(bool, String)> =
             list_stop_events(&root, 9).into_iter().map(|event| (event.stopped, event.stop.by)).collect();

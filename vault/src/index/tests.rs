@@ -265,7 +265,7 @@ fn answer(draft: &mut AuditDraft, kind: ActionKind, action: &ActionId) {
     draft.kind = kind;
     draft.resolution = Some(AuditResolution {
         action_id: action.clone(),
-        at: noon("09:00:00"),
+        decided_at: noon("09:00:00"),
         by: "ann".into(),
         reason: None,
         edited: false,

@@ -18,7 +18,7 @@ pub enum TimestampWriteOutcome {
     Written,
     /// The file has these times already, or holds dates that a person wrote.
     Unchanged,
-    /// The fleet is stopped: nothing was done.
+    /// The vault is stopped: nothing was done.
     Stopped,
 }
 

@@ -11,7 +11,7 @@ use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::resolve::ResolutionError;
 use steward_vault::action::writer::VaultWriter;
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 
 fn applied(writer: &VaultWriter) -> RecordPath {
     writer.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap().record
@@ -81,6 +81,26 @@ fn the_second_undo_is_told_who_was_first() {
     assert!(refused.to_string().contains("already undone by ann at 2026-11-21T13:00:00.000Z"), "{refused}");
     assert_eq!(count(&desk.records(), ActionKind::Reversed), 1);
     assert_eq!(desk.read("task/pay.md"), TASK);
+}
+
+#[test]
+fn a_second_confirmation_names_what_can_be_undone_or_that_it_was() {
+    let desk = Desk::new();
+    let writer = desk.writer();
+    let record = pending(&writer);
+    let confirmed = Click::new(ResolutionKind::Confirm, &record, "run-2").ask(&writer).unwrap();
+    let again = Click::new(ResolutionKind::Confirm, &record, "run-3");
+    let refuse = |click: &Click<'_>| refusal(click.ask(&writer)).to_string();
+    let advice = format!("; `steward undo {}` undoes that", confirmed.id);
+    assert!(refuse(&again).ends_with(&advice), "{}", refuse(&again));
+    let late = Click { now: again.now + TimeDelta::days(8), ..again };
+    assert!(!refuse(&late).contains("steward undo"), "its window has ended: {}", refuse(&late));
+    Click::new(ResolutionKind::Undo, &confirmed.record, "run-4").ask(&writer).unwrap();
+    let told = refuse(&Click::new(ResolutionKind::Undo, &record, "run-5"));
+    assert!(
+        told.ends_with("confirmed by ann at 2026-11-21T13:00:00.000Z, and that was undone at 2026-11-21T13:00:00.000Z"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -224,11 +244,11 @@ fn in_shadow_mode_or_after_a_stop_a_confirmation_is_refused_and_can_be_made_late
     click.policy = DecisionPolicy::default();
     assert_eq!(click.refused(&writer), 409);
     // The stop came after the policy was read.
-    stop::stop_fleet(writer.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::stop_vault(writer.root(), &VaultStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.policy = live();
     assert_eq!(refusal(click.ask(&writer)), ResolutionRefusal::Stopped);
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
-    stop::resume_fleet(writer.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::resume_vault(writer.root(), &VaultStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.ask(&writer).unwrap();
     assert!(desk.read("task/pay.md").contains("state: done"));
 }
@@ -241,7 +261,7 @@ fn a_stop_does_not_hold_back_an_undo_or_a_dismissal() {
     desk.write("task/other.md", TASK.as_bytes());
     let other = Wish::done("other", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
     let other = writer.apply_plan(other.plan()).unwrap().record;
-    stop::stop_fleet(writer.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::stop_vault(writer.root(), &VaultStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     let undone = Click::new(ResolutionKind::Undo, &record, "run-2").ask(&writer).unwrap();
     assert_eq!((undone.disposition, desk.read("task/pay.md").as_str()), (Disposition::Live, TASK));
     Click::new(ResolutionKind::Dismiss, &other, "run-2").ask(&writer).unwrap();

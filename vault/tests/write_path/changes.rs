@@ -12,7 +12,7 @@ use steward_domain::action::undo::ResolutionKind;
 use steward_domain::gates::mode::DecisionPolicy;
 use steward_domain::steward::clerk::Judgement;
 use steward_vault::action::writer::ApplyError;
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 
 /// Tasks as people write them: a name, the text before, and the text with the state changed.
 fn documents() -> Vec<(&'static str, String, String)> {
@@ -128,8 +128,8 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
     let desk = Desk::new();
     let writer = desk.writer();
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
-    let stop = FleetStop { at: "now".into(), by: "ops".into(), reason: None };
-    stop::stop_fleet(writer.root(), &stop).unwrap();
+    let stop = VaultStop { at: "now".into(), by: "ops".into(), reason: None };
+    stop::stop_vault(writer.root(), &stop).unwrap();
     for disposition in [Disposition::Live, Disposition::Pending, Disposition::Recorded] {
         let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match disposition {
             Disposition::Pending => w.confidence = 0.1,
@@ -141,10 +141,10 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
         assert!(matches!(refused, ApplyError::Stopped), "{refused}");
     }
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 0));
-    stop::resume_fleet(writer.root(), &stop).unwrap();
+    stop::resume_vault(writer.root(), &stop).unwrap();
     let receipt = writer.apply_plan(plan.clone()).unwrap();
     assert_eq!((receipt.disposition, receipt.repeated), (Disposition::Live, false));
-    stop::stop_fleet(writer.root(), &stop).unwrap();
+    stop::stop_vault(writer.root(), &stop).unwrap();
     let again = writer.apply_plan(plan).unwrap();
     assert_eq!((again.disposition, again.repeated), (Disposition::Live, true), "it was filed before the stop");
 }

@@ -202,7 +202,7 @@ impl Wish {
         let written =
             steward_domain::record::frontmatter::read_document(&self.bytes).unwrap().fields().get("state").cloned();
         let written = written.and_then(|s| s.as_str().map(str::to_owned));
-        let look = TaskCheck {
+        let check = TaskCheck {
             question: self.question(RecordState::parse(written.as_deref().unwrap_or("open")).unwrap()),
             before: ContentHash::hash_bytes(&self.bytes),
             state_as_written: written,
@@ -213,11 +213,11 @@ impl Wish {
             decision: self.decision,
             confidence: self.confidence,
             reasoning: self.reasoning.clone(),
-            evidence: look.question.evidence.iter().map(|e| e.reference.clone()).collect(),
+            evidence: check.question.evidence.iter().map(|e| e.reference.clone()).collect(),
             source_contributions: BTreeMap::from([("gmail".to_owned(), 0.8)]),
         };
         decide(&DecisionCase {
-            check: &look,
+            check: &check,
             policy: &self.policy,
             matter_policy: None,
             verdict: &verdict,

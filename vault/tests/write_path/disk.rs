@@ -12,7 +12,7 @@ use steward_domain::action::undo::ResolutionKind;
 use steward_vault::action::chain::verify_chain;
 use steward_vault::action::writer::{LockError, VaultWriter};
 use steward_vault::files::root::VaultRoot;
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 
 const SCENE: &str = "STEWARD_TEST_DISK";
 const VAULT: &str = "STEWARD_TEST_VAULT";
@@ -151,7 +151,7 @@ fn a_stop_needs_neither_space_nor_a_new_name() {
 fn the_stop_needs_no_space(vault: &Path) {
     set_up(vault);
     let writer = lock(vault);
-    let stop = |reason: &str| FleetStop { at: "now".into(), by: "ann".into(), reason: Some(reason.into()) };
+    let stop = |reason: &str| VaultStop { at: "now".into(), by: "ann".into(), reason: Some(reason.into()) };
     for (names, reason) in [(false, "odd"), (true, &"\u{1}".repeat(500))] {
         let (ballast, names_taken) = (vault.join("ballast"), vault.join("names"));
         fill(&ballast);
@@ -160,20 +160,20 @@ fn the_stop_needs_no_space(vault: &Path) {
             std::fs::create_dir(&names_taken).unwrap();
             (0..).take_while(|n| std::fs::write(names_taken.join(n.to_string()), "").is_ok()).count();
         }
-        stop::stop_fleet(writer.root(), &stop(reason)).unwrap();
+        stop::stop_vault(writer.root(), &stop(reason)).unwrap();
         assert!(stop::is_stopped(writer.root()));
         assert_eq!(stop::read_stop(writer.root()), Some(stop(reason)));
-        assert!(stop::resume_fleet(writer.root(), &stop("")).unwrap());
-        stop::stop_fleet(writer.root(), &stop("")).unwrap();
+        assert!(stop::resume_vault(writer.root(), &stop("")).unwrap());
+        stop::stop_vault(writer.root(), &stop("")).unwrap();
         assert_eq!(stop::read_stop(writer.root()), Some(stop("")), "the second stop has the space of the first");
         let _ = std::fs::remove_file(&ballast);
         let _ = std::fs::remove_dir_all(&names_taken);
-        assert!(stop::resume_fleet(writer.root(), &stop("")).unwrap());
+        assert!(stop::resume_vault(writer.root(), &stop("")).unwrap());
     }
     // Without the reserved space the stop holds too, but its details are unknown.
     std::fs::remove_file(vault.join(".steward/STOP.spare")).unwrap();
     fill(&vault.join("ballast"));
-    stop::stop_fleet(writer.root(), &stop("odd")).unwrap();
+    stop::stop_vault(writer.root(), &stop("odd")).unwrap();
     assert_eq!(stop::read_stop(writer.root()).unwrap().by, "unknown");
 }
 

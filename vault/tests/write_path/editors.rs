@@ -277,7 +277,7 @@ fn undo(writer: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -
 }
 
 #[test]
-fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
+fn of_ten_thousand_operations_by_people_and_the_writer_no_edit_is_lost() {
     let desk = Desk::new();
     for n in 0..TASKS {
         desk.write(&format!("task/{}.md", slug(n)), TASK.as_bytes());

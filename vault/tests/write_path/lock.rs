@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use steward_vault::action::writer::{LockError, VaultWriter};
 
 #[test]
-fn the_second_keeper_is_told_who_holds_the_vault() {
+fn the_second_writer_is_told_who_holds_the_vault() {
     let desk = Desk::new();
     let writer = desk.writer();
     let error = VaultWriter::lock(desk.root()).unwrap_err();
@@ -18,7 +18,7 @@ fn the_second_keeper_is_told_who_holds_the_vault() {
 }
 
 #[test]
-fn a_keeper_whose_lock_was_removed_stops_writing() {
+fn a_writer_whose_lock_was_removed_stops_writing() {
     let desk = Desk::new();
     let writer = desk.writer();
     std::fs::remove_dir_all(desk.file(".steward")).unwrap();

@@ -4,7 +4,7 @@ use crate::desk::{Click, Desk, TASK, Wish, noon, settle, task, timestamped, time
 use chrono::TimeDelta;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::steward::timestamps::CheckTimestamps;
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 use steward_vault::steward::timestamps::{TimestampWriteError, TimestampWriteOutcome};
 
 /// A text with the timestamps of a task that is done, which has no next check.
@@ -113,10 +113,10 @@ fn a_file_that_is_gone_or_cannot_be_read_is_left_alone() {
 fn a_stopped_vault_is_not_stamped() {
     let desk = Desk::new();
     let writer = desk.writer();
-    stop::stop_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
+    stop::stop_vault(&desk.root(), &VaultStop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
     assert_eq!(writer.write_timestamps(&task("pay"), &timestamps()).unwrap(), TimestampWriteOutcome::Stopped);
     assert_eq!(desk.read("task/pay.md"), TASK);
-    stop::resume_fleet(&desk.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    stop::resume_vault(&desk.root(), &VaultStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     assert_eq!(writer.write_timestamps(&task("pay"), &timestamps()).unwrap(), TimestampWriteOutcome::Written);
 }
 

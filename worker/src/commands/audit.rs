@@ -95,37 +95,90 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
     }
 }
 
+/// Only a decision has a judgement and a confidence of its own. The record of a resolution repeats those of the decision
+/// that it resolves, and in a list they would look like a second decision.
 fn render_action_table(rows: &[ActionRow]) -> String {
-    let mut shown_rows =
-        create_table(&["time", "action", "record", "decision", "class", "confidence", "disposition", "resolution"]);
+    let mut shown_rows = create_table(&[
+        "time",
+        "action",
+        "kind",
+        "record",
+        "decision",
+        "class",
+        "confidence",
+        "disposition",
+        "resolution",
+    ]);
     for row in rows {
+        let is_decision = row.kind == ActionKind::Action;
+        let disposition = if row.kind.has_no_disposition() { "" } else { row.disposition.as_str() };
         shown_rows.add_row(vec![
             format_millis(row.at),
             row.id.to_string(),
+            row.kind.describe().to_owned(),
             row.target.to_string(),
-            row.decision.as_str().to_owned(),
+            if is_decision { row.decision.as_str().to_owned() } else { String::new() },
             row.class.map(|c| c.as_str().to_owned()).unwrap_or_default(),
-            format!("{:.2}", row.confidence),
-            describe_disposition(row),
-            row.resolution.map(describe_kind).unwrap_or_default().to_owned(),
+            if is_decision { format!("{:.2}", row.confidence) } else { String::new() },
+            disposition.to_owned(),
+            row.resolution.map(ActionKind::describe).unwrap_or_default().to_owned(),
         ]);
     }
     shown_rows.to_string()
 }
 
-/// The disposition of a decision. A record that decides nothing shows its kind: the outcome of another action.
-fn describe_disposition(row: &ActionRow) -> String {
-    if row.kind.has_no_disposition() { describe_kind(row.kind).to_owned() } else { row.disposition.as_str().to_owned() }
-}
-
-/// The short name of a kind, such as `reversed`.
-fn describe_kind(kind: ActionKind) -> &'static str {
-    kind.as_str().trim_start_matches("steward-").trim_start_matches("action-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chrono::Utc;
+    use steward_domain::action::plan::{ActionId, Disposition};
+    use steward_domain::gates::mode::Mode;
+    use steward_domain::steward::clerk::Judgement;
+
+    fn row(kind: ActionKind, resolution: Option<ActionKind>) -> ActionRow {
+        ActionRow {
+            path: RecordPath::parse("event/steward-action-20261122T080000000Z-pay.md").unwrap(),
+            id: ActionId::derive(&[kind.as_str()]),
+            kind,
+            target: RecordPath::parse("task/pay.md").unwrap(),
+            at: Utc::now(),
+            decision: Judgement::LikelyDone,
+            confidence: 0.3,
+            disposition: Disposition::Live,
+            mode: Mode::Live,
+            class: None,
+            proposed_state: None,
+            pending: false,
+            settled: false,
+            resolves: None,
+            resolution,
+            resolved_by: None,
+            proposal: None,
+            edited: false,
+            batch_id: None,
+            seq: 1,
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_list_says_what_its_record_is() {
+        use ActionKind::{Action, Confirmed, Lowered, Reversed};
+        let rows =
+            [row(Lowered, None), row(Reversed, None), row(Confirmed, Some(Reversed)), row(Action, Some(Confirmed))];
+        let table = render_action_table(&rows);
+        let shown: Vec<Vec<&str>> =
+            table.lines().skip(2).map(|line| line.split_whitespace().skip(2).collect()).collect();
+        assert_eq!(
+            shown,
+            [
+                vec!["demoted", "task/pay.md"],
+                vec!["undone", "task/pay.md", "live"],
+                vec!["confirmed", "task/pay.md", "live", "undone"],
+                vec!["decided", "task/pay.md", "likely_done", "0.30", "live", "confirmed"],
+            ],
+            "{table}"
+        );
+    }
 
     #[test]
     fn a_chain_is_called_intact_only_when_its_end_is_known() {

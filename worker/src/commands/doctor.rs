@@ -18,6 +18,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
+use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_millis;
 use steward_server::views::VaultViews;
 use steward_server::views::drill::NightlyDrillStatus;
@@ -70,8 +71,13 @@ pub(crate) async fn run(
     for warning in &config.warnings {
         findings.add_fault("configuration", warning.clone());
     }
+    let root = config.vault_folder().and_then(|v| Ok(VaultRoot::open(v)?));
+    let holder = match &root {
+        Ok(root) => VaultHolder::read(root, &config.state_dir()?),
+        Err(_) => VaultHolder::Nobody,
+    };
     if config.warnings.is_empty() {
-        findings.add_ok("configuration", format!("mode {}", config.policy.mode.as_str()));
+        findings.add_ok("configuration", describe_modes(config.policy.mode, &holder));
     }
     match crate::runtime::clerks::describe_configured_clerk(&config.clerk) {
         Ok(clerk) => findings.add_ok("clerk", clerk),
@@ -82,11 +88,6 @@ pub(crate) async fn run(
         Ok(cli) => findings.add_ok("temporal cli", cli.display().to_string()),
         Err(e) => findings.add_fault("temporal cli", format_causes(&e)),
     }
-    let root = config.vault_folder().and_then(|v| Ok(VaultRoot::open(v)?));
-    let holder = match &root {
-        Ok(root) => VaultHolder::read(root, &config.state_dir()?),
-        Err(_) => VaultHolder::Nobody,
-    };
     let client = server::check_server(config, &holder, &mut findings).await;
     server::check_worker(config, &holder, client.as_ref(), &mut findings).await;
     if let (Ok(root), Some(client), VaultHolder::Runs(record)) = (&root, &client, &holder) {
@@ -105,6 +106,19 @@ pub(crate) async fn run(
         findings.0.iter().map(line).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
+}
+
+/// The mode of this command's environment and that of the running process. They differ if the process was started with
+/// other variables, and only the latter decides about changes.
+fn describe_modes(here: Mode, holder: &VaultHolder) -> String {
+    match holder {
+        VaultHolder::Runs(record) => {
+            format!("this shell: mode {}; the running process: mode {}", here.as_str(), record.policy.mode.as_str())
+        }
+        VaultHolder::Nobody | VaultHolder::Died(_) | VaultHolder::Silent(_) => {
+            format!("this shell: mode {}", here.as_str())
+        }
+    }
 }
 
 /// The process that serves the vault, and a client of its server.

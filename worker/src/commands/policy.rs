@@ -148,7 +148,9 @@ fn locate_ceiling(root: &VaultRoot, source: SourceCeiling) -> (SourceCeiling, St
 fn describe_policies(checked: &PolicyCheckReport) -> String {
     let mut lines = Vec::new();
     if checked.matters.is_empty() {
-        lines.push("no matter has a `steward:` block: the settings of `steward status` apply everywhere".to_owned());
+        let hint = "no matter has a `steward:` block, so the same settings apply to all: `steward policy check <matter>` \
+                    shows the mode, the thresholds and the ceilings";
+        lines.push(hint.to_owned());
     }
     for matter in &checked.matters {
         lines.push(matter.matter.to_string());
@@ -168,4 +170,15 @@ fn describe_policies(checked: &PolicyCheckReport) -> String {
 /// Formats a moment to the second.
 fn format_time(at: DateTime<Utc>) -> String {
     steward_domain::time::format_seconds(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_block_the_command_that_shows_the_thresholds_is_named() {
+        let text = describe_policies(&PolicyCheckReport { matters: Vec::new(), warnings: Vec::new() });
+        assert!(text.contains("`steward policy check <matter>` shows the mode, the thresholds"), "{text}");
+    }
 }

@@ -16,6 +16,7 @@ use crate::temporal::note::VaultHolder;
 use anyhow::{Context, bail};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::ResolutionKind;
+use steward_domain::record::path::RecordPath;
 use steward_domain::trust::mark::TrustSubject;
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError, describe_resolution};
 use steward_vault::files::root::VaultRoot;
@@ -134,7 +135,7 @@ async fn submit_resolution(
             request_resolution(config, async |client: ResolutionClient| client.request_resolution(input).await).await?
         }
     };
-    out.print_value(&output, || format_resolution(kind, &output))?;
+    out.print_value(&output, || format_resolution(config, kind, &output))?;
     Ok(match output {
         ResolveOutput::Done { .. } => CommandExit::Ok,
         ResolveOutput::Refused { .. } => CommandExit::Refused,
@@ -179,22 +180,30 @@ async fn submit_batch(
         let lines = all
             .resolutions
             .iter()
-            .map(|one| format!("{}: {}", escape_text(&one.action), format_resolution(kind, &one.resolution)));
+            .map(|one| format!("{}: {}", escape_text(&one.action), format_resolution(config, kind, &one.resolution)));
         let count = format!("{} {}, {refused} refused", all.resolutions.len() - refused, describe_resolution(kind));
         lines.chain([count]).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if refused == 0 { CommandExit::Ok } else { CommandExit::Refused })
 }
 
-fn format_resolution(kind: ResolutionKind, output: &ResolveOutput) -> String {
+/// Whether a confirmation changed its record, so that it can be undone. It changed nothing if a person had made the change
+/// before. Without the vault on this machine the usual case is assumed.
+fn is_undoable(config: &StewardConfig, confirmation: &RecordPath) -> bool {
+    let root = config.vault.as_ref().and_then(|vault| VaultRoot::open(vault).ok());
+    let record = root.and_then(|root| super::audit::read_record(&root, confirmation).ok());
+    record.is_none_or(|record| record.undo_recipe.is_some())
+}
+
+fn format_resolution(config: &StewardConfig, kind: ResolutionKind, output: &ResolveOutput) -> String {
     match output {
-        ResolveOutput::Done { target, record, tracker, lowered, .. } => {
+        ResolveOutput::Done { action_id, target, record, tracker, lowered, .. } => {
             let tracker =
                 tracker.as_deref().map(|outcome| format!("; tracker: {}", escape_text(outcome))).unwrap_or_default();
             let demotions: String = lowered.iter().map(|step| format!("\ndemoted: {}", escape_text(step))).collect();
             let summary = match kind {
                 ResolutionKind::Undo | ResolutionKind::Confirm | ResolutionKind::Dismiss => {
-                    format!("{}: {target}", describe_resolution(kind))
+                    format!("{}: {target} (action {action_id})", describe_resolution(kind))
                 }
                 ResolutionKind::Raise => format!(
                     "restored: {} may act as far as the mode allows again (`steward trust report` shows what its cases \
@@ -202,7 +211,12 @@ fn format_resolution(kind: ResolutionKind, output: &ResolveOutput) -> String {
                     escape_text(target.slug())
                 ),
             };
-            format!("{summary}; see {record}{tracker}{demotions}")
+            let undo = if kind == ResolutionKind::Confirm && is_undoable(config, record) {
+                format!("\nundo: steward undo {action_id}")
+            } else {
+                String::new()
+            };
+            format!("{summary}; see {record}{tracker}{demotions}{undo}")
         }
         ResolveOutput::Refused { status, message, .. } => format!("refused ({status}): {}", escape_text(message)),
     }

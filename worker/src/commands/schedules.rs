@@ -122,7 +122,9 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
         let counts: Vec<String> = counts.iter().map(|(change, count)| format!("{count} {change}")).collect();
         lines.push(format!("… {} in all; `steward schedules plan --json` lists them", counts.join(", ")));
     }
-    lines.push(format!("{unchanged} unchanged"));
+    if unchanged > 0 || lines.is_empty() {
+        lines.push(format!("{unchanged} unchanged"));
+    }
     if let Some(refused) = &plan.refused {
         lines.push(format!("refused {} deletions: {}", refused.ids.len(), refused.hint));
     }
@@ -155,7 +157,7 @@ fn render_schedule_table(rows: &[ScheduleRow]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registrar::ScheduleStep;
+    use crate::registrar::{RoutineStep, ScheduleStep};
     use steward_domain::record::path::RecordPath;
 
     #[test]
@@ -172,5 +174,17 @@ mod tests {
         assert!(text.contains("4960 create in all") && text.contains("40 unchanged"), "{text}");
         let plan = SchedulePlan { steps: (39..42).map(step).collect(), ..SchedulePlan::default() };
         assert!(!describe_plan(&plan).contains("in all"));
+    }
+
+    #[test]
+    fn the_first_plan_of_a_new_server_shows_the_routine_that_claimed_it() {
+        let verb = ScheduleStepVerb::Unchanged;
+        let first = RoutineStep { id: "al-signal-extract", workflow: "ExtractWorkflow", interval_seconds: 300, verb };
+        let mut plan = SchedulePlan { routines: vec![first], ..SchedulePlan::default() };
+        assert_eq!(describe_plan(&plan), "1 unchanged");
+        plan.include_claim();
+        let text = describe_plan(&plan);
+        let row: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(row, ["al-signal-extract", "create", "every", "5", "min"], "{text}");
     }
 }

@@ -3,6 +3,7 @@
 //! They read the files of the vault and the router's last reason for each signal. They change nothing. Quotes, subjects
 //! and reasonings come from unknown senders or from a model, so every printed text goes through [`escape_text`].
 
+use super::why::describe_mutation;
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
@@ -119,7 +120,7 @@ fn describe_target(signal: &Signal) -> String {
 
 fn describe_effect(signal: &Signal) -> String {
     match (&signal.proposal, signal.effect) {
-        (Some(proposal), _) => escape_text(&proposal.to_proposal().to_string()),
+        (Some(proposal), _) => describe_mutation(proposal),
         (None, SignalEffect::Mutation) => "mutation without a usable proposal".to_owned(),
         (None, SignalEffect::Action) => "asks something of you".to_owned(),
         (None, SignalEffect::None) => "none".to_owned(),
@@ -178,6 +179,6 @@ fn describe_explanation(explained: &SignalExplanation) -> String {
     }
     lines.extend(self::describe_signal(&explained.filed));
     lines.push(row("why", &explained.why));
-    lines.push(row("to change it", &explained.what_would_change_it));
+    lines.push(row("to change", &explained.what_would_change_it));
     lines.join("\n")
 }

@@ -14,7 +14,7 @@ use crate::temporal::note::{
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
-use steward_domain::gates::mode::DecisionPolicy;
+use steward_domain::gates::mode::{DecisionPolicy, Mode};
 use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules};
@@ -22,7 +22,7 @@ use steward_server::views::tracker::TrackerDebt;
 use steward_server::views::trust::Demotion;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 use steward_vault::index::{CheckCount, StreamCount, VaultCounts, VaultProblem};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
@@ -33,7 +33,10 @@ struct StatusReport {
     vault: String,
     /// The policy of the running process; if none runs, that of this command's environment.
     policy: DecisionPolicy,
-    stop: Option<FleetStop>,
+    /// The mode of this command's environment.
+    #[serde(skip)]
+    shell_mode: Mode,
+    stop: Option<VaultStop>,
     /// The clerk of the same process or environment as the policy.
     clerk: ClerkChoice,
     /// The process that holds the vault and wrote a holder record.
@@ -48,7 +51,8 @@ struct StatusReport {
     silent: Option<String>,
     counts: VaultCounts,
     streams: Vec<StreamCount>,
-    looks_today: Vec<CheckCount>,
+    #[serde(rename = "looks_today")]
+    checks_today: Vec<CheckCount>,
     guard: GuardStatus,
     /// The comparison with the schedules at the Temporal server; `None` if no process runs.
     schedules: Option<StatusSchedules>,
@@ -117,6 +121,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let status = StatusReport {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
+        shell_mode: config.policy.mode,
         stop: stop::read_stop(root),
         clerk: effective.clerk,
         grpc: endpoint.map(|endpoint| endpoint.to_url()),
@@ -130,7 +135,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         silent,
         counts: index.read().count_records().await?,
         streams: index.signals().list_stream_counts().await?,
-        looks_today: index.cursors().list_check_counts(now.date_naive()).await?,
+        checks_today: index.cursors().list_check_counts(now.date_naive()).await?,
         guard: read_guard_status(config, effective.caps, root, now).await,
         drill,
         tracker: vault.views.read_tracker_debt(effective.tracker).await?,
@@ -147,22 +152,7 @@ fn describe_status(status: &StatusReport) -> String {
     let mut lines = Vec::new();
     let mut row = |name: &str, value: String| lines.push(format!("{name:<12} {value}"));
     row("vault", status.vault.clone());
-    row(
-        "mode",
-        match &status.stop {
-            None => status.policy.mode.as_str().to_owned(),
-            Some(stop) => {
-                let reason =
-                    stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
-                let before = status.policy.mode.as_str();
-                format!(
-                    "stopped by {} at {}{reason} (otherwise {before})",
-                    escape_text(&stop.by),
-                    escape_text(&stop.at)
-                )
-            }
-        },
-    );
+    row("mode", describe_mode(status));
     row(
         "matters",
         format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived),
@@ -171,7 +161,7 @@ fn describe_status(status: &StatusReport) -> String {
     row("events", describe_events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for you", counts.actions, counts.pending));
-    for checks in &status.looks_today {
+    for checks in &status.checks_today {
         row("checks today", format!("{} × {}", checks.count, escape_text(&checks.reason)));
     }
     for stream in &status.streams {
@@ -210,6 +200,15 @@ fn describe_status(status: &StatusReport) -> String {
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
     lines.extend(status.warnings.iter().map(|w| escape_text(w)));
     lines.join("\n")
+}
+
+/// The mode that decides about changes, and that of this shell if it is another one.
+fn describe_mode(status: &StatusReport) -> String {
+    let (mode, here) = (status.policy.mode.as_str(), status.shell_mode.as_str());
+    let mode = if mode == here { mode.to_owned() } else { format!("{mode} (the running process; this shell: {here})") };
+    let Some(stop) = &status.stop else { return mode };
+    let reason = stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
+    format!("stopped by {} at {}{reason} (otherwise {mode})", escape_text(&stop.by), escape_text(&stop.at))
 }
 
 /// How many events wait and for how long, and how many are parked.

@@ -10,7 +10,7 @@ use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::format_millis;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::gates::stop::{self, FleetStop};
+use steward_vault::gates::stop::{self, VaultStop};
 
 pub(crate) fn stop_vault(
     config: &StewardConfig,
@@ -19,7 +19,7 @@ pub(crate) fn stop_vault(
 ) -> anyhow::Result<CommandExit> {
     let root = VaultRoot::open(config.vault_folder()?)?;
     let before = stop::read_stop(&root);
-    stop::stop_fleet(&root, &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason })?;
+    stop::stop_vault(&root, &VaultStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason })?;
     let held = stop::read_stop(&root);
     out.print_value(&json!({"stopped": true, "stop": held}), || {
         let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
@@ -34,9 +34,9 @@ pub(crate) fn stop_vault(
 
 pub(crate) fn resume_vault(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let was_stopped = stop::resume_fleet(
+    let was_stopped = stop::resume_vault(
         &root,
-        &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None },
+        &VaultStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None },
     )?;
     out.print_value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
         if was_stopped { "the stop has ended".into() } else { "the vault was not stopped".into() }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
 use steward_vault::files::root::{VaultRoot, VaultRootError};
+use steward_vault::gates::stop::{self, VaultStop};
 use steward_workflows::CALLER_MEMO;
 use steward_workflows::StewardWorkflow;
 use steward_workflows::schedule_id;
@@ -28,10 +29,16 @@ pub(crate) async fn run(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let matter = super::parse_matter(&tick.matter)?;
-    if let Some(vault) = &config.vault
-        && let Err(VaultRootError::Missing { path }) = VaultRoot::open(vault)?.read_file(&matter)
-    {
-        bail!("{path} is not in the vault {}: give the path or slug of an existing matter", vault.display());
+    if let Some(vault) = &config.vault {
+        let root = VaultRoot::open(vault)?;
+        if let Err(VaultRootError::Missing { path }) = root.read_file(&matter) {
+            bail!("{path} is not in the vault {}: give the path or slug of an existing matter", vault.display());
+        }
+        // With --wait the report says it. Without it nobody would learn that the started tick does nothing.
+        if let Some(stop) = stop::read_stop(&root).filter(|_| !tick.wait) {
+            out.print_value(&json!({"stopped": true, "stop": stop}), || describe_refusal(&stop))?;
+            return Ok(CommandExit::Refused);
+        }
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
@@ -50,6 +57,12 @@ pub(crate) async fn run(
     let report = tick_matter(&client, config, &matter, tick.shadow).await?;
     out.print_value(&report, || describe_tick(&report))?;
     Ok(exit_code(&report))
+}
+
+fn describe_refusal(stop: &VaultStop) -> String {
+    let reason = stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
+    let (by, at) = (escape_text(&stop.by), escape_text(&stop.at));
+    format!("nothing was started: the vault was stopped by {by} at {at}{reason}; `steward resume` ends the stop")
 }
 
 /// The exit code for scripts: 4 if anything failed, 3 if the vault is stopped, otherwise 0.

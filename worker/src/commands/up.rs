@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let starting = start_services(config, &telemetry, serving, &raise, &mut cleanup, out);
     let started = run_unless_stopped(&stop, starting).await;
     let outcome = match started.transpose() {
-        Ok(None) => Ok(CommandExit::Ok),
+        Ok(None) => end_on_request(out),
         Err(e) => Err(e),
         Ok(Some(services)) => {
             let serving = serve_vault(config, up, services, out);
@@ -102,6 +102,8 @@ struct StartedServices {
     context: WorkerContext,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
     clerk: JoinHandle<()>,
+    /// Whether this process created the schedule that claims the namespace.
+    claimed: bool,
     /// The server of the dashboard; `None` with `--once`.
     serving: Option<RunningServer>,
 }
@@ -114,6 +116,8 @@ async fn start_services(
     cleanup: &mut ProcessCleanup,
     out: CommandOutput,
 ) -> anyhow::Result<StartedServices> {
+    // The first line, so that warnings about records have a context where both outputs go to one file.
+    out.print_text(&format!("reading {} …", config.vault_folder()?.display()))?;
     let vault = OpenedVault::open(config).await?;
     cleanup.writer = Some(Arc::clone(&vault.writer));
     let state = config.state_dir()?;
@@ -134,12 +138,12 @@ async fn start_services(
         }
     };
     let TemporalConnection { client, address } = &connected;
-    desired::claim_namespace(config, client, address, &vault.writer, cleanup.server.is_some()).await?;
+    let claimed = desired::claim_namespace(config, client, address, &vault.writer, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk_worker(config, &context)?;
     let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
-    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, clerk, serving })
+    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, clerk, claimed, serving })
 }
 
 /// Serves the vault until the stop flag is raised or a part fails, and then stops all parts.
@@ -149,9 +153,12 @@ async fn serve_vault(
     services: StartedServices,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let StartedServices { raise, ui, vault, context, mut failures, clerk, serving } = services;
+    let StartedServices { raise, ui, vault, context, mut failures, clerk, claimed, serving } = services;
     // The web page is known only of a server that this process started.
-    let engine = engine::start_engine(config, &context, vault, ui.is_some()).await?;
+    let mut engine = engine::start_engine(config, &context, vault, ui.is_some()).await?;
+    if claimed {
+        engine.registered.include_claim();
+    }
     let listen = serving.as_ref().map(|serving| serving.address);
     if let Some(serving) = &serving {
         let (root, index) = (engine.parts.writer.root().clone(), Arc::clone(&engine.parts.index));
@@ -203,7 +210,7 @@ async fn run_until_stopped(
                 }
             }
             failed = failures.recv() => return Err(failed.context("the workers ended unexpectedly")?),
-            () = wait_for_stop(&mut stop) => return Ok(CommandExit::Ok),
+            () = wait_for_stop(&mut stop) => return end_on_request(out),
         }
     }
     runtime.engine.begin_waking();
@@ -212,8 +219,14 @@ async fn run_until_stopped(
     }
     tokio::select! {
         failed = failures.recv() => Err(failed.context("the workers ended unexpectedly")?),
-        () = wait_for_stop(&mut stop) => Ok(CommandExit::Ok),
+        () = wait_for_stop(&mut stop) => end_on_request(out),
     }
+}
+
+/// Reports that the process was asked to end, which may take some seconds.
+fn end_on_request(out: CommandOutput) -> anyhow::Result<CommandExit> {
+    out.print_text("ending …; unfinished work goes on at the next start")?;
+    Ok(CommandExit::Ok)
 }
 
 /// Serves clerk calls, and also the vault as soon as its lock is free.
@@ -254,7 +267,7 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
                     }
                 }
                 failed = failures.recv() => break failed.context("the workers ended unexpectedly").and_then(Err),
-                () = wait_for_stop(&mut stop), if opened => break Ok(CommandExit::Ok),
+                () = wait_for_stop(&mut stop), if opened => break end_on_request(out),
             }
         }
     };
@@ -283,12 +296,15 @@ async fn acquire_vault(
     }
     let Some(vault) = OpenedVault::open_when_unlocked(config, &mut stop).await? else { return Ok(None) };
     cleanup.writer = Some(Arc::clone(&vault.writer));
-    tokio::select! {
+    let claimed = tokio::select! {
         claimed = desired::claim_namespace(config, &context.client, address, &vault.writer, false) => claimed?,
         () = wait_for_stop(&mut stop) => return Ok(None),
-    }
+    };
     note::describe_this_process(config, "worker", address).write(&config.state_dir()?)?;
-    let engine = engine::start_engine(config, context, vault, false).await?;
+    let mut engine = engine::start_engine(config, context, vault, false).await?;
+    if claimed {
+        engine.registered.include_claim();
+    }
     engine.begin_waking();
     if !*stop.borrow() {
         out.print_text(&super::schedules::describe_plan(&engine.registered))?;

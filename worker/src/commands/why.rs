@@ -3,27 +3,31 @@
 //! It reads the index and the newest audit record. It asks no clerk and changes nothing. The gate values are those of
 //! the decision, as the record keeps them; they are not evaluated again.
 
+mod hints;
+
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
 use anyhow::Context;
 use chrono::{DateTime, Utc};
+use hints::HintFacts;
 use serde::Serialize;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::mutation::Mutation;
-use steward_domain::action::plan::{ActionId, Disposition};
-use steward_domain::record::entity::RecordState;
+use steward_domain::action::plan::ActionId;
+use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::signal::SignalStatus;
 use steward_domain::time::format_millis;
-use steward_server::views::why::describe_opening_condition;
 use steward_vault::action::writer::ApplyError;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
-use steward_vault::index::{SubjectRow, WeighedSignal};
+use steward_vault::index::{ActionRow, Index, SubjectRow, WeighedSignal};
 use steward_vault::tracker::outbox::{self, DeliveryStatus};
 
 /// The most signals that are printed, the newest first.
 const MAX_SIGNALS: u32 = 10;
+/// The most resolutions that are followed: a confirmation and its undo. Only forged records could name more.
+const MAX_RESOLUTIONS: usize = 2;
 
 #[derive(Serialize)]
 struct WhyReport {
@@ -35,6 +39,8 @@ struct WhyReport {
     decided: Option<AuditRecord>,
     /// The resolution of that decision by a person.
     resolution: Option<ActionKind>,
+    /// That resolution with its details, then the resolution of that one, as when a confirmation was undone.
+    resolutions: Vec<WhyResolution>,
     /// What was delivered to the tracker for that decision, or is owed to it.
     tracker: Option<DeliveryStatus>,
     would_change_it: Vec<String>,
@@ -48,6 +54,20 @@ struct WhyQuestion {
     withheld: Vec<WeighedSignal>,
 }
 
+/// What a person did about a decision, or about an earlier resolution of it.
+#[derive(Serialize)]
+struct WhyResolution {
+    kind: ActionKind,
+    id: ActionId,
+    at: DateTime<Utc>,
+    /// The name that the person gave. Untrusted.
+    by: String,
+    /// Untrusted.
+    reason: Option<String>,
+    /// Until when its change can be undone; absent if it made none.
+    undo_until: Option<DateTime<Utc>>,
+}
+
 pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let path = parse_target(target)?;
     let vault = super::open_read_only(config).await?;
@@ -58,7 +78,8 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let action =
         index.actions().list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
-    let answered = action.and_then(|a| a.resolution);
+    let resolution = action.as_ref().and_then(|a| a.resolution);
+    let resolutions = read_resolutions(root, index, action).await?;
     let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
     let seen = index.read().list_signals_about(&path, MAX_SIGNALS).await?;
     let asks = match index.read().find_open_question(&path).await? {
@@ -72,12 +93,48 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let stopped = stop::is_stopped(root);
     let notes = index.gates().list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
-    let undecided = decided.as_ref().filter(|_| answered.is_none());
-    let mut would_change_it = list_hints(&subject, &seen, undecided, stopped, Utc::now());
+    let hints = HintFacts {
+        subject: &subject,
+        decided: decided.as_ref(),
+        resolutions: &resolutions,
+        has_unjudged: has_unjudged_signal(index, &seen).await?,
+        stopped,
+        now: Utc::now(),
+    };
+    let mut would_change_it = hints.list_hints();
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
-    let why = WhyReport { subject, seen, asks, decided, resolution: answered, tracker, would_change_it };
+    let why = WhyReport { subject, seen, asks, decided, resolution, resolutions, tracker, would_change_it };
     out.print_value(&why, || describe_why(&why))?;
     Ok(CommandExit::Ok)
+}
+
+/// Reads how people resolved an action, and each resolution of a resolution.
+async fn read_resolutions(
+    root: &VaultRoot,
+    index: &Index,
+    action: Option<ActionRow>,
+) -> anyhow::Result<Vec<WhyResolution>> {
+    let (mut found, mut next) = (Vec::new(), action.and_then(|action| action.resolved_by));
+    while let Some(id) = next.filter(|_| found.len() < MAX_RESOLUTIONS) {
+        let Some(row) = index.actions().action_by_id(&id).await? else { break };
+        let record = super::audit::read_record(root, &row.path)?;
+        let undo_until = record.undo_recipe.is_some().then(|| record.undo_deadline());
+        let resolution = record.draft.resolution;
+        let (by, reason) = resolution.map_or_else(|| ("unknown".into(), None), |r| (r.by, r.reason));
+        found.push(WhyResolution { kind: row.kind, id, at: row.at, by, reason, undo_until });
+        next = row.resolved_by;
+    }
+    Ok(found)
+}
+
+/// Whether a signal could lead to a decision and no decision cites it.
+async fn has_unjudged_signal(index: &Index, seen: &[WeighedSignal]) -> anyhow::Result<bool> {
+    for signal in seen.iter().filter(|s| s.status == SignalStatus::Unrouted && s.effect != SignalEffect::None) {
+        if index.actions().action_citing(&signal.path).await?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Reads the delivery status of the newest record of a decision: the undo, else the confirmation, else the decision.
@@ -129,6 +186,9 @@ fn describe_why(why: &WhyReport) -> String {
             }
         }
     }
+    for resolution in &why.resolutions {
+        row("resolution", describe_resolution(resolution));
+    }
     if let Some(delivery) = &why.tracker {
         row("tracker", super::audit::describe_tracker_status(delivery));
     }
@@ -163,11 +223,16 @@ fn describe_weighed_signal(signal: &WeighedSignal) -> String {
 fn describe_decision(record: &AuditRecord, resolution: Option<ActionKind>) -> String {
     let draft = &record.draft;
     let change = draft.proposal.as_ref().map(|p| format!(", {}", describe_mutation(&p.mutation))).unwrap_or_default();
-    let resolution =
-        resolution.map(|k| format!(", {}", k.as_str().trim_start_matches("steward-action-"))).unwrap_or_default();
+    let resolution = resolution.map(|kind| format!(", {}", kind.describe())).unwrap_or_default();
     let (at, decision) = (format_millis(draft.timestamp), draft.decision.as_str());
     let (confidence, disposition, id) = (draft.confidence, draft.disposition.as_str(), &draft.id);
     format!("{at} {decision}, confidence {confidence:.2}{change}: {disposition}{resolution} (action {id})")
+}
+
+fn describe_resolution(resolution: &WhyResolution) -> String {
+    let WhyResolution { kind, id, at, by, reason, .. } = resolution;
+    let reason = reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
+    format!("{} {} by {}{reason} (action {id})", format_millis(*at), kind.describe(), escape_text(by))
 }
 
 /// Describes a change in a few words.
@@ -183,63 +248,6 @@ pub(crate) fn describe_mutation(mutation: &Mutation) -> String {
             format!("{} loses \"{}\"", field.as_str(), escape_text(member))
         }
     }
-}
-
-/// Lists what would change the outcome. `record` is the newest decision if no person has resolved it.
-fn list_hints(
-    subject: &SubjectRow,
-    seen: &[WeighedSignal],
-    record: Option<&AuditRecord>,
-    stopped: bool,
-    now: DateTime<Utc>,
-) -> Vec<String> {
-    let mut hints = Vec::new();
-    match subject.state {
-        RecordState::Open => {}
-        RecordState::Done | RecordState::Archived => {
-            hints.push("set `state: open`: a closed record is not checked".into())
-        }
-    }
-    if let Some(until) = subject.snoozed_until.filter(|until| *until > now) {
-        hints.push(format!("remove `snoozed_until`: the record is snoozed until {}", format_millis(until)));
-    }
-    if stopped {
-        hints.push("run `steward resume`: the vault is stopped, so no clerk is asked".into());
-    }
-    let Some(record) = record else {
-        let has_unrouted = seen.iter().any(|s| s.status == SignalStatus::Unrouted);
-        hints.push(if has_unrouted {
-            "a tick that can ask a clerk: `steward tick <matter> --wait` shows what holds it, `steward status` shows \
-             how full the rate guard is"
-                .into()
-        } else {
-            "a new signal: without one no clerk is asked".into()
-        });
-        return hints;
-    };
-    let id = &record.draft.id;
-    match record.draft.disposition {
-        Disposition::Live => hints.push(format!("`steward undo {id}` undoes the change, within 7 days")),
-        Disposition::Pending if record.draft.confirmable => {
-            hints.push(format!("`steward confirm {id}` makes the change"))
-        }
-        Disposition::Pending => {
-            hints.push("make the change by hand: a ceiling of `ask` or the matter's note leaves it to you".into())
-        }
-        Disposition::Recorded => hints.push("a new signal that proposes a change".into()),
-        Disposition::Shadow => {}
-    }
-    if record.draft.disposition != Disposition::Recorded {
-        hints.extend(
-            record
-                .draft
-                .gates
-                .iter()
-                .filter(|g| !g.open)
-                .map(|g| describe_opening_condition(g.gate, &escape_text(&g.found), &escape_text(&g.needed))),
-        );
-    }
-    hints
 }
 
 #[cfg(test)]
@@ -260,21 +268,16 @@ mod tests {
     }
 
     #[test]
-    fn every_case_has_a_hint_what_would_change_it() {
-        let open = SubjectRow {
-            path: RecordPath::parse("task/pay.md").unwrap(),
-            name: "Pay".into(),
-            state: RecordState::Open,
-            snoozed_until: None,
-            last_check_at: None,
-            next_check_after: None,
+    fn a_resolution_names_who_did_what_and_when() {
+        let undone = WhyResolution {
+            kind: ActionKind::Reversed,
+            id: ActionId::derive(&["undo"]),
+            at: steward_domain::time::parse("2026-11-22").unwrap(),
+            by: "ann\n".into(),
+            reason: Some("not yet".into()),
+            undo_until: None,
         };
-        let now = steward_domain::time::parse("2026-11-22").unwrap();
-        assert_eq!(list_hints(&open, &[], None, false, now), ["a new signal: without one no clerk is asked"]);
-        assert!(list_hints(&open, &[], None, true, now)[0].contains("steward resume"));
-        let snoozed = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
-        assert!(list_hints(&snoozed, &[], None, false, now)[0].contains("snoozed_until"));
-        let done = SubjectRow { state: RecordState::Done, ..open };
-        assert!(list_hints(&done, &[], None, false, now)[0].contains("state: open"));
+        let shown = describe_resolution(&undone);
+        assert!(shown.starts_with("2026-11-22T00:00:00.000Z undone by ann\\n: not yet (action "), "{shown}");
     }
 }

@@ -37,7 +37,8 @@ pub(crate) fn build_registrar(
         .with_progress(|operation, done, total| tracing::info!("{done} of {total} {operation}"))
 }
 
-/// Claims the namespace for this vault. It must be called before the vault is served.
+/// Claims the namespace for this vault. It must be called before the vault is served. Returns whether this call created
+/// the first routine.
 ///
 /// # Errors
 /// [`NamespaceConflict`](crate::registrar::NamespaceConflict) if the namespace belongs to another vault; other errors
@@ -48,7 +49,7 @@ pub(crate) async fn claim_namespace(
     address: &str,
     writer: &VaultWriter,
     private_server: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let owner = Some(writer.identity().clone());
     let registrar = build_registrar(client.clone(), config, owner, |s| s.private_server = private_server);
     retry_unanswered("check whose schedules it holds", address, async || {

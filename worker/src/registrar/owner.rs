@@ -161,7 +161,8 @@ impl ScheduleRegistrar {
         NamespaceConflict { reason, namespace: self.namespace(), folder: self.settings.folder.clone() }
     }
 
-    /// Claims the namespace for this vault, before anything is served.
+    /// Claims the namespace for this vault, before anything is served. Returns whether this call created the first
+    /// routine.
     ///
     /// The listing lags behind, so two vaults that start at the same moment may both find it empty. The server accepts
     /// only one schedule with an id. So only one of them creates the first routine, and the other finds the owner in
@@ -170,16 +171,16 @@ impl ScheduleRegistrar {
     /// # Errors
     /// [`RegistrarError::Conflict`] if the namespace belongs to another vault; other errors if the server does not
     /// answer.
-    pub(crate) async fn claim_namespace(&self) -> Result<(), RegistrarError> {
+    pub(crate) async fn claim_namespace(&self) -> Result<bool, RegistrarError> {
         let entries = self.list_entries().await?;
         if let Some(conflict) = self.find_namespace_conflict(&entries) {
             return Err(Box::new(conflict).into());
         }
         let [first, ..] = &ROUTINES;
         if self.create_schedule(first.id, routine::build_routine_schedule(first, &self.settings)).await? {
-            return Ok(());
+            return Ok(true);
         }
-        let Some(found) = self.describe_schedule(first.id).await? else { return Ok(()) };
+        let Some(found) = self.describe_schedule(first.id).await? else { return Ok(false) };
         let schedule = found.schedule.unwrap_or_default();
         let mark = ScheduleMark::find_in_spec(schedule.spec.as_ref())
             .filter(|_| facts::find_workflow_type(&schedule) == first.workflow);
@@ -187,7 +188,7 @@ impl ScheduleRegistrar {
             Some(ScheduleMark { vault: Some(vault), place, .. }) if self.settings.is_foreign_vault(Some(vault)) => {
                 Err(Box::new(self.build_namespace_conflict(ConflictReason::AnotherVault { vault, place })).into())
             }
-            _ => Ok(()),
+            _ => Ok(false),
         }
     }
 

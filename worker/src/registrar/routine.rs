@@ -8,7 +8,7 @@ use super::ScheduleRegistrar;
 use super::ScheduleSettings;
 use super::edit::ScheduleEditOutcome;
 use super::facts::{self, ScheduleFacts};
-use super::plan::ScheduleStepVerb;
+use super::plan::{SchedulePlan, ScheduleStepVerb};
 use super::server::RegistrarError;
 use serde::Serialize;
 use std::time::Duration;
@@ -88,6 +88,15 @@ pub(crate) struct RoutineStep {
     pub(crate) interval_seconds: u32,
     #[serde(flatten)]
     pub(crate) verb: ScheduleStepVerb,
+}
+
+impl SchedulePlan {
+    /// Shows the first routine as created. The claim of the namespace created it, before this plan was made.
+    pub(crate) fn include_claim(&mut self) {
+        if let Some(first) = self.routines.first_mut().filter(|first| first.id == ROUTINES[0].id) {
+            first.verb = ScheduleStepVerb::Create { paused: false };
+        }
+    }
 }
 
 impl ScheduleRegistrar {

@@ -4,8 +4,12 @@ use super::*;
 
 #[test]
 fn a_refusal_is_decoded_unchanged_and_a_failure_is_an_error() {
-    let refusal =
-        ResolutionRefusal::AlreadyResolved { id: "0123456789abcdef".into(), how: "undone".into(), by: "Jörg".into() };
+    let refusal = ResolutionRefusal::AlreadyResolved {
+        id: "0123456789abcdef".into(),
+        how: "undone".into(),
+        by: "Jörg".into(),
+        undo: None,
+    };
     let mut status = Status::already_exists(refusal.to_string());
     let bytes = serde_json::to_vec(&refusal).unwrap();
     status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&bytes));

@@ -202,6 +202,7 @@ mod tests {
             id: "f".repeat(16),
             how: "confirmed".into(),
             by: "\u{1f600}".repeat(230),
+            undo: Some("f".repeat(16)),
         };
         let answered = ResolveOutput::from_refusal(refusal);
         let one = ResolveBatchItem { action: "f".repeat(MAX_ID_CHARS), resolution: answered };

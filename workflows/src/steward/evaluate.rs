@@ -33,7 +33,7 @@ const CLERK_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The inputs that all evaluations of one round share.
 pub(crate) struct EvaluationRound {
-    pub(crate) look_id: String,
+    pub(crate) check_id: String,
     pub(crate) policy: DecisionPolicy,
     pub(crate) note: Option<MatterPolicy>,
     pub(crate) caller_says_shadow: bool,
@@ -74,7 +74,7 @@ async fn judge_task(
         if is_time_up(ctx, round) {
             return Err(TaskCheckOutcome::NoTimeLeft);
         }
-        let call = CallId(format!("{}/{}/{attempt}", round.look_id, call_name(&question.subject)));
+        let call = CallId(format!("{}/{}/{attempt}", round.check_id, call_name(&question.subject)));
         let reservation = reserve_call(ctx, &question, call.clone()).await?;
         let reply = ask_clerk(ctx, JudgeInput { reservation, question: question.clone() }).await;
         settle_call(ctx, call, &question, &reply).await;
@@ -189,7 +189,7 @@ async fn apply_verdict(
     let subject = &check.question.subject;
     let input = ApplyInput {
         plan,
-        look_id: round.look_id.clone(),
+        check_id: round.check_id.clone(),
         observed_at: check.question.asked_at,
         clock: TaskClock {
             state: subject.state,

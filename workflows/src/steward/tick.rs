@@ -47,14 +47,14 @@ impl StewardWorkflow {
         let started = ctx.workflow_time();
         let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
         for number in 1..=MAX_ROUNDS {
-            let look_id = format!("{}/{number}", ctx.run_id());
-            let input = ObserveInput { matter: matter.clone(), look_id: look_id.clone() };
+            let check_id = format!("{}/{number}", ctx.run_id());
+            let input = ObserveInput { matter: matter.clone(), check_id: check_id.clone() };
             let mut observation =
                 ctx.execute_local_activity(VaultActivities::observe, input, local_activity_options("check")).await?;
             let checks = std::mem::take(&mut observation.task_checks);
             record_observation(&mut report, &observation);
             let (policy, note, limit) = (observation.policy, observation.matter_policy, START_NO_LATER);
-            let round = EvaluationRound { look_id, policy, note, caller_says_shadow, started, limit };
+            let round = EvaluationRound { check_id, policy, note, caller_says_shadow, started, limit };
             let reports = evaluate_tasks(ctx, &round, checks).await;
             let has_outcome = |outcome: &TaskCheckOutcome| reports.iter().any(|task| task.ended == *outcome);
             let (again, stopped) =

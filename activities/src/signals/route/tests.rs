@@ -296,8 +296,8 @@ async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
 #[tokio::test]
 async fn after_a_stop_nothing_is_routed() {
     let bench = VaultFixture::of_all_classes(Mode::Live).await;
-    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let stop = stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_vault(bench.context.writer.root(), &stop).unwrap();
     let before = bench.files();
     assert_eq!(bench.route().await, RouteOutput { stopped: true, ..RouteOutput::default() });
     assert_eq!(bench.files(), before);
@@ -360,19 +360,19 @@ async fn a_signal_whose_event_was_purged_says_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
+async fn what_a_stop_met_on_its_way_is_done_once_the_vault_runs_again() {
     let bench = VaultFixture::of_all_classes(Mode::Live).await;
-    let stop = stop::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
-    stop::stop_fleet(bench.context.writer.root(), &stop).unwrap();
+    let stop = stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+    stop::stop_vault(bench.context.writer.root(), &stop).unwrap();
     let policy = bench.context.settings.policy.clone();
     let round = RoutingRound { policy, acts: true, workflow: run(), now: Utc::now() };
     let owner = bench.read("matter/m.md");
     let end = bench.signals().route_signal(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, RoutingOutcome::Stopped));
     assert_eq!((bench.read("matter/m.md"), bench.records().len()), (owner, 0));
-    stop::resume_fleet(
+    stop::resume_vault(
         bench.context.writer.root(),
-        &stop::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
+        &stop::VaultStop { at: "now".into(), by: "ops".into(), reason: None },
     )
     .unwrap();
     let later = Utc::now() + TimeDelta::seconds(11);

@@ -9,12 +9,12 @@ use steward_workflows::activities::SettleCallInput;
 
 /// The clerk's answer to the only question, as it would be in a payload.
 async fn asked(bench: &VaultFixture) -> (ClerkQuestion, AttributedVerdict) {
-    let look = bench.see("first/1").await.task_checks.remove(0);
-    assert_eq!(look.known_verdict, None, "nothing was asked yet");
-    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &look.question).await;
+    let check = bench.see("first/1").await.task_checks.remove(0);
+    assert_eq!(check.known_verdict, None, "nothing was asked yet");
+    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &check.question).await;
     let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
     let clerk = ClerkMark { tokens: TokenUsage { prompt_tokens: 7, completion_tokens: 3 }, ..reply.clerk };
-    (look.question, AttributedVerdict { verdict, clerk })
+    (check.question, AttributedVerdict { verdict, clerk })
 }
 
 async fn settle(bench: &VaultFixture, question: &ClerkQuestion, judged: &AttributedVerdict) {

@@ -85,7 +85,7 @@ fn judge_by_rules(question: &ClerkQuestion) -> Verdict {
             Judgement::NeedsInput,
             signal_strength(newest),
             &[newest],
-            "the newest signal asks something of the principal",
+            "the newest signal asks something of you",
         )
     } else if let Some((_, state)) = proposals.first() {
         if proposals.iter().any(|(_, other)| other != state) {

@@ -115,8 +115,8 @@ async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change()
     let signal = std::fs::read_to_string(folder.join("signal/1.md")).unwrap();
     std::fs::write(folder.join("signal/2.md"), signal.replace("mail/1.md", "mail/2.md")).unwrap();
     host.index.sync_all(host.writer.root(), Utc::now()).await.unwrap();
-    let seen = desk.bench.see("look/2").await;
-    let mut plan = json!(apply_ask(&seen, "look/2").plan);
+    let seen = desk.bench.see("check/2").await;
+    let mut plan = json!(apply_ask(&seen, "check/2").plan);
     plan["draft"]["id"] = json!(ActionId::derive(&["another run"]));
     let receipt = host.writer.apply_plan(serde_json::from_value(plan).unwrap()).unwrap();
     host.reindex_paths(&[&RecordPath::parse("task/pay.md").unwrap(), &receipt.record]).await.unwrap();

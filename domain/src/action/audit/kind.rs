@@ -86,6 +86,24 @@ impl ActionKind {
         }
     }
 
+    /// What the record reports, as a word or two for a list.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Action => "decided",
+            Self::Reversed => "undone",
+            Self::Confirmed => "confirmed",
+            Self::Dismissed => "dismissed",
+            Self::Tracked => "sent to the tracker",
+            Self::TrackFailed => "tracker failed",
+            Self::DoneAnyway => "done by hand",
+            Self::Opposed => "done differently",
+            Self::Pruned => "source pruned",
+            Self::Lowered => "demoted",
+            Self::Raised => "restored",
+        }
+    }
+
     /// Whether it is no decision about its target, but reports on an earlier record or a source.
     #[must_use]
     pub fn has_no_disposition(self) -> bool {

@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::steward::clerk::TokenUsage;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, path, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 fn draft() -> AuditDraft {
-    let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60), evidence("slack", 0.96, 2)]);
-    let verdict = verdict(Judgement::LikelyDone, 0.9, &look);
+    let check = build_check(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60), evidence("slack", 0.96, 2)]);
+    let verdict = verdict(Judgement::LikelyDone, 0.9, &check);
     let (policy, clerk) = (live(), clerk());
     let case = DecisionCase {
-        check: &look,
+        check: &check,
         policy: &policy,
         matter_policy: None,
         verdict: &verdict,
@@ -112,7 +112,7 @@ fn a_record_is_filed_under_its_kind_its_instant_and_its_target() {
     let of = draft.id.clone();
     draft.resolution = Some(AuditResolution {
         action_id: of,
-        at: at("2026-11-20T01:02:03.004Z"),
+        decided_at: at("2026-11-20T01:02:03.004Z"),
         by: "ann".into(),
         reason: None,
         edited: false,
@@ -261,7 +261,7 @@ proptest! {
             draft.kind = ActionKind::Reversed;
             draft.clerk = None;
             let (action_id, at) = (draft.id.clone(), draft.timestamp);
-            draft.resolution = Some(AuditResolution { action_id, at, by, reason, edited: false, batch_id: None });
+            draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason, edited: false, batch_id: None });
         }
         let patch = if patched { vec![patch()] } else { Vec::new() };
         let record = AuditRecord::from_draft(draft, patch, link());

@@ -5,7 +5,7 @@ use crate::action::audit::{ChainLink, FieldPatch};
 use crate::action::plan::{ContentHash, PreparePlanError};
 use crate::gates::mode::Ceiling;
 use crate::steward::clerk::Judgement;
-use crate::steward::decide::tests::{at, clerk, evidence, live, look, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -19,10 +19,10 @@ fn plan_for(bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
 fn plan_of(judgement: Judgement, bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
     let document = crate::record::frontmatter::read_document(bytes).unwrap();
     let written = document.fields().get("state").and_then(|s| s.as_str());
-    let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
-    let verdict = verdict(judgement, confidence, &look);
+    let check = build_check(bytes, written, vec![evidence("gmail", 0.97, 60)]);
+    let verdict = verdict(judgement, confidence, &check);
     decide(&DecisionCase {
-        check: &look,
+        check: &check,
         policy,
         matter_policy: None,
         verdict: &verdict,
@@ -106,6 +106,17 @@ fn an_undo_puts_the_very_bytes_back_and_says_what_it_did() {
     assert_eq!(reversed.undo_recipe, None, "an undo has no undo");
     let answers = reversed.draft.resolution.unwrap();
     assert_eq!((answers.action_id, answers.by.as_str()), (record.draft.id, "ann"));
+}
+
+#[test]
+fn only_a_confirmation_repeats_the_reasons_of_the_clerk() {
+    let (after, record) = applied();
+    assert!(!record.draft.reasoning.is_empty());
+    let reversed = carry_out(&ask(ResolutionKind::Undo, &record, &live()).unwrap(), &after).unwrap().1;
+    let resolve = |kind| carry_out(&ask(kind, &pending(), &live()).unwrap(), TASK).unwrap().1.draft.reasoning;
+    assert_eq!(reversed.draft.reasoning, "");
+    assert_eq!(resolve(ResolutionKind::Dismiss), "");
+    assert_eq!(resolve(ResolutionKind::Confirm), record.draft.reasoning);
 }
 
 #[test]
@@ -356,7 +367,7 @@ fn every_refusal_has_the_status_of_the_contract() {
         (ResolutionRefusal::HumanOnly { id: id() }, 400),
         (ResolutionRefusal::Unclear { id: id() }, 409),
         (ResolutionRefusal::NotAnEdit { id: id(), reason: id() }, 400),
-        (ResolutionRefusal::AlreadyResolved { id: id(), how: id(), by: id() }, 409),
+        (ResolutionRefusal::AlreadyResolved { id: id(), how: id(), by: id(), undo: None }, 409),
         (ResolutionRefusal::Conflict { fields: vec![] }, 409),
         (ResolutionRefusal::ShadowNow, 409),
         (ResolutionRefusal::Stopped, 409),

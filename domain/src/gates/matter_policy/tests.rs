@@ -11,7 +11,7 @@ use crate::record::frontmatter::{self, FieldEdit};
 use crate::signals::route::{RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing, plan_signal_route};
 use crate::signals::signal::{Signal, SignalStatus};
 use crate::steward::clerk::Judgement;
-use crate::steward::decide::tests::{at, clerk, evidence, live_plan, look, path, run, shadow_plan, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, live_plan, path, run, shadow_plan, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::option;
 use proptest::prelude::*;
@@ -201,12 +201,12 @@ impl Asked {
             ceiling: self.ceiling,
             ..evidence(&format!("s{n}"), self.confidence, 60)
         });
-        let look = look(b"bytes", Some("open"), pieces.collect());
+        let check = build_check(b"bytes", Some("open"), pieces.collect());
         decide(&DecisionCase {
-            check: &look,
+            check: &check,
             policy: &self.policy,
             matter_policy: note,
-            verdict: &verdict(Judgement::LikelyDone, self.confidence, &look),
+            verdict: &verdict(Judgement::LikelyDone, self.confidence, &check),
             clerk: &clerk(),
             caller_says_shadow: self.shadow,
             workflow: run("run-1"),

@@ -33,7 +33,7 @@ pub(crate) fn evidence(source: &str, effect_confidence: f64, observations: u32) 
     }
 }
 
-pub(crate) fn look(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<SignalEvidence>) -> TaskCheck {
+pub(crate) fn build_check(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<SignalEvidence>) -> TaskCheck {
     let subject = QuestionSubject {
         task: path("task/pay-invoice.md"),
         task_name: "Pay the invoice".into(),
@@ -53,8 +53,8 @@ pub(crate) fn look(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<S
     }
 }
 
-pub(crate) fn verdict(decision: Judgement, confidence: f64, look: &TaskCheck) -> Verdict {
-    let given = &look.question.evidence;
+pub(crate) fn verdict(decision: Judgement, confidence: f64, check: &TaskCheck) -> Verdict {
+    let given = &check.question.evidence;
     Verdict {
         decision,
         confidence,
@@ -87,7 +87,7 @@ pub(crate) fn live() -> DecisionPolicy {
 /// A case in which every gate is open. A test closes one.
 #[derive(Clone)]
 pub(crate) struct Wide {
-    pub(crate) look: TaskCheck,
+    pub(crate) check: TaskCheck,
     pub(crate) policy: DecisionPolicy,
     pub(crate) verdict: Verdict,
     pub(crate) caller_says_shadow: bool,
@@ -95,9 +95,9 @@ pub(crate) struct Wide {
 
 impl Wide {
     fn open() -> Self {
-        let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
-        let verdict = verdict(Judgement::LikelyDone, 0.9, &look);
-        Self { look, policy: live(), verdict, caller_says_shadow: false }
+        let check = build_check(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
+        let verdict = verdict(Judgement::LikelyDone, 0.9, &check);
+        Self { check, policy: live(), verdict, caller_says_shadow: false }
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Self {
@@ -108,7 +108,7 @@ impl Wide {
 
     pub(crate) fn decide(&self) -> Plan {
         decide(&DecisionCase {
-            check: &self.look,
+            check: &self.check,
             policy: &self.policy,
             matter_policy: None,
             verdict: &self.verdict,
@@ -167,26 +167,26 @@ fn each_gate_closed_alone_lands_as_the_table_says() {
         ("confidence is low", |w| w.verdict.confidence = 0.59, Disposition::Pending, &[GateName::Confidence]),
         (
             "the source is not trusted so far, and 0.97 clears the strictest threshold",
-            |w| w.look.question.evidence[0].observations = 4,
+            |w| w.check.question.evidence[0].observations = 4,
             Disposition::Live,
             &[],
         ),
         (
             "the evidence is weak",
-            |w| w.look.question.evidence[0].effect_confidence = 0.74,
+            |w| w.check.question.evidence[0].effect_confidence = 0.74,
             Disposition::Pending,
             &[GateName::Discretion],
         ),
         ("no evidence is named", |w| w.verdict.evidence.clear(), Disposition::Pending, &[GateName::Discretion]),
         (
             "the matter says confirm",
-            |w| w.look.matter_ceiling = Ceiling::Confirm,
+            |w| w.check.matter_ceiling = Ceiling::Confirm,
             Disposition::Pending,
             &[GateName::Ceiling],
         ),
         (
             "the source says ask",
-            |w| w.look.question.evidence[0].ceiling = Ceiling::Ask,
+            |w| w.check.question.evidence[0].ceiling = Ceiling::Ask,
             Disposition::Pending,
             &[GateName::Ceiling],
         ),
@@ -231,7 +231,7 @@ fn discretion_steps_down_as_a_source_proves_right() {
             [(threshold, Disposition::Live), (threshold - 0.001, Disposition::Pending)]
         {
             let wide = Wide::with(|w| {
-                w.look.question.evidence = vec![evidence("gmail", effect_confidence, observations)];
+                w.check.question.evidence = vec![evidence("gmail", effect_confidence, observations)];
             });
             assert_eq!(wide.ends().0, disposition, "{effect_confidence} with {observations} observations");
         }
@@ -241,8 +241,8 @@ fn discretion_steps_down_as_a_source_proves_right() {
 #[test]
 fn the_weakest_named_evidence_decides_and_is_shown() {
     let wide = Wide::with(|w| {
-        w.look.question.evidence = vec![evidence("gmail", 0.99, 60), evidence("slack", 0.90, 0)];
-        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
+        w.check.question.evidence = vec![evidence("gmail", 0.99, 60), evidence("slack", 0.90, 0)];
+        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.check);
     });
     assert_eq!(wide.ends(), (Disposition::Pending, vec![GateName::Discretion]));
     let plan = wide.decide();
@@ -252,7 +252,7 @@ fn the_weakest_named_evidence_decides_and_is_shown() {
 
 #[test]
 fn what_a_signal_is_about_weighs_as_much_as_what_it_says() {
-    let wide = Wide::with(|w| w.look.question.evidence[0].target_confidence = 0.74);
+    let wide = Wide::with(|w| w.check.question.evidence[0].target_confidence = 0.74);
     assert_eq!(wide.ends(), (Disposition::Pending, vec![GateName::Discretion]));
     let plan = wide.decide();
     let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Discretion).unwrap();
@@ -262,9 +262,9 @@ fn what_a_signal_is_about_weighs_as_much_as_what_it_says() {
 #[test]
 fn evidence_of_something_else_does_not_open_the_gate_for_a_change() {
     let others: [Change; 4] = [
-        |w| w.look.question.evidence[0].proposed_state = Some(RecordState::Archived),
-        |w| w.look.question.evidence[0].proposed_state = None,
-        |w| w.look.question.evidence[0].effect = SignalEffect::Action,
+        |w| w.check.question.evidence[0].proposed_state = Some(RecordState::Archived),
+        |w| w.check.question.evidence[0].proposed_state = None,
+        |w| w.check.question.evidence[0].effect = SignalEffect::Action,
         |w| w.verdict.decision = Judgement::StaleArchiveCandidate,
     ];
     for change in others {
@@ -278,20 +278,20 @@ fn evidence_of_something_else_does_not_open_the_gate_for_a_change() {
     let beside = Wide::with(|w| {
         let mut other = evidence("slack", 0.1, 0);
         other.proposed_state = Some(RecordState::Archived);
-        w.look.question.evidence.push(other);
-        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
+        w.check.question.evidence.push(other);
+        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.check);
     });
     assert_eq!(beside.ends(), (Disposition::Live, vec![]), "the one that says so carries it");
 }
 
 #[test]
 fn a_matter_is_judged_like_a_task() {
-    let wide = Wide::with(|w| w.look.question.subject.task = path("matter/house.md"));
+    let wide = Wide::with(|w| w.check.question.subject.task = path("matter/house.md"));
     let plan = wide.decide();
     assert_eq!((plan.disposition(), plan.target().as_str()), (Disposition::Live, "matter/house.md"));
     let name = plan.draft().record_path().unwrap();
     assert!(name.as_str().starts_with("event/steward-action-20261121T093015123Z-house-"), "{name}");
-    let task = Wide::with(|w| w.look.question.subject.task = path("task/house.md")).decide();
+    let task = Wide::with(|w| w.check.question.subject.task = path("task/house.md")).decide();
     assert_ne!(task.draft().record_path().unwrap(), name, "its task of the same name has its own record");
 }
 
@@ -300,7 +300,7 @@ fn evidence_the_verdict_does_not_rest_on_closes_nothing_and_is_not_cited() {
     let wide = Wide::with(|w| {
         let mut other = evidence("slack", 0.1, 0);
         other.ceiling = Ceiling::Ask;
-        w.look.question.evidence.push(other);
+        w.check.question.evidence.push(other);
     });
     assert_eq!(wide.ends(), (Disposition::Live, vec![]));
     assert_eq!(wide.decide().draft().evidence.len(), 1);
@@ -313,8 +313,8 @@ fn the_lowest_of_the_three_ceilings_counts() {
         for matter in all {
             for class in all {
                 let wide = Wide::with(|w| {
-                    w.look.question.evidence[0].ceiling = source;
-                    w.look.matter_ceiling = matter;
+                    w.check.question.evidence[0].ceiling = source;
+                    w.check.matter_ceiling = matter;
                     w.policy.state_change_ceiling = class;
                 });
                 let plan = wide.decide();
@@ -367,8 +367,8 @@ fn a_state_that_is_reached_already_is_recorded_and_not_written_again() {
         ("archived", Judgement::StaleArchiveCandidate),
     ] {
         let wide = Wide::with(|w| {
-            w.look = look(b"bytes", Some(written), vec![evidence("gmail", 0.97, 60)]);
-            w.verdict = verdict(decision, 0.9, &w.look);
+            w.check = build_check(b"bytes", Some(written), vec![evidence("gmail", 0.97, 60)]);
+            w.verdict = verdict(decision, 0.9, &w.check);
         });
         let plan = wide.decide();
         assert_eq!((plan.disposition(), plan.has_record_change()), (Disposition::Recorded, false), "{written}");
@@ -416,8 +416,8 @@ fn a_cited_signal_speaks_only_for_what_it_says() {
             // A change of another class proposes no state.
             says("edits", SignalEffect::Mutation, None),
         ];
-        w.look = look(b"bytes", Some("open"), all);
-        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
+        w.check = build_check(b"bytes", Some("open"), all);
+        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.check);
     });
     let plan = wide.decide();
     let speaks: Vec<_> = plan.draft().evidence.iter().map(|e| (e.source.as_str(), e.supports)).collect();

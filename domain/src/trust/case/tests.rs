@@ -3,7 +3,7 @@ use crate::gates::landing::tests::hold_by_trust;
 use crate::gates::mode::Mode;
 use crate::gates::result::GateName;
 use crate::steward::clerk::Judgement;
-use crate::steward::decide::tests::{at, clerk, evidence, look, run, verdict};
+use crate::steward::decide::tests::{at, build_check, clerk, evidence, run, verdict};
 use crate::steward::decide::{DecisionCase as Decided, decide};
 use crate::trust::demotion::{ChangeSupporter, ModeCap, ModeCaps};
 use proptest::prelude::*;
@@ -66,13 +66,13 @@ fn decided(policy: &DecisionPolicy, input: DecisionInput) -> TrustCase {
     let DecisionInput { confidence, effect, observations, source, matter, shadow } = input;
     let mut cited = evidence("gmail", effect, observations);
     cited.ceiling = source;
-    let mut look = look(b"bytes", Some("open"), vec![cited]);
-    look.matter_ceiling = matter;
+    let mut check = build_check(b"bytes", Some("open"), vec![cited]);
+    check.matter_ceiling = matter;
     let plan = decide(&Decided {
-        check: &look,
+        check: &check,
         policy,
         matter_policy: None,
-        verdict: &verdict(Judgement::LikelyDone, confidence, &look),
+        verdict: &verdict(Judgement::LikelyDone, confidence, &check),
         clerk: &clerk(),
         caller_says_shadow: shadow,
         workflow: run("run-1"),

@@ -40,7 +40,7 @@ pub(super) fn intruders(names: &[String]) -> Vec<String> {
     let hex = |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_hexdigit());
     let numbered = |text: &str| {
         let (number, id) = text.split_once('-').unwrap_or_default();
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && (hex(id, 16) || id == "timestamps")
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && (hex(id, 16) || id == "unrecorded")
     };
     let ours = |name: &String| {
         OWN.contains(&name.as_str())

@@ -15,18 +15,18 @@ use std::collections::BTreeSet;
 const LEASE: TimeDelta = TimeDelta::seconds(310);
 
 /// The run that a check belongs to: the part of its id before the slash.
-pub(crate) fn parse_run_id(look_id: &str) -> &str {
-    look_id.split('/').next().unwrap_or(look_id)
+pub(crate) fn parse_run_id(check_id: &str) -> &str {
+    check_id.split('/').next().unwrap_or(check_id)
 }
 
 /// Lists the tasks that other runs are judging.
 pub(crate) async fn list_tasks_leased_by_others(
     tx: &mut SqliteConnection,
-    look_id: &str,
+    check_id: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<BTreeSet<String>> {
     let rows: Vec<String> = sqlx::query_scalar("SELECT task FROM leases WHERE run <> ?1 AND until > ?2")
-        .bind(parse_run_id(look_id))
+        .bind(parse_run_id(check_id))
         .bind(to_micros(now))
         .fetch_all(tx)
         .await?;
@@ -36,14 +36,14 @@ pub(crate) async fn list_tasks_leased_by_others(
 /// Leases the tasks to this run.
 pub(crate) async fn lease_tasks(
     tx: &mut SqliteConnection,
-    look_id: &str,
+    check_id: &str,
     tasks: &[String],
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let tasks = serde_json::Value::from(tasks).to_string();
     sqlx::query("INSERT OR REPLACE INTO leases (task, run, until) SELECT value, ?2, ?3 FROM json_each(?1)")
         .bind(tasks)
-        .bind(parse_run_id(look_id))
+        .bind(parse_run_id(check_id))
         .bind(to_micros(now + LEASE))
         .execute(tx)
         .await
@@ -60,10 +60,10 @@ impl CursorsView<'_> {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn release_leases(self, look_id: &str) -> Result<(), IndexError> {
+    pub async fn release_leases(self, check_id: &str) -> Result<(), IndexError> {
         let mut tx = self.index.begin_write().await?;
         sqlx::query("DELETE FROM leases WHERE run = ?1")
-            .bind(parse_run_id(look_id))
+            .bind(parse_run_id(check_id))
             .execute(&mut *tx)
             .await
             .map_err(|e| self.index.sql_error(e))?;

@@ -56,7 +56,7 @@ impl CursorsView<'_> {
             .await
             .map_err(|e| self.index.sql_error(e))?;
         let streak = match previous {
-            Some((_, look_id)) if look_id == done.check_id => return Ok(()),
+            Some((_, last_check_id)) if last_check_id == done.check_id => return Ok(()),
             _ if done.had_signals => 0,
             Some((streak, _)) => u32::try_from(streak).unwrap_or(u32::MAX).saturating_add(1),
             None => 1,

@@ -60,8 +60,8 @@ impl CursorsView<'_> {
     }
 
     /// Releases the leases of a check as soon as the disk can be written; see `CursorsView::release_leases`.
-    pub fn release_leases_later(self, look_id: &str) {
-        self.index.unfinished.lock().leases.insert(look_id.to_owned());
+    pub fn release_leases_later(self, check_id: &str) {
+        self.index.unfinished.lock().leases.insert(check_id.to_owned());
     }
 
     /// Wakes the matter of a task, or a matter, as soon as the disk can be written.
@@ -117,7 +117,7 @@ impl CursorsView<'_> {
         self.release_leases_and_wake(&leases, &targets, now).await?;
         {
             let mut waiting = self.index.unfinished.lock();
-            waiting.leases.retain(|look_id| !leases.contains(look_id));
+            waiting.leases.retain(|check_id| !leases.contains(check_id));
             waiting.targets.retain(|path, since| !has_rested(*since, now) || !targets.contains(path));
         }
         if !targets.is_empty() {
@@ -134,9 +134,9 @@ impl CursorsView<'_> {
     ) -> Result<(), IndexError> {
         let mut tx = self.index.begin_write().await?;
         let work = async {
-            for look_id in leases {
+            for check_id in leases {
                 sqlx::query("DELETE FROM leases WHERE run = ?1")
-                    .bind(lease::parse_run_id(look_id))
+                    .bind(lease::parse_run_id(check_id))
                     .execute(&mut *tx)
                     .await?;
             }

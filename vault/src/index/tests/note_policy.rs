@@ -127,7 +127,7 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
         draft.target = path("task/t.md");
         draft.resolution = Some(AuditResolution {
             action_id: first.clone(),
-            at: noon("09:00:00"),
+            decided_at: noon("09:00:00"),
             by: "ann".into(),
             reason: None,
             edited: false,

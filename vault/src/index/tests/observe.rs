@@ -561,12 +561,12 @@ async fn a_quiet_matter_backs_off_and_a_signal_resets_it() {
 }
 
 #[tokio::test]
-async fn a_pulled_brake_moves_nothing() {
+async fn a_stop_moves_nothing() {
     let bench = one_task("").await;
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
-    let braked = ObservationQuery { stopped: true, ..ask("matter/m.md", "l1", "02:00:00") };
-    let seen = bench.index.cursors().observe_due_tasks(&braked).await.unwrap();
+    let stopped = ObservationQuery { stopped: true, ..ask("matter/m.md", "l1", "02:00:00") };
+    let seen = bench.index.cursors().observe_due_tasks(&stopped).await.unwrap();
     assert!(seen.stopped && seen.task_checks.is_empty());
     assert_eq!((seen.streak, seen.quiet), (0, 0));
     assert_eq!(bench.index.read().list_tasks_of_matter(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);

@@ -69,7 +69,7 @@ async fn the_last_tick_is_told_with_its_reasons() {
 }
 
 #[tokio::test]
-async fn nobody_is_late_at_once_when_the_brake_was_released_just_now() {
+async fn nobody_is_late_at_once_when_the_stop_ended_just_now() {
     let bench = Bench::scanned().await;
     for matter in ["a", "b"] {
         bench.matter(matter);

@@ -20,7 +20,7 @@ use steward_domain::record::entity::RecordState;
 use steward_domain::record::frontmatter::Document;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::demotion::ModeCaps;
-use steward_vault::gates::stop::FleetStop;
+use steward_vault::gates::stop::VaultStop;
 use steward_vault::index::SourceCeiling;
 
 /// A setting or an outcome, its value, and where that comes from.
@@ -36,7 +36,7 @@ pub(super) struct PolicyContext<'a> {
     pub(super) config: &'a StewardConfig,
     /// The process that holds the vault, because its settings apply and not those of this command.
     pub(super) running: Option<HolderRecord>,
-    pub(super) stop: Option<FleetStop>,
+    pub(super) stop: Option<VaultStop>,
     pub(super) caps: ModeCaps,
     /// Every source that has a ceiling of its own, with the line that sets it.
     pub(super) sources: Vec<(SourceCeiling, String)>,

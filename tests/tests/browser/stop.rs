@@ -11,7 +11,7 @@ const A_WHILE: Duration = Duration::from_secs(1);
 async fn stop_works_at_once_from_every_page() {
     let Some(house) = House::lived_in("stop").await else { return };
     let (page, world) = (&house.browser, &house.world);
-    let brake = world.vault.path().join(".steward/STOP");
+    let stop_file = world.vault.path().join(".steward/STOP");
     let id = house.action("rent");
     let pages = ["/".to_owned(), format!("/actions/{id}"), format!("/actions/{id}/undo"), "/matters".into()];
     let more = [
@@ -28,12 +28,12 @@ async fn stop_works_at_once_from_every_page() {
         page.goto(&at).await;
         assert_eq!((page.status().await, page.count(".stop-bar button.stop").await), (200, 1), "{at}");
         page.press(".stop-bar button.stop").await;
-        assert!(brake.exists(), "{at}: the answer came before the stop");
+        assert!(stop_file.exists(), "{at}: the answer came before the stop");
         assert_eq!(page.place().await, at, "it stays where it was pressed");
         let said = page.text(".stopped").await;
         assert!(said.starts_with("Stopped by tester"), "{said}");
         page.press(".stop-bar button.go").await;
-        assert!(!brake.exists() && page.count(".stopped").await == 0, "{at}");
+        assert!(!stop_file.exists() && page.count(".stopped").await == 0, "{at}");
     }
     page.is_sound().await;
 
@@ -84,8 +84,8 @@ async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
     assert_eq!(page.text(".news").await, "");
 
     other.press(".stop-bar button.stop").await;
-    let stopped = async || page.text(".news").await.starts_with("The fleet was stopped.").then_some(());
-    wait::until("the page to say that the fleet was stopped", stopped).await;
+    let stopped = async || page.text(".news").await.starts_with("The vault was stopped.").then_some(());
+    wait::until("the page to say that the vault was stopped", stopped).await;
     other.press(".stop-bar button.go").await;
     let silent = async || page.text(".news").await.is_empty().then_some(());
     wait::until("the page to take that back", silent).await;
