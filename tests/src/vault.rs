@@ -45,7 +45,9 @@ impl<'a> Signal<'a> {
         }
     }
 
-    fn text(&self) -> String {
+    /// The content of its file.
+    #[must_use]
+    pub fn text(&self) -> String {
         let proposal = if self.proposes.is_empty() {
             "mutation_proposal: null\n".to_owned()
         } else {

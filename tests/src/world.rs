@@ -23,6 +23,9 @@ use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 /// It is short, because crash tests wait for it. It is long enough for a live worker on a busy machine.
 pub const TASK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The longest time that the server gives a worker for a workflow task.
+const MAX_TASK_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Everything one test needs.
 pub struct World {
     pub vault: Vault,
@@ -81,7 +84,7 @@ impl World {
     /// A world in which a slow worker does not count as dead, so that each of its steps is in the history once.
     #[must_use]
     pub fn with_patient_server(mut self) -> Self {
-        self.task_timeout = wait::PATIENCE;
+        self.task_timeout = MAX_TASK_TIMEOUT;
         self
     }
 

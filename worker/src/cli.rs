@@ -73,7 +73,7 @@ pub(crate) enum CliCommand {
     /// Explain a task or matter: its signals, the decision, the gates, and what would change it
     #[command(after_help = "Examples:\n  steward why pay-rent\n  steward why matter/eagle-farm --json")]
     Why {
-        /// `task/<slug>.md`, `matter/<slug>.md` or a task's slug
+        /// The name of a task, or the path or link of a task or matter
         record: String,
     },
     /// Undo a change within 7 days
@@ -170,7 +170,7 @@ pub(crate) struct UpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TickArgs {
-    /// `matter/<slug>.md` or the slug
+    /// The name, path or link of the matter
     pub(crate) matter: String,
     /// Wait for the result and print it
     #[arg(long)]
@@ -272,13 +272,13 @@ pub(crate) enum SignalsCommand {
     /// Show one signal in full
     #[command(after_help = "Example:\n  steward signals show signal/20261120T080000000Z-1f2e3d4c.md")]
     Show {
-        /// Path or slug of the signal
+        /// The name or path of the signal
         path: String,
     },
     /// Explain the status of a signal and what would change it
     #[command(after_help = "Example:\n  steward signals explain 20261120T080000000Z-1f2e3d4c")]
     Explain {
-        /// Path or slug of the signal
+        /// The name or path of the signal
         path: String,
     },
 }
@@ -313,7 +313,7 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
         Exits with 4 when a note has an invalid line, or when a matter that a task names is missing.")]
     Check {
-        /// `matter/<slug>.md` or the slug
+        /// The name, path or link of the matter
         matter: Option<String>,
     },
 }

@@ -7,9 +7,11 @@
 
 mod revisit;
 mod status;
+mod target;
 
 use self::revisit::SignalRevisit;
 use self::status::{signal_status_for_receipt, signal_status_for_skip};
+use self::target::read_target;
 use crate::failure::retryable_failure;
 use crate::signals::SignalActivities;
 use crate::vault::run_blocking;
@@ -19,9 +21,8 @@ use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::{Disposition, Plan};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::record::entity::{Matter, RecordState, Task};
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::path::RecordPath;
 use steward_domain::signals::route::{
     self, ProposalDoubt, RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing,
 };
@@ -366,42 +367,6 @@ impl SignalActivities {
         };
         self.record_revisit(round, reference, revisit).await
     }
-}
-
-/// Reads a target from its file: `None` if it does not exist, an error if it cannot be parsed.
-fn read_target(
-    root: &steward_vault::files::root::VaultRoot,
-    path: RecordPath,
-    facts: Option<&RouteFacts>,
-) -> Result<Option<RouteTarget>, String> {
-    let Some(kind) = facts.and_then(|f| f.kind).filter(|_| root.exists(&path)) else {
-        let problem = facts.and_then(|f| f.problem.as_ref());
-        return problem.map_or(Ok(None), |problem| Err(format!("{path}: {problem}")));
-    };
-    let content = root.read_file(&path).map_err(|e| e.to_string())?;
-    let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
-    let fields = document.fields().clone();
-    let unusable = |e| format!("{path}: {e}");
-    let (own, snoozed_until) = if kind == RecordKind::Task {
-        let task = Task::read(&fields).map_err(unusable)?;
-        (task.state, task.snoozed_until)
-    } else {
-        (Matter::read(&fields).map_err(unusable)?.state, None)
-    };
-    // A task under a closed matter is left alone, as in the checks of its steward.
-    let matter = facts.and_then(|f| f.matter).unwrap_or(RecordState::Open);
-    let state = if own == RecordState::Open { matter } else { own };
-    let has_twin = facts.is_some_and(|f| f.has_twin);
-    Ok(Some(RouteTarget {
-        path,
-        kind,
-        parent: facts.and_then(|f| f.parent.clone()),
-        state,
-        snoozed_until,
-        has_twin,
-        hash: content.hash,
-        fields,
-    }))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl SchedulesService for GrpcService {
             .transpose()?;
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
-        let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter));
+        let prefix = matter.as_ref().map(steward_workflows::schedule_id);
         let prefix = prefix.as_deref().unwrap_or(SCHEDULE_ID_PREFIX);
         let listing = schedules::list_schedules(self.temporal.client(), prefix, Utc::now());
         let unavailable = |reason: String| build_status(Code::Unavailable, 503, reason);

@@ -8,6 +8,7 @@ mod forged;
 mod house;
 mod keys;
 mod login;
+mod names;
 mod naughty;
 mod power;
 mod size;

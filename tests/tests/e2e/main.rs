@@ -19,6 +19,7 @@ mod idle;
 mod landing;
 mod machine;
 mod modes;
+mod names;
 mod outages;
 mod owners;
 mod policy;

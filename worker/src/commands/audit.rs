@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::json;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::record::path::RecordPath;
-use steward_domain::time::format_millis;
+use steward_domain::time::{format_millis, format_seconds};
 use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::ActionRow;
@@ -96,30 +96,25 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
 }
 
 /// Only a decision has a judgement and a confidence of its own. The record of a resolution repeats those of the decision
-/// that it resolves, and in a list they would look like a second decision.
+/// that it resolves, and in a list they would look like a second decision. The moment is cut to the second, so that ids
+/// and paths have room.
 fn render_action_table(rows: &[ActionRow]) -> String {
-    let mut shown_rows = create_table(&[
-        "time",
-        "action",
-        "kind",
-        "record",
-        "decision",
-        "class",
-        "confidence",
-        "disposition",
-        "resolution",
-    ]);
+    let mut shown_rows =
+        create_table(&["time", "action", "kind", "record", "decision", "class", "disposition", "resolution"]);
     for row in rows {
-        let is_decision = row.kind == ActionKind::Action;
+        let decision = if row.kind == ActionKind::Action {
+            format!("{} {:.2}", row.decision.as_str(), row.confidence)
+        } else {
+            String::new()
+        };
         let disposition = if row.kind.has_no_disposition() { "" } else { row.disposition.as_str() };
         shown_rows.add_row(vec![
-            format_millis(row.at),
+            format_seconds(row.at),
             row.id.to_string(),
             row.kind.describe().to_owned(),
             row.target.to_string(),
-            if is_decision { row.decision.as_str().to_owned() } else { String::new() },
+            decision,
             row.class.map(|c| c.as_str().to_owned()).unwrap_or_default(),
-            if is_decision { format!("{:.2}", row.confidence) } else { String::new() },
             disposition.to_owned(),
             row.resolution.map(ActionKind::describe).unwrap_or_default().to_owned(),
         ]);

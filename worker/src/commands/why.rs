@@ -69,9 +69,11 @@ struct WhyResolution {
 }
 
 pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let path = parse_target(target)?;
+    let spelled = parse_target(target)?;
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
+    let kind = spelled.folder_kind().unwrap_or(RecordKind::Task);
+    let path = index.resolve_link(kind, target, &spelled).await?.unwrap_or(spelled);
     let found = index.read().find_subject(&path).await?;
     let subject =
         found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;

@@ -7,6 +7,8 @@ use crate::vault::tests::{VaultFixture, apply_ask};
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::gates::result::GateName;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::RecordKind;
 use steward_vault::gates::stop;
 use steward_workflows::activities::{ApplyOutput, ResolveInput, ResolveOutput};
 
