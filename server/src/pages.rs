@@ -16,6 +16,7 @@ mod form;
 mod live;
 mod login;
 mod matters;
+mod note;
 mod record;
 mod search;
 mod today;
@@ -28,7 +29,7 @@ use crate::access::admission::{limit_open_routes, require_scope};
 use crate::access::{AccessScope, AuthenticatedCaller, CallerProof};
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
-use crate::views::FactsError;
+use crate::views::{FactsError, encode_path};
 use askama::Template;
 use assets::AssetUrls;
 use axum::Router;
@@ -38,7 +39,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use steward_vault::gates::stop;
 use steward_vault::index::{ActionFilter, IndexError};
@@ -60,6 +60,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
     let act_routes = Router::new()
         .route("/actions/{id}/resolve", post(click::resolve_action))
         .route("/stop", post(click::stop_vault))
+        .route("/check", post(click::check_matter))
         .route("/batch", post(batch::resolve_batch));
     let operate_routes = Router::new().route("/resume", post(click::resume_vault));
     let login_routes = Router::new()
@@ -275,10 +276,9 @@ fn render_page(page: &impl Template) -> Response {
 }
 
 /// Builds a URL with a query. Empty parameters are left out.
-/// The address of a note's page. Every byte is percent-encoded that a path cannot hold as it is.
+/// The address of a note's page.
 fn build_record_url(path: impl std::fmt::Display) -> String {
-    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
-    format!("/records/{}", utf8_percent_encode(&path.to_string(), ENCODED))
+    format!("/records/{}", encode_path(&path.to_string()))
 }
 
 fn build_url(path: &str, query: &[(&str, &str)]) -> String {

@@ -1,8 +1,9 @@
 //! The server's requests to Temporal.
 //!
-//! [`resolve`] starts the workflow of a person's resolution. The other modules read the state of schedules and workers
+//! [`resolve`] starts the workflow of a person's resolution, and [`trigger`] a check. The other modules read the state of schedules and workers
 //! and change nothing.
 
 pub(crate) mod client;
 pub(crate) mod health;
 pub mod resolve;
+pub(crate) mod trigger;

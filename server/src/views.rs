@@ -20,6 +20,8 @@ pub mod withheld;
 use crate::http::holder::VaultHolder;
 use chrono::{DateTime, NaiveDate, Utc};
 use std::path::Path;
+use steward_domain::gates::matter_policy::MatterPolicy;
+use steward_domain::record::path::RecordPath;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
 use steward_vault::index::{ActionsView, CheckCount, Index, IndexError, IndexFileStatus, ReadView, StreamCount};
 
@@ -68,6 +70,14 @@ impl VaultViews {
         self.index.actions()
     }
 
+    /// The policies that limit changes of a task or matter, each with the matter that has it.
+    pub(crate) async fn list_matter_policies(
+        &self,
+        target: &RecordPath,
+    ) -> Result<Vec<(RecordPath, MatterPolicy)>, IndexError> {
+        self.index.gates().list_matter_policies(target, None).await
+    }
+
     pub(crate) fn index_file_status(&self) -> IndexFileStatus {
         self.index.file_status()
     }
@@ -96,8 +106,13 @@ pub(crate) fn build_schedule_url(ui: &str, schedule: &str) -> String {
     format!("{ui}/schedules/{}", encode_path_segment(schedule))
 }
 
+/// Encodes a path for a URL. Slashes stay.
+pub(crate) fn encode_path(path: &str) -> String {
+    path.split('/').map(encode_path_segment).collect::<Vec<_>>().join("/")
+}
+
 /// Encodes any text as one segment of a URL's path.
-fn encode_path_segment(text: &str) -> String {
+pub(crate) fn encode_path_segment(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }

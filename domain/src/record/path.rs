@@ -249,10 +249,14 @@ pub fn is_slug(text: &str) -> bool {
 
 /// The name in a link as people write it, without brackets, title, heading and `.md`.
 ///
-/// Accepts `[[task/x]]`, `[[task/x|Title]]`, `task/x`, `task/x.md` and `x`.
+/// Accepts `[[task/x]]`, `[[task/x|Title]]`, `task/x`, `task/x.md` and `x`. A plain path that ends in `.md` may hold `#`
+/// and `|`, because a file may be called so.
 #[must_use]
 pub fn strip_link(text: &str) -> &str {
     let inner = text.trim();
+    if let Some(path) = inner.strip_suffix(".md").filter(|path| !path.starts_with("[[")) {
+        return path;
+    }
     let inner = inner.strip_prefix("[[").and_then(|t| t.strip_suffix("]]")).unwrap_or(inner);
     let inner = inner.split(['|', '#']).next().unwrap_or_default().trim();
     inner.strip_suffix(".md").unwrap_or(inner)

@@ -5,6 +5,7 @@
 
 use super::build_url;
 use super::format_age;
+use super::note::NoteLinks;
 use crate::views::FactsError;
 use crate::views::VaultViews;
 use crate::views::action::{Action, ActionEvidence};
@@ -29,6 +30,8 @@ pub(crate) struct ActionCard {
     pub(crate) status: String,
     /// The path and the name of a task's matter.
     pub(crate) matter: Option<(String, String)>,
+    /// Links that open the note.
+    pub(crate) links: NoteLinks,
     /// The CSS class that colours the card.
     pub(crate) tone: &'static str,
     pub(crate) at: String,
@@ -42,7 +45,7 @@ pub(crate) struct ActionCard {
 }
 
 impl ActionCard {
-    fn from_action(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
+    fn from_action(action: Action, name: Option<String>, links: NoteLinks, now: DateTime<Utc>) -> Self {
         let resolver = action.by.as_ref().map(|by| match &action.reason {
             Some(reason) => format!("{by}: {reason}"),
             None => by.clone(),
@@ -52,6 +55,7 @@ impl ActionCard {
             status: describe_outcome(&action),
             tone: choose_tone(&action),
             matter: None,
+            links,
             at: format_millis(action.at),
             ago: format_age(action.at, now),
             confidence: describe_confidence(&action),
@@ -122,7 +126,8 @@ pub(crate) async fn build_cards(
         let label = target.and_then(|target| names.get(&target));
         let matter = label.and_then(|label| label.matter.as_ref());
         let matter = matter.and_then(|path| Some((path.to_string(), matters.get(path)?.name.clone())));
-        ActionCard { matter, ..ActionCard::from_action(action, label.map(|label| label.name.clone()), now) }
+        let links = NoteLinks::new(views.root(), &action.target);
+        ActionCard { matter, ..ActionCard::from_action(action, label.map(|label| label.name.clone()), links, now) }
     };
     Ok(actions.into_iter().map(card).collect())
 }

@@ -11,6 +11,7 @@ use super::render_refusal;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
+use crate::temporal::trigger::{self, TriggerOutcome};
 use axum::Extension;
 use axum::extract::rejection::{FormRejection, PathRejection};
 use axum::extract::{Form, Path, State};
@@ -18,10 +19,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use steward_domain::action::undo::ResolutionKind;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::time::format_millis;
+use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop::{self, StopFileError, VaultStop};
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
+use steward_workflows::schedule_id;
 
 type DashboardFormResult = Result<Form<DashboardForm>, FormRejection>;
 
@@ -64,6 +68,39 @@ pub(crate) async fn resolve_action(
             render_refusal(&ProblemDetails::from_refusal(&refusal, status, message), back)
         }
         Err(e) => render_refusal(&ProblemDetails::from(e), back),
+    })
+}
+
+/// Starts a check of one matter now, as its schedule would.
+pub(crate) async fn check_matter(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    form: DashboardFormResult,
+) -> Result<Response, PageError> {
+    let form = DashboardForm::verify_form(form, &caller)?;
+    let back = Some(form.return_url().to_owned());
+    let refuse = |status, detail: &str| render_refusal(&ProblemDetails::new(status, detail), back.clone());
+    let matter = RecordPath::parse(&form.value).ok();
+    let kind = match &matter {
+        Some(matter) => app.views.read().find_note_kind(matter).await?,
+        None => None,
+    };
+    let Some(matter) = matter.filter(|_| kind == Some(RecordKind::Matter)) else {
+        return Ok(refuse(StatusCode::NOT_FOUND, "there is no such matter"));
+    };
+    if stop::is_stopped(app.views.root()) {
+        return Ok(refuse(StatusCode::CONFLICT, "Steward is stopped. Resume it, then check again."));
+    }
+    let ours = VaultIdentity::read(app.views.root()).ok().flatten().map(|identity| identity.id);
+    Ok(match trigger::trigger_schedule(app.temporal.client(), &schedule_id(&matter), ours).await {
+        Ok(TriggerOutcome::Triggered) => Redirect::to(form.return_url()).into_response(),
+        Ok(TriggerOutcome::Paused) => {
+            refuse(StatusCode::CONFLICT, "its schedule is paused in Temporal: unpause it there")
+        }
+        Ok(TriggerOutcome::Missing | TriggerOutcome::OfAnother) => {
+            refuse(StatusCode::CONFLICT, "it has no schedule yet: a worker makes one when it runs")
+        }
+        Err(e) => refuse(StatusCode::SERVICE_UNAVAILABLE, &e.to_string()),
     })
 }
 

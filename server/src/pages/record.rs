@@ -11,6 +11,7 @@ use super::build_url;
 use super::card::{ActionCard, read_cards};
 use super::format_age;
 use super::format_moment;
+use super::note::{self, NoteLinks, NoteText};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
@@ -101,6 +102,12 @@ struct RecordPage {
     path: String,
     /// The path of a task's matter; `None` for a matter.
     matter: Option<String>,
+    links: NoteLinks,
+    note: NoteText,
+    /// The limits that the note of the matter sets.
+    limits: Vec<String>,
+    /// The matter that "Check now" checks; `None` if there is none that can be checked.
+    checked: Option<String>,
     checks: Vec<(&'static str, String)>,
     schedule: Option<String>,
     runs: Vec<ScheduledRunRow>,
@@ -133,8 +140,16 @@ pub(crate) async fn show_record(
     if subject.is_none() && problem.is_none() && events.is_empty() {
         return Err(not_found());
     }
+    let (root, file) = (app.views.root().clone(), path.clone());
+    let note = tokio::task::spawn_blocking(move || note::read_note(&root, &file)).await.unwrap_or_default();
+    let policies = app.views.list_matter_policies(&path).await?;
+    let limits = policies.iter().filter(|_| subject.is_some()).flat_map(|(_, policy)| note::describe_policy(policy));
     let bare = RecordPage {
         page,
+        links: NoteLinks::new(app.views.root(), path.as_str()),
+        note,
+        limits: limits.collect(),
+        checked: None,
         name: subject.as_ref().map_or_else(|| path.slug().to_owned(), |subject| subject.name.clone()),
         state: match (&subject, &problem) {
             (Some(subject), _) => subject.state.as_str().to_owned(),
@@ -154,11 +169,13 @@ pub(crate) async fn show_record(
     let kind = app.views.read().find_note_kind(&path).await?;
     let complete = if kind == Some(RecordKind::Matter) {
         let tasks = read_task_table(&app, &path, &query).await?;
+        let bare = RecordPage { checked: subject.is_some().then(|| path.to_string()), ..bare };
         add_matter_schedule(&app, &path, RecordPage { tasks, ..bare }).await?
     } else {
         let names = app.views.read().list_record_labels(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
-        RecordPage { matter, checks: subject.as_ref().map(describe_task_checks).unwrap_or_default(), ..bare }
+        let checked = matter.clone().filter(|_| subject.is_some());
+        RecordPage { matter, checked, checks: subject.as_ref().map(describe_task_checks).unwrap_or_default(), ..bare }
     };
     Ok(render_page(&complete))
 }

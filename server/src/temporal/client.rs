@@ -26,6 +26,12 @@ const SCHEDULED_BY: &str = "TemporalScheduledById";
 #[error("the Temporal server gave no answer ({0})")]
 pub(crate) struct TemporalQueryError(String);
 
+impl TemporalQueryError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
 /// The client for these requests.
 #[derive(Clone)]
 pub(crate) struct TemporalQueryClient {

@@ -31,3 +31,45 @@ async fn a_note_of_any_name_is_reached_from_its_card_and_from_its_matter() {
     page.press("section[aria-labelledby=tasks] td a").await;
     assert!(page.text("main").await.contains(&format!("task/{TASK}.md")));
 }
+
+#[tokio::test]
+async fn the_page_of_a_note_shows_its_text_as_text_opens_it_elsewhere_and_checks_it_now() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    let lines: String = (1..=320).map(|n| format!("line {n}\n")).collect();
+    let text = format!(
+        "---\ntype: task\nname: Rent\nstate: open\ndue: 2026-12-01\nowner: Ann\nparent_matter: house\n---\n<script>alert(1)</script>\n{lines}"
+    );
+    world.vault.write("task/rent.md", text);
+    world.vault.write("matter/house.md", "---\ntype: matter\nname: House\nsteward:\n  daily_budget: 3\n---\nOurs.\n");
+    let Some(house) = House::of("note", world).await else { return };
+    let page = &house.browser;
+    page.log_in(&api::link(&house.up)).await;
+    page.goto("/records/task/rent.md").await;
+    let shown = page.text("main").await;
+    for part in ["<script>alert(1)</script>", "line 299", "21 more lines", "2026-12-01", "Ann", "at most 3"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("line 300\n"), "{shown}");
+    assert_eq!(page.count("main script").await, 0);
+    let link = page.find(".note-links a").await.attr("href").await.unwrap().unwrap();
+    assert!(link.starts_with("obsidian://open?vault=") && link.ends_with("&file=task%2Frent"), "{link}");
+    page.is_sound().await;
+    page.shot("task").await;
+
+    // A new signal is judged now, and not at the next half hour.
+    house.world.hold_schedule("al-signal-router").await;
+    house.world.vault.signal("s", &Signal::done("rent"));
+    page.press("form[action='/check'] button").await;
+    assert_eq!(page.place().await, "/records/task/rent.md");
+    steward_tests::wait::until("the task to be done", async || {
+        (house.world.vault.state("rent") == "done").then_some(())
+    })
+    .await;
+    house.world.run(&["stop"]).await.expect(0);
+    page.goto("/records/task/rent.md").await;
+    assert_eq!(page.count("form[action='/check']").await, 0, "a stopped vault checks nothing");
+    page.goto("/records/matter/house.md").await;
+    assert!(page.text("main").await.contains("Ours."));
+    page.is_sound().await;
+}

@@ -95,6 +95,7 @@ fn links_are_read_the_way_people_write_them() {
     }
     assert_eq!(parse_link(RecordKind::Matter, "[[Projects/The farm]]").unwrap().as_str(), "Projects/The farm.md");
     assert_eq!(parse_link(RecordKind::Matter, "The farm.md").unwrap().as_str(), "The farm.md", "a path from the root");
+    assert_eq!(parse_link(RecordKind::Task, "task/Bill #2 | b.md").unwrap().as_str(), "task/Bill #2 | b.md");
     for text in ["[[task/farm]]", "[[signal/farm]]", "[[../farm]]", "[[]]", ""] {
         assert!(parse_link(RecordKind::Matter, text).is_err(), "{text}");
     }
