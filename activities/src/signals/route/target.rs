@@ -1,4 +1,7 @@
 //! Reads the note that a signal is about, as it is now.
+//!
+//! Whether it is a task or a matter is known from the index. A file that the index knows as neither is no target, whatever
+//! it holds.
 
 use steward_domain::record::entity::{Matter, RecordState, Task};
 use steward_domain::record::frontmatter;
