@@ -21,7 +21,7 @@ use crate::http::holder::VaultHolder;
 use chrono::{DateTime, NaiveDate, Utc};
 use std::path::Path;
 use steward_domain::gates::matter_policy::MatterPolicy;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordPath, is_slug};
 use steward_vault::files::root::{VaultRoot, VaultRootError};
 use steward_vault::index::{ActionsView, CheckCount, Index, IndexError, IndexFileStatus, ReadView, StreamCount};
 
@@ -104,6 +104,12 @@ pub(crate) fn build_run_url(ui: &str, workflow: &str, run: &str) -> String {
 /// The URL of a schedule in the Temporal UI; `ui` is the URL of its namespace.
 pub(crate) fn build_schedule_url(ui: &str, schedule: &str) -> String {
     format!("{ui}/schedules/{}", encode_path_segment(schedule))
+}
+
+/// The name of a note as the last argument of a command in a hint. A name that is no slug is quoted for the shell.
+#[must_use]
+pub fn quote_argument(name: &str) -> String {
+    if is_slug(name) { name.to_owned() } else { format!("-- '{}'", name.replace('\'', "'\\''")) }
 }
 
 /// Encodes a path for a URL. Slashes stay.

@@ -52,9 +52,11 @@ impl ResolveActivities {
 impl VaultContext {
     pub(crate) async fn handle_resolution(
         &self,
-        input: ResolveInput,
+        mut input: ResolveInput,
         workflow: WorkflowRef,
     ) -> Result<ResolveOutput, ActivityError> {
+        let names = self.index.read_note_names().await.map_err(retryable_failure)?;
+        input.edited = input.edited.map(|edited| edited.resolve_links(&names));
         let record = match self.index.actions().find_action(&input.action).await {
             Ok(ActionLookup::One(record)) => record,
             Ok(ActionLookup::None) => {

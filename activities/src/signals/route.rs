@@ -236,8 +236,9 @@ impl SignalActivities {
             let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))?;
             Signal::read(document.fields()).map_err(|e| e.to_string())
         });
+        let names = self.vault.index.read_note_names().await.map_err(retryable_failure)?;
         let signal = match signal.await? {
-            Ok(signal) => signal,
+            Ok(signal) => signal.resolve_links(&names),
             Err(reason) => return Ok(Err(reason)),
         };
         let Some(path) = signal.target.clone() else {

@@ -68,6 +68,9 @@ pub struct MutationProposal {
     pub mutation: Mutation,
     /// The value of its field at the decision, or `None` if the field was absent. It is not kept for a set.
     pub replaces: Option<Value>,
+    /// For a move to another matter: the matter that the task leaves, as its link named it at the decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<RecordPath>,
 }
 
 /// The contents of an audit record that are known when a change is planned.

@@ -7,6 +7,7 @@
 
 use crate::record::entity::RecordState;
 use crate::record::frontmatter;
+use crate::record::link::NoteNames;
 use crate::record::path::{RecordKind, RecordPath, parse_link};
 use crate::record::plain_text;
 use serde::{Deserialize, Serialize};
@@ -234,6 +235,17 @@ impl Mutation {
         self.class() == other.class() && self.field() == other.field() && adds(self) == adds(other)
     }
 
+    /// Finds the matter that the mutation names. A name that fits no single note stays the path that it spells.
+    #[must_use]
+    pub fn resolve_links(mut self, names: &NoteNames) -> Self {
+        if let Self::ParentMatter { to } = &mut self
+            && let Ok(found) = names.resolve(RecordKind::Matter, to.as_str(), to)
+        {
+            *to = found;
+        }
+        self
+    }
+
     /// The `mutation_proposal` that reads back as this.
     #[must_use]
     pub fn to_proposal(&self) -> Value {
@@ -261,13 +273,19 @@ pub fn format_link_like(old: Option<&str>, to: &RecordPath) -> String {
     let folder = if name.contains('/') { format!("{}/", to.split_folder().0) } else { String::new() };
     let ending = if name.ends_with(".md") { ".md" } else { "" };
     let written = format!("{folder}{}{ending}", to.slug());
-    if inner.is_some() { format!("[[{written}]]") } else { written }
+    keep_if_read_back(if inner.is_some() { format!("[[{written}]]") } else { written }, to)
 }
 
 /// Formats a link to a record for a field that had none before.
 #[must_use]
 pub fn format_link(to: &RecordPath) -> String {
-    format!("[[{}]]", to.as_str().strip_suffix(".md").unwrap_or(to.as_str()))
+    keep_if_read_back(format!("[[{}]]", to.as_str().strip_suffix(".md").unwrap_or(to.as_str())), to)
+}
+
+/// The link, if it names the record when it is read again. A name may hold `#` or `|`, which end a link; the plain path
+/// names such a record.
+fn keep_if_read_back(link: String, to: &RecordPath) -> String {
+    if parse_link(RecordKind::Matter, &link).as_ref() == Ok(to) { link } else { to.to_string() }
 }
 
 /// The name and the text of the one field in a part of the proposal.

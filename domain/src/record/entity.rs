@@ -4,7 +4,8 @@
 //! never be guessed. The caller adds the file's path to the message.
 
 use crate::gates::mode::Ceiling;
-use crate::record::path::{PathError, RecordKind, RecordPath, parse_link};
+use crate::record::frontmatter::read_own_fields;
+use crate::record::path::{PathError, RecordKind, RecordPath, parse_link, strip_link};
 use crate::time;
 use crate::trust::confidence::ConfidenceStatus;
 use chrono::{DateTime, Utc};
@@ -151,7 +152,7 @@ impl Task {
             name: read_text(fields, "name")?.unwrap_or_default(),
             id: read_text(fields, "id")?,
             state: read_state(fields)?,
-            parent_matter: parse_link(RecordKind::Matter, &parent)
+            parent_matter: spell_matter(&parent)
                 .map_err(|source| RecordError::Link { field: "parent_matter", source })?,
             parent_link: parent,
             surface_class: read_surface_class(fields)?,
@@ -173,6 +174,7 @@ impl Instinct {
     /// Reads an instinct's frontmatter. A malformed count is 0.
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
+        let fields = &read_own_fields(fields);
         let pruned = read_text(fields, "status")
             .ok()
             .flatten()
@@ -198,6 +200,14 @@ pub(crate) fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), Record
         Some(found) if found == folder => Ok(()),
         Some(found) => Err(RecordError::WrongType { found: escape_value(&found), folder }),
     }
+}
+
+/// The path that a link to a matter spells. A relative link spells it by its last part, until the note is found.
+fn spell_matter(link: &str) -> Result<RecordPath, PathError> {
+    let name = strip_link(link);
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let is_relative = name.starts_with("./") || name.starts_with("../");
+    parse_link(RecordKind::Matter, if is_relative { last } else { link })
 }
 
 fn read_state(fields: &Fields) -> Result<RecordState, RecordError> {
@@ -322,6 +332,15 @@ mod tests {
         assert_eq!(crate::signals::signal::Signal::read(&all).unwrap().proposed_state(), Some(RecordState::Done));
         all.insert("effect_confidence".into(), json!(1.5));
         assert!(crate::signals::signal::Signal::read(&all).is_err());
+    }
+
+    #[test]
+    fn a_source_that_holds_a_link_is_read_as_it_was_written() {
+        let written = crate::record::frontmatter::render_document(&fields(json!({"source": "note:[[ann]]"})), "");
+        assert!(!written.contains("[["), "{written}");
+        let read = crate::record::frontmatter::read_document(written.as_bytes()).unwrap();
+        assert_eq!(Instinct::read(read.fields()).source.as_deref(), Some("note:[[ann]]"));
+        assert_eq!(Instinct::read(&fields(json!({"source": "note:[[ann]]"}))).source.as_deref(), Some("note:[[ann]]"));
     }
 
     #[test]

@@ -301,7 +301,11 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
         gates,
         prior_state: target.fields.get("state").and_then(Value::as_str).map(str::to_owned),
         proposed_state: signal.proposed_state(),
-        proposal: Some(MutationProposal { mutation: mutation.clone(), replaces }),
+        proposal: Some(MutationProposal {
+            mutation: mutation.clone(),
+            replaces,
+            moved_from: target.parent.clone().filter(|_| mutation.class() == MutationClass::ParentMatter),
+        }),
         confirmable: is_confirmable,
         pending_confirmation: disposition == Disposition::Pending,
         evidence: vec![CitedSignal {

@@ -11,6 +11,7 @@ use crate::record::entity::{
     read_text, require_text,
 };
 use crate::record::frontmatter::{self, RecordFields};
+use crate::record::link::NoteNames;
 use crate::record::path::{PathError, RecordKind, RecordPath, parse_link};
 use crate::record::plain_text;
 use crate::time;
@@ -157,6 +158,15 @@ impl Signal {
         })
     }
 
+    /// Finds the notes that the signal names. A name that fits no single note stays the path that it spells.
+    #[must_use]
+    pub fn resolve_links(mut self, names: &NoteNames) -> Self {
+        let find = |kind, note: &RecordPath| names.resolve(kind, note.as_str(), note).unwrap_or_else(|_| note.clone());
+        self.target = self.target.map(|target| find(self.target_kind, &target));
+        self.proposal = self.proposal.map(|proposal| proposal.resolve_links(names));
+        self
+    }
+
     /// Renders the signal's file.
     #[must_use]
     pub fn render(&self) -> String {
@@ -274,6 +284,20 @@ mod tests {
         for signal in all {
             assert_eq!(read_back(&signal), signal);
         }
+    }
+
+    #[test]
+    fn a_signal_names_its_notes_in_any_case_and_an_unknown_name_stays() {
+        let mut names = NoteNames::default();
+        for note in ["task/Überweisung.md", "matter/The Farm.md"] {
+            names.insert(RecordPath::parse(note).unwrap());
+        }
+        let moved = Mutation::ParentMatter { to: RecordPath::parse("matter/the farm.md").unwrap() };
+        let target = Some(RecordPath::parse("task/u\u{308}berweisung.md").unwrap());
+        let found = Signal { target, proposal: Some(moved), ..signal() }.resolve_links(&names);
+        assert_eq!(found.target.unwrap().as_str(), "task/Überweisung.md");
+        assert_eq!(found.proposal.unwrap().new_parent().unwrap().as_str(), "matter/The Farm.md");
+        assert_eq!(signal().resolve_links(&names), signal());
     }
 
     #[test]

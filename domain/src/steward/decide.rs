@@ -55,7 +55,11 @@ pub fn decide(case: &DecisionCase<'_>) -> Plan {
         gates,
         prior_state: case.check.state_as_written.clone(),
         proposed_state: proposed,
-        proposal: mutation.clone().map(|mutation| MutationProposal { mutation, replaces: written.clone() }),
+        proposal: mutation.clone().map(|mutation| MutationProposal {
+            mutation,
+            replaces: written.clone(),
+            moved_from: None,
+        }),
         confirmable: is_confirmable,
         pending_confirmation: disposition == Disposition::Pending,
         evidence: cited

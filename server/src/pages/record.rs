@@ -141,7 +141,10 @@ pub(crate) async fn show_record(
         return Err(not_found());
     }
     let (root, file) = (app.views.root().clone(), path.clone());
-    let note = tokio::task::spawn_blocking(move || note::read_note(&root, &file)).await.unwrap_or_default();
+    // Only the notes of the index are shown: a signal may name any file.
+    let is_note = subject.is_some() || problem.is_some();
+    let read = move || if is_note { note::read_note(&root, &file) } else { NoteText::default() };
+    let note = tokio::task::spawn_blocking(read).await.unwrap_or_default();
     let policies = app.views.list_matter_policies(&path).await?;
     let limits = policies.iter().filter(|_| subject.is_some()).flat_map(|(_, policy)| note::describe_policy(policy));
     let bare = RecordPage {

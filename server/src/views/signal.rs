@@ -85,7 +85,8 @@ pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, Sig
 
 /// Explains a signal by its files and its history in the index.
 #[must_use]
-pub fn explain_signal(root: &VaultRoot, filed: SignalFile, history: &SignalHistory) -> SignalExplanation {
+pub fn explain_signal(root: &VaultRoot, mut filed: SignalFile, history: &SignalHistory) -> SignalExplanation {
+    filed.signal.target = history.target.clone().or(filed.signal.target);
     let event = filed.signal.source_event.as_ref().and_then(|path| read_event(root, path));
     let ReasonAndAdvice { why, advice } = explanation::explain_status(root, &filed, history);
     SignalExplanation { filed, event, why, what_would_change_it: advice }
@@ -100,7 +101,7 @@ fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
     if let Some(refused) = &filed.refused {
         return Some(format!("{}: {refused}", RouteSkip::NoProposal.as_str()));
     }
-    let path = signal.target.clone().filter(|path| path.own_kind().is_none());
+    let path = signal.target.clone().filter(|path| path.scanned_kind() == Some(signal.target_kind));
     let target = match path.map(|path| read_target(root, path, signal.target_kind)).transpose() {
         Ok(target) => target.flatten(),
         Err(reason) => return Some(format!("unreadable: {reason}")),

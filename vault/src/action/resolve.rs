@@ -81,7 +81,7 @@ impl VaultWriter {
             request,
             &record,
             OtherRecords::Newest(state.head.seq),
-            &self.note_names(),
+            &self.note_names().unwrap_or_default(),
         )? {
             PlannedResolution::Before(receipt, found) => {
                 return Ok(ResolvedAction::new(receipt, record, &found.draft, found.plane_action.as_ref()));

@@ -98,7 +98,8 @@ pub struct VaultWriter {
     lock: File,
     state: Mutex<WriterState>,
     tracker: Option<TrackerSite>,
-    note_names: NoteNameCache,
+    /// `None` without an index.
+    note_names: Option<NoteNameCache>,
 }
 
 /// The state of the write path. Only the holder of its lock may read or change it.
@@ -145,7 +146,7 @@ impl VaultWriter {
         let state = recover::recover_state(&root)?;
         stop::reserve_spare_file(&root);
         let identity = VaultIdentity::read_or_create(&root)?;
-        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None, note_names: NoteNameCache::default() })
+        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None, note_names: None })
     }
 
     /// The id and the place of the vault.
@@ -164,11 +165,12 @@ impl VaultWriter {
     /// spells.
     #[must_use]
     pub fn with_index(self, index: &Index) -> Self {
-        Self { note_names: index.note_names.clone(), ..self }
+        Self { note_names: Some(index.note_names.clone()), ..self }
     }
 
-    pub(crate) fn note_names(&self) -> Arc<NoteNames> {
-        self.note_names.read()
+    /// The names of the notes; none of them without an index. `None` while the index does not know them.
+    pub(crate) fn note_names(&self) -> Option<Arc<NoteNames>> {
+        self.note_names.as_ref().map_or_else(|| Some(Arc::default()), NoteNameCache::read)
     }
 
     /// The tracker, if one is configured.

@@ -236,7 +236,11 @@ fn draft(slug: &str) -> AuditDraft {
         gates: Vec::new(),
         prior_state: None,
         proposed_state: Some(RecordState::Done),
-        proposal: Some(MutationProposal { mutation: Mutation::StateChange { to: RecordState::Done }, replaces: None }),
+        proposal: Some(MutationProposal {
+            mutation: Mutation::StateChange { to: RecordState::Done },
+            replaces: None,
+            moved_from: None,
+        }),
         confirmable: true,
         pending_confirmation: false,
         evidence: Vec::new(),

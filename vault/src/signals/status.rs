@@ -21,7 +21,9 @@ impl VaultWriter {
         }
         let mut state = self.lock_state()?;
         let current = self.root().read_file(target)?;
-        let edited = frontmatter::edit_fields(&current.bytes, edits)
+        // As in the rest of the file, no value holds a link.
+        let edits: Vec<FieldEdit> = edits.iter().cloned().map(FieldEdit::unlink).collect();
+        let edited = frontmatter::edit_fields(&current.bytes, &edits)
             .map_err(|e| ApplyError::Record { path: target.clone(), source: PreparePlanError::Frontmatter(e) })?;
         if edited == current.bytes {
             return Ok(false);

@@ -62,7 +62,8 @@ impl VaultWriter {
         };
         // A target that cannot be parsed now is compared again later.
         let Ok(document) = frontmatter::read_document(&current.bytes) else { return Ok(None) };
-        let names = self.note_names();
+        // Without the names of the notes, a link could seem to name another matter. It is compared again later.
+        let Some(names) = self.note_names() else { return Ok(None) };
         let links = LinkReader { names: &names, note: &record.draft.target };
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
         // A live action, also a confirmation, has changed its target, and a person may revert that by hand.

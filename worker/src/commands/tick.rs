@@ -12,6 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
+use steward_server::views::quote_argument;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
 use steward_vault::gates::stop::{self, VaultStop};
 use steward_workflows::CALLER_MEMO;
@@ -138,7 +139,9 @@ fn describe_tick(report: &TickReport) -> String {
     if let Some(tasks) = report.skipped.get(&TaskSkipReason::QuietHours) {
         lines.push(format!(
             "{tasks} tasks wait for the end of the quiet hours: see `steward policy check {}`",
-            report.matter
+            quote_argument(
+                report.matter.strip_prefix("matter/").and_then(|m| m.strip_suffix(".md")).unwrap_or(&report.matter)
+            )
         ));
     }
     lines.extend(report.errors.iter().map(|e| escape_text(e)));

@@ -305,7 +305,13 @@ fn index_by_schedule_id(
     for matter in matters {
         let matter = WantedMatter { interval_seconds: matter.effective_interval_seconds(settings), ..matter.clone() };
         let entry = wanted.entry(facts::schedule_id(&matter.path)).or_insert_with(|| matter.clone());
-        if entry.status != matter.status || entry.interval_seconds != matter.interval_seconds {
+        if entry.path != matter.path {
+            warnings.push(format!(
+                "{} and {} would have one schedule, so neither is changed: rename one of them",
+                entry.path, matter.path
+            ));
+            entry.status = MatterScheduleStatus::Unreadable;
+        } else if entry.status != matter.status || entry.interval_seconds != matter.interval_seconds {
             warnings
                 .push(format!("{} is listed twice with different values: its schedule is kept as it is", matter.path));
             entry.status = MatterScheduleStatus::Unreadable;

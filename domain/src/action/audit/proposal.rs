@@ -24,7 +24,7 @@ impl AuditDraft {
         if self.kind != ActionKind::Action || self.class.is_none() {
             return None;
         }
-        let MutationProposal { mutation, replaces } = self.proposal.as_ref()?;
+        let MutationProposal { mutation, replaces, .. } = self.proposal.as_ref()?;
         let value = match mutation {
             Mutation::StateChange { to } => json!(to.as_str()),
             Mutation::ContextEdit { to, .. } => json!(to.trim()),

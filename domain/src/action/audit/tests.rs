@@ -289,7 +289,7 @@ fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
         let mut draft = plan.draft().clone();
         draft.target = path(target);
         draft.class = Some(mutation.class());
-        draft.proposal = Some(MutationProposal { mutation, replaces });
+        draft.proposal = Some(MutationProposal { mutation, replaces, moved_from: None });
         draft.proposal_hash().unwrap()
     };
     let hash = |target: &str, mutation: Mutation| hash_replacing(replaced.clone(), target, mutation);

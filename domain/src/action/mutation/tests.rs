@@ -129,6 +129,13 @@ fn a_new_link_is_written_like_the_old_one() {
         assert_eq!(parse_link(RecordKind::Matter, new), Ok(to.clone()));
     }
     assert_eq!(format_link_like(None, &to), "[[matter/house]]");
+    for name in ["C# course", "a | b", " x", "x.md", "Wedding of Ann", "[[a]]"] {
+        let to = RecordPath::new(RecordKind::Matter, name).unwrap();
+        for old in [None, Some("[[matter/farm]]"), Some("farm"), Some("[[farm]]"), Some("matter/farm.md")] {
+            let written = format_link_like(old, &to);
+            assert_eq!(parse_link(RecordKind::Matter, &written), Ok(to.clone()), "{written} for {name}");
+        }
+    }
 }
 
 #[test]

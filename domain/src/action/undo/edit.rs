@@ -21,7 +21,9 @@ pub(super) fn build_edited_proposal(
     debug_assert!(case.request.kind == ResolutionKind::Confirm || case.request.edited.is_none());
     let Some(edited) = case.request.edited else { return Ok(None) };
     let refuse = |reason: &str| Err(refuse_edit(case.record, reason));
-    let Some(MutationProposal { mutation, replaces }) = proposed else { return refuse("it proposes no change") };
+    let Some(MutationProposal { mutation, replaces, moved_from }) = proposed else {
+        return refuse("it proposes no change");
+    };
     if edited == mutation {
         return Ok(None);
     }
@@ -43,7 +45,7 @@ pub(super) fn build_edited_proposal(
     if is_current_value(edited, replaces.as_ref(), links) {
         return refuse(&format!("`{}` has this value already; dismiss the proposal instead", mutation.field()));
     }
-    Ok(Some(MutationProposal { mutation: edited.clone(), replaces: replaces.clone() }))
+    Ok(Some(MutationProposal { mutation: edited.clone(), replaces: replaces.clone(), moved_from: moved_from.clone() }))
 }
 
 /// Writes the chosen value into the draft of a confirmation.

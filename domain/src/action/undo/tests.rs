@@ -541,7 +541,8 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
             record.draft.target_kind = crate::record::path::RecordKind::Matter;
         }
         record.draft.class = Some(proposed.class());
-        record.draft.proposal = Some(crate::action::audit::MutationProposal { mutation: proposed.clone(), replaces });
+        record.draft.proposal =
+            Some(crate::action::audit::MutationProposal { mutation: proposed.clone(), replaces, moved_from: None });
         match ask_for(ResolutionKind::Confirm, Some(edited), &record, &live()) {
             Ok(plan) => {
                 assert_eq!(&plan.draft().proposal.as_ref().unwrap().mutation, edited);

@@ -17,6 +17,7 @@ use super::FrontmatterError;
 use super::emit;
 use super::parse;
 use super::splice::{SplicePlanner, TextSplice, apply_splices};
+use crate::record::unlinked;
 
 pub use life::{SetHistoryStep, undo_set_step};
 pub(crate) use members::strip_link_markup;
@@ -28,6 +29,15 @@ pub struct FieldEdit {
     pub field: String,
     /// The new value. `None` removes the field.
     pub value: Option<Value>,
+}
+
+impl FieldEdit {
+    /// The edit as it is written into a file of Steward's own ([`crate::record::unlinked`]).
+    #[must_use]
+    pub fn unlink(mut self) -> Self {
+        self.value.iter_mut().for_each(unlinked::unlink_value);
+        self
+    }
 }
 
 /// The data that restores one changed field, byte for byte.

@@ -7,7 +7,7 @@
 use super::SignalFile;
 use super::find_misfit;
 use super::orphan;
-use crate::views::VaultViews;
+use crate::views::{VaultViews, quote_argument};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::entity::SignalEffect;
@@ -21,6 +21,8 @@ use steward_vault::index::{ActionRow, IndexError};
 pub struct SignalHistory {
     /// The router's reason for not applying it.
     router_reason: Option<String>,
+    /// The note that it names; `None` if it names none.
+    pub(super) target: Option<RecordPath>,
     /// The newest action that cites it.
     cited_by: Option<ActionRow>,
     /// The open question about that action's target, or about the signal's target.
@@ -40,10 +42,8 @@ impl VaultViews {
         let index = &self.index;
         let router_reason = index.signals().list_route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
         let cited_by = index.actions().action_citing(signal).await?;
-        let target = match &cited_by {
-            Some(action) => Some(action.target.clone()),
-            None => index.actions().find_signal_target(signal).await?,
-        };
+        let named = index.actions().find_signal_target(signal).await?;
+        let target = cited_by.as_ref().map(|action| action.target.clone()).or_else(|| named.clone());
         let matter = match &target {
             Some(target) => {
                 let label = index.read().list_record_labels(std::slice::from_ref(target)).await?.remove(target);
@@ -60,7 +60,7 @@ impl VaultViews {
             None => None,
         };
         let is_confirmation_undone = confirmation.is_some_and(|row| row.resolution == Some(ActionKind::Reversed));
-        Ok(SignalHistory { router_reason, cited_by, open_question, matter, is_confirmation_undone })
+        Ok(SignalHistory { router_reason, target: named, cited_by, open_question, matter, is_confirmation_undone })
     }
 }
 
@@ -203,8 +203,8 @@ fn advise_next_step(signal: &Signal, matter: Option<&RecordPath>) -> String {
         }
         (_, Some(_), SignalEffect::Action) => "do what it asks, then set `status: applied`".to_owned(),
         (SignalStatus::Unrouted, Some(_), SignalEffect::Mutation) => {
-            let matter = matter.map_or("<matter>", |matter| matter.slug());
-            format!("its steward considers it at the next check; `steward tick {matter} --wait` starts one now")
+            let matter = matter.map_or_else(|| "<matter>".to_owned(), |matter| quote_argument(matter.slug()));
+            format!("its steward considers it at the next check; `steward tick --wait {matter}` starts one now")
         }
         (SignalStatus::Pending, Some(_), SignalEffect::Mutation) => {
             "confirm its action with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)".to_owned()

@@ -5,8 +5,10 @@
 
 use super::parse::{self, ParsedRecord};
 use crate::files::root::{FolderEntry, VaultRoot, VaultRootError};
+use std::sync::Arc;
 use steward_domain::action::audit::is_audit_file_name;
 use steward_domain::action::plan::ContentHash;
+use steward_domain::record::link::NoteNames;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// A record's bytes and hash.
@@ -40,6 +42,14 @@ pub(crate) struct ScannedFile {
     pub(crate) parsed: Option<ParsedRecord>,
     /// Whether the file is new or has different content or a different problem.
     pub(crate) changed: bool,
+}
+
+/// What reading a file depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanContext {
+    pub(crate) depth: ScanDepth,
+    /// The notes that links in signals name.
+    pub(crate) names: Arc<NoteNames>,
 }
 
 /// How deep a scan goes.
@@ -81,8 +91,9 @@ pub(crate) fn scan_file(
     root: &VaultRoot,
     kind: RecordKind,
     wanted: FileToRead,
-    depth: ScanDepth,
+    scan: &ScanContext,
 ) -> Option<ScannedFile> {
+    let depth = scan.depth;
     let FileToRead { path, entry, known } = wanted;
     let file_row = |hash, problem| KnownFile {
         size: entry.size,
@@ -100,7 +111,7 @@ pub(crate) fn scan_file(
             let now = file_row(Some(content.hash), problem);
             return (known.as_ref() != Some(&now)).then_some(ScannedFile { path, now, parsed: None, changed: false });
         }
-        Ok((record, content)) => match parse::parse_record(kind, &record, &content) {
+        Ok((record, content)) => match parse::parse_record(kind, &record, &content, &scan.names) {
             Ok(typed) => (file_row(Some(content.hash), None), Some(typed)),
             Err(problem) => (file_row(Some(content.hash), Some(problem)), None),
         },

@@ -15,6 +15,7 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 /// The tasks whose link may name one of these notes, and these tasks themselves. ?1: keys of names, ?2: tasks.
 const LINKS: &str = "SELECT path, parent, parent_link, parent_fault FROM tasks
     WHERE parent_key IN (SELECT value FROM json_each(?1)) OR path IN (SELECT value FROM json_each(?2))";
+const ALL_LINKS: &str = "SELECT path, parent, parent_link, parent_fault FROM tasks";
 const MOVE: &str = "UPDATE tasks SET parent = j.value->>'parent', parent_fault = j.value->>'fault' FROM json_each(?1) j WHERE tasks.path = j.value->>'path'";
 
 /// The names of all notes that links may name. `None` until they are loaded, and after a write failed.
@@ -39,9 +40,9 @@ impl NoteNameCache {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The names as they are known now; none before they are loaded.
-    pub(crate) fn read(&self) -> Arc<NoteNames> {
-        self.with(|names| names.clone()).unwrap_or_default()
+    /// The names as they are known now. `None` before they are loaded, and after a write failed.
+    pub(crate) fn read(&self) -> Option<Arc<NoteNames>> {
+        self.with(|names| names.clone())
     }
 
     /// Forgets the names, because a transaction that depended on them failed.
@@ -71,8 +72,11 @@ impl NoteNameCache {
 }
 
 impl Index {
-    /// Loads the names of the notes from the tables, if they are not known.
-    pub(crate) async fn ensure_note_names(&self) -> Result<Arc<NoteNames>, IndexError> {
+    /// The names of the notes that links may name. They are loaded from the tables if they are not known.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn read_note_names(&self) -> Result<Arc<NoteNames>, IndexError> {
         if let Some(names) = self.note_names.with(|names| names.clone()) {
             return Ok(names);
         }
@@ -88,8 +92,22 @@ impl Index {
         let mut names = NoteNames::default();
         paths.iter().filter_map(|path| RecordPath::parse(path).ok()).for_each(|note| names.insert(note));
         let names = Arc::new(names);
+        if self.note_names.read().as_ref() != Some(&names) {
+            self.resolve_all_parents(&names).await?;
+        }
         self.note_names.with(|cached| *cached = Some(Arc::clone(&names)));
         Ok(names)
+    }
+
+    /// Resolves every link again, because another process may have scanned, or a scan may have been interrupted.
+    async fn resolve_all_parents(&self, names: &NoteNames) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
+        let work = async {
+            let rows = sqlx::query_as(ALL_LINKS).fetch_all(&mut *tx).await?;
+            move_tasks(&mut tx, names, rows).await?;
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql_error(e))
     }
 
     /// Finds the note that a link in `from` names, or the path that it spells.
@@ -102,7 +120,7 @@ impl Index {
         link: &str,
         from: &RecordPath,
     ) -> Result<Option<RecordPath>, IndexError> {
-        Ok(self.ensure_note_names().await?.resolve_or_spell(kind, link, from))
+        Ok(self.read_note_names().await?.resolve_or_spell(kind, link, from))
     }
 }
 
@@ -117,8 +135,15 @@ pub(crate) async fn resolve_parents(
         NoteChange::Read(paths) => paths,
         NoteChange::Gone(_) => &[],
     };
-    let rows: Vec<(String, String, String, Option<String>)> =
-        sqlx::query_as(LINKS).bind(to_json(&keys)).bind(to_json(&read)).fetch_all(&mut *tx).await?;
+    let rows = sqlx::query_as(LINKS).bind(to_json(&keys)).bind(to_json(&read)).fetch_all(&mut *tx).await?;
+    move_tasks(tx, &names, rows).await
+}
+
+/// A task, its matter, the link, and the fault of the link.
+type LinkColumns = (String, String, String, Option<String>);
+
+/// Writes the matters of tasks whose link names another one now.
+async fn move_tasks(tx: &mut SqliteConnection, names: &NoteNames, rows: Vec<LinkColumns>) -> sqlx::Result<()> {
     let moved: Vec<TaskMove> = rows
         .into_iter()
         .filter_map(|(path, before, link, fault_before)| {

@@ -12,7 +12,7 @@ use crate::index::store::files::FileContent;
 use crate::index::store::rows::to_json;
 use serde::Serialize;
 use serde_json::Value;
-use steward_domain::action::audit::{ActionKind, AuditError, AuditRecord, MutationProposal};
+use steward_domain::action::audit::{ActionKind, AuditError, AuditRecord};
 use steward_domain::action::mutation::{Mutation, MutationClass};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::closed::ClosedGates;
@@ -21,8 +21,8 @@ use steward_domain::gates::mode::Mode;
 use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::entity::{Instinct, Matter, RecordError, Task};
 use steward_domain::record::frontmatter::{self, Document, member_name};
-use steward_domain::record::link::link_key;
-use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::record::link::{NoteNames, link_key};
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::{Signal, SignalStatus, source_key};
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
 use steward_domain::trust::mark::TrustMark;
@@ -157,7 +157,12 @@ pub(crate) struct SourceContribution {
 }
 
 /// Parses one file. An error is the problem's message.
-pub(crate) fn parse_record(kind: RecordKind, path: &RecordPath, content: &FileContent) -> Result<ParsedRecord, String> {
+pub(crate) fn parse_record(
+    kind: RecordKind,
+    path: &RecordPath,
+    content: &FileContent,
+    names: &NoteNames,
+) -> Result<ParsedRecord, String> {
     if kind == RecordKind::Event {
         return parse_action(path, &content.bytes);
     }
@@ -166,7 +171,7 @@ pub(crate) fn parse_record(kind: RecordKind, path: &RecordPath, content: &FileCo
     let parsed = match kind {
         RecordKind::Matter => parse_matter(path, &document, content),
         RecordKind::Task => parse_task(path, &document, content),
-        RecordKind::Signal => Signal::read(fields).map(|s| signal_row(path, s)),
+        RecordKind::Signal => Signal::read(fields).map(|signal| signal_row(path, signal.resolve_links(names))),
         RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, content)),
         RecordKind::Instinct | RecordKind::Event => {
             Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
@@ -288,7 +293,7 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
     })?;
     let draft = record.draft;
     let resolved = draft.resolution.as_ref().map(|a| a.action_id.to_string());
-    let moved_from = draft.proposal.as_ref().and_then(matter_moved_from).map(|matter| matter.to_string());
+    let moved_from = draft.proposal.as_ref().and_then(|p| p.moved_from.as_ref()).map(ToString::to_string);
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
     let (resolves, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
     Ok(ParsedRecord::Action(Box::new(ActionData {
@@ -325,14 +330,6 @@ fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String>
         quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     })))
-}
-
-/// The matter that a change moves a task away from.
-fn matter_moved_from(proposal: &MutationProposal) -> Option<RecordPath> {
-    match proposal.mutation {
-        Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
-        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
-    }
 }
 
 /// The field that a mutation changes, and for a list also the member.

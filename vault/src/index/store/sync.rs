@@ -13,7 +13,7 @@ use crate::index::IndexError;
 use crate::index::ScanChanges;
 use crate::index::VaultProblem;
 use crate::index::cursors::wake;
-use crate::index::store::files::{self, FileToRead, ScanDepth, ScannedFile};
+use crate::index::store::files::{self, FileToRead, ScanContext, ScanDepth, ScannedFile};
 use crate::index::store::rows::ScanClock;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -135,7 +135,7 @@ impl Index {
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
         let _turn = self.scan_lock.lock().await;
-        self.ensure_note_names().await?;
+        self.read_note_names().await?;
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, ScanClock { now, is_first_scan: false });
         let scanned = match scan.scan_folder(kind).await {
             Ok(()) => scan.finish_report(None).await,
@@ -167,7 +167,7 @@ impl Index {
     ) -> Result<SyncReport, IndexError> {
         let clock = ScanClock { now, is_first_scan: false };
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
-        self.ensure_note_names().await?;
+        self.read_note_names().await?;
         let touches_matters = paths.iter().any(|p| p.scanned_kind() == Some(RecordKind::Matter));
         let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
         for kind in SCAN_ORDER {
@@ -296,9 +296,10 @@ impl<'a> VaultScan<'a> {
         self.index.scan_progress.add_expected(wanted.len());
         let depth = self.depth;
         let batches = stream::iter(split_into_batches(wanted)).map(|batch| {
+            let scan = ScanContext { depth, names: self.index.note_names.read().unwrap_or_default() };
             let (root, count) = (self.root.clone(), batch.len());
             let read =
-                move || batch.into_iter().filter_map(|w| files::scan_file(&root, kind, w, depth)).collect::<Vec<_>>();
+                move || batch.into_iter().filter_map(|w| files::scan_file(&root, kind, w, &scan)).collect::<Vec<_>>();
             tokio::task::spawn_blocking(move || (count, read()))
         });
         let mut batches = batches.buffered(CONCURRENT_READS);

@@ -156,7 +156,7 @@ async fn another_value_another_record_and_an_answer_are_not_the_same_again() {
     other("value", |draft| {
         draft.proposed_state = Some(RecordState::Archived);
         let mutation = Mutation::StateChange { to: RecordState::Archived };
-        draft.proposal = Some(MutationProposal { mutation, replaces: None });
+        draft.proposal = Some(MutationProposal { mutation, replaces: None, moved_from: None });
     });
     other("nothing", |draft| draft.class = None);
     assert_eq!(cases(&bench).await.len(), 3);

@@ -26,7 +26,7 @@ async fn a_link_finds_its_matter_in_another_case_and_normal_form() {
     assert_eq!(bench.parent("task/Überweisung.md").await, "matter/Wedding of Ann and Ben.md");
     assert_eq!(bench.parent("task/📌 Plan.md").await, "matter/Cafe\u{301}.md");
     assert!(bench.index.read().list_problems().await.unwrap().is_empty());
-    bench.signal("s", "task/Überweisung.md", "");
+    bench.signal("s", "task/ÜBERWEISUNG.md", "");
     bench.sync("02:00:00").await;
     let seen = bench.look("matter/Wedding of Ann and Ben.md", "l", "03:00:00").await;
     assert_eq!(seen.task_checks.len(), 1);
@@ -73,6 +73,31 @@ async fn a_link_that_fits_two_matters_names_both_and_has_no_steward() {
     assert_eq!(bench.parent("task/t.md").await, "matter/Farm.md");
     assert!(bench.index.read().list_problems().await.unwrap().is_empty());
     bench.counts_as_rebuilt().await;
+}
+
+#[tokio::test]
+async fn what_another_process_scanned_meanwhile_is_found_by_the_next_scan() {
+    let bench = Bench::scanned().await;
+    bench.task("t", "Farm", "");
+    bench.sync("01:00:00").await;
+    // Another process reads the new matter, and this one still has the old names.
+    let other = Index::open(&bench.dir.path().join("state")).await.unwrap();
+    bench.matter("farm");
+    other.sync_all(&bench.root, noon("02:00:00")).await.unwrap();
+    sqlx::query("UPDATE tasks SET parent = 'matter/Farm.md'").execute(&bench.index.store.writer).await.unwrap();
+    bench.sync("03:00:00").await;
+    assert_eq!(bench.parent("task/t.md").await, "matter/farm.md");
+}
+
+#[tokio::test]
+async fn a_relative_link_is_followed_from_its_task() {
+    let bench = Bench::scanned().await;
+    bench.matter("Roof");
+    bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[../matter/roof]]\"\n---\n");
+    bench.put("task/out.md", "---\ntype: task\nparent_matter: \"[[../../matter/roof]]\"\n---\n");
+    bench.sync("01:00:00").await;
+    assert_eq!(bench.parent("task/t.md").await, "matter/Roof.md");
+    assert_eq!(bench.parent("task/out.md").await, "matter/roof.md", "it leaves the vault, so it names no note");
 }
 
 #[tokio::test]

@@ -116,7 +116,8 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
             (Disposition::Live, path("task/moved.md"), noon("11:00:00"));
         draft.class = Some(MutationClass::ParentMatter);
         let mutation = Mutation::ParentMatter { to: path("matter/other.md") };
-        draft.proposal = Some(MutationProposal { mutation, replaces: Some("[[matter/m]]".into()) });
+        draft.proposal =
+            Some(MutationProposal { mutation, replaces: Some("[[M]]".into()), moved_from: Some(path("matter/m.md")) });
     });
     bench.action("pending", |draft| {
         (draft.disposition, draft.target, draft.timestamp) =

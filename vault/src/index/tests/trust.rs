@@ -197,7 +197,7 @@ async fn a_change_of_another_member_hides_no_proposal() {
             (draft.disposition, draft.class) = (disposition, Some(MutationClass::Related));
             let (field, member) = (RelatedField::RelatedTo, member.to_owned());
             let mutation = Mutation::Related { field, member, present: true };
-            draft.proposal = Some(MutationProposal { mutation, replaces: None });
+            draft.proposal = Some(MutationProposal { mutation, replaces: None, moved_from: None });
         })
     };
     related("ann", (1, Disposition::Shadow), "Ann");

@@ -15,7 +15,7 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use steward_domain::action::mutation::{Mutation, format_link};
+use steward_domain::action::mutation::Mutation;
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::extract::{
@@ -223,7 +223,7 @@ fn find_parent_matter(sentence: &str, question: &ExtractQuestion) -> Option<Sent
     let named: BTreeSet<String> = split_words(text_after_phrase(sentence, &BELONGS)?).into_iter().collect();
     let matters = question.offers.iter().filter(|o| o.kind == RecordKind::Matter);
     let to = matters.filter(|o| name_overlap(o, &named) >= 1.0).map(|o| &o.path).next()?;
-    let proposal = json!({"class": "parent_matter", "set": {"parent_matter": format_link(to)}});
+    let proposal = json!({"class": "parent_matter", "set": {"parent_matter": to}});
     let mutation = Some(Mutation::from_proposal(&proposal).ok()?);
     Some(SentenceFact { effect: "mutation", mutation, confidence: 0.75, why: "the sentence names another matter" })
 }
