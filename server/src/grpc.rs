@@ -163,7 +163,7 @@ fn require_origin<T>(request: &tonic::Request<T>) -> Result<RequestOrigin, Statu
 
 /// Parses the path of a record of this kind.
 fn parse_record_path(kind: RecordKind, field: &str, text: &str) -> Result<RecordPath, Status> {
-    let is_fitting = |path: &RecordPath| path.own_kind().map_or(kind.is_note(), |own| own == kind);
+    let is_fitting = |path: &RecordPath| path.scanned_kind().map_or(kind.is_note(), |scanned| scanned == kind);
     let path = RecordPath::parse(text).ok().filter(is_fitting);
     let folder = kind.folder();
     path.ok_or_else(|| invalid_argument(&format!("`{field}` is not a path like {folder}/name.md")))

@@ -206,7 +206,9 @@ pub(crate) fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), Record
 fn spell_matter(link: &str) -> Result<RecordPath, PathError> {
     let name = strip_link(link);
     let last = name.rsplit('/').next().unwrap_or(name);
-    let is_relative = name.starts_with("./") || name.starts_with("../");
+    let inside = name.strip_prefix("../").unwrap_or(name);
+    // A task lies in a folder of the root, so a second `..` leaves the vault.
+    let is_relative = (name.starts_with("./") || name.starts_with("../")) && !inside.contains("../");
     parse_link(RecordKind::Matter, if is_relative { last } else { link })
 }
 

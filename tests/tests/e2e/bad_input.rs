@@ -46,7 +46,7 @@ fn all() -> Vec<Bad> {
         bad("task/twin-a.md", task("id: 7\nparent_matter: house\n"), &["`7`", "task/twin-b.md", "its own"]),
         bad("task/twin-b.md", task("id: 7\nparent_matter: house\n"), &["`7`", "task/twin-a.md", "its own"]),
         bad("task/escape.md", task("parent_matter: ../../etc/passwd\n"), &["parent_matter", "cannot be used"]),
-        bad("task/with space.md", task("parent_matter: house\n"), &["cannot be used", "rename"]),
+        bad("task/with a blank .md", task("parent_matter: house\n"), &["cannot be used", "rename"]),
         bad("task/no-parent.md", task(""), &["`parent_matter`", "missing", "add it"]),
         bad("task/plain.md", "just text", &["line 1", "`---`"]),
         bad("task/empty.md", "", &["line 1", "`---`"]),
@@ -142,17 +142,24 @@ async fn a_record_that_is_mended_takes_part_again() {
 #[tokio::test]
 async fn a_name_that_no_file_may_have_is_refused_on_the_command_line() {
     let world = World::with_one_done().await;
-    for name in ["../x", "a b", "x/../y", ".hidden", "", "-x"] {
+    for name in ["../x", "x/../y", ".hidden", "", "a\nb"] {
         let said = world.run(&["tick", "--wait", "--", name]).await;
         assert_eq!(said.code, Some(1), "{name}: {said}");
         assert!(said.err.contains("cannot be used"), "{name}: {said}");
     }
     let said = world.run(&["tick", "task/rent.md"]).await.expect(1);
     assert!(said.err.contains("not a matter") && !said.err.contains("rename"), "{said}");
-    for arguments in [&["tick", "nosuch"][..], &["tick", "nosuch", "--wait"]] {
+    for (arguments, file) in [
+        (&["tick", "nosuch"][..], "nosuch"),
+        (&["tick", "nosuch", "--wait"], "nosuch"),
+        (&["tick", "--", "-x"], "-x"),
+        (&["tick", "no such"], "no such"),
+    ] {
         let said = world.run(arguments).await.expect(1);
-        assert!(said.err.contains("matter/nosuch.md is not in the vault"), "{said}");
+        assert!(said.err.contains(&format!("matter/{file}.md is not in the vault")), "{said}");
     }
     let said = world.run(&["audit", "list", "--task", "../../etc/passwd"]).await.expect(1);
-    assert!(said.err.contains("not in a folder"), "{said}");
+    assert!(said.err.contains("does not end in `.md`"), "{said}");
+    let said = world.run(&["audit", "list", "--task", "../../etc/passwd.md"]).await.expect(1);
+    assert!(said.err.contains("cannot be used"), "{said}");
 }

@@ -95,7 +95,7 @@ pub(crate) fn local_activity_options(summary: &str) -> LocalActivityOptions {
 }
 
 fn parse_matter_path(text: &str) -> Result<RecordPath, String> {
-    let path = RecordPath::parse(text).map_err(|e| e.to_string())?;
+    let path = RecordPath::parse(text).map_err(|e| format!("{e}: expected matter/<slug>.md"))?;
     // Which note is a matter is known to the vault process alone. It finds no tasks under any other note.
     match path.scanned_kind() {
         Some(RecordKind::Matter) | None => Ok(path),
