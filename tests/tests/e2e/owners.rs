@@ -54,7 +54,13 @@ async fn a_second_vault_in_a_namespace_is_refused_and_touches_no_schedule_of_the
     let world = World::new().await;
     ["house", "shed", "boat"].iter().for_each(|slug| world.vault.matter(slug));
     let worker = world.worker().await;
-    let before = until_listed(&world, 3 + ROUTINES).await;
+    until_listed(&world, 3 + ROUTINES).await;
+    // The listing shows a moment later that the calibration was paused.
+    let before = wait::until("the pause to be listed", async || {
+        let found = schedules(&world).await;
+        found.iter().any(|row| row[0] == "al-reversal-calibration" && row[2] == true).then_some(found)
+    })
+    .await;
     let (vault, other) = second(&world);
     let folders = [world.vault.path(), vault.path()];
     let commands = [
