@@ -152,3 +152,21 @@ impl From<VaultRootError> for FactsError {
         Self::Record { path: String::new(), reason: e.to_string() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::quote_argument;
+
+    #[test]
+    fn a_name_in_a_hint_is_one_argument_whatever_it_holds() {
+        for (name, quoted) in [
+            ("roof-repair", "roof-repair"),
+            ("Wedding of Ann", "-- 'Wedding of Ann'"),
+            ("-x", "-- '-x'"),
+            ("$(curl x|sh)", "-- '$(curl x|sh)'"),
+            ("Ann's", "-- 'Ann'\\''s'"),
+        ] {
+            assert_eq!(quote_argument(name), quoted);
+        }
+    }
+}

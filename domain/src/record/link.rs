@@ -123,15 +123,6 @@ impl NoteNames {
     pub fn resolve_or_spell(&self, kind: RecordKind, link: &str, from: &RecordPath) -> Option<RecordPath> {
         self.resolve(kind, link, from).ok().or_else(|| parse_link(kind, link).ok())
     }
-
-    /// The shortest end of the note's path that names this note alone, without `.md`.
-    #[must_use]
-    pub fn shortest_link(&self, kind: RecordKind, note: &RecordPath) -> String {
-        let path = note.as_str().strip_suffix(".md").unwrap_or(note.as_str());
-        let ends = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]).chain([path]);
-        let names_it = |end: &&str| self.resolve(kind, end, note).as_ref() == Ok(note);
-        ends.into_iter().find(names_it).unwrap_or(path).to_owned()
-    }
 }
 
 /// The key of the name by which a link finds a note: the last part of the link, folded.

@@ -36,12 +36,6 @@ impl RecordKind {
     /// Every kind, in the order in which folders are read.
     pub const ALL: [Self; 6] = [Self::Matter, Self::Task, Self::Signal, Self::Event, Self::Instinct, Self::Stream];
 
-    /// The word for the kind: `matter`, `task` and so on. It is also the name of its folder.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// The folder's name. Matters and tasks have a folder of their own only in a vault without a mapping.
     #[must_use]
     pub fn folder(self) -> &'static str {

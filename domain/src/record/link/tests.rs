@@ -1,5 +1,4 @@
 use super::*;
-use proptest::prelude::*;
 
 fn path(text: &str) -> RecordPath {
     RecordPath::parse(text).unwrap()
@@ -50,7 +49,6 @@ fn a_link_is_a_full_path_or_the_end_of_one() {
 fn a_full_path_comes_before_the_end_of_another() {
     let names = vault(&["Roof.md", "Projects/Roof.md"]);
     assert_eq!(resolve(&names, "[[Roof]]").unwrap(), "Roof.md");
-    assert_eq!(names.shortest_link(RecordKind::Matter, &path("Projects/Roof.md")), "Projects/Roof");
 }
 
 #[test]
@@ -88,27 +86,4 @@ fn a_note_that_is_gone_is_named_no_more() {
     assert_eq!(resolve(&names, "Roof").unwrap(), "b/Roof.md");
     names.remove(&path("b/Roof.md"));
     assert_eq!(names, vault(&[]));
-}
-
-proptest! {
-    #[test]
-    fn the_shortest_link_names_its_note_and_no_shorter_one_does(
-        notes in proptest::collection::btree_set("([abA]/){0,2}[abäÄ]\\.md", 1..8), at in any::<prop::sample::Index>(),
-    ) {
-        let notes: Vec<String> = notes.into_iter().collect();
-        let texts: Vec<&str> = notes.iter().map(String::as_str).collect();
-        let names = vault(&texts);
-        let note = path(texts[at.index(texts.len())]);
-        let link = names.shortest_link(RecordKind::Matter, &note);
-        let found = names.resolve(RecordKind::Matter, &link, &path("x.md"));
-        let has_twin = texts.iter().filter(|t| fold_name(t) == fold_name(note.as_str())).count() > 1;
-        prop_assert_eq!(found.is_ok(), !has_twin);
-        if !has_twin {
-            prop_assert_eq!(found.unwrap(), note.clone());
-            if let Some((_, shorter)) = link.split_once('/') {
-                let shorter = names.resolve(RecordKind::Matter, shorter, &path("x.md"));
-                prop_assert_ne!(shorter.ok(), Some(note));
-            }
-        }
-    }
 }

@@ -61,6 +61,15 @@ fn a_matter_without_a_schedule_gets_one_and_a_done_one_a_paused_one() {
 }
 
 #[test]
+fn two_matters_that_would_share_a_schedule_are_both_named_and_neither_is_changed() {
+    let named = |name: &str| WantedMatter { path: path(name), ..matter("farm", MatterScheduleStatus::Open) };
+    let twins = [named("caf\u{e9}"), named("cafe\u{301}")];
+    let plan = plan_matter_schedules(&twins, &[], &ScheduleSettings::default());
+    assert!(matches!(&plan.steps[..], [ScheduleStep { verb: ScheduleStepVerb::Keep { .. }, .. }]), "{plan:?}");
+    assert!(twins.iter().all(|twin| plan.warnings[0].contains(twin.path.as_str())), "{:?}", plan.warnings);
+}
+
+#[test]
 fn a_schedule_that_is_right_is_unchanged() {
     for known in [described("farm", &right("farm")), listed("farm", &right("farm"))] {
         assert_eq!(verbs(&[matter("farm", MatterScheduleStatus::Open)], &[known]), [ScheduleStepVerb::Unchanged]);
