@@ -3,7 +3,9 @@
 //! [`mutation`] lists the classes of change, [`plan`] holds one exact change, [`audit`] its record, [`undo`] its
 //! reversal. Only the planners make a plan, and only the vault writer applies one.
 
+pub mod acceptance;
 pub mod audit;
+pub mod moves;
 pub mod mutation;
 pub mod plan;
 pub mod undo;

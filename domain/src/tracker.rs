@@ -5,16 +5,15 @@
 //! so that no record is rewritten. Ids come from files that people write, and one that is not a UUID is refused.
 //! Nothing here sends a request.
 
-use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
-use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
+use crate::action::plan::{ActionId, Plan, PlanBasis, PlannedChange};
 use crate::record::entity::{self, RecordState};
 use crate::record::frontmatter::RecordFields;
 use crate::record::path::RecordKind;
 use crate::record::plain_text;
+use crate::record::schema::NoteSchema;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// The external source of our comments. With the action's id it identifies a comment permanently.
@@ -235,11 +234,11 @@ pub fn derive_owed_action(
     target_kind: RecordKind,
     fields: &RecordFields,
     patch: &[FieldPatch],
+    schema: &NoteSchema,
     default_project: Option<&TrackerId>,
 ) -> Option<PlaneAction> {
     let changed = patch.iter().find(|p| p.field == "state").filter(|_| target_kind == RecordKind::Task)?;
-    let state = changed.value.as_ref().and_then(Value::as_str).and_then(RecordState::parse)?;
-    let group = TrackerStateGroup::from_state(state)?;
+    let group = TrackerStateGroup::from_state(schema.read_state(target_kind, changed.value.as_ref()?)?)?;
     Some(match read_issue(fields, default_project)? {
         Ok(issue) => PlaneAction::Owed { issue, group },
         Err(reason) => PlaneAction::Unusable { reason },
@@ -281,31 +280,10 @@ pub fn plan_tracker_outcome(
     now: DateTime<Utc>,
 ) -> Plan {
     let (kind, action) = (outcome.record_kind(), &owing.draft);
-    let resolution = AuditResolution {
-        action_id: action.id.clone(),
-        decided_at: action.timestamp,
-        by: "Steward".into(),
-        reason: outcome.missing_reason().map(str::to_owned),
-        edited: false,
-        batch_id: None,
-    };
+    let reason = outcome.missing_reason().map(str::to_owned);
     let draft = AuditDraft {
-        kind,
-        id: ActionId::derive(&[kind.as_str(), action.id.as_str()]),
-        timestamp: now,
-        disposition: Disposition::Recorded,
-        gates: Vec::new(),
-        proposed_state: None,
-        proposal: None,
-        confirmable: false,
-        pending_confirmation: false,
-        evidence: Vec::new(),
-        source_contributions: BTreeMap::new(),
         reasoning: outcome.to_string(),
-        clerk: None,
-        workflow,
-        resolution: Some(resolution),
-        ..action.clone()
+        ..action.derive_follow_up(kind, "Steward", reason, workflow, now)
     };
     Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }

@@ -7,7 +7,7 @@
 
 use crate::record::entity::RecordState;
 use crate::record::frontmatter;
-use crate::record::link::NoteNames;
+use crate::record::moves::NoteFinder;
 use crate::record::path::{RecordKind, RecordPath, parse_link};
 use crate::record::plain_text;
 use serde::{Deserialize, Serialize};
@@ -237,9 +237,9 @@ impl Mutation {
 
     /// Finds the matter that the mutation names. A name that fits no single note stays the path that it spells.
     #[must_use]
-    pub fn resolve_links(mut self, names: &NoteNames) -> Self {
+    pub fn resolve_links(mut self, notes: NoteFinder<'_>) -> Self {
         if let Self::ParentMatter { to } = &mut self
-            && let Ok(found) = names.resolve(RecordKind::Matter, to.as_str(), to)
+            && let Some(found) = notes.find_spelled(RecordKind::Matter, to)
         {
             *to = found;
         }

@@ -5,94 +5,25 @@
 //! one. A plan must not hold free text that could name a file or a field: both come from closed types. The vault's
 //! `apply_plan` is the only place that applies a plan. [`Plan::prepare`] gives it the bytes to write.
 
+mod ids;
+mod renamed;
+
 use crate::action::audit::{AuditDraft, FieldPatch};
 use crate::action::mutation::{Mutation, RelatedField, format_link_like};
 use crate::record::frontmatter::{self, EditedDocument, FieldEdit, FrontmatterError, RecordFields, SetHistoryStep};
+use crate::record::mapping::VaultMapping;
+use crate::record::moves::{LinkReader, NoteMove};
 use crate::record::path::RecordPath;
+use crate::record::schema::{NoteAccess, NoteSchema};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use std::fmt;
+
+pub use ids::{ActionId, ActionIdError, ContentHash};
 
 /// The most bytes of a field's lines that an audit record keeps for an undo: 16 KiB. This is a quarter of what the
 /// frontmatter of the record itself may have.
 pub const MAX_UNDO_BYTES: usize = 16 * 1024;
-
-/// The SHA-256 hash of a whole file, in hex.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ContentHash(String);
-
-impl ContentHash {
-    /// The hash of these bytes.
-    #[must_use]
-    pub fn hash_bytes(bytes: &[u8]) -> Self {
-        Self(encode_hex(&Sha256::digest(bytes)))
-    }
-
-    /// 64 hex digits.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The predecessor that the first record of a chain names: 64 zeros.
-    #[must_use]
-    pub fn genesis() -> Self {
-        Self("0".repeat(64))
-    }
-}
-
-/// The id of one action: 16 hex digits. It is the same however often the action is tried.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ActionId(String);
-
-impl ActionId {
-    /// Derives an id from the parts that make the action unique.
-    #[must_use]
-    pub fn derive(parts: &[&str]) -> Self {
-        let mut hasher = Sha256::new();
-        for part in parts {
-            hasher.update((part.len() as u64).to_be_bytes());
-            hasher.update(part.as_bytes());
-        }
-        Self(encode_hex(&hasher.finalize()[..8]))
-    }
-
-    /// The 16 hex digits.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// The text is not the id of an action.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an action id is 16 hex digits")]
-pub struct ActionIdError;
-
-impl TryFrom<String> for ActionId {
-    type Error = ActionIdError;
-
-    fn try_from(text: String) -> Result<Self, ActionIdError> {
-        let hex_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if text.len() == 16 && text.bytes().all(hex_digit) { Ok(Self(text)) } else { Err(ActionIdError) }
-    }
-}
-
-impl From<ActionId> for String {
-    fn from(id: ActionId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for ActionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// How a decision ends, ordered from least to most.
 #[derive(
@@ -141,6 +72,10 @@ pub(crate) enum PlannedChange {
     Member { field: String, member: String, present: bool },
     /// Reverts an earlier change field by field. For a set it also holds the known history of the set.
     Restore { number: u64, patches: Vec<FieldPatch>, life: Vec<SetHistoryStep> },
+    /// Changes no note: a person accepted this mapping.
+    AcceptMapping(Box<VaultMapping>),
+    /// Changes no note: these notes were moved.
+    RecordMoves(Vec<NoteMove>),
 }
 
 impl PlannedChange {
@@ -182,6 +117,8 @@ pub enum PreparePlanError {
     ChangedMeanwhile,
     #[error("edited by a human since: {}", .0.join(", "))]
     Conflict(Vec<String>),
+    #[error("`{field}` has no property in the mapping, or is a list there, so it cannot be changed")]
+    NotWritable { field: String },
     #[error("the lines of `{field}` have {bytes} bytes, too many to keep for an undo: shorten its comment or text")]
     TooLong { field: String, bytes: usize },
     #[error(transparent)]
@@ -231,6 +168,25 @@ impl Plan {
         self.draft.disposition == Disposition::Live && self.change != PlannedChange::Nothing
     }
 
+    /// The mapping that its record accepts.
+    #[must_use]
+    pub fn accepted_mapping(&self) -> Option<&VaultMapping> {
+        match &self.change {
+            PlannedChange::AcceptMapping(mapping) => Some(mapping),
+            PlannedChange::Nothing
+            | PlannedChange::Set { .. }
+            | PlannedChange::Member { .. }
+            | PlannedChange::Restore { .. }
+            | PlannedChange::RecordMoves(_) => None,
+        }
+    }
+
+    /// The moves of notes that its record holds.
+    #[must_use]
+    pub fn recorded_moves(&self) -> &[NoteMove] {
+        if let PlannedChange::RecordMoves(moves) = &self.change { moves } else { &[] }
+    }
+
     /// Whether the plan is based on this content of the record. A human's resolution fits any content.
     #[must_use]
     pub fn is_based_on(&self, current: &ContentHash) -> bool {
@@ -244,38 +200,93 @@ impl Plan {
     /// [`PreparePlanError::Conflict`] if a human edited a field since. [`PreparePlanError::TooLong`] if the lines of a
     /// field are too long to keep for an undo. [`PreparePlanError::Frontmatter`] if the record cannot be read or
     /// edited.
-    pub fn prepare(&self, current: &[u8]) -> Result<PreparedChange, PreparePlanError> {
+    pub fn prepare(&self, current: &[u8], notes: NoteAccess<'_>) -> Result<PreparedChange, PreparePlanError> {
         let before = ContentHash::hash_bytes(current);
         if !self.is_based_on(&before) {
             return Err(PreparePlanError::ChangedMeanwhile);
         }
         let document = frontmatter::read_document(current)?;
         let (after, patch) = match &self.change {
-            PlannedChange::Nothing => (current.to_vec(), Vec::new()),
+            PlannedChange::Nothing | PlannedChange::AcceptMapping(_) | PlannedChange::RecordMoves(_) => {
+                (current.to_vec(), Vec::new())
+            }
             PlannedChange::Set { field, expect, value } => {
-                let now = document.fields().get(field);
-                if now == Some(value) {
+                let property = self.find_property(field, document.fields(), notes.schema)?;
+                let written = document.fields().get(&property).filter(|v| !v.is_null());
+                let now =
+                    written.and_then(|v| notes.schema.read_value(self.draft.target_kind, self.target(), field, v));
+                if now.as_ref() == Some(value) {
                     (current.to_vec(), Vec::new())
-                } else if is_same_value(now, expect.as_ref()) {
-                    let edit = FieldEdit { field: field.clone(), value: Some(value.clone()) };
-                    prepare_edit(document.fields(), frontmatter::edit_fields_with_undo(current, &[edit])?)?
+                } else if is_same_value(
+                    now.as_ref(),
+                    renamed::rename_value(field, expect.as_ref(), now.as_ref(), self.read_links(notes)).as_ref(),
+                ) {
+                    let words = self.choose_words(field, value, written, notes)?;
+                    let edit = FieldEdit { field: property, value: Some(words) };
+                    let edited = frontmatter::edit_fields_with_undo(current, &[edit])?;
+                    prepare_edit(field, document.fields(), edited, notes.schema)?
                 } else {
                     return Err(PreparePlanError::Conflict(vec![field.clone()]));
                 }
             }
             PlannedChange::Member { field, member, present } => {
-                prepare_edit(document.fields(), frontmatter::edit_member(current, field, member, *present)?)?
+                let property = self.find_property(field, document.fields(), notes.schema)?;
+                let members = document.fields().get(&property);
+                let member = self.read_links(notes).rename_member(member, members).unwrap_or_else(|| member.clone());
+                let edited = frontmatter::edit_member(current, &property, &member, *present)?;
+                prepare_edit(field, document.fields(), edited, notes.schema)?
             }
             PlannedChange::Restore { number, patches, life } => {
-                restore_fields(current, document.fields(), patches, *number, life)?
+                let (patches, life) = renamed::rename_links(patches, life, document.fields(), self.read_links(notes));
+                restore_fields(current, document.fields(), &patches, *number, &life)?
             }
         };
         Ok(PreparedChange { before, after, patch })
     }
+
+    /// The links of the target, with those that were written when the action was decided.
+    fn read_links<'a>(&'a self, notes: NoteAccess<'a>) -> LinkReader<'a> {
+        let decided_at = self.draft.resolution.as_ref().map_or(self.draft.timestamp, |resolved| resolved.decided_at);
+        notes.links(&self.draft.target, decided_at)
+    }
+
+    /// The property of the target that has the role of a field.
+    fn find_property(
+        &self,
+        field: &str,
+        fields: &RecordFields,
+        schema: &NoteSchema,
+    ) -> Result<String, PreparePlanError> {
+        schema
+            .property_in(self.draft.target_kind, field, fields)
+            .ok_or_else(|| PreparePlanError::NotWritable { field: field.to_owned() })
+    }
+
+    /// The words to write for a value. In a mapped vault a link is the shortest one that names the matter.
+    fn choose_words(
+        &self,
+        field: &str,
+        value: &Value,
+        written: Option<&Value>,
+        notes: NoteAccess<'_>,
+    ) -> Result<Value, PreparePlanError> {
+        let new_parent = self.draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
+        let words = match new_parent.filter(|_| notes.schema.is_mapped()) {
+            Some(_) if written.is_some_and(Value::is_array) => None,
+            Some(to) => Some(Value::from(notes.names.shortest_link(to, self.target()))),
+            None => notes.schema.write_value(self.draft.target_kind, field, value, written),
+        };
+        words.ok_or_else(|| PreparePlanError::NotWritable { field: field.to_owned() })
+    }
 }
 
 /// The new bytes, and what an undo of them needs.
-fn prepare_edit(before: &RecordFields, edited: EditedDocument) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
+fn prepare_edit(
+    field: &str,
+    before: &RecordFields,
+    edited: EditedDocument,
+    schema: &NoteSchema,
+) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
     let after = frontmatter::read_document(&edited.bytes)?;
     let mut patch = Vec::with_capacity(edited.undo.len());
     for undo in edited.undo {
@@ -284,7 +295,8 @@ fn prepare_edit(before: &RecordFields, edited: EditedDocument) -> Result<(Vec<u8
             return Err(PreparePlanError::TooLong { field: undo.field, bytes });
         }
         patch.push(FieldPatch {
-            field: undo.field.clone(),
+            field: field.to_owned(),
+            property: schema.is_mapped().then(|| undo.field.clone()),
             prior: read_value(before, &undo.field),
             value: read_value(after.fields(), &undo.field),
             undo: Some(undo),
@@ -313,19 +325,20 @@ fn restore_fields(
     for patch in patches.iter().rev() {
         let Some(undo) = &patch.undo else { continue };
         if is_set_field(&patch.field) {
-            after = match frontmatter::undo_set_step(&after, &patch.field, life, number) {
+            after = match frontmatter::undo_set_step(&after, patch.key(), life, number) {
                 Some(bytes) => bytes,
                 None => frontmatter::undo_member(&after, undo)?,
             };
-        } else if is_same_value(now.get(&patch.field), patch.value.as_ref()) {
+        } else if is_same_value(now.get(patch.key()), patch.value.as_ref()) {
             after = frontmatter::undo_fields(&after, std::slice::from_ref(undo))?;
         }
     }
     let restored = frontmatter::read_document(&after)?;
     let reverse_patch = |p: &FieldPatch| FieldPatch {
         field: p.field.clone(),
-        prior: read_value(now, &p.field),
-        value: read_value(restored.fields(), &p.field),
+        property: p.property.clone(),
+        prior: read_value(now, p.key()),
+        value: read_value(restored.fields(), p.key()),
         undo: None,
     };
     let patch = patches.iter().map(reverse_patch).filter(|p| p.prior != p.value).collect();
@@ -333,7 +346,7 @@ fn restore_fields(
 }
 
 fn is_edited_since(now: &RecordFields, patch: &FieldPatch) -> bool {
-    let now = now.get(&patch.field);
+    let now = now.get(patch.key());
     if is_set_field(&patch.field) {
         return frontmatter::list_members(now).is_none();
     }
@@ -351,12 +364,4 @@ fn read_value(fields: &RecordFields, field: &str) -> Option<Value> {
 /// Whether two values mean the same to a reader. An empty field counts as a missing one.
 fn is_same_value(a: Option<&Value>, b: Option<&Value>) -> bool {
     a.filter(|v| !v.is_null()) == b.filter(|v| !v.is_null())
-}
-
-fn encode_hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
-        let _ = write!(out, "{b:02x}");
-        out
-    })
 }

@@ -6,6 +6,7 @@
 
 mod edit;
 mod history;
+mod refusal;
 
 use crate::action::audit::{
     ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, WorkflowRef,
@@ -16,13 +17,14 @@ use crate::gates::evaluate::allows_confirmation;
 use crate::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{has_member, list_members, member_name};
-use crate::record::link::NoteNames;
+use crate::record::schema::{NoteAccess, NoteSchema};
 use crate::trust::mark::TrustMark;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use history::{MOMENT_CHARS, PastChange, find_newer_changes, is_change_record};
+pub use refusal::{ResolutionRefusal, ResolutionRefusalDetails};
 
 /// The longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
@@ -60,118 +62,6 @@ impl ResolutionKind {
     }
 }
 
-/// Why a resolution is refused. [`ResolutionRefusal::http_status`] is its HTTP status.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(tag = "refused", rename_all = "snake_case")]
-pub enum ResolutionRefusal {
-    #[error("no action has the id {id}: list them with `steward audit list`")]
-    Unknown { id: String },
-    #[error("{count} actions begin with {id}: give more digits")]
-    Ambiguous { id: String, count: usize },
-    #[error("an action is named by 4 to 16 hex digits of its id, not by `{id}`: list them with `steward audit list`")]
-    Malformed { id: String },
-    #[error("{id} changed nothing ({disposition}), so there is nothing to undo")]
-    NothingToUndo { id: String, disposition: String },
-    #[error("{id} is not pending ({disposition})")]
-    NotPending { id: String, disposition: String },
-    #[error("{id} demoted nothing, so there is nothing to restore")]
-    NothingToRaise { id: String },
-    #[error(
-        "{id} cannot be confirmed: a ceiling of `ask`, a missing matter or its matter's policy leaves this change to \
-         you, now or when it was proposed; make it by hand"
-    )]
-    HumanOnly { id: String },
-    /// `undo` is the confirmation that resolved it, if that changed the record and can be undone.
-    #[error(
-        "{id} was already {how} by {by}{}",
-        undo.as_ref().map(|id| format!("; `steward undo {id}` undoes that")).unwrap_or_default()
-    )]
-    AlreadyResolved { id: String, how: String, by: String, undo: Option<String> },
-    #[error("{id} cannot be confirmed with that value: {reason}")]
-    NotAnEdit { id: String, reason: String },
-    #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
-    Conflict { fields: Vec<String> },
-    #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
-    NotTheNewest { id: String, fields: Vec<String>, newer: String },
-    #[error("{id} cannot be confirmed in a batch: newer messages make it unclear; check it and confirm it alone")]
-    Unclear { id: String },
-    #[error("the mode is shadow now, so no record may be changed: set STEWARD_LIVE_MODE")]
-    ShadowNow,
-    #[error("the vault is stopped, so no record may be changed: `steward resume` lets it run again")]
-    Stopped,
-    #[error("{id} can no longer be undone: its undo window ended at {ended}")]
-    Expired { id: String, ended: String },
-    #[error("{reason}")]
-    Record { reason: String },
-    #[error(
-        "undone in the vault (see {record}), but not in the tracker: {reason}; \
-         the tracker's part is still owed, see `steward status`"
-    )]
-    Tracker { record: String, reason: String },
-}
-
-impl ResolutionRefusal {
-    /// The HTTP status of this refusal.
-    #[must_use]
-    pub fn http_status(&self) -> u16 {
-        match self {
-            Self::Unknown { .. } => 404,
-            Self::Ambiguous { .. }
-            | Self::Malformed { .. }
-            | Self::NothingToUndo { .. }
-            | Self::NotPending { .. }
-            | Self::NothingToRaise { .. }
-            | Self::NotAnEdit { .. }
-            | Self::HumanOnly { .. } => 400,
-            Self::AlreadyResolved { .. }
-            | Self::Conflict { .. }
-            | Self::NotTheNewest { .. }
-            | Self::Unclear { .. }
-            | Self::ShadowNow
-            | Self::Stopped => 409,
-            Self::Expired { .. } => 410,
-            Self::Record { .. } => 422,
-            Self::Tracker { .. } => 502,
-        }
-    }
-
-    /// The data of this refusal besides its message.
-    #[must_use]
-    pub fn details(&self) -> ResolutionRefusalDetails<'_> {
-        let none = ResolutionRefusalDetails::default();
-        match self {
-            Self::Conflict { fields } => ResolutionRefusalDetails { fields, ..none },
-            Self::NotTheNewest { fields, newer, .. } => ResolutionRefusalDetails { fields, newer, ..none },
-            Self::Tracker { record, .. } => ResolutionRefusalDetails { record, ..none },
-            Self::Unknown { .. }
-            | Self::Ambiguous { .. }
-            | Self::Malformed { .. }
-            | Self::NothingToUndo { .. }
-            | Self::NotPending { .. }
-            | Self::NothingToRaise { .. }
-            | Self::HumanOnly { .. }
-            | Self::NotAnEdit { .. }
-            | Self::AlreadyResolved { .. }
-            | Self::Unclear { .. }
-            | Self::ShadowNow
-            | Self::Stopped
-            | Self::Expired { .. }
-            | Self::Record { .. } => none,
-        }
-    }
-}
-
-/// The data of some refusals. It is empty for all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResolutionRefusalDetails<'a> {
-    /// The fields that humans edited since, or that a newer change wrote.
-    pub fields: &'a [String],
-    /// The action that must be undone first.
-    pub newer: &'a str,
-    /// The audit record that was written nevertheless.
-    pub record: &'a str,
-}
-
 /// A human's resolution of one action, as it arrives.
 #[derive(Clone, Debug)]
 pub struct ResolutionRequest<'a> {
@@ -196,8 +86,8 @@ pub struct ResolutionCase<'a> {
     pub record: &'a AuditRecord,
     /// For an undo: the changes of the same target. Changes before the oldest of them may be missing.
     pub history: &'a [PastChange],
-    /// The notes that links name.
-    pub names: &'a NoteNames,
+    /// The mapping of the record, and the notes that links name.
+    pub notes: NoteAccess<'a>,
 }
 
 /// Plans the resolution of a recorded action that nobody has resolved yet.
@@ -252,7 +142,7 @@ fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
         let ended = crate::time::format_millis(deadline);
         return Err(ResolutionRefusal::Expired { id: record.id.to_string(), ended });
     }
-    check_recipe(case.record, &recipe.vault_patch)?;
+    check_recipe(case.record, &recipe.vault_patch, case.notes.schema)?;
     history::check_undo_order(case.record, case.history)?;
     let (number, patches) = (case.record.seq, recipe.vault_patch.clone());
     let change = PlannedChange::Restore { number, life: history::collect_set_steps(&patches, case.history), patches };
@@ -263,9 +153,10 @@ fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
 ///
 /// A record is a file that anyone with access to the vault can write. So the recipe may restore only one field of the
 /// record's class, and records of the target's kind must have that field.
-fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), ResolutionRefusal> {
+fn check_recipe(record: &AuditRecord, patches: &[FieldPatch], schema: &NoteSchema) -> Result<(), ResolutionRefusal> {
     if let [patch] = patches
-        && infer_mutation(patch).is_some_and(|mutation| record.draft.allows_mutation(&mutation))
+        && infer_mutation(patch, &record.draft, schema)
+            .is_some_and(|mutation| record.draft.allows_mutation(&mutation, schema))
     {
         return Ok(());
     }
@@ -276,25 +167,42 @@ fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Reso
     Err(ResolutionRefusal::Record { reason })
 }
 
-/// The mutation that could have made this patch.
-fn infer_mutation(patch: &FieldPatch) -> Option<Mutation> {
-    let undo = patch.undo.as_ref().filter(|u| u.field == patch.field)?;
-    let (before, after) = undo.recorded_values().ok()?;
-    let non_null = |value: Option<Value>| value.filter(|v| !v.is_null());
-    if non_null(before) != patch.prior || non_null(after) != patch.value {
+/// The mutation that could have made this patch of the target.
+fn infer_mutation(patch: &FieldPatch, draft: &AuditDraft, schema: &NoteSchema) -> Option<Mutation> {
+    let kind = draft.target_kind;
+    if patch.property.is_some() != schema.is_mapped() || !schema.has_role(kind, &patch.field, patch.key()) {
         return None;
     }
-    if let Ok(field) = patch.field.parse::<RelatedField>() {
-        return infer_member_mutation(field, list_members(patch.prior.as_ref())?, list_members(patch.value.as_ref())?);
+    if patch.field.parse::<RelatedField>().is_ok() {
+        return infer_related_mutation(patch);
     }
-    let was_scalar = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());
-    let set = json!({&patch.field: patch.value.as_ref()?});
+    check_recorded_lines(patch)?;
+    let is_scalar = |v: &Value| !v.is_array() && !v.is_object();
+    let is_short_list = |v: &Value| v.as_array().is_some_and(|items| items.len() <= 1 && items.iter().all(is_scalar));
+    let is_plain = |v: &Value| is_scalar(v) || (schema.is_mapped() && is_short_list(v));
+    let was_plain = patch.prior.as_ref().is_none_or(is_plain);
+    let set = json!({&patch.field: schema.read_value(kind, &draft.target, &patch.field, patch.value.as_ref()?)?});
     let class = match patch.field.as_str() {
         "state" => "state_change",
         "parent_matter" => "parent_matter",
         _ => "context_edit",
     };
-    Mutation::from_proposal(&json!({"class": class, "set": set})).ok().filter(|_| was_scalar)
+    Mutation::from_proposal(&json!({"class": class, "set": set})).ok().filter(|_| was_plain)
+}
+
+/// Checks that the recorded lines hold the recorded values.
+fn check_recorded_lines(patch: &FieldPatch) -> Option<()> {
+    let undo = patch.undo.as_ref().filter(|u| u.field == patch.key())?;
+    let (before, after) = undo.recorded_values().ok()?;
+    let non_null = |value: Option<Value>| value.filter(|v| !v.is_null());
+    (non_null(before) == patch.prior && non_null(after) == patch.value).then_some(())
+}
+
+/// The change of a set that could have made this patch.
+fn infer_related_mutation(patch: &FieldPatch) -> Option<Mutation> {
+    check_recorded_lines(patch)?;
+    let field = patch.field.parse::<RelatedField>().ok()?;
+    infer_member_mutation(field, list_members(patch.prior.as_ref())?, list_members(patch.value.as_ref())?)
 }
 
 fn infer_member_mutation(field: RelatedField, before: &[Value], after: &[Value]) -> Option<Mutation> {
@@ -311,7 +219,7 @@ fn infer_member_mutation(field: RelatedField, before: &[Value], after: &[Value])
 fn plan_confirmation(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     check_pending(case)?;
     let record = &case.record.draft;
-    let proposed = read_proposal(case.record)?;
+    let proposed = read_proposal(case)?;
     let chosen = edit::build_edited_proposal(case, proposed.as_ref())?;
     let class_ceiling =
         proposed.as_ref().map(|p| case.request.policy.class_ceiling(p.mutation.class())).unwrap_or_default();
@@ -332,11 +240,11 @@ fn plan_confirmation(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusa
 }
 
 /// The proposal of a record, if Steward writes such proposals.
-fn read_proposal(record: &AuditRecord) -> Result<Option<MutationProposal>, ResolutionRefusal> {
-    let draft = &record.draft;
+fn read_proposal(case: &ResolutionCase<'_>) -> Result<Option<MutationProposal>, ResolutionRefusal> {
+    let draft = &case.record.draft;
     let Some(proposal) = &draft.proposal else { return Ok(None) };
     let mutation = &proposal.mutation;
-    if mutation.is_sound() && draft.allows_mutation(mutation) {
+    if mutation.is_sound() && draft.allows_mutation(mutation, case.notes.schema) {
         return Ok(Some(proposal.clone()));
     }
     let reason =

@@ -126,6 +126,21 @@ pub fn read_document(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
 }
 
+/// Reads a note of a person's as [`read_document`] does. A note without frontmatter has no fields and only a body.
+///
+/// # Errors
+///
+/// The same as [`read_document`], except [`FrontmatterError::NoFrontmatter`].
+pub fn read_note(bytes: &[u8]) -> Result<Document, FrontmatterError> {
+    match read_document(bytes) {
+        Err(FrontmatterError::NoFrontmatter) => {
+            let text = fence::decode_text(bytes)?;
+            Ok(Document { text: text.to_owned(), yaml: 0..0, body: 0, fields: RecordFields::new() })
+        }
+        read => read,
+    }
+}
+
 /// Reads a record as [`read_document`] does, but ten times as fast if [`render_document`] wrote its fields.
 ///
 /// It is for reading many records that Steward wrote itself. An edit must use [`read_document`].

@@ -29,21 +29,6 @@ pub enum LinkScope {
     Vault,
 }
 
-/// Reads the links of one note.
-#[derive(Clone, Copy, Debug)]
-pub struct LinkReader<'a> {
-    pub names: &'a NoteNames,
-    pub note: &'a RecordPath,
-}
-
-impl LinkReader<'_> {
-    /// The matter that a link names, or the path that it spells.
-    #[must_use]
-    pub fn read_matter(&self, link: &str) -> Option<RecordPath> {
-        self.names.resolve_or_spell(RecordKind::Matter, link, self.note)
-    }
-}
-
 /// Why a link names no note.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
@@ -55,13 +40,44 @@ pub enum LinkError {
 
 impl NoteNames {
     #[must_use]
-    pub fn new(scope: LinkScope) -> Self {
+    pub const fn new(scope: LinkScope) -> Self {
         Self { notes: BTreeMap::new(), scope }
+    }
+
+    /// Which notes a link may name.
+    #[must_use]
+    pub fn scope(&self) -> LinkScope {
+        self.scope
+    }
+
+    /// The number of notes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.notes.values().map(BTreeSet::len).sum()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty()
     }
 
     #[must_use]
     pub fn contains(&self, note: &RecordPath) -> bool {
         self.notes.get(&fold_name(note.slug())).is_some_and(|same| same.contains(note))
+    }
+
+    /// The number of notes that have this name, in whatever folder and case.
+    #[must_use]
+    pub fn count_named(&self, name: &str) -> usize {
+        self.notes.get(&fold_name(name)).map_or(0, BTreeSet::len)
+    }
+
+    /// Whether another note differs from this one only in case or normal form.
+    #[must_use]
+    pub fn has_twin(&self, note: &RecordPath) -> bool {
+        let path = fold_path(note);
+        let same = self.notes.get(&fold_name(note.slug())).into_iter().flatten();
+        same.filter(|other| *other != note).any(|other| fold_path(other) == path)
     }
 
     pub fn insert(&mut self, note: RecordPath) {
@@ -109,12 +125,53 @@ impl NoteNames {
             [] => Err(missing()),
             [one] => Ok((*one).clone()),
             many if spelled.as_ref().is_some_and(|spelled| many.contains(&spelled)) => Ok(spelled.ok_or_else(missing)?),
-            many => Err(LinkError::Ambiguous {
-                link: shorten(name),
-                notes: many.iter().take(SHOWN_NOTES).map(ToString::to_string).collect(),
-                more: many.len() > SHOWN_NOTES,
-            }),
+            many => Err(report_ambiguous(name, many)),
         }
+    }
+
+    /// Finds the note that a path names which was spelled from a link. With a mapping a bare name was spelled into the
+    /// folder of its kind, so the name alone is tried too.
+    #[must_use]
+    pub fn find_spelled(&self, kind: RecordKind, spelled: &RecordPath) -> Option<RecordPath> {
+        let found = self.resolve(kind, spelled.as_str(), spelled).ok();
+        let is_bare = self.scope == LinkScope::Vault && spelled.folder_kind() == Some(kind);
+        found.or_else(|| self.resolve(kind, spelled.slug(), spelled).ok().filter(|_| is_bare))
+    }
+
+    /// Finds the note that describes the folder of a note: the nearest folder upward that has a note of its name, inside
+    /// it or beside it.
+    ///
+    /// # Errors
+    /// [`LinkError`] if no folder upward has such a note, or if the nearest one has two.
+    pub fn find_folder_note(&self, note: &RecordPath) -> Result<RecordPath, LinkError> {
+        let mut folder = note.split_folder().0;
+        while !folder.is_empty() {
+            let (above, name) = folder.rsplit_once('/').unwrap_or(("", folder));
+            let beside = fold_name(folder);
+            let inside = format!("{beside}/{}", fold_name(name));
+            let same_name = self.notes.get(&fold_name(name)).into_iter().flatten().filter(|found| *found != note);
+            let found: Vec<&RecordPath> =
+                same_name.filter(|found| [&beside, &inside].contains(&&fold_path(found))).collect();
+            match found.as_slice() {
+                [] => folder = above,
+                [one] => return Ok((*one).clone()),
+                many => return Err(report_ambiguous(folder, many)),
+            }
+        }
+        Err(LinkError::Missing(shorten(note.split_folder().0)))
+    }
+
+    /// The shortest link that names a note: its name, or as many of the folders before it as are needed.
+    ///
+    /// Falls back to the plain path, because a name may hold `#` or `|`, which end a link.
+    #[must_use]
+    pub fn shortest_link(&self, note: &RecordPath, from: &RecordPath) -> String {
+        let path = note.as_str().strip_suffix(".md").unwrap_or(note.as_str());
+        let mut starts: Vec<usize> = path.match_indices('/').map(|(at, _)| at + 1).rev().collect();
+        starts.push(0);
+        let names_note = |link: &str| self.resolve(RecordKind::Matter, link, from).as_ref() == Ok(note);
+        let shortest = starts.into_iter().map(|at| format!("[[{}]]", &path[at..])).find(|link| names_note(link));
+        shortest.unwrap_or_else(|| note.to_string())
     }
 
     /// The note that a link names or, if it names none, the path that it spells. That path has no note, so whatever
@@ -122,6 +179,14 @@ impl NoteNames {
     #[must_use]
     pub fn resolve_or_spell(&self, kind: RecordKind, link: &str, from: &RecordPath) -> Option<RecordPath> {
         self.resolve(kind, link, from).ok().or_else(|| parse_link(kind, link).ok())
+    }
+}
+
+fn report_ambiguous(link: &str, notes: &[&RecordPath]) -> LinkError {
+    LinkError::Ambiguous {
+        link: shorten(link),
+        notes: notes.iter().take(SHOWN_NOTES).map(ToString::to_string).collect(),
+        more: notes.len() > SHOWN_NOTES,
     }
 }
 
@@ -144,6 +209,15 @@ pub fn fold_name(name: &str) -> String {
 
 fn fold_path(note: &RecordPath) -> String {
     fold_name(note.as_str().strip_suffix(".md").unwrap_or(note.as_str()))
+}
+
+/// A link with its relative path made a path from the root. Other links, and one that leaves the vault, stay as they are.
+#[must_use]
+pub(crate) fn make_link_absolute(link: &str, from: &RecordPath) -> String {
+    match join_relative(strip_link(link), from) {
+        Some(Some(path)) => format!("{path}.md"),
+        Some(None) | None => link.to_owned(),
+    }
 }
 
 /// The path from the root that a relative link spells. `Some(None)` if it leaves the vault, `None` if the link is not

@@ -48,7 +48,10 @@ pub struct RouteTarget {
     pub has_twin: bool,
     /// The hash of the content that is judged.
     pub hash: ContentHash,
+    /// The fields under their fixed names, whatever the note calls them.
     pub fields: RecordFields,
+    /// Whether the note has a property for the proposed change. Without a mapping every note has one.
+    pub is_writable: bool,
 }
 
 /// An earlier decision that cited a signal.
@@ -244,7 +247,7 @@ fn check_target<'a>(
         return Err(RouteSkip::WrongKind);
     }
     let target = target.filter(|t| t.path == *path).ok_or(RouteSkip::TargetMissing)?;
-    if target.kind != signal.target_kind {
+    if target.kind != signal.target_kind || !target.is_writable {
         return Err(RouteSkip::WrongKind);
     }
     if target.has_twin {
@@ -293,6 +296,7 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
         timestamp: case.decided_at,
         target: target.path.clone(),
         target_kind: target.kind,
+        named_after: None,
         class: Some(mutation.class()),
         decision: judge_mutation(mutation),
         confidence: combined,

@@ -12,6 +12,7 @@ use crate::record::entity::{
 };
 use crate::record::frontmatter::{self, RecordFields};
 use crate::record::link::NoteNames;
+use crate::record::moves::{MoveHistory, NoteFinder, PathTime};
 use crate::record::path::{PathError, RecordKind, RecordPath, parse_link};
 use crate::record::plain_text;
 use crate::time;
@@ -160,10 +161,14 @@ impl Signal {
 
     /// Finds the notes that the signal names. A name that fits no single note stays the path that it spells.
     #[must_use]
-    pub fn resolve_links(mut self, names: &NoteNames) -> Self {
-        let find = |kind, note: &RecordPath| names.resolve(kind, note.as_str(), note).unwrap_or_else(|_| note.clone());
+    pub fn resolve_links(mut self, names: &NoteNames, moves: &MoveHistory) -> Self {
+        let notes = NoteFinder { names, moves, time: PathTime::At(self.created) };
+        let find = |kind, note: &RecordPath| notes.find_spelled(kind, note).unwrap_or_else(|| note.clone());
+        // What was said about a note that is no more says nothing about the one at its path.
+        self.target = self.target.filter(|target| !notes.has_ended(target));
+        self.proposal = self.proposal.filter(|p| p.new_parent().is_none_or(|matter| !notes.has_ended(matter)));
         self.target = self.target.map(|target| find(self.target_kind, &target));
-        self.proposal = self.proposal.map(|proposal| proposal.resolve_links(names));
+        self.proposal = self.proposal.map(|proposal| proposal.resolve_links(notes));
         self
     }
 
@@ -294,10 +299,10 @@ mod tests {
         }
         let moved = Mutation::ParentMatter { to: RecordPath::parse("matter/the farm.md").unwrap() };
         let target = Some(RecordPath::parse("task/u\u{308}berweisung.md").unwrap());
-        let found = Signal { target, proposal: Some(moved), ..signal() }.resolve_links(&names);
+        let found = Signal { target, proposal: Some(moved), ..signal() }.resolve_links(&names, &MoveHistory::default());
         assert_eq!(found.target.unwrap().as_str(), "task/Überweisung.md");
         assert_eq!(found.proposal.unwrap().new_parent().unwrap().as_str(), "matter/The Farm.md");
-        assert_eq!(signal().resolve_links(&names), signal());
+        assert_eq!(signal().resolve_links(&names, &MoveHistory::default()), signal());
     }
 
     #[test]

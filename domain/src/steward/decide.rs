@@ -47,6 +47,7 @@ pub fn decide(case: &DecisionCase<'_>) -> Plan {
         timestamp: case.at,
         target: subject.task.clone(),
         target_kind: subject.kind(),
+        named_after: None,
         class: mutation.as_ref().map(Mutation::class),
         decision: case.verdict.decision,
         confidence: case.verdict.confidence,
@@ -90,6 +91,7 @@ fn evaluate_gates(
     let evidence: Vec<EvidenceWeight<'_>> = supporting.map(|e| EvidenceWeight::from(*e)).collect();
     let sources: Vec<&str> = cited.iter().map(|e| e.source.as_str()).collect();
     let ceilings = cited.iter().map(|e| e.ceiling).chain([case.check.matter_ceiling]);
+    let policies: Vec<&MatterPolicy> = case.matter_policy.into_iter().chain(&case.check.further_policies).collect();
     let facts = ChangeFacts {
         mutation,
         is_shadow_requested: case.caller_says_shadow,
@@ -100,7 +102,7 @@ fn evaluate_gates(
         ceiling: ceilings.min().unwrap_or_default(),
         clerk_call: if case.clerk.cached { ClerkCall::Remembered } else { ClerkCall::Reserved },
         passed_over: false,
-        matter_policies: case.matter_policy.as_slice(),
+        matter_policies: &policies,
         at: case.at,
     };
     facts.evaluate()

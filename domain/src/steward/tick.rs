@@ -156,6 +156,9 @@ pub struct TaskCheck {
     pub state_as_written: Option<String>,
     /// The ceiling that a human set for the matter.
     pub matter_ceiling: Ceiling,
+    /// The policies of the other matters that the task belongs to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_policies: Vec<MatterPolicy>,
     /// An earlier answer to the same question. If there is one, no clerk is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_verdict: Option<AttributedVerdict>,

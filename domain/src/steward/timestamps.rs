@@ -5,8 +5,10 @@
 //! has no effect. A value that is not a date stays as well. The vault writer writes the bytes, and
 //! [`crate::steward::tick`] interprets the dates.
 
-use crate::record::entity::{RecordError, RecordState, Task};
+use crate::record::entity::{RecordError, RecordState};
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
+use crate::record::path::RecordPath;
+use crate::record::schema::NoteSchema;
 use crate::time;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -66,10 +68,15 @@ impl CheckTimestamps {
     ///
     /// # Errors
     /// [`CheckTimestampsError`] if the file is not a valid task or cannot be edited line by line.
-    pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, CheckTimestampsError> {
+    pub fn prepare(
+        &self,
+        current: &[u8],
+        path: &RecordPath,
+        schema: &NoteSchema,
+    ) -> Result<Vec<u8>, CheckTimestampsError> {
         let document = frontmatter::read_document(current)?;
         let fields = document.fields();
-        let task = Task::read(fields)?;
+        let task = schema.read_task(path, fields)?;
         let mut edits = Vec::new();
         if can_advance(TimestampFieldValue::read_field(fields, CHECKED), self.checked_at) {
             edits.push(build_timestamp_edit(CHECKED, self.checked_at));
@@ -136,12 +143,16 @@ mod tests {
         CheckTimestamps::new(at("2026-11-21T10:00:00.75Z"), next.map(at), ours.iter().map(|t| at(t)))
     }
 
+    fn path() -> RecordPath {
+        RecordPath::parse("task/pay.md").unwrap()
+    }
+
     fn with(lines: &str) -> String {
         TASK.replace("---\n\n", &format!("{lines}---\n\n"))
     }
 
     fn apply(text: &str, timestamps: &CheckTimestamps) -> String {
-        String::from_utf8(timestamps.prepare(text.as_bytes()).unwrap()).unwrap()
+        String::from_utf8(timestamps.prepare(text.as_bytes(), &path(), &NoteSchema::Folders).unwrap()).unwrap()
     }
 
     const CHECKED_AT_TEN: &str = "last_steward_check_at: \"2026-11-21T10:00:00Z\"\n";
@@ -217,7 +228,7 @@ mod tests {
             "---\na: &x 1\nb: *x\n---\n",
             "---\n{type: task, parent_matter: matter/garden.md}\n---\n",
         ] {
-            assert!(timestamps(None, &[]).prepare(text.as_bytes()).is_err(), "{text}");
+            assert!(timestamps(None, &[]).prepare(text.as_bytes(), &path(), &NoteSchema::Folders).is_err(), "{text}");
         }
     }
 }

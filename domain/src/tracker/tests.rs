@@ -1,12 +1,13 @@
 //! Owed actions, their records, and the escaping of untrusted words.
 
 use super::*;
-use crate::action::audit::{ChainLink, CitedSignal};
+use crate::action::audit::{AuditResolution, ChainLink, CitedSignal};
 use crate::action::plan::ContentHash;
+use crate::record::schema::NoteSchema;
 use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const ISSUE: &str = "1b4e28ba-2fa1-41d2-883f-0016d3cca427";
 const PROJECT: &str = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
@@ -20,7 +21,13 @@ fn issue() -> TrackerIssue {
 }
 
 fn patch(to: &str) -> Vec<FieldPatch> {
-    vec![FieldPatch { field: "state".into(), prior: Some("open".into()), value: Some(to.into()), undo: None }]
+    vec![FieldPatch {
+        field: "state".into(),
+        property: None,
+        prior: Some("open".into()),
+        value: Some(to.into()),
+        undo: None,
+    }]
 }
 
 fn fields(value: Value) -> RecordFields {
@@ -72,18 +79,30 @@ fn a_task_owes_what_its_new_state_means_and_a_matter_owes_nothing() {
     let both = fields(json!({"plane_issue_id": ISSUE, "plane_project_id": PROJECT}));
     for (to, group) in [("done", TrackerStateGroup::Completed), ("archived", TrackerStateGroup::Cancelled)] {
         let expected = Some(PlaneAction::Owed { issue: issue(), group });
-        assert_eq!(derive_owed_action(RecordKind::Task, &both, &patch(to), None), expected);
-        assert_eq!(derive_owed_action(RecordKind::Matter, &both, &patch(to), None), None);
+        assert_eq!(derive_owed_action(RecordKind::Task, &both, &patch(to), &NoteSchema::Folders, None), expected);
+        assert_eq!(derive_owed_action(RecordKind::Matter, &both, &patch(to), &NoteSchema::Folders, None), None);
     }
-    assert_eq!(derive_owed_action(RecordKind::Task, &both, &patch("open"), None), None);
-    assert_eq!(derive_owed_action(RecordKind::Task, &both, &[], None), None);
+    assert_eq!(derive_owed_action(RecordKind::Task, &both, &patch("open"), &NoteSchema::Folders, None), None);
+    assert_eq!(derive_owed_action(RecordKind::Task, &both, &[], &NoteSchema::Folders, None), None);
     let other = FieldPatch { field: "parent_matter".into(), ..patch("done").remove(0) };
-    assert_eq!(derive_owed_action(RecordKind::Task, &both, &[other], None), None);
+    assert_eq!(derive_owed_action(RecordKind::Task, &both, &[other], &NoteSchema::Folders, None), None);
     let alone = fields(json!({"plane_issue_id": ISSUE}));
     let expected = Some(PlaneAction::Owed { issue: issue(), group: TrackerStateGroup::Completed });
-    assert_eq!(derive_owed_action(RecordKind::Task, &alone, &patch("done"), Some(&id(PROJECT))), expected);
+    assert_eq!(
+        derive_owed_action(RecordKind::Task, &alone, &patch("done"), &NoteSchema::Folders, Some(&id(PROJECT))),
+        expected
+    );
     for none in [json!({}), json!({"plane_issue_id": null}), json!({"plane_issue_id": " "})] {
-        assert_eq!(derive_owed_action(RecordKind::Task, &fields(none), &patch("done"), Some(&id(PROJECT))), None);
+        assert_eq!(
+            derive_owed_action(
+                RecordKind::Task,
+                &fields(none),
+                &patch("done"),
+                &NoteSchema::Folders,
+                Some(&id(PROJECT))
+            ),
+            None
+        );
     }
 }
 

@@ -6,16 +6,15 @@
 //! audit record, so that it is found only once. An applied change is reverted if its old value is there again.
 //! Any other later edit must not count against it.
 
-use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, WorkflowRef};
+use crate::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use crate::action::mutation::Mutation;
-use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::action::plan::{Plan, PlanBasis, PlannedChange};
 use crate::record::entity::RecordState;
 use crate::record::frontmatter::{RecordFields, has_member, list_members};
-use crate::record::link::LinkReader;
+use crate::record::moves::LinkReader;
 use crate::time;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// How long a proposal is compared with its record: 14 days. A later edit says little about the proposal.
 pub const ANSWER_WINDOW: TimeDelta = TimeDelta::days(14);
@@ -50,12 +49,12 @@ pub fn classify_manual_edit(
             classify(text == Some(to.trim()), text.unwrap_or_default() == before.unwrap_or_default())
         }
         Mutation::ParentMatter { to } => {
-            let parent = |link: &str| links.read_matter(link);
-            let (is, was) = (parent(text?)?, replaces.and_then(Value::as_str).and_then(parent));
+            let was = replaces.and_then(Value::as_str).and_then(|link| links.read_former_matter(link));
+            let is = links.read_matter(text?)?;
             classify(is == *to, Some(is) == was)
         }
         Mutation::Related { member, present, .. } => {
-            classify(has_member(list_members(field)?, member) == *present, true)
+            classify(holds_member(list_members(field)?, member, links) == *present, true)
         }
     }
 }
@@ -80,14 +79,20 @@ pub fn is_reverted(
             before != Some(to.trim()) && text.unwrap_or_default() == before.unwrap_or_default()
         }
         Mutation::ParentMatter { to } => {
-            let parent = |link: &str| links.read_matter(link);
-            let (is, was) = (text.and_then(parent), before.and_then(parent));
+            let is = text.and_then(|link| links.read_matter(link));
+            let was = before.and_then(|link| links.read_former_matter(link));
             is.is_some() && is == was && is.as_ref() != Some(to)
         }
         Mutation::Related { member, present, .. } => {
-            list_members(field).is_some_and(|all| has_member(all, member) != *present)
+            list_members(field).is_some_and(|all| holds_member(all, member, links) != *present)
         }
     }
+}
+
+/// Whether a list holds a member, also under the name that its note has now.
+fn holds_member(all: &[Value], member: &str, links: LinkReader<'_>) -> bool {
+    let list = Value::Array(all.to_vec());
+    has_member(all, member) || links.rename_member(member, Some(&list)).is_some_and(|member| has_member(all, &member))
 }
 
 /// Plans the record of a manual edit. It only adds to the chain, and it is the same for every try.
@@ -95,31 +100,7 @@ pub fn is_reverted(
 pub fn plan_manual_edit(proposed: &AuditRecord, kind: ActionKind, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
     let action = &proposed.draft;
     let reason = action.proposal.as_ref().map(|p| format!("`{}` of {}", p.mutation.field(), action.target));
-    let draft = AuditDraft {
-        kind,
-        id: ActionId::derive(&[kind.as_str(), action.id.as_str()]),
-        timestamp: now,
-        disposition: Disposition::Recorded,
-        gates: Vec::new(),
-        proposed_state: None,
-        proposal: None,
-        confirmable: false,
-        pending_confirmation: false,
-        evidence: Vec::new(),
-        source_contributions: BTreeMap::new(),
-        reasoning: String::new(),
-        clerk: None,
-        workflow,
-        resolution: Some(AuditResolution {
-            action_id: action.id.clone(),
-            decided_at: action.timestamp,
-            by: SOMEBODY.into(),
-            reason,
-            edited: false,
-            batch_id: None,
-        }),
-        ..action.clone()
-    };
+    let draft = action.derive_follow_up(kind, SOMEBODY, reason, workflow, now);
     Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }
 
@@ -128,6 +109,7 @@ mod tests {
     use super::*;
     use crate::action::mutation::{ContextField, RelatedField};
     use crate::record::path::RecordPath;
+    use crate::record::schema::NoteAccess;
     use serde_json::json;
     use std::sync::LazyLock;
 
@@ -135,7 +117,7 @@ mod tests {
     fn links() -> LinkReader<'static> {
         static NAMES: LazyLock<crate::record::link::NoteNames> = LazyLock::new(Default::default);
         static NOTE: LazyLock<RecordPath> = LazyLock::new(|| RecordPath::parse("task/t.md").unwrap());
-        LinkReader { names: &NAMES, note: &NOTE }
+        NoteAccess { names: &NAMES, ..NoteAccess::unmapped() }.links(&NOTE, DateTime::UNIX_EPOCH)
     }
 
     fn now(fields: &Value) -> (RecordFields, DateTime<Utc>) {

@@ -6,14 +6,12 @@
 
 use crate::action::audit::{ActionKind, AuditDraft, WorkflowRef};
 use crate::action::mutation::MutationClass;
-use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::action::plan::{ActionId, Plan, PlanBasis, PlannedChange};
 use crate::gates::mode::Mode;
 use crate::record::path::{PathError, RecordKind, RecordPath};
 use crate::record::plain_text;
-use crate::steward::clerk::Judgement;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// The longest name of a source that is shown beside its key, in characters.
@@ -167,30 +165,11 @@ impl TrustMark {
         workflow: WorkflowRef,
     ) -> Result<Plan, PathError> {
         let (kind, target) = (self.action_kind(), self.subject().instinct_path()?);
+        let id = ActionId::derive(&[kind.as_str(), target.as_str(), cause]);
         let draft = AuditDraft {
-            kind,
-            id: ActionId::derive(&[kind.as_str(), target.as_str(), cause]),
-            timestamp: at,
-            target,
-            target_kind: RecordKind::Instinct,
-            class: None,
-            decision: Judgement::NeedsInput,
-            confidence: 1.0,
             mode,
-            disposition: Disposition::Recorded,
-            gates: Vec::new(),
-            prior_state: None,
-            proposed_state: None,
-            proposal: None,
-            confirmable: false,
-            pending_confirmation: false,
-            evidence: Vec::new(),
-            source_contributions: BTreeMap::new(),
-            reasoning: String::new(),
-            clerk: None,
-            workflow,
-            resolution: None,
             trust: Some(self),
+            ..AuditDraft::new_recorded(kind, id, target, RecordKind::Instinct, workflow, at)
         };
         Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
     }

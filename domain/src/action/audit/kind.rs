@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The prefixes of audit records' file names. Other files in `event/` belong to people.
-const PREFIXES: [&str; 3] = ["steward-action", "steward-source-pruned", "steward-trust"];
+const PREFIXES: [&str; 5] =
+    ["steward-action", "steward-source-pruned", "steward-trust", "steward-mapping", "steward-notes"];
 
 /// Whether a file in `event/` has the name of an audit record.
 #[must_use]
@@ -50,6 +51,12 @@ pub enum ActionKind {
     /// A human ended a demotion.
     #[serde(rename = "steward-trust-raised")]
     Raised,
+    /// A human accepted a mapping of the vault's notes.
+    #[serde(rename = "steward-mapping-accepted")]
+    MappingAccepted,
+    /// Notes were renamed or moved.
+    #[serde(rename = "steward-notes-moved")]
+    NotesMoved,
 }
 
 impl ActionKind {
@@ -68,6 +75,8 @@ impl ActionKind {
             Self::Pruned => "steward-source-pruned",
             Self::Lowered => "steward-trust-lowered",
             Self::Raised => "steward-trust-raised",
+            Self::MappingAccepted => "steward-mapping-accepted",
+            Self::NotesMoved => "steward-notes-moved",
         }
     }
 
@@ -82,7 +91,7 @@ impl ActionKind {
             Self::DoneAnyway => "Done anyway",
             Self::Opposed => "Decided otherwise",
             Self::Raised => "Raised",
-            Self::Action | Self::Pruned | Self::Lowered => "Answered",
+            Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved => "Answered",
         }
     }
 
@@ -101,6 +110,8 @@ impl ActionKind {
             Self::Pruned => "source pruned",
             Self::Lowered => "demoted",
             Self::Raised => "restored",
+            Self::MappingAccepted => "mapping accepted",
+            Self::NotesMoved => "notes moved",
         }
     }
 
@@ -110,7 +121,7 @@ impl ActionKind {
         match self {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed => false,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
-            Self::Pruned | Self::Lowered | Self::Raised => true,
+            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
         }
     }
 
@@ -128,11 +139,24 @@ mod tests {
     #[test]
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
-            Action, Confirmed, Dismissed, DoneAnyway, Lowered, Opposed, Pruned, Raised, Reversed, TrackFailed, Tracked,
+            Action, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed, Pruned, Raised,
+            Reversed, TrackFailed, Tracked,
         };
-        for kind in
-            [Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised]
-        {
+        for kind in [
+            Action,
+            Reversed,
+            Confirmed,
+            Dismissed,
+            Tracked,
+            TrackFailed,
+            DoneAnyway,
+            Opposed,
+            Pruned,
+            Lowered,
+            Raised,
+            MappingAccepted,
+            NotesMoved,
+        ] {
             assert!(is_audit_file_name(&format!("{}-20261122T080000000Z-x.md", kind.as_str())), "{kind:?}");
         }
         assert!(!is_audit_file_name("steward-meeting.md") && !is_audit_file_name("signal-action-reversed-1.md"));

@@ -1,9 +1,12 @@
 //! Records read back as they were written, whatever words they carry.
 
 use super::*;
+use crate::record::frontmatter::{self, FieldUndo};
+use crate::record::plain_text;
 use crate::steward::clerk::TokenUsage;
 use crate::steward::decide::tests::{at, build_check, clerk, evidence, live, path, run, verdict};
 use crate::steward::decide::{DecisionCase, decide};
+use chrono::TimeDelta;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -32,7 +35,13 @@ fn patch() -> FieldPatch {
         below: Some("name".into()),
         distance: 1,
     };
-    FieldPatch { field: "state".into(), prior: Some("open".into()), value: Some("done".into()), undo: Some(undo) }
+    FieldPatch {
+        field: "state".into(),
+        property: None,
+        prior: Some("open".into()),
+        value: Some("done".into()),
+        undo: Some(undo),
+    }
 }
 
 fn link() -> ChainLink {

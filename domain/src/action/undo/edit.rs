@@ -10,7 +10,7 @@ use super::ResolutionRefusal;
 use crate::action::audit::{AuditDraft, AuditRecord, MutationProposal};
 use crate::action::mutation::{Mutation, MutationError};
 use crate::record::entity::RecordState;
-use crate::record::link::LinkReader;
+use crate::record::moves::LinkReader;
 use serde_json::Value;
 
 /// The proposal with the chosen value, or `None` if the chosen value is the proposed one.
@@ -27,7 +27,7 @@ pub(super) fn build_edited_proposal(
     if edited == mutation {
         return Ok(None);
     }
-    if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(case.record.draft.target_kind) {
+    if !edited.is_same_kind_as(mutation) || !case.notes.schema.can_write(case.record.draft.target_kind, edited) {
         return refuse(&format!(
             "it proposes a {} of `{}`, and only the value can be changed",
             mutation.class().as_str(),
@@ -41,7 +41,7 @@ pub(super) fn build_edited_proposal(
             return refuse(&format!("the value is not valid for `{}`", mutation.field()));
         }
     }
-    let links = LinkReader { names: case.names, note: &case.record.draft.target };
+    let links = case.notes.links(&case.record.draft.target, case.record.draft.timestamp);
     if is_current_value(edited, replaces.as_ref(), links) {
         return refuse(&format!("`{}` has this value already; dismiss the proposal instead", mutation.field()));
     }
@@ -72,7 +72,7 @@ fn is_current_value(edited: &Mutation, replaces: Option<&Value>, links: LinkRead
     match edited {
         Mutation::StateChange { to } => RecordState::parse(before.unwrap_or("open")) == Some(*to),
         Mutation::ContextEdit { to, .. } => before == Some(to.trim()),
-        Mutation::ParentMatter { to } => before.and_then(|link| links.read_matter(link)).as_ref() == Some(to),
+        Mutation::ParentMatter { to } => before.and_then(|link| links.read_former_matter(link)).as_ref() == Some(to),
         Mutation::Related { .. } => false,
     }
 }

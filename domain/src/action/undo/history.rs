@@ -4,7 +4,7 @@
 //! be used.
 
 use super::ResolutionRefusal;
-use super::infer_mutation;
+use super::infer_related_mutation;
 use crate::action::audit::{ActionKind, AuditRecord, FieldPatch, short_name};
 use crate::action::mutation::Mutation;
 use crate::action::plan::{ActionId, is_set_field};
@@ -70,11 +70,11 @@ fn recipe_patches(record: &AuditRecord) -> &[FieldPatch] {
 
 fn is_overlapping(a: &FieldPatch, b: &FieldPatch) -> bool {
     let other_members = matches!((changed_member(a), changed_member(b)), (Some(a), Some(b)) if a != b);
-    a.field == b.field && !other_members
+    a.key() == b.key() && !other_members
 }
 
 fn changed_member(patch: &FieldPatch) -> Option<String> {
-    match infer_mutation(patch) {
+    match infer_related_mutation(patch) {
         Some(Mutation::Related { member, .. }) => Some(member),
         Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. }) | None => {
             None
@@ -92,7 +92,7 @@ pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> 
     for p in past {
         let [theirs] = p.undo_patches() else { continue };
         let Some(change) =
-            theirs.undo.clone().filter(|_| theirs.field == ours.field && changed_member(theirs).is_some())
+            theirs.undo.clone().filter(|_| theirs.key() == ours.key() && changed_member(theirs).is_some())
         else {
             continue;
         };

@@ -36,7 +36,7 @@ fn plan_of(judgement: Judgement, bytes: &[u8], policy: &DecisionPolicy, confiden
 /// Applies a plan as the vault does, and reads the record back from its file.
 fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), PreparePlanError> {
     let (after, patch) = if plan.has_record_change() {
-        let prepared = plan.prepare(bytes)?;
+        let prepared = plan.prepare(bytes, NoteAccess::unmapped())?;
         if prepared.after == bytes { (bytes.to_vec(), Vec::new()) } else { (prepared.after, prepared.patch) }
     } else {
         (bytes.to_vec(), Vec::new())
@@ -52,12 +52,7 @@ fn ask(kind: ResolutionKind, record: &AuditRecord, policy: &DecisionPolicy) -> R
 }
 
 fn plan_resolution(record: &AuditRecord, request: &ResolutionRequest<'_>) -> Result<Plan, ResolutionRefusal> {
-    build_resolution_plan(&ResolutionCase {
-        request,
-        record,
-        history: &[],
-        names: &crate::record::link::NoteNames::default(),
-    })
+    build_resolution_plan(&ResolutionCase { request, record, history: &[], notes: NoteAccess::unmapped() })
 }
 
 fn ask_for(
@@ -242,7 +237,10 @@ fn a_confirmation_of_what_a_human_did_by_hand_changes_nothing() {
 fn a_confirmation_over_another_state_is_a_conflict() {
     let plan = ask(ResolutionKind::Confirm, &pending(), &live()).unwrap();
     let edited = std::str::from_utf8(TASK).unwrap().replace("state: open", "state: archived");
-    assert_eq!(plan.prepare(edited.as_bytes()), Err(PreparePlanError::Conflict(vec!["state".into()])));
+    assert_eq!(
+        plan.prepare(edited.as_bytes(), NoteAccess::unmapped()),
+        Err(PreparePlanError::Conflict(vec!["state".into()]))
+    );
 }
 
 #[test]
@@ -306,8 +304,13 @@ fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
         forged.draft.class = Some(MutationClass::ContextEdit);
         forged.draft.target = crate::record::path::RecordPath::parse("matter/house.md").unwrap();
         forged.draft.target_kind = crate::record::path::RecordKind::Matter;
-        let patch =
-            FieldPatch { field: field.into(), prior: Some("act".into()), value: Some("ask".into()), undo: Some(undo) };
+        let patch = FieldPatch {
+            field: field.into(),
+            property: None,
+            prior: Some("act".into()),
+            value: Some("ask".into()),
+            undo: Some(undo),
+        };
         forged.undo_recipe.as_mut().unwrap().vault_patch = vec![patch];
         assert_eq!(ask(ResolutionKind::Undo, &forged, &live()).is_ok(), followed, "{field}");
     }
@@ -340,7 +343,7 @@ fn a_long_name_and_a_long_reason_are_cut() {
 fn a_change_whose_lines_are_too_long_to_remember_is_refused() {
     let long = String::from_utf8(TASK.to_vec()).unwrap().replace("since May", &"x".repeat(20_000));
     let plan = plan_for(long.as_bytes(), &live(), 0.9);
-    assert!(matches!(plan.prepare(long.as_bytes()), Err(PreparePlanError::TooLong { .. })));
+    assert!(matches!(plan.prepare(long.as_bytes(), NoteAccess::unmapped()), Err(PreparePlanError::TooLong { .. })));
 }
 
 #[test]
@@ -485,7 +488,7 @@ proptest! {
         let plan = plan_for(&before, &live(), 0.9);
         let mut changed = before.clone();
         changed.extend_from_slice(extra.as_bytes());
-        prop_assert_eq!(plan.prepare(&changed), Err(PreparePlanError::ChangedMeanwhile));
+        prop_assert_eq!(plan.prepare(&changed, NoteAccess::unmapped()), Err(PreparePlanError::ChangedMeanwhile));
     }
 }
 

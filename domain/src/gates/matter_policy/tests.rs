@@ -227,6 +227,7 @@ impl Asked {
             has_twin: false,
             hash: ContentHash::hash_bytes(text.as_bytes()),
             fields: frontmatter::read_document(text.as_bytes()).unwrap().fields().clone(),
+            is_writable: true,
         };
         let signal = Signal {
             created: self.at,

@@ -153,13 +153,14 @@ fn format_number(number: &Number) -> String {
 /// This is stricter than YAML. A text that begins with a digit, sign or dot could be read as a number,
 /// date or time, so it is not plain.
 fn is_plain(text: &str, place: ScalarPlace) -> bool {
-    let first_ok = |c: char| (c.is_alphabetic() || c == '_' || c == '/' || c == '(') && c != '\u{85}';
+    let is_foreign = |c: char| !c.is_ascii() && !c.is_whitespace() && !needs_escape(c);
+    let first_ok = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '/' | '(') || is_foreign(c);
     let inner_ok = |c: char| match c {
         ',' => place == ScalarPlace::Block,
         ' ' | '_' | '-' | '.' | '/' | '(' | ')' | '@' | '+' | '&' | ';' | '!' | '?' | '%' | '=' | '<' | '>' | '~'
         | '^' | '$' | '*' | '\'' | '"' | '#' => true,
         ':' => place == ScalarPlace::Block,
-        c => c.is_alphanumeric() || (!c.is_ascii() && !c.is_whitespace() && !needs_escape(c)),
+        c => c.is_ascii_alphanumeric() || is_foreign(c),
     };
     text.chars().next().is_some_and(first_ok)
         && text.chars().all(inner_ok)

@@ -12,6 +12,7 @@ use crate::gates::landing::tests::land;
 use crate::gates::mode::Mode;
 use crate::record::frontmatter;
 use crate::record::path::parse_link;
+use crate::record::schema::NoteAccess;
 use crate::steward::decide::tests::{at, live, path, run};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -51,6 +52,7 @@ fn target(name: &str, text: &str) -> RouteTarget {
         has_twin: false,
         hash: ContentHash::hash_bytes(text.as_bytes()),
         fields,
+        is_writable: true,
     }
 }
 
@@ -372,7 +374,7 @@ fn the_record_says_what_was_asked_of_the_rate_guard() {
 
 /// Applies a plan the way the vault does, and reads the record back from its file.
 fn carry_out(plan: &Plan, bytes: &str) -> (String, AuditRecord) {
-    let prepared = plan.has_record_change().then(|| plan.prepare(bytes.as_bytes()).unwrap());
+    let prepared = plan.has_record_change().then(|| plan.prepare(bytes.as_bytes(), NoteAccess::unmapped()).unwrap());
     let (after, patch) = prepared.map_or((bytes.into(), Vec::new()), |p| (p.after, p.patch));
     let record =
         AuditRecord::from_draft(plan.draft().clone(), patch, ChainLink { seq: 1, prev: ContentHash::genesis() });
@@ -401,12 +403,7 @@ fn ask_under(
         workflow: run("run-2"),
         now,
     };
-    build_resolution_plan(&ResolutionCase {
-        request: &request,
-        record,
-        history: &[],
-        names: &crate::record::link::NoteNames::default(),
-    })
+    build_resolution_plan(&ResolutionCase { request: &request, record, history: &[], notes: NoteAccess::unmapped() })
 }
 
 /// Every class on every kind of record that has it, and the text that results.
@@ -484,12 +481,15 @@ fn a_confirmation_over_a_humans_own_value_is_a_conflict_and_of_a_set_it_is_none(
     };
     let conflict = |field: &str| Err(crate::action::plan::PreparePlanError::Conflict(vec![field.into()]));
     let plan = held("matter/house.md", MATTER, owner("bob"));
-    assert_eq!(plan.prepare(MATTER.replace("ann", "zoe").as_bytes()), conflict("owner"));
+    assert_eq!(plan.prepare(MATTER.replace("ann", "zoe").as_bytes(), NoteAccess::unmapped()), conflict("owner"));
     let plan = held("task/pay.md", TASK, moved("matter/farm.md"));
-    assert_eq!(plan.prepare(TASK.replace("house", "shed").as_bytes()), conflict("parent_matter"));
+    assert_eq!(
+        plan.prepare(TASK.replace("house", "shed").as_bytes(), NoteAccess::unmapped()),
+        conflict("parent_matter")
+    );
     let plan = held("task/pay.md", TASK, related("Eve", true));
     let human = TASK.replace("  - Bob\n", "");
-    let after = String::from_utf8(plan.prepare(human.as_bytes()).unwrap().after).unwrap();
+    let after = String::from_utf8(plan.prepare(human.as_bytes(), NoteAccess::unmapped()).unwrap().after).unwrap();
     assert_eq!(after, human.replace("first\n", "first\n  - \"Eve\"\n"));
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn build_check(bytes: &[u8], state_as_written: Option<&str>, evidence
         before: ContentHash::hash_bytes(bytes),
         state_as_written: state_as_written.map(str::to_owned),
         matter_ceiling: Ceiling::Act,
+        further_policies: Vec::new(),
         known_verdict: None,
     }
 }
@@ -426,4 +427,13 @@ fn a_cited_signal_speaks_only_for_what_it_says() {
     let mut nothing = wide.clone();
     nothing.verdict.decision = Judgement::StillActive;
     assert!(nothing.decide().draft().evidence.iter().all(|e| e.supports), "there is nothing to speak for");
+}
+
+#[test]
+fn the_policy_of_another_matter_of_the_task_closes_a_gate_too() {
+    let trusts_only =
+        |name: &str| MatterPolicy { trusted_sources: Some(vec![name.to_owned()]), ..MatterPolicy::default() };
+    let decided = |source: &str| Wide::with(|w| w.check.further_policies = vec![trusts_only(source)]).decide();
+    assert_eq!(decided("gmail").disposition(), Disposition::Live);
+    assert_eq!(decided("slack").disposition(), Disposition::Pending);
 }

@@ -99,7 +99,7 @@ proptest! {
             ("task/pay.md", format!("---\ntype: task\nname: Pay\nparent_matter: \"[[house#Top|x]]\"\n{set}---\nbody\n"))
         };
         let RouteDecision::Planned(plan) = Wide::about(name, &text, mutation.clone()).route() else { return Ok(()) };
-        if plan.prepare(text.as_bytes()).is_err() {
+        if plan.prepare(text.as_bytes(), NoteAccess::unmapped()).is_err() {
             return Ok(());
         }
         let (after, record) = carry_out(&plan, &text);

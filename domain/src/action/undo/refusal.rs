@@ -1,0 +1,134 @@
+//! Why a resolution is refused, with the fix.
+//!
+//! A refusal changes nothing. Every interface shows its message; programs read its name and its data.
+
+use crate::action::plan::Disposition;
+use serde::{Deserialize, Serialize};
+
+/// Why a resolution is refused. [`ResolutionRefusal::http_status`] is its HTTP status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "refused", rename_all = "snake_case")]
+pub enum ResolutionRefusal {
+    #[error("no action has the id {id}: list them with `steward audit list`")]
+    Unknown { id: String },
+    #[error("{count} actions begin with {id}: give more digits")]
+    Ambiguous { id: String, count: usize },
+    #[error("an action is named by 4 to 16 hex digits of its id, not by `{id}`: list them with `steward audit list`")]
+    Malformed { id: String },
+    #[error("{id} changed nothing ({disposition}), so there is nothing to undo")]
+    NothingToUndo { id: String, disposition: String },
+    #[error("{id} is not pending ({disposition}){}", describe_shadow(.disposition))]
+    NotPending { id: String, disposition: String },
+    #[error("{id} demoted nothing, so there is nothing to restore")]
+    NothingToRaise { id: String },
+    #[error(
+        "{id} cannot be confirmed: a ceiling of `ask`, a missing matter or its matter's policy leaves this change to \
+         you, now or when it was proposed; make it by hand"
+    )]
+    HumanOnly { id: String },
+    /// `undo` is the confirmation that resolved it, if that changed the record and can be undone.
+    #[error(
+        "{id} was already {how} by {by}{}",
+        undo.as_ref().map(|id| format!("; `steward undo {id}` undoes that")).unwrap_or_default()
+    )]
+    AlreadyResolved { id: String, how: String, by: String, undo: Option<String> },
+    #[error("{id} cannot be confirmed with that value: {reason}")]
+    NotAnEdit { id: String, reason: String },
+    #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
+    Conflict { fields: Vec<String> },
+    #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
+    NotTheNewest { id: String, fields: Vec<String>, newer: String },
+    #[error("{id} cannot be confirmed in a batch: newer messages make it unclear; check it and confirm it alone")]
+    Unclear { id: String },
+    #[error("{id} was proposed under another mapping of the vault, so it has ended: its messages are judged again")]
+    OtherMapping { id: String },
+    #[error("{id} was made under a mapping that no record of an acceptance holds: run `steward audit verify`")]
+    UnknownMapping { id: String },
+    #[error("the mode is shadow now, so no record may be changed: set STEWARD_LIVE_MODE")]
+    ShadowNow,
+    #[error("the vault is stopped, so no record may be changed: `steward resume` lets it run again")]
+    Stopped,
+    #[error("{id} can no longer be undone: its undo window ended at {ended}")]
+    Expired { id: String, ended: String },
+    #[error("{reason}")]
+    Record { reason: String },
+    #[error(
+        "undone in the vault (see {record}), but not in the tracker: {reason}; \
+         the tracker's part is still owed, see `steward status`"
+    )]
+    Tracker { record: String, reason: String },
+}
+
+/// What a person can do about a decision that was made in shadow.
+fn describe_shadow(disposition: &str) -> &'static str {
+    if disposition == Disposition::Shadow.as_str() {
+        ": it was only decided in shadow, and is decided again once the mode permits changes"
+    } else {
+        ""
+    }
+}
+
+impl ResolutionRefusal {
+    /// The HTTP status of this refusal.
+    #[must_use]
+    pub fn http_status(&self) -> u16 {
+        match self {
+            Self::Unknown { .. } => 404,
+            Self::Ambiguous { .. }
+            | Self::Malformed { .. }
+            | Self::NothingToUndo { .. }
+            | Self::NotPending { .. }
+            | Self::NothingToRaise { .. }
+            | Self::NotAnEdit { .. }
+            | Self::HumanOnly { .. } => 400,
+            Self::AlreadyResolved { .. }
+            | Self::Conflict { .. }
+            | Self::NotTheNewest { .. }
+            | Self::Unclear { .. }
+            | Self::OtherMapping { .. }
+            | Self::ShadowNow
+            | Self::Stopped => 409,
+            Self::Expired { .. } => 410,
+            Self::Record { .. } | Self::UnknownMapping { .. } => 422,
+            Self::Tracker { .. } => 502,
+        }
+    }
+
+    /// The data of this refusal besides its message.
+    #[must_use]
+    pub fn details(&self) -> ResolutionRefusalDetails<'_> {
+        let none = ResolutionRefusalDetails::default();
+        match self {
+            Self::Conflict { fields } => ResolutionRefusalDetails { fields, ..none },
+            Self::NotTheNewest { fields, newer, .. } => ResolutionRefusalDetails { fields, newer, ..none },
+            Self::Tracker { record, .. } => ResolutionRefusalDetails { record, ..none },
+            Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::Malformed { .. }
+            | Self::NothingToUndo { .. }
+            | Self::NotPending { .. }
+            | Self::NothingToRaise { .. }
+            | Self::HumanOnly { .. }
+            | Self::NotAnEdit { .. }
+            | Self::AlreadyResolved { .. }
+            | Self::Unclear { .. }
+            | Self::OtherMapping { .. }
+            | Self::UnknownMapping { .. }
+            | Self::ShadowNow
+            | Self::Stopped
+            | Self::Expired { .. }
+            | Self::Record { .. } => none,
+        }
+    }
+}
+
+/// The data of some refusals. It is empty for all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResolutionRefusalDetails<'a> {
+    /// The fields that humans edited since, or that a newer change wrote.
+    pub fields: &'a [String],
+    /// The action that must be undone first.
+    pub newer: &'a str,
+    /// The audit record that was written nevertheless.
+    pub record: &'a str,
+}
