@@ -93,6 +93,7 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
         timestamp: at,
         target: RecordPath::parse(&format!("task/invoice-{seq}.md"))?,
         target_kind: RecordKind::Task,
+        named_after: None,
         class: Some(MutationClass::ALL[usize::try_from(seq % 4)?]),
         decision: Judgement::LikelyDone,
         confidence: 0.94,

@@ -45,12 +45,46 @@ CREATE TABLE tasks (
     due INTEGER,
     snoozed_until INTEGER,
     next_check_after INTEGER,
+    -- How far a steward may go with this task, whatever its matter allows.
+    ceiling TEXT NOT NULL DEFAULT 'act',
+    -- Whether it has a due date that cannot be read.
+    has_unreadable_due INTEGER NOT NULL DEFAULT 0,
     hash TEXT NOT NULL
 ) WITHOUT ROWID;
+-- The other matters that a task belongs to. Their policies hold too.
+CREATE TABLE further_parents (
+    task TEXT NOT NULL,
+    -- From 1, in the order of the note.
+    position INTEGER NOT NULL,
+    link TEXT NOT NULL,
+    link_key TEXT NOT NULL,
+    -- As in `tasks`.
+    parent TEXT NOT NULL,
+    fault TEXT,
+    PRIMARY KEY (task, position)
+) WITHOUT ROWID;
+CREATE INDEX further_parents_with_fault ON further_parents (task) WHERE fault IS NOT NULL;
+CREATE INDEX further_parents_by_key ON further_parents (link_key);
+CREATE INDEX further_parents_by_parent ON further_parents (parent);
+CREATE TRIGGER further_parents_go AFTER DELETE ON tasks BEGIN
+    DELETE FROM further_parents WHERE task = OLD.path;
+END;
 CREATE INDEX tasks_by_parent ON tasks (parent);
 CREATE INDEX tasks_by_parent_key ON tasks (parent_key);
 CREATE INDEX tasks_with_fault ON tasks (path) WHERE parent_fault IS NOT NULL;
 CREATE INDEX tasks_by_id ON tasks (id) WHERE id IS NOT NULL;
+
+-- In a vault with a mapping: the notes that are neither matters nor tasks. Links may name them, and a scan need not
+-- read them again while they stay as they are.
+CREATE TABLE other_notes (
+    path TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    -- Why a note that would be a matter or a task is left out, as JSON; null if it would be neither.
+    exclusion TEXT
+) WITHOUT ROWID;
+CREATE INDEX notes_left_out ON other_notes (path) WHERE exclusion IS NOT NULL;
 
 CREATE TABLE signals (
     path TEXT PRIMARY KEY,
@@ -155,7 +189,9 @@ CREATE TABLE actions (
     -- Set by the triggers below. `waits`: the proposal has no resolution. `asks`: this is the newest open question
     -- about its target.
     waits INTEGER NOT NULL DEFAULT 0,
-    asks INTEGER NOT NULL DEFAULT 0
+    asks INTEGER NOT NULL DEFAULT 0,
+    -- Whether it is a proposal under another mapping than the one in force, so it does not wait and claims no signal.
+    ended INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX actions_by_id ON actions (id);
 CREATE INDEX actions_by_seq ON actions (seq);
@@ -170,6 +206,7 @@ CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE waits = 1;
 CREATE INDEX actions_that_live ON actions (at) WHERE disposition = 'live';
 CREATE INDEX actions_that_owe ON actions (seq) WHERE issue IS NOT NULL;
 CREATE INDEX actions_by_tracked ON actions (tracks_of) WHERE tracks_of IS NOT NULL;
+CREATE INDEX actions_of_moves ON actions (seq) WHERE kind = 'steward-notes-moved';
 CREATE INDEX actions_of_trust ON actions (seq) WHERE trust_subject IS NOT NULL;
 CREATE INDEX actions_to_compare ON actions (at) WHERE kind IN ('steward-action', 'steward-action-confirmed')
     AND disposition IN ('shadow', 'pending', 'live');
@@ -179,7 +216,7 @@ CREATE INDEX questions_by_target ON actions (target, seq)
     WHERE decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
 
 -- Open proposals are marked, so that the cost of listing and counting them depends on the open ones alone.
-CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 BEGIN
+CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 AND new.ended = 0 BEGIN
     UPDATE actions SET waits = 1
     WHERE path = new.path AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = new.id);
 END;
@@ -187,7 +224,7 @@ CREATE TRIGGER action_is_answered AFTER INSERT ON actions WHEN new.resolves IS N
     UPDATE actions SET waits = 0 WHERE id = new.resolves;
 END;
 CREATE TRIGGER action_waits_again AFTER DELETE ON actions WHEN old.resolves IS NOT NULL BEGIN
-    UPDATE actions SET waits = pending
+    UPDATE actions SET waits = pending AND NOT ended
     WHERE id = old.resolves AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = old.resolves);
 END;
 
@@ -248,6 +285,18 @@ CREATE TABLE documents (
     at INTEGER
 );
 CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+
+-- The moves of notes, from the chained audit records. What is kept under a path follows from them.
+CREATE TABLE note_moves (
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    old TEXT NOT NULL,
+    -- Null: the note ended, because another one was moved to its path.
+    new TEXT,
+    PRIMARY KEY (seq, old)
+) WITHOUT ROWID;
+
+CREATE INDEX moves_by_new ON note_moves (new) WHERE new IS NOT NULL;
 
 -- The following tables are our own state, which is not in the files. A rebuild keeps it.
 CREATE TABLE task_checks (
@@ -378,6 +427,66 @@ CREATE TABLE contents (
 CREATE TABLE edits (
     path TEXT NOT NULL,
     content TEXT NOT NULL,
+    -- The hash before the edit.
+    before TEXT NOT NULL,
     after_seq INTEGER NOT NULL,
     PRIMARY KEY (path, content)
+) WITHOUT ROWID;
+
+-- By what each note is recognised under another path. `hash` is that of the bytes, null if they were not read.
+CREATE TABLE note_identities (
+    path TEXT PRIMARY KEY,
+    inode INTEGER NOT NULL,
+    -- 0 if the file system keeps none.
+    born_ns INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    hash TEXT,
+    -- When it was first seen under this path; 0 if the first scan saw it.
+    came_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX identities_by_inode ON note_identities (inode, born_ns);
+CREATE INDEX identities_by_hash ON note_identities (hash) WHERE hash IS NOT NULL;
+CREATE INDEX identities_by_arrival ON note_identities (came_at);
+
+-- The notes that are gone from their path, and those that another file replaced there.
+CREATE TABLE gone_notes (
+    path TEXT NOT NULL,
+    -- Null: neither matter nor task.
+    kind TEXT,
+    inode INTEGER NOT NULL,
+    born_ns INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    hash TEXT,
+    came_at INTEGER NOT NULL,
+    gone_at INTEGER NOT NULL,
+    PRIMARY KEY (path, inode, born_ns)
+) WITHOUT ROWID;
+CREATE INDEX gone_by_hash ON gone_notes (hash) WHERE hash IS NOT NULL;
+
+-- Notes that could be a note that is gone. Until a person says so, they are only asked about.
+CREATE TABLE doubtful_notes (
+    path TEXT NOT NULL,
+    gone TEXT NOT NULL,
+    PRIMARY KEY (path, gone)
+) WITHOUT ROWID;
+
+-- How far a steward may go with each task and matter.
+CREATE VIEW ceilings AS
+    SELECT t.path, CASE
+            WHEN EXISTS (SELECT 1 FROM doubtful_notes d WHERE d.path = t.path) THEN 'ask'
+            WHEN EXISTS (SELECT 1 FROM further_parents p LEFT JOIN matters m ON m.path = p.parent
+                WHERE p.task = t.path AND (m.path IS NULL OR m.ceiling = 'ask'
+                    OR EXISTS (SELECT 1 FROM doubtful_notes d WHERE d.path = m.path))) THEN 'ask'
+            WHEN t.ceiling = 'act' AND EXISTS (SELECT 1 FROM further_parents p JOIN matters m ON m.path = p.parent
+                WHERE p.task = t.path AND m.ceiling = 'confirm') THEN 'confirm'
+            ELSE t.ceiling END AS ceiling
+        FROM tasks t
+    UNION ALL SELECT m.path, IIF(EXISTS (SELECT 1 FROM doubtful_notes d WHERE d.path = m.path), 'ask', m.ceiling)
+        FROM matters m;
+
+-- What people said about notes that moved, until it is recorded.
+CREATE TABLE moves_by_hand (
+    old TEXT PRIMARY KEY,
+    new TEXT NOT NULL,
+    by TEXT NOT NULL
 ) WITHOUT ROWID;

@@ -1,7 +1,7 @@
 //! The one write path: journal, compare-and-swap, audit record, undo recipe.
 //!
 //! [`writer`] has the only type that writes records. [`apply`] takes a plan through all steps, and [`swap`] moves the
-//! bytes. [`resolve`] takes a person's resolution. [`preview`] shows what an undo would do. A crash at any point loses
+//! bytes. [`resolve`] takes a person's resolution. [`preview`] shows what an undo would do. [`moves`] records notes that people renamed. A crash at any point loses
 //! no change and makes no change twice.
 
 pub(crate) mod apply;
@@ -9,6 +9,7 @@ pub mod chain;
 pub mod create;
 pub(crate) mod history;
 pub(crate) mod journal;
+pub mod moves;
 pub mod preview;
 pub mod resolve;
 pub(crate) mod swap;

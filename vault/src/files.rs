@@ -11,4 +11,5 @@ pub(crate) mod json_lines;
 pub mod operator_log;
 pub mod private;
 pub mod root;
+pub mod steward_folder;
 pub mod watch;

@@ -23,7 +23,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 use store::schema::StateDatabase;
 use tokio::sync::Mutex;
 
@@ -55,7 +57,10 @@ pub use signals::SignalsView;
 pub use signals::route::{DeferralBasis, RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};
-pub(crate) use store::links::NoteNameCache;
+pub use store::identities::FoundMoves;
+pub(crate) use store::links::NoteCatalog;
+pub use store::lost_notes::{LostNote, MoveRefusal};
+pub use store::mapped::ExcludedNote;
 pub use store::schema::{FILE, IndexFileStatus};
 pub use store::sync::SyncReport;
 pub use trust::TrustView;
@@ -80,7 +85,7 @@ pub struct Index {
     scan_changes: Arc<cursors::news::ScanChangeBoard>,
     scan_progress: Arc<store::progress::ScanProgress>,
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
-    pub(crate) note_names: NoteNameCache,
+    pub(crate) notes: NoteCatalog,
 }
 
 /// A record that cannot be used, with the hint how to fix it.
@@ -144,7 +149,7 @@ impl Index {
             scan_changes: Arc::default(),
             scan_progress: Arc::default(),
             unfinished: Arc::default(),
-            note_names: NoteNameCache::default(),
+            notes: NoteCatalog::default(),
         };
         let filled = index.read_meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);
@@ -167,6 +172,20 @@ impl Index {
             }
             Err(e) => Err(e),
         }
+    }
+
+    /// Reads and writes notes by this schema. Without a call, the vault has no mapping. `accepted` are the hashes of all
+    /// mappings that people accepted; what was made under one of them can be undone.
+    #[must_use]
+    pub fn with_schema(mut self, schema: NoteSchema, accepted: impl IntoIterator<Item = ContentHash>) -> Self {
+        self.notes = NoteCatalog::new(schema, accepted.into_iter().collect());
+        self
+    }
+
+    /// How the notes of the vault are read and written.
+    #[must_use]
+    pub fn note_schema(&self) -> &Arc<NoteSchema> {
+        &self.notes.schema
     }
 
     /// Whether the whole vault has been read once. [`CursorsView::observe_due_tasks`] requires it.
@@ -216,6 +235,16 @@ impl Index {
             .bind(key)
             .fetch_optional(&self.store.writer)
             .await
+            .map_err(|e| self.sql_error(e))
+    }
+
+    async fn write_meta(&self, key: &str, value: i64) -> Result<(), IndexError> {
+        sqlx::query(store::rows::KEEP_META)
+            .bind(key)
+            .bind(value)
+            .execute(&self.store.writer)
+            .await
+            .map(drop)
             .map_err(|e| self.sql_error(e))
     }
 

@@ -21,6 +21,10 @@ mod disk;
 mod editors;
 #[path = "write_path/lock.rs"]
 mod lock;
+#[path = "write_path/mapped.rs"]
+mod mapped;
+#[path = "write_path/moved.rs"]
+mod moved;
 #[path = "write_path/names.rs"]
 mod names;
 #[path = "write_path/preview.rs"]

@@ -14,7 +14,9 @@ use steward_domain::action::audit::{AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::Ceiling;
+use steward_domain::record::moves::{NoteFinder, PathTime};
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_vault::action::moves::settle_moves;
 use steward_vault::action::resolve::{ResolutionError, ResolvedAction};
 use steward_vault::files::crash;
 use steward_vault::index::{ActionLookup, IndexError};
@@ -56,7 +58,10 @@ impl VaultContext {
         workflow: WorkflowRef,
     ) -> Result<ResolveOutput, ActivityError> {
         let names = self.index.read_note_names().await.map_err(retryable_failure)?;
-        input.edited = input.edited.map(|edited| edited.resolve_links(&names));
+        let moves = self.index.note_moves();
+        // A person names notes as they are called now.
+        let notes = NoteFinder { names: &names, moves: &moves, time: PathTime::At(Utc::now()) };
+        input.edited = input.edited.map(|edited| edited.resolve_links(notes));
         let record = match self.index.actions().find_action(&input.action).await {
             Ok(ActionLookup::One(record)) => record,
             Ok(ActionLookup::None) => {
@@ -71,6 +76,7 @@ impl VaultContext {
             Err(IndexError::Prefix(id)) => return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Malformed { id })),
             Err(e) => return Err(retryable_failure(e)),
         };
+        self.notice_moves(&record).await?;
         let kind = input.kind;
         let ceiling = if kind == ResolutionKind::Confirm {
             self.find_confirmation_ceiling(&record, input.edited.as_ref()).await?
@@ -84,6 +90,7 @@ impl VaultContext {
         {
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: input.action }));
         }
+        let action = record.clone();
         let (writer, policy, workflow_ref) = (Arc::clone(&self.writer), self.settings.policy.clone(), workflow.clone());
         let resolved = run_blocking(move || {
             let request = ResolutionRequest {
@@ -102,15 +109,53 @@ impl VaultContext {
         .await?;
         match resolved {
             Ok(resolved) => self.finish_resolution(FiledResolution { kind, resolved, workflow }).await,
-            Err(ResolutionError::Refused(refusal)) => Ok(ResolveOutput::from_refusal(refusal)),
+            Err(ResolutionError::Refused(refusal)) => {
+                Ok(ResolveOutput::from_refusal(self.explain_lost_note(&action, refusal).await?))
+            }
             Err(ResolutionError::Apply(e)) => Err(retryable_failure(e)),
         }
+    }
+
+    /// Looks for moved notes if the file of the action's target is not the one that the index knows: a person may have
+    /// renamed it a moment ago, and another note may be at its path.
+    async fn notice_moves(&self, action: &RecordPath) -> Result<(), ActivityError> {
+        let Some(AuditRecord { draft, .. }) = self.read_record(action).await? else { return Ok(()) };
+        let (root, now) = (self.writer.root(), Utc::now());
+        let is_note = draft.target.own_kind().is_none();
+        if !is_note || self.index.is_known_file(root, &draft.target).await.map_err(retryable_failure)? {
+            return Ok(());
+        }
+        self.index.sync_all(root, now).await.map_err(retryable_failure)?;
+        settle_moves(&self.writer, &self.index, now).await.map(drop).map_err(retryable_failure)
+    }
+
+    /// Names the notes that could be the target, if it is gone from its path.
+    async fn explain_lost_note(
+        &self,
+        action: &RecordPath,
+        refusal: ResolutionRefusal,
+    ) -> Result<ResolutionRefusal, ActivityError> {
+        let ResolutionRefusal::Record { reason } = &refusal else { return Ok(refusal) };
+        let Some(AuditRecord { draft, .. }) = self.read_record(action).await? else { return Ok(refusal) };
+        let lost = self.index.list_lost_notes().await.map_err(retryable_failure)?;
+        let Some(note) = lost.iter().find(|note| note.path == draft.target.as_str()) else { return Ok(refusal) };
+        let could = match note.candidates.as_slice() {
+            [] => String::new(),
+            some => format!(" (it could be {})", some.join(" or ")),
+        };
+        let reason = format!("{reason}{could}: if it was renamed, say where it is with `steward moved`");
+        Ok(ResolutionRefusal::Record { reason })
     }
 
     /// Reads an audit record; `None` if it cannot be read. The vault writer reports the reason better.
     pub(crate) async fn read_record(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
         let (root, path) = (self.writer.root().clone(), path.clone());
-        run_blocking(move || root.read_file(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
+        let moves = self.index.note_moves();
+        let read = move || {
+            let record = AuditRecord::parse(&root.read_file(&path).ok()?.bytes).ok()?;
+            Some(record.follow_moves(&moves))
+        };
+        run_blocking(read).await
     }
 
     /// Finds the lowest ceiling that people have set by now; the ceiling at the time of the proposal does not count.

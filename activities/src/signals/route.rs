@@ -11,11 +11,12 @@ mod target;
 
 use self::revisit::SignalRevisit;
 use self::status::{signal_status_for_receipt, signal_status_for_skip};
-use self::target::read_target;
+use self::target::{TargetQuery, read_target};
 use crate::failure::retryable_failure;
 use crate::signals::SignalActivities;
 use crate::vault::run_blocking;
 use chrono::{DateTime, TimeDelta, Utc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::mutation::Mutation;
@@ -238,7 +239,7 @@ impl SignalActivities {
         });
         let names = self.vault.index.read_note_names().await.map_err(retryable_failure)?;
         let signal = match signal.await? {
-            Ok(signal) => signal.resolve_links(&names),
+            Ok(signal) => signal.resolve_links(&names, &self.vault.index.note_moves()),
             Err(reason) => return Ok(Err(reason)),
         };
         let Some(path) = signal.target.clone() else {
@@ -258,8 +259,13 @@ impl SignalActivities {
             Some(_) => self.vault.index.signals().find_doubt(reference, &path).await.map_err(retryable_failure)?,
             None => None,
         };
-        let (root, target_facts) = (self.vault.writer.root().clone(), facts.clone());
-        match run_blocking(move || read_target(&root, path, target_facts.as_ref())).await? {
+        let (root, schema) = (self.vault.writer.root().clone(), Arc::clone(self.vault.index.note_schema()));
+        let (target_facts, proposal) = (facts.clone(), signal.proposal.clone());
+        let read = move || {
+            let query = TargetQuery { facts: target_facts.as_ref(), proposal: proposal.as_ref() };
+            read_target(&root, &schema, path, query)
+        };
+        match run_blocking(read).await? {
             Ok(target) => Ok(Ok(SignalContext { signal, target, facts, doubt })),
             Err(reason) => Ok(Err(reason)),
         }

@@ -1,6 +1,7 @@
 //! Runs every activity of the vault twice: the state afterwards is that of one run.
 
 mod budget;
+mod renamed;
 mod unknown_sources;
 
 use super::*;
@@ -50,9 +51,9 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<TrackerSite>
         }
         taken => Some(taken.unwrap()),
     });
-    let writer = Arc::new(free.expect("the vault is still held").with_tracker(tracker));
     let index = Arc::new(Index::open(&own).await.unwrap());
     index.sync_all(&root, Utc::now()).await.unwrap();
+    let writer = Arc::new(free.expect("the vault is still held").with_tracker(tracker).with_index(&index));
     let caps = steward_domain::steward::guard::CallCaps::default();
     let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
     let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };

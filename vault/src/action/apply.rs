@@ -14,13 +14,16 @@ use crate::files::crash;
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, RecordSnapshot, VaultRoot};
 use crate::gates::stop;
+use chrono::{DateTime, Utc};
 use std::borrow::Cow;
 use std::io;
+use steward_domain::action::acceptance;
 use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord, FieldPatch};
 use steward_domain::action::plan::{ContentHash, Disposition, Plan, PreparePlanError, PreparedChange};
-use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::frontmatter;
+use steward_domain::record::mapping::VaultMapping;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::schema::{NoteAccess, NoteSchema};
 use steward_domain::tracker::{self, PlaneAction};
 
 impl VaultWriter {
@@ -39,31 +42,52 @@ impl VaultWriter {
         if stop::is_stopped(self.root()) {
             return self.find_record_name(&plan)?.receipt.ok_or(ApplyError::Stopped);
         }
-        self.write_plan_once(&mut state, &plan, None)
+        self.write_plan_once(&mut state, &plan, None, &self.note_schema())
+    }
+
+    /// Files the record that a person accepted a mapping. The record names that mapping by its hash, too.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; calling again files a second record.
+    pub fn accept_mapping(
+        &self,
+        mapping: &VaultMapping,
+        by: &str,
+        now: DateTime<Utc>,
+    ) -> Result<ActionReceipt, ApplyError> {
+        let plan = acceptance::plan_acceptance(mapping, by, now).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let schema = NoteSchema::from_mapping(mapping.clone(), |_| None);
+        let mut state = self.lock_state()?;
+        self.write_plan_once(&mut state, &plan, None, &schema)
     }
 
     /// Carries out the plan, or finds that it was carried out before.
     ///
     /// `tracker_action` goes into the audit record. If it is `None`, a change of a task's state derives its own.
+    /// `schema` is the one by which the target is read and written.
     pub(crate) fn write_plan_once(
         &self,
         state: &mut WriterState,
         plan: &Plan,
         tracker_action: Option<PlaneAction>,
+        schema: &NoteSchema,
     ) -> Result<ActionReceipt, ApplyError> {
         let RecordName { plan, record, receipt } = self.find_record_name(plan)?;
         if let Some(receipt) = receipt {
             return Ok(receipt);
         }
         let plan = plan.as_ref();
-        let ready = if plan.has_record_change() { self.prepare_change(plan)? } else { None };
+        let ready = if plan.has_record_change() { self.prepare_change(plan, schema)? } else { None };
         if plan.disposition() == Disposition::Pending {
             self.check_basis(plan)?;
         }
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
+        let content_hash = content.as_ref().and_then(|content| self.hash_content(plan, content));
         let audit_record = AuditRecord::from_draft(plan.draft().clone(), patch, state.head.next_link())
             .with_tracker(tracker_action.or(owed))
-            .with_content(content.as_ref().and_then(NewContent::parsed_hash));
+            .with_content(content_hash)
+            .with_mapping(schema.hash().cloned(), plan.accepted_mapping())
+            .with_moves(plan.recorded_moves());
         let intent = self.stage_change(state, &audit_record, &record, content)?;
         self.commit_intent(state, intent)?;
         Ok(ActionReceipt { id: plan.id().clone(), record, disposition: plan.disposition(), repeated: false })
@@ -95,12 +119,14 @@ impl VaultWriter {
     }
 
     /// Prepares the new content; `None` if the record already is as the plan wants it.
-    fn prepare_change(&self, plan: &Plan) -> Result<Option<ReadyChange>, ApplyError> {
-        let (current, prepared) = read_and_prepare(self.root(), plan)?;
+    fn prepare_change(&self, plan: &Plan, schema: &NoteSchema) -> Result<Option<ReadyChange>, ApplyError> {
+        let (names, moves) = (self.note_names().unwrap_or_default(), self.note_moves());
+        let notes = NoteAccess { schema, names: &names, moves: &moves };
+        let (current, prepared) = read_and_prepare(self.root(), plan, notes)?;
         if prepared.after == current.bytes {
             return Ok(None);
         }
-        let owed = self.find_owed_action(plan, &current, &prepared.patch)?;
+        let owed = self.find_owed_action(plan, &current, &prepared.patch, schema)?;
         let content = NewContent::new(plan.target().clone(), &current, prepared.after);
         Ok(Some(ReadyChange { content, patch: prepared.patch, owed }))
     }
@@ -122,12 +148,23 @@ impl VaultWriter {
         plan: &Plan,
         current: &RecordSnapshot,
         patch: &[FieldPatch],
+        schema: &NoteSchema,
     ) -> Result<Option<PlaneAction>, ApplyError> {
         let changes = matches!(plan.draft().kind, ActionKind::Action | ActionKind::Confirmed);
         let Some(site) = self.tracker_site().filter(|_| changes) else { return Ok(None) };
         let document =
             frontmatter::read_document(&current.bytes).map_err(|e| convert_prepare_error(plan.target(), e.into()))?;
-        Ok(tracker::derive_owed_action(plan.draft().target_kind, document.fields(), patch, site.project.as_ref()))
+        let (kind, project) = (plan.draft().target_kind, site.project.as_ref());
+        Ok(tracker::derive_owed_action(kind, document.fields(), patch, schema, project))
+    }
+
+    /// The hash of the target's content after the change, as the index will compute it; `None` if it cannot be parsed.
+    fn hash_content(&self, plan: &Plan, content: &NewContent) -> Option<ContentHash> {
+        let document = frontmatter::read_document(&content.bytes).ok()?;
+        let (schema, names, moves) = (self.note_schema(), self.note_names().unwrap_or_default(), self.note_moves());
+        let notes = NoteAccess { schema: &schema, names: &names, moves: &moves };
+        let links = notes.links(plan.target(), plan.decided_at());
+        Some(schema.content_hash(plan.draft().target_kind, &document, links))
     }
 
     /// Finds the name of the plan's audit record, and the record itself if it was filed before.
@@ -264,9 +301,13 @@ struct RecordName<'a> {
 }
 
 /// Reads the target and computes the plan's new content. Changes nothing.
-pub(crate) fn read_and_prepare(root: &VaultRoot, plan: &Plan) -> Result<(RecordSnapshot, PreparedChange), ApplyError> {
+pub(crate) fn read_and_prepare(
+    root: &VaultRoot,
+    plan: &Plan,
+    notes: NoteAccess<'_>,
+) -> Result<(RecordSnapshot, PreparedChange), ApplyError> {
     let current = root.read_file(plan.target())?;
-    let prepared = plan.prepare(&current.bytes).map_err(|e| convert_prepare_error(plan.target(), e))?;
+    let prepared = plan.prepare(&current.bytes, notes).map_err(|e| convert_prepare_error(plan.target(), e))?;
     Ok((current, prepared))
 }
 
@@ -285,11 +326,6 @@ pub(crate) struct NewContent {
 }
 
 impl NewContent {
-    /// The hash of the content without its formatting; `None` if it cannot be parsed.
-    fn parsed_hash(&self) -> Option<ContentHash> {
-        frontmatter::read_document(&self.bytes).ok().map(|document| content_hash(&document))
-    }
-
     pub(crate) fn new(target: RecordPath, current: &RecordSnapshot, bytes: Vec<u8>) -> Self {
         let change = ContentChange {
             target,
@@ -315,7 +351,7 @@ fn convert_prepare_error(path: &RecordPath, e: PreparePlanError) -> ApplyError {
     match e {
         PreparePlanError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
         PreparePlanError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },
-        PreparePlanError::Frontmatter(_) | PreparePlanError::TooLong { .. } => {
+        PreparePlanError::Frontmatter(_) | PreparePlanError::TooLong { .. } | PreparePlanError::NotWritable { .. } => {
             ApplyError::Record { path: path.clone(), source: e }
         }
     }

@@ -1,6 +1,6 @@
-//! Creates stream events, signals and instincts, and removes old extracted events.
+//! Creates stream events, signals and instincts, and removes old extracted events. Creates a note if a person asks for it.
 //!
-//! People do not write these files, so nothing is swapped and no audit record is filed. A file appears under its name
+//! Nobody else writes these files, so nothing is swapped and no audit record is filed. A file appears under its name
 //! complete and durable, or not at all. It must never replace another file. Creating it twice creates it once. Its
 //! fields change later only by the vault writer's other functions. [`VaultWriter::remove_extracted_events`] removes
 //! extracted events that are old.
@@ -73,6 +73,30 @@ impl VaultWriter {
         // Folders of files that already existed are synced too: a crash may have come before their sync.
         folders.sync_all()?;
         Ok(written)
+    }
+
+    /// Creates a note that a person asked for, and its folder if it is missing.
+    ///
+    /// # Errors
+    /// [`CreateError::Taken`] if there is a file of that name; [`CreateError::Disk`] names the fix.
+    pub fn create_note(&self, path: &RecordPath, bytes: &[u8]) -> Result<(), CreateError> {
+        let _state = self.lock_state()?;
+        let failed = || ApplyError::wrap_io(path);
+        let (folder, name) = path.split_folder();
+        let dir = self.root().make_note_folder(folder).map_err(failed())?;
+        let staged = swap::open_staged_folder(self.root()).map_err(failed())?;
+        let incoming = incoming_name(0);
+        durable::remove_file(&staged, &incoming).map_err(failed())?;
+        let file = durable::create_file_unsynced(&staged, &incoming, bytes).map_err(failed())?;
+        file.sync_all().map_err(failed())?;
+        match renameat_with(&staged, &incoming, &dir, name, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(durable::sync_folder(&dir).map_err(failed())?),
+            Err(Errno::EXIST) => {
+                durable::remove_file(&staged, &incoming).map_err(failed())?;
+                Err(CreateError::Taken { path: path.clone() })
+            }
+            Err(e) => Err(failed()(e.into()).into()),
+        }
     }
 
     /// Removes extracted events that were received before an instant; returns the number of removed files.

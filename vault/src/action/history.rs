@@ -8,6 +8,7 @@ use crate::action::chain::{self, ChainError};
 use crate::files::root::{VaultRoot, VaultRootError};
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::undo::{MOMENT_CHARS, PastChange, is_change_record};
+use steward_domain::record::moves::MoveHistory;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// Every change of the record that this action changed, in no order.
@@ -17,21 +18,26 @@ pub(crate) fn read_target_changes(
     root: &VaultRoot,
     record: &AuditRecord,
     names: Option<&[String]>,
+    moves: &MoveHistory,
 ) -> Result<Vec<PastChange>, ChainError> {
     let target = &record.draft.target;
+    // Records are named after the path that the target had.
+    let mut paths = vec![target.clone()];
+    paths.extend(moves.list_former_paths(target));
     let listed = match names {
         Some(_) => Vec::new(),
         None => root.list_names(RecordKind::Event)?,
     };
-    let change_records =
-        names.unwrap_or(&listed).iter().filter(|name| is_change_record(name, target, record.draft.target_kind));
+    let is_ours = |name: &&String| paths.iter().any(|path| is_change_record(name, path, record.draft.target_kind));
+    let change_records = names.unwrap_or(&listed).iter().filter(is_ours);
     let mut past = Vec::new();
     for path in change_records.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
         let found = match read_record_if_present(root, &path) {
             Err(ChainError::Record { .. }) if is_decided_before(&path, record) => None,
             found => found?,
         };
-        let Some(found) = found else { continue };
+        let Some(found) = found.filter(|found| !found.has_ended(moves)) else { continue };
+        let found = found.follow_moves(moves);
         let draft = &found.draft;
         if &draft.target != target || found.undo_recipe.is_none() || draft.record_path().as_ref() != Ok(&path) {
             continue;

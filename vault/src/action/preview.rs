@@ -8,11 +8,12 @@
 use crate::action::apply::read_and_prepare;
 use crate::action::chain;
 use crate::action::resolve::{
-    OtherRecords, PlannedResolution, ResolutionError, prepare_resolution, read_action_record, read_change_history,
-    retry_while_changing,
+    OtherRecords, PlannedResolution, ResolutionError, check_target, prepare_resolution, read_action_record,
+    read_change_history, retry_while_changing,
 };
 use crate::action::writer::ApplyError;
 use crate::files::root::{RecordSnapshot, VaultRoot, VaultRootError};
+use crate::index::{Index, NoteCatalog};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -21,8 +22,8 @@ use steward_domain::action::plan::{ActionId, PreparedChange};
 use steward_domain::action::undo::{self, ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::frontmatter;
-use steward_domain::record::link::NoteNames;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteAccess;
 use steward_domain::tracker::{self, PlaneAction};
 
 /// The kinds of records that may follow an action, in the order in which they are shown.
@@ -120,8 +121,13 @@ impl From<ResolutionRefusal> for PreviewRefusal {
 /// # Errors
 /// [`ResolutionError::Refused`] if the record does not exist or cannot be read, so that nothing can be shown.
 /// [`ResolutionError::Apply`] if the vault cannot be read. Every other refusal is part of the preview.
-pub fn preview_undo(root: &VaultRoot, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, ResolutionError> {
-    preview_undo_among(root, record, &list_event_names(root)?, now)
+pub fn preview_undo(
+    root: &VaultRoot,
+    index: Option<&Index>,
+    record: &RecordPath,
+    now: DateTime<Utc>,
+) -> Result<UndoPreview, ResolutionError> {
+    preview_undo_among(root, &find_catalog(index), record, &list_event_names(root)?, now)
 }
 
 /// Previews undos of several actions, in their order. `event/` is listed once for all of them.
@@ -130,11 +136,17 @@ pub fn preview_undo(root: &VaultRoot, record: &RecordPath, now: DateTime<Utc>) -
 /// [`ResolutionError::Apply`] if `event/` cannot be listed.
 pub fn preview_undos(
     root: &VaultRoot,
+    index: Option<&Index>,
     records: &[RecordPath],
     now: DateTime<Utc>,
 ) -> Result<Vec<Result<UndoPreview, ResolutionError>>, ResolutionError> {
-    let names = list_event_names(root)?;
-    Ok(records.iter().map(|record| preview_undo_among(root, record, &names, now)).collect())
+    let (names, notes) = (list_event_names(root)?, find_catalog(index));
+    Ok(records.iter().map(|record| preview_undo_among(root, &notes, record, &names, now)).collect())
+}
+
+/// The mappings and names of the vault's notes. Without an index the vault has no mapping.
+fn find_catalog(index: Option<&Index>) -> NoteCatalog {
+    index.map(|index| index.notes.clone()).unwrap_or_default()
 }
 
 fn list_event_names(root: &VaultRoot) -> Result<Vec<String>, ResolutionError> {
@@ -143,6 +155,7 @@ fn list_event_names(root: &VaultRoot) -> Result<Vec<String>, ResolutionError> {
 
 fn preview_undo_among(
     root: &VaultRoot,
+    notes: &NoteCatalog,
     record: &RecordPath,
     names: &[String],
     now: DateTime<Utc>,
@@ -155,13 +168,20 @@ fn preview_undo_among(
         batch_id: None,
         policy: &DecisionPolicy::default(),
         ceiling: Ceiling::Act,
-        workflow: WorkflowRef { id: String::new(), run_id: String::new() },
+        workflow: WorkflowRef::default(),
         now,
     };
-    let action = retry_while_changing(|| read_action_record(root, record))?;
+    let (note_names, moves) = (notes.names_or_empty(), notes.moves());
+    let written = retry_while_changing(|| read_action_record(root, record))?;
+    let target = check_target(&written, &request, &moves);
+    let action = written.follow_moves(&moves);
+    let schema = notes.find_schema(action.mapping_sha256.as_ref());
     let attempt = || {
-        match prepare_resolution(root, &request, &action, OtherRecords::Names(names), &NoteNames::default())? {
-            PlannedResolution::Now(plan) => Ok(Some(read_and_prepare(root, &plan)?)),
+        let unknown = || ResolutionRefusal::UnknownMapping { id: action.draft.id.to_string() };
+        target.clone()?;
+        let access = NoteAccess { schema: schema.as_deref().ok_or_else(unknown)?, names: &note_names, moves: &moves };
+        match prepare_resolution(root, &request, &action, OtherRecords::Names(names), access)? {
+            PlannedResolution::Now(plan) => Ok(Some(read_and_prepare(root, &plan, access)?)),
             // Not reached: the request has no run id, so it cannot have an earlier resolution.
             PlannedResolution::Before(..) => Ok(None),
         }
@@ -173,7 +193,7 @@ fn preview_undo_among(
     };
     let newer = match &outcome {
         Err(ResolutionRefusal::NotTheNewest { .. }) => {
-            undo::find_newer_changes(&action, &read_change_history(root, &action, Some(names))?)
+            undo::find_newer_changes(&action, &read_change_history(root, &action, Some(names), &moves)?)
         }
         Ok(_) | Err(_) => Vec::new(),
     };
@@ -204,7 +224,7 @@ fn preview_fields(
     let document = current.and_then(|current| frontmatter::read_document(&current.bytes).ok());
     let value = |field: &str| document.as_ref()?.fields().get(field).filter(|v| !v.is_null()).cloned();
     let preview = |made: &FieldPatch| {
-        let now = value(&made.field);
+        let now = value(made.key());
         let (then, fate) = match outcome {
             Ok(_) => match patch.iter().find(|p| p.field == made.field) {
                 Some(patch) => (patch.value.clone(), FieldUndoOutcome::Restored),

@@ -9,6 +9,7 @@ use crate::action::history;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::gates::stop;
+use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord};
 use steward_domain::action::mutation::Mutation;
@@ -16,8 +17,9 @@ use steward_domain::action::plan::Plan;
 use steward_domain::action::undo::{
     PastChange, ResolutionCase, ResolutionKind, ResolutionRefusal, ResolutionRequest, build_resolution_plan,
 };
-use steward_domain::record::link::NoteNames;
+use steward_domain::record::moves::MoveHistory;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::schema::{NoteAccess, NoteSchema};
 use steward_domain::time;
 use steward_domain::tracker::{self, PlaneAction};
 
@@ -75,14 +77,14 @@ impl VaultWriter {
         request: &ResolutionRequest<'_>,
     ) -> Result<ResolvedAction, ResolutionError> {
         let mut state = self.lock_state()?;
+        let (names, moves) = (self.note_names().unwrap_or_default(), self.note_moves());
         let record = read_action_record(self.root(), path)?;
-        let plan = match prepare_resolution(
-            self.root(),
-            request,
-            &record,
-            OtherRecords::Newest(state.head.seq),
-            &self.note_names().unwrap_or_default(),
-        )? {
+        check_target(&record, request, &moves)?;
+        let record = record.follow_moves(&moves);
+        let schema = self.find_resolution_schema(&record, request)?;
+        let notes = NoteAccess { schema: &schema, names: &names, moves: &moves };
+        let others = OtherRecords::Newest(state.head.seq);
+        let plan = match prepare_resolution(self.root(), request, &record, others, notes)? {
             PlannedResolution::Before(receipt, found) => {
                 return Ok(ResolvedAction::new(receipt, record, &found.draft, found.plane_action.as_ref()));
             }
@@ -94,8 +96,21 @@ impl VaultWriter {
             tracing::warn!(record = %path, "{fault}");
         }
         let owed = if is_undo { tracker::derive_owed_revert(&record) } else { None };
-        let receipt = self.write_plan_once(&mut state, &plan, owed.clone())?;
+        let receipt = self.write_plan_once(&mut state, &plan, owed.clone(), &schema)?;
         Ok(ResolvedAction::new(receipt, record, plan.draft(), owed.as_ref()))
+    }
+
+    /// The schema under which the record was made. A confirmation changes a note, so it needs the mapping in force.
+    fn find_resolution_schema(
+        &self,
+        record: &AuditRecord,
+        request: &ResolutionRequest<'_>,
+    ) -> Result<Arc<NoteSchema>, ResolutionError> {
+        let id = || record.draft.id.to_string();
+        if request.kind == ResolutionKind::Confirm && record.mapping_sha256.as_ref() != self.note_schema().hash() {
+            return Err(ResolutionRefusal::OtherMapping { id: id() }.into());
+        }
+        self.find_schema(record).ok_or_else(|| ResolutionRefusal::UnknownMapping { id: id() }.into())
     }
 }
 
@@ -122,7 +137,7 @@ pub(crate) fn prepare_resolution(
     request: &ResolutionRequest<'_>,
     record: &AuditRecord,
     others: OtherRecords<'_>,
-    names: &NoteNames,
+    notes: NoteAccess<'_>,
 ) -> Result<PlannedResolution, ResolutionError> {
     if let Some((receipt, found)) = find_earlier_resolution(root, request, record)? {
         return Ok(PlannedResolution::Before(receipt, Box::new(found)));
@@ -142,9 +157,22 @@ pub(crate) fn prepare_resolution(
         OtherRecords::Names(names) => (false, Some(names)),
     };
     let needs_history = request.kind == ResolutionKind::Undo && record.undo_recipe.is_some() && !is_newest;
-    let past = if needs_history { read_change_history(root, record, files)? } else { Vec::new() };
-    let plan = build_resolution_plan(&ResolutionCase { request, record, history: &past, names })?;
+    let past = if needs_history { read_change_history(root, record, files, notes.moves)? } else { Vec::new() };
+    let plan = build_resolution_plan(&ResolutionCase { request, record, history: &past, notes })?;
     Ok(PlannedResolution::Now(Box::new(plan)))
+}
+
+/// Refuses a resolution of an action whose note is no more. A dismissal changes no note.
+pub(crate) fn check_target(
+    record: &AuditRecord,
+    request: &ResolutionRequest<'_>,
+    moves: &MoveHistory,
+) -> Result<(), ResolutionRefusal> {
+    if request.kind == ResolutionKind::Dismiss || !record.has_ended(moves) {
+        return Ok(());
+    }
+    let reason = format!("{}: another note was moved to its path, so this one is no more", record.draft.target);
+    Err(ResolutionRefusal::Record { reason })
 }
 
 /// Reads the audit record of the action to resolve.
@@ -168,8 +196,9 @@ pub(crate) fn read_change_history(
     root: &VaultRoot,
     record: &AuditRecord,
     names: Option<&[String]>,
+    moves: &MoveHistory,
 ) -> Result<Vec<PastChange>, ResolutionError> {
-    history::read_target_changes(root, record, names).map_err(|e| match e {
+    history::read_target_changes(root, record, names, moves).map_err(|e| match e {
         ChainError::Record { .. } => {
             ResolutionRefusal::Record { reason: format!("{e}: run `steward audit verify`") }.into()
         }

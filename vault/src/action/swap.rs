@@ -85,7 +85,7 @@ pub(crate) fn open_staged_folder(root: &VaultRoot) -> io::Result<Dir> {
 
 /// Stages new content with the target's owner and permissions. The folder is not synced.
 pub(crate) fn stage_content(root: &VaultRoot, swap: &FileSwap<'_>, bytes: &[u8]) -> io::Result<()> {
-    let model = root.dir().symlink_metadata(swap.target.as_str())?;
+    let model = root.dir().symlink_metadata(&*root.locate(swap.target))?;
     durable::create_file_like(&open_staged_folder(root)?, swap.name, bytes, &model)
 }
 
@@ -244,8 +244,8 @@ fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<Content
 
 /// Exchanges the staged file and the record's file; `false` if one of them is missing.
 fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
-    let (folder, name) = swap.target.split_folder();
-    let Some(folder) = root.open_folder(folder).map_err(io::Error::other)? else { return Ok(false) };
+    let name = swap.target.split_folder().1;
+    let Some(folder) = root.open_parent(swap.target).map_err(io::Error::other)? else { return Ok(false) };
     let staged = open_staged_folder(root)?;
     match renameat_with(&staged, swap.name, &folder, name, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
@@ -255,7 +255,7 @@ fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
 }
 
 fn sync_folders(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
-    if let Some(folder) = root.open_folder(swap.target.split_folder().0).map_err(io::Error::other)? {
+    if let Some(folder) = root.open_parent(swap.target).map_err(io::Error::other)? {
         durable::sync_folder(&folder)?;
     }
     durable::sync_folder(&open_staged_folder(root)?)

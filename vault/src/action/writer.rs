@@ -17,17 +17,21 @@ use crate::action::swap::{self, LateEditCheck};
 use crate::files::crash;
 use crate::files::identity::{IdentityError, VaultIdentity};
 use crate::files::root::{VaultRoot, VaultRootError};
+use crate::files::steward_folder::{StewardFolderError, check_steward_folder};
 use crate::gates::stop;
-use crate::index::{Index, NoteNameCache};
+use crate::index::{Index, NoteCatalog};
 use crate::tracker::outbox::TrackerSite;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use steward_domain::action::plan::{ActionId, Disposition, PreparePlanError};
+use steward_domain::action::audit::AuditRecord;
+use steward_domain::action::plan::{ActionId, ContentHash, Disposition, PreparePlanError};
 use steward_domain::record::link::NoteNames;
+use steward_domain::record::moves::MoveHistory;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::schema::NoteSchema;
 
 /// How long a displaced file is kept for an editor that still has it open: 60 s.
 ///
@@ -39,7 +43,7 @@ pub const SETTLE_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error(
-        "{path}: held by another process ({holder}): stop it first, or run `steward worker`, which waits for the lock"
+        "{path}: held by another process ({holder}): end that process first (`steward stop` only makes it pause), or run `steward worker`, which waits for it"
     )]
     Held { path: String, holder: String },
     #[error("{path}: {source}: the vault must be writable for Steward's audit records")]
@@ -48,6 +52,8 @@ pub enum LockError {
     Recovery(#[from] ApplyError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    #[error(transparent)]
+    StewardFolder(#[from] StewardFolderError),
 }
 
 /// Why a plan was not carried out.
@@ -99,7 +105,9 @@ pub struct VaultWriter {
     state: Mutex<WriterState>,
     tracker: Option<TrackerSite>,
     /// `None` without an index.
-    note_names: Option<NoteNameCache>,
+    catalog: Option<NoteCatalog>,
+    /// Held while moved notes are found and recorded, so that each is recorded once.
+    pub(crate) moves_lock: tokio::sync::Mutex<()>,
 }
 
 /// The state of the write path. Only the holder of its lock may read or change it.
@@ -124,6 +132,12 @@ pub(crate) struct UnsettledChange {
 }
 
 impl WriterState {
+    /// The state of a writer whose audit records are not there. It must not write.
+    fn without_records() -> Self {
+        let head = ChainHead { seq: 0, sha256: ContentHash::genesis() };
+        Self { head, synced_seq: 0, next_attempt: 1, unsettled: VecDeque::new(), stuck: None }
+    }
+
     /// Returns the number of a new attempt.
     pub(crate) fn take_number(&mut self) -> u64 {
         self.next_attempt += 1;
@@ -141,12 +155,43 @@ impl VaultWriter {
     /// # Errors
     /// [`LockError::Held`] if another process writes this vault. [`LockError::Io`] if the vault cannot be written.
     /// [`LockError::Recovery`] if the recovery fails. [`LockError::Identity`] if the vault's id cannot be read.
+    /// [`LockError::StewardFolder`] if Steward's folder is missing or belongs to another machine.
     pub fn lock(root: VaultRoot) -> Result<Self, LockError> {
+        Self::lock_and_check(root, check_steward_folder)
+    }
+
+    /// As [`VaultWriter::lock`], but Steward's folder may be missing or belong to another machine. It is for the command
+    /// that makes the folder.
+    ///
+    /// # Errors
+    /// As [`VaultWriter::lock`].
+    pub fn lock_without_folder(root: VaultRoot) -> Result<Self, LockError> {
+        Self::lock_and_check(root, |_, _| Ok(()))
+    }
+
+    fn lock_and_check(
+        root: VaultRoot,
+        check: impl FnOnce(&VaultRoot, &VaultIdentity) -> Result<(), StewardFolderError>,
+    ) -> Result<Self, LockError> {
         let lock = lock::take_lock(&root)?;
-        let state = recover::recover_state(&root)?;
-        stop::reserve_spare_file(&root);
         let identity = VaultIdentity::read_or_create(&root)?;
-        Ok(Self { root, identity, lock, state: Mutex::new(state), tracker: None, note_names: None })
+        // The recovery reads the audit records, so they must be there. Without them a change that is done would seem cut
+        // short, and would be taken back.
+        check(&root, &identity)?;
+        let state = match root.find_missing_folder() {
+            None => recover::recover_state(&root)?,
+            Some(_) => WriterState::without_records(),
+        };
+        stop::reserve_spare_file(&root);
+        Ok(Self {
+            root,
+            identity,
+            lock,
+            state: Mutex::new(state),
+            tracker: None,
+            catalog: None,
+            moves_lock: tokio::sync::Mutex::default(),
+        })
     }
 
     /// The id and the place of the vault.
@@ -161,16 +206,31 @@ impl VaultWriter {
         Self { tracker, ..self }
     }
 
-    /// Sets the index whose names of notes say which note a link names. Without one, a link names the path that it
-    /// spells.
+    /// Sets the index whose mapping says how notes are read and written, and whose names of notes say which note a link
+    /// names. Without one, the vault has no mapping, and a link names the path that it spells.
     #[must_use]
     pub fn with_index(self, index: &Index) -> Self {
-        Self { note_names: Some(index.note_names.clone()), ..self }
+        Self { catalog: Some(index.notes.clone()), ..self }
     }
 
     /// The names of the notes; none of them without an index. `None` while the index does not know them.
     pub(crate) fn note_names(&self) -> Option<Arc<NoteNames>> {
-        self.note_names.as_ref().map_or_else(|| Some(Arc::default()), NoteNameCache::read)
+        self.catalog.as_ref().map_or_else(|| Some(Arc::default()), NoteCatalog::read)
+    }
+
+    /// Where notes have moved; nowhere without an index.
+    pub(crate) fn note_moves(&self) -> Arc<MoveHistory> {
+        self.catalog.as_ref().map(NoteCatalog::moves).unwrap_or_default()
+    }
+
+    /// How the notes of the vault are read and written now.
+    pub(crate) fn note_schema(&self) -> Arc<NoteSchema> {
+        self.catalog.as_ref().map(|catalog| Arc::clone(&catalog.schema)).unwrap_or_default()
+    }
+
+    /// The schema under which a record was made.
+    pub(crate) fn find_schema(&self, record: &AuditRecord) -> Option<Arc<NoteSchema>> {
+        self.catalog.clone().unwrap_or_default().find_schema(record.mapping_sha256.as_ref())
     }
 
     /// The tracker, if one is configured.

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
+use steward_domain::record::path::RecordPath;
 use uuid::Uuid;
 
 const FILE: &str = "vault.json";
@@ -64,6 +65,9 @@ pub enum IdentityError {
 #[derive(Serialize, Deserialize)]
 struct IdentityFile {
     id: VaultId,
+    /// Steward's folder, in a vault with a mapping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
 }
 
 impl VaultIdentity {
@@ -103,8 +107,14 @@ impl VaultIdentity {
             return Ok(identity);
         }
         let own = root.make_own_folder(None)?;
-        create_identity_file(&own, VaultId(Uuid::new_v4()))?;
+        write_identity_file(&own, &IdentityFile { id: VaultId(Uuid::new_v4()), folder: None })?;
         Self::read(root)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
+    }
+
+    /// Keeps the name of Steward's folder. Only the holder of the lock may call this.
+    pub(crate) fn write_steward_folder(&self, root: &VaultRoot, folder: &str) -> Result<(), IdentityError> {
+        let own = root.make_own_folder(None)?;
+        Ok(write_identity_file(&own, &IdentityFile { id: self.id, folder: Some(folder.to_owned()) })?)
     }
 
     /// Whether the vault in a folder of this machine is another vault with the same id.
@@ -115,8 +125,16 @@ impl VaultIdentity {
     }
 }
 
-fn create_identity_file(own: &Dir, id: VaultId) -> io::Result<()> {
-    let text = serde_json::to_string(&IdentityFile { id }).map_err(io::Error::from)?;
+/// Steward's folder as `vault.json` names it. An unreadable file names none; whoever locks the vault reports it.
+pub(crate) fn read_steward_folder(vault: &Dir) -> Option<String> {
+    let bytes = vault.read(format!("{OWN_FOLDER}/{FILE}")).ok()?;
+    let content: IdentityFile = serde_json::from_slice(&bytes).ok()?;
+    // A path that is not plain names no folder; whoever locks the vault compares it with the accepted one.
+    content.folder.filter(|folder| RecordPath::parse(&format!("{folder}/x.md")).is_ok())
+}
+
+fn write_identity_file(own: &Dir, content: &IdentityFile) -> io::Result<()> {
+    let text = serde_json::to_string(content).map_err(io::Error::from)?;
     durable::replace_private_file(own, FILE, format!("{text}\n").as_bytes())?;
     durable::sync_folder(own)
 }

@@ -4,13 +4,20 @@
 //! something inside the vault. Reads are bounded. An error names the file and the fix. This module must not write
 //! records: [`crate::action::writer`] does that.
 
+mod list;
+
+pub use list::NoteListing;
+
 use crate::files::durable;
+use crate::files::identity;
 use crate::files::private;
+use crate::files::steward_folder;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, Metadata, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -58,6 +65,8 @@ pub struct FolderEntry {
     /// The time of the last change, in nanoseconds since 1970. It changes with the content on every known file system.
     pub modified_ns: i64,
     pub inode: u64,
+    /// The time of birth in nanoseconds since 1970; 0 if the file system keeps none.
+    pub born_ns: i64,
 }
 
 /// The root of a vault.
@@ -65,6 +74,8 @@ pub struct FolderEntry {
 pub struct VaultRoot {
     path: PathBuf,
     dir: Arc<Dir>,
+    /// The folder below which Steward's own files lie, in a vault with a mapping; otherwise they lie in the root.
+    steward_folder: Option<Arc<str>>,
 }
 
 /// Whether the folder of a vault is still where it was opened.
@@ -87,7 +98,38 @@ impl VaultRoot {
         let failed = |source| VaultRootError::Open { path: path.to_owned(), source };
         let real = path.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?;
-        Ok(Self { path: real, dir: Arc::new(dir) })
+        let steward_folder = identity::read_steward_folder(&dir).map(Arc::from);
+        Ok(Self { path: real, dir: Arc::new(dir), steward_folder })
+    }
+
+    /// The folder below which Steward's own files lie, relative to the root; `None` if they lie in the root.
+    #[must_use]
+    pub fn steward_folder(&self) -> Option<&str> {
+        self.steward_folder.as_deref()
+    }
+
+    /// Where a file lies in the vault: its path, or for a file of Steward's own its path below Steward's folder.
+    #[must_use]
+    pub fn locate<'p>(&self, path: &'p RecordPath) -> Cow<'p, str> {
+        match self.steward_folder() {
+            Some(folder) if path.own_kind().is_some() => Cow::Owned(format!("{folder}/{path}")),
+            Some(_) | None => Cow::Borrowed(path.as_str()),
+        }
+    }
+
+    /// Where a folder of Steward's own lies.
+    #[must_use]
+    pub fn locate_own_folder(&self, name: &str) -> String {
+        self.steward_folder().map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"))
+    }
+
+    /// Steward's folder, or a folder in it, if it is missing. It was made once and is never made again.
+    #[must_use]
+    pub fn find_missing_folder(&self) -> Option<String> {
+        let folder = self.steward_folder()?;
+        let is_folder = |path: &str| self.dir.metadata(path).is_ok_and(|meta| meta.is_dir());
+        let inner = steward_folder::list_inner_folders().map(|name| format!("{folder}/{name}"));
+        std::iter::once(folder.to_owned()).chain(inner).find(|path| !is_folder(path))
     }
 
     /// The path of the vault, with links resolved.
@@ -111,8 +153,28 @@ impl VaultRoot {
         if there == (held.dev(), held.ino()) { FolderPlacement::Here } else { FolderPlacement::Replaced }
     }
 
+    /// Opens the folder that holds a file; `None` if there is none.
+    pub(crate) fn open_parent(&self, path: &RecordPath) -> Result<Option<Dir>, VaultRootError> {
+        let located = self.locate(path);
+        self.open_folder(located.rsplit_once('/').map_or("", |(folder, _)| folder))
+    }
+
+    /// Opens the folder of a kind; `None` if there is none.
+    fn open_kind_folder(&self, kind: RecordKind) -> Result<Option<Dir>, VaultRootError> {
+        if kind.is_note() {
+            return self.open_folder(kind.folder());
+        }
+        let folder = self.locate_own_folder(kind.folder());
+        match self.open_folder(&folder)? {
+            None if self.steward_folder.is_some() => {
+                Err(VaultRootError::Io { path: format!("{folder}/"), source: io::ErrorKind::NotFound.into() })
+            }
+            opened => Ok(opened),
+        }
+    }
+
     /// Opens a folder of the vault, or its root for an empty name; `None` if there is none.
-    pub(crate) fn open_folder(&self, name: &str) -> Result<Option<Dir>, VaultRootError> {
+    fn open_folder(&self, name: &str) -> Result<Option<Dir>, VaultRootError> {
         match self.dir.open_dir(if name.is_empty() { "." } else { name }) {
             Ok(dir) => Ok(Some(dir)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -120,24 +182,43 @@ impl VaultRoot {
         }
     }
 
-    /// Opens a folder of the vault for writing, and creates it if it is missing.
+    /// The folder that holds the folders of Steward's own files. It is never created here.
+    pub(crate) fn open_own_root(&self) -> io::Result<Dir> {
+        match self.steward_folder() {
+            None => self.dir.try_clone(),
+            Some(folder) => self.dir.open_dir(folder),
+        }
+    }
+
+    /// Opens a folder of Steward's own files for writing, and creates it if it is missing. The folders of a vault with a
+    /// mapping were made once and are never made again.
     pub(crate) fn make_folder(&self, name: &str) -> io::Result<Dir> {
-        match self.dir.open_dir(name) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.dir.create_dir_all(name)?;
-                durable::sync_folder(&self.dir)?;
-                self.dir.open_dir(name)
+        let own = self.open_own_root()?;
+        let was_made = self.steward_folder.is_some() && steward_folder::list_inner_folders().any(|made| made == name);
+        match own.open_dir(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !was_made => {
+                own.create_dir_all(name)?;
+                durable::sync_folder(&own)?;
+                own.open_dir(name)
             }
             opened => opened,
         }
     }
 
-    /// Opens the folder of a new record, and creates it if it is missing. Also returns the record's name in there.
+    /// Opens the folder of a new file of Steward's own, and creates it if it is missing. Also returns the file's name in
+    /// there.
     pub(crate) fn make_folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
         let (folder, name) = path.split_folder();
         match folder.split_once('/') {
             None => Ok((self.make_folder(folder)?, name)),
-            Some((kind, source)) => Ok((make_real_folder(&make_real_folder(&self.dir, kind)?, source)?, name)),
+            Some((kind, source)) => {
+                let own = self.open_own_root()?;
+                let kind = match self.steward_folder() {
+                    None => make_real_folder(&own, kind)?,
+                    Some(_) => open_real_folder(&own, kind)?.ok_or(io::ErrorKind::NotFound)?,
+                };
+                Ok((make_real_folder(&kind, source)?, name))
+            }
         }
     }
 
@@ -165,12 +246,13 @@ impl VaultRoot {
             io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
             _ => VaultRootError::Io { path: shown(), source },
         };
-        let meta = self.dir.symlink_metadata(path.as_str()).map_err(failed)?;
+        let located = self.locate(path);
+        let meta = self.dir.symlink_metadata(&*located).map_err(failed)?;
         check_metadata(path, &meta)?;
         // A pipe may have replaced the file since the check, and opening must not wait for its writer.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NO_WAIT);
-        let file = self.dir.open_with(path.as_str(), &options).map_err(failed)?;
+        let file = self.dir.open_with(&*located, &options).map_err(failed)?;
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
         let limit = MAX_RECORD_BYTES as u64;
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -183,41 +265,7 @@ impl VaultRoot {
     /// Whether a record's file exists.
     #[must_use]
     pub fn exists(&self, path: &RecordPath) -> bool {
-        self.dir.symlink_metadata(path.as_str()).is_ok()
-    }
-
-    /// Lists the Markdown files of a folder, in the order of their names. Hidden files are left out.
-    ///
-    /// Stream events lie one folder deeper: their names are `<source>/<id>.md`. A missing folder is empty.
-    ///
-    /// # Errors
-    /// [`VaultRootError::Io`] if the folder cannot be listed.
-    pub fn list_files(&self, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
-        let Some(dir) = self.open_folder(kind.folder())? else {
-            return Ok(Vec::new());
-        };
-        let failed = |folder: String| move |source| VaultRootError::Io { path: format!("{folder}/"), source };
-        let mut entries = list_markdown_files(&dir, "").map_err(failed(kind.folder().to_owned()))?;
-        if kind == RecordKind::Stream {
-            for source in list_folders(&dir).map_err(failed(kind.folder().to_owned()))? {
-                let shown = source.to_string_lossy();
-                let failed = failed(format!("{}/{shown}", kind.folder()));
-                // The folder was removed since it was listed.
-                let Some(inside) = open_real_folder(&dir, &source).map_err(&failed)? else { continue };
-                entries.extend(list_markdown_files(&inside, &format!("{shown}/")).map_err(&failed)?);
-            }
-        }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
-    }
-
-    /// The names in a folder, in no order. The files are not opened. A missing folder is empty.
-    pub(crate) fn list_names(&self, kind: RecordKind) -> Result<Vec<String>, VaultRootError> {
-        let Some(dir) = self.open_folder(kind.folder())? else { return Ok(Vec::new()) };
-        let failed = |source| VaultRootError::Io { path: format!("{}/", kind.folder()), source };
-        let name =
-            |entry: io::Result<cap_std::fs::DirEntry>| entry.map(|e| e.file_name().to_string_lossy().into_owned());
-        dir.entries().and_then(|mut entries| entries.by_ref().map(name).collect()).map_err(failed)
+        self.dir.symlink_metadata(&*self.locate(path)).is_ok()
     }
 
     /// The entry of one record, as a listing would show it; `None` if the record does not exist.
@@ -225,51 +273,12 @@ impl VaultRoot {
     /// # Errors
     /// [`VaultRootError::Io`] if the file cannot be checked.
     pub fn find_entry(&self, path: &RecordPath) -> Result<Option<FolderEntry>, VaultRootError> {
-        match self.dir.symlink_metadata(path.as_str()) {
+        match self.dir.symlink_metadata(&*self.locate(path)) {
             Ok(meta) => Ok(Some(FolderEntry::new(path.file_name().to_owned(), &meta))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(VaultRootError::Io { path: path.as_str().to_owned(), source }),
         }
     }
-}
-
-impl FolderEntry {
-    fn new(name: String, meta: &Metadata) -> Self {
-        use cap_std::fs::MetadataExt;
-        let modified_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
-        Self { name, size: meta.len(), modified_ns, inode: meta.ino() }
-    }
-}
-
-/// The Markdown files of a folder, with a prefix before their names.
-fn list_markdown_files(dir: &Dir, prefix: &str) -> io::Result<Vec<FolderEntry>> {
-    let mut entries = Vec::new();
-    for entry in dir.entries()? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') || !name.ends_with(".md") {
-            continue;
-        }
-        match entry.metadata() {
-            Ok(meta) => entries.push(FolderEntry::new(format!("{prefix}{name}"), &meta)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(source),
-        }
-    }
-    Ok(entries)
-}
-
-/// The folders inside a folder that are neither hidden nor links.
-fn list_folders(dir: &Dir) -> io::Result<Vec<OsString>> {
-    let mut found = Vec::new();
-    for entry in dir.entries()? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if entry.file_type()?.is_dir() && !name.to_string_lossy().starts_with('.') {
-            found.push(name);
-        }
-    }
-    Ok(found)
 }
 
 /// Opens a folder that must not be a link; `None` if there is nothing of that name.
@@ -334,6 +343,18 @@ mod tests {
         std::fs::create_dir(dir.path().join("task")).unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         (dir, root)
+    }
+
+    #[test]
+    fn a_listing_says_nothing_about_folders_that_could_not_be_listed() {
+        let path = "Work/".to_owned();
+        let error = VaultRootError::Io { path: path.clone(), source: std::io::ErrorKind::PermissionDenied.into() };
+        let listing = NoteListing { notes: Vec::new(), unlisted: vec![(path, error)] };
+        for (note, is_covered) in
+            [("Work/a.md", false), ("Work/deep/a.md", false), ("Works/a.md", true), ("a.md", true)]
+        {
+            assert_eq!(listing.covers(note), is_covered, "{note}");
+        }
     }
 
     fn task(slug: &str) -> RecordPath {

@@ -56,8 +56,23 @@ pub enum WatchError {
 
 /// The folders under watch.
 struct WatchedFolders {
-    root: PathBuf,
+    place: WatchedPlace,
     watcher: RecommendedWatcher,
+}
+
+/// Where the files of a vault lie.
+#[derive(Clone, Debug)]
+pub(super) struct WatchedPlace {
+    root: PathBuf,
+    /// Steward's folder, relative to the root, in a vault with a mapping. There every folder may hold notes.
+    steward_folder: Option<String>,
+}
+
+impl WatchedPlace {
+    /// The folder that holds the folders of Steward's own files.
+    fn own_root(&self) -> PathBuf {
+        self.steward_folder.as_ref().map_or_else(|| self.root.clone(), |folder| self.root.join(folder))
+    }
 }
 
 /// When a change may be hinted at.
@@ -75,6 +90,8 @@ struct GatheredChanges {
     paths: BTreeSet<RecordPath>,
     /// Folders of records that were created, removed or replaced.
     folders: BTreeSet<&'static str>,
+    /// Folders of notes that were created or moved into the vault.
+    note_folders: BTreeSet<PathBuf>,
     rescan: bool,
     inbox: bool,
 }
@@ -85,13 +102,13 @@ struct GatheredChanges {
 /// [`WatchError`] if the system does not allow it. The caller then relies on its periodic scan.
 pub fn watch_vault(root: &VaultRoot, hints: mpsc::Sender<ChangeHint>) -> Result<VaultWatcher, WatchError> {
     let pending = Arc::new(PendingChanges::default());
-    let path = root.path().to_owned();
+    let place = WatchedPlace { root: root.path().to_owned(), steward_folder: root.steward_folder().map(str::to_owned) };
     let on_event = {
-        let (pending, root) = (Arc::clone(&pending), path.clone());
-        move |result: notify::Result<Event>| pending.add_reported(&root, result)
+        let (pending, place) = (Arc::clone(&pending), place.clone());
+        move |result: notify::Result<Event>| pending.add_reported(&place, result)
     };
-    let watcher = notify::recommended_watcher(on_event).map_err(|e| WatchError::new(&path, e))?;
-    let mut folders = WatchedFolders { root: path, watcher };
+    let watcher = notify::recommended_watcher(on_event).map_err(|e| WatchError::new(root.path(), e))?;
+    let mut folders = WatchedFolders { place, watcher };
     folders.watch_all()?;
     let pending_changes = Arc::clone(&pending);
     std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&pending_changes, &hints))?;
@@ -100,17 +117,34 @@ pub fn watch_vault(root: &VaultRoot, hints: mpsc::Sender<ChangeHint>) -> Result<
 
 impl WatchedFolders {
     fn watch_all(&mut self) -> Result<(), WatchError> {
-        let root = self.root.clone();
+        let root = self.place.root.clone();
         self.watcher.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
         RecordKind::ALL
             .into_iter()
             .map(RecordKind::folder)
             .chain([inbox::FOLDER])
-            .try_for_each(|f| self.watch_folder(f))
+            .try_for_each(|f| self.watch_folder(f))?;
+        if self.place.steward_folder.is_some() { self.watch_below(&root) } else { Ok(()) }
+    }
+
+    /// Watches the folders of notes below a folder. A folder that cannot be read is left to the periodic scan.
+    fn watch_below(&mut self, folder: &Path) -> Result<(), WatchError> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with('.') {
+                continue;
+            }
+            let path = entry.path();
+            self.watcher.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))?;
+            self.watch_below(&path)?;
+        }
+        Ok(())
     }
 
     fn watch_folder(&mut self, folder: &str) -> Result<(), WatchError> {
-        let path = self.root.join(folder);
+        let path = self.place.own_root().join(folder);
         if !path.is_dir() {
             return Ok(());
         }
@@ -129,9 +163,16 @@ impl WatchedFolders {
         while let Some(gathered) = pending.next() {
             for folder in &gathered.folders {
                 // The old folder may be removed, and its watch with it.
-                let _ = self.watcher.unwatch(&self.root.join(folder));
+                let _ = self.watcher.unwatch(&self.place.own_root().join(folder));
                 if let Err(e) = self.watch_folder(folder) {
                     tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
+                }
+            }
+            for folder in &gathered.note_folders {
+                let watched = self.watcher.watch(folder, RecursiveMode::NonRecursive);
+                let watched = watched.map_err(|e| WatchError::new(folder, e)).and_then(|()| self.watch_below(folder));
+                if let Err(e) = watched {
+                    tracing::debug!(error = %e, "failed to watch a folder; the periodic scan finds its changes");
                 }
             }
             for hint in gathered.into_hints() {
@@ -164,19 +205,19 @@ impl HintUrgency {
 
 impl GatheredChanges {
     fn is_empty(&self) -> bool {
-        let Self { paths, folders, rescan, inbox } = self;
-        paths.is_empty() && folders.is_empty() && !rescan && !inbox
+        let Self { paths, folders, note_folders, rescan, inbox } = self;
+        paths.is_empty() && folders.is_empty() && note_folders.is_empty() && !rescan && !inbox
     }
 
-    fn add_event(&mut self, root: &Path, event: &Event) {
+    fn add_event(&mut self, place: &WatchedPlace, event: &Event) {
         self.rescan |= event.need_rescan();
         for path in &event.paths {
-            self.add_path(root, path);
+            self.add_path(place, path);
         }
     }
 
-    fn add_path(&mut self, root: &Path, path: &Path) {
-        let Ok(inside) = path.strip_prefix(root) else {
+    fn add_path(&mut self, place: &WatchedPlace, path: &Path) {
+        let Ok(inside) = path.strip_prefix(&place.root) else {
             self.rescan = true;
             return;
         };
@@ -187,8 +228,26 @@ impl GatheredChanges {
                 Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
             })
             .collect();
-        match parts.as_slice() {
-            [] => self.rescan = true,
+        let own_parts = match &place.steward_folder {
+            None => Some(parts.as_slice()),
+            Some(folder) => {
+                let names: Vec<Option<&str>> = folder.split('/').map(Some).collect();
+                parts.strip_prefix(names.as_slice())
+            }
+        };
+        match own_parts {
+            Some(own) => self.add_own_path(own),
+            None => self.add_note(path, &parts),
+        }
+    }
+
+    /// Adds a path below the folder that holds the folders of records.
+    fn add_own_path(&mut self, parts: &[Option<&str>]) {
+        match parts {
+            [] => {
+                self.folders.extend(RecordKind::ALL.map(RecordKind::folder).into_iter().chain([inbox::FOLDER]));
+                self.rescan = true;
+            }
             [folder] => self.add_folder(folder.unwrap_or_default()),
             [Some(inbox::FOLDER), ..] => self.inbox = true,
             [Some(folder), source] if *folder == RecordKind::Stream.folder() => self.add_source(*source),
@@ -199,6 +258,35 @@ impl GatheredChanges {
                 self.add_file(folder, *file)
             }
             _ => {}
+        }
+    }
+
+    /// Adds a note, or a folder of notes that came or went.
+    fn add_note(&mut self, path: &Path, parts: &[Option<&str>]) {
+        if parts.is_empty() {
+            self.rescan = true;
+            return;
+        }
+        if parts.iter().any(|part| part.is_some_and(|part| part.starts_with('.'))) {
+            return;
+        }
+        let text: Option<Vec<&str>> = parts.iter().copied().collect();
+        match text.map(|parts| parts.join("/")) {
+            Some(text) if text.ends_with(".md") && !path.is_dir() => match RecordPath::parse(&text) {
+                Ok(note) => {
+                    self.paths.insert(note);
+                }
+                // The invalid name is listed by a scan alone.
+                Err(_) => self.rescan = true,
+            },
+            Some(_) | None if path.is_dir() => {
+                self.note_folders.insert(path.to_owned());
+                self.rescan = true;
+            }
+            // A folder that is gone has no type any more, but its name rarely has an extension.
+            Some(text) if path.extension().is_none() && !text.is_empty() => self.rescan = true,
+            None => self.rescan = true,
+            Some(_) => {}
         }
     }
 

@@ -60,9 +60,14 @@ pub struct StopEvent {
 )]
 pub struct StopFileError(#[source] io::Error, &'static str);
 
-/// Whether the vault is stopped. If the file cannot be checked, it counts as stopped.
+/// Whether the vault is stopped. If the file cannot be checked, it counts as stopped. A missing folder of Steward's
+/// counts as a stop until it is back.
 #[must_use]
 pub fn is_stopped(root: &VaultRoot) -> bool {
+    has_stop_file(root) || root.find_missing_folder().is_some()
+}
+
+fn has_stop_file(root: &VaultRoot) -> bool {
     match root.dir().symlink_metadata(format!("{OWN_FOLDER}/{FILE}")) {
         Ok(_) => true,
         Err(e) => e.kind() != io::ErrorKind::NotFound,
@@ -72,8 +77,10 @@ pub fn is_stopped(root: &VaultRoot) -> bool {
 /// The stop in force; `None` if the vault is running. Unreadable details are `unknown`.
 #[must_use]
 pub fn read_stop(root: &VaultRoot) -> Option<VaultStop> {
-    if !is_stopped(root) {
-        return None;
+    if !has_stop_file(root) {
+        let missing = root.find_missing_folder()?;
+        let reason = Some(format!("`{missing}` is missing: put it back, and everything goes on"));
+        return Some(VaultStop { at: "unknown".into(), by: "Steward".into(), reason });
     }
     let text = root.dir().read_to_string(format!("{OWN_FOLDER}/{FILE}")).unwrap_or_default();
     let unknown = VaultStop { at: "unknown".into(), by: "unknown".into(), reason: None };
@@ -96,7 +103,7 @@ pub fn stop_vault(root: &VaultRoot, stop: &VaultStop) -> Result<(), StopFileErro
         Err(e) if disk::is_full(&e) => match use_spare_file(&dir, stop) {
             Ok(()) => {}
             // A stop file without its details stops the vault as well.
-            Err(_) if is_stopped(root) => {}
+            Err(_) if has_stop_file(root) => {}
             Err(_) => return Err(failed(e)),
         },
         Err(e) => return Err(failed(e)),

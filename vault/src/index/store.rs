@@ -6,7 +6,13 @@
 pub(crate) mod check;
 pub(crate) mod codec;
 pub(crate) mod files;
+pub(crate) mod filled;
+pub(crate) mod identities;
 pub(crate) mod links;
+pub(crate) mod lost_notes;
+pub(crate) mod mapped;
+pub(crate) mod moves;
+pub(crate) mod notes;
 pub(crate) mod parse;
 pub(crate) mod progress;
 pub(crate) mod rows;

@@ -25,6 +25,8 @@ mod drills;
 mod extract;
 mod lease;
 mod links;
+mod mapped;
+mod moves;
 mod note_policy;
 mod observe;
 mod pages;
@@ -173,6 +175,7 @@ impl Bench {
             "SELECT 'm' || json_array(path, name, state, state_as_written, ceiling, hash) FROM matters ORDER BY 1",
             "SELECT 't' || json_array(path, parent, id, name, state, state_as_written, surface_class, due,
                 snoozed_until, next_check_after, hash) FROM tasks ORDER BY 1",
+            "SELECT 'p' || json_array(task, position, parent) FROM further_parents ORDER BY 1",
             "SELECT 's' || json_array(path, target, created, source, instinct, note, effect, proposed_state,
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling, start) FROM instincts ORDER BY 1",
@@ -228,6 +231,7 @@ fn draft(slug: &str) -> AuditDraft {
         timestamp: noon("09:00:00"),
         target: path("task/t.md"),
         target_kind: RecordKind::Task,
+        named_after: None,
         class: None,
         decision: Judgement::LikelyDone,
         confidence: 0.9,

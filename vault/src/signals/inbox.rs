@@ -64,7 +64,11 @@ impl Inbox {
     /// # Errors
     /// [`InboxError`] if it is a link or cannot be created.
     pub fn open(root: &VaultRoot) -> Result<Self, InboxError> {
-        make_real_folder(root.dir(), FOLDER).map(|dir| Self { dir }).map_err(|e| inbox_error(OsStr::new(""), e))
+        let made = root.open_own_root().and_then(|own| match root.steward_folder() {
+            None => make_real_folder(&own, FOLDER),
+            Some(_) => open_real_folder(&own, FOLDER)?.ok_or_else(|| io::ErrorKind::NotFound.into()),
+        });
+        made.map(|dir| Self { dir }).map_err(|e| inbox_error(OsStr::new(""), e))
     }
 
     /// Opens the drop folder; `None` if there is none.
@@ -72,7 +76,8 @@ impl Inbox {
     /// # Errors
     /// [`InboxError`] if it is a link or cannot be opened.
     pub fn open_existing(root: &VaultRoot) -> Result<Option<Self>, InboxError> {
-        let found = open_real_folder(root.dir(), FOLDER).map_err(|e| inbox_error(OsStr::new(""), e))?;
+        let opened = root.open_own_root().and_then(|own| open_real_folder(&own, FOLDER));
+        let found = opened.map_err(|e| inbox_error(OsStr::new(""), e))?;
         Ok(found.map(|dir| Self { dir }))
     }
 

@@ -11,6 +11,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use steward_domain::record::moves::NoteMove;
 use steward_domain::steward::guard::{
     CallCaps, ExhaustedShares, GuardStatus, ReserveOutcome, ReserveRequest, Settlement,
 };
@@ -129,6 +130,18 @@ impl Ledger {
         let opened = self.ensure_open(&mut session, now).await?;
         let settled = book::record_settlement(&mut opened.store, settlement, now).await;
         self.close_on_error(&mut session, settled).await
+    }
+
+    /// Counts the calls so far about notes that moved under their new paths, so that no cap begins anew.
+    ///
+    /// # Errors
+    /// The ledger cannot be read or written. Nothing was changed; try again.
+    pub async fn follow_moves(&self, moves: &[NoteMove], now: DateTime<Utc>) -> Result<(), LedgerError> {
+        let now = truncate_to_micros(now);
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
+        let followed = book::follow_moves(&mut opened.store, moves, now).await;
+        self.close_on_error(&mut session, followed).await
     }
 
     /// The status of the guard at `now`: the fill of each window, the back-off, the probe, and a refusal in force.

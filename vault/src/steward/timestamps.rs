@@ -68,7 +68,7 @@ impl VaultWriter {
         }
         let current = self.root().read_file(target).map_err(ApplyError::from)?;
         let unusable = |e: CheckTimestampsError| TimestampWriteError::Unusable(format!("{target}: {e}"));
-        let bytes = timestamps.prepare(&current.bytes).map_err(unusable)?;
+        let bytes = timestamps.prepare(&current.bytes, target, &self.note_schema()).map_err(unusable)?;
         if bytes == current.bytes {
             return Ok(TimestampWriteOutcome::Unchanged);
         }

@@ -76,7 +76,7 @@ impl VaultWriter {
     ) -> Result<ActionReceipt, ApplyError> {
         let mut state = self.lock_state()?;
         let plan = tracker::plan_tracker_outcome(owing, outcome, workflow, now);
-        self.write_plan_once(&mut state, &plan, Some(outcome.clone()))
+        self.write_plan_once(&mut state, &plan, Some(outcome.clone()), &self.note_schema())
     }
 
     /// Writes the progress of a delivery and makes it durable.

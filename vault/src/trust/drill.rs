@@ -168,6 +168,7 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
             has_twin: false,
             hash: before.hash.clone(),
             fields: document.fields().clone(),
+            is_writable: true,
         };
         let plan = match self.plan_mutation(&target, mutation, &run)? {
             Ok(plan) => plan,

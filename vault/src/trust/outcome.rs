@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::action::plan::{Disposition, Plan};
 use steward_domain::record::frontmatter;
-use steward_domain::record::link::LinkReader;
+use steward_domain::record::moves::{LinkReader, PathTime};
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::by_hand;
 
@@ -35,6 +35,11 @@ impl VaultWriter {
     ) -> Result<Option<ActionReceipt>, ApplyError> {
         let mut state = self.lock_state()?;
         let (record, _) = chain::read_audit_record(self.root(), proposal)?;
+        let moves = self.note_moves();
+        if record.has_ended(&moves) {
+            return Ok(None);
+        }
+        let record = record.follow_moves(&moves);
         for kind in SETTLED {
             let follower = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
             if self.root().exists(&follower) {
@@ -46,7 +51,8 @@ impl VaultWriter {
         if self.root().exists(&follower) {
             return Ok(None);
         }
-        self.write_plan_once(&mut state, &by_hand::plan_manual_edit(&record, outcome, workflow, now), None).map(Some)
+        let plan = by_hand::plan_manual_edit(&record, outcome, workflow, now);
+        self.write_plan_once(&mut state, &plan, None, &self.note_schema()).map(Some)
     }
 
     fn detect_manual_outcome(
@@ -55,6 +61,11 @@ impl VaultWriter {
         now: DateTime<Utc>,
     ) -> Result<Option<ActionKind>, ApplyError> {
         let Some(proposal) = &record.draft.proposal else { return Ok(None) };
+        let schema = self.note_schema();
+        // Under another mapping the same words may mean something else.
+        if record.mapping_sha256.as_ref() != schema.hash() {
+            return Ok(None);
+        }
         let current = match self.root().read_file(&record.draft.target) {
             Ok(current) => current,
             Err(VaultRootError::Missing { .. }) => return Ok(None),
@@ -64,14 +75,22 @@ impl VaultWriter {
         let Ok(document) = frontmatter::read_document(&current.bytes) else { return Ok(None) };
         // Without the names of the notes, a link could seem to name another matter. It is compared again later.
         let Some(names) = self.note_names() else { return Ok(None) };
-        let links = LinkReader { names: &names, note: &record.draft.target };
+        let moves = self.note_moves();
+        let time = PathTime::Seq(record.seq);
+        let links = LinkReader { names: &names, moves: &moves, note: &record.draft.target, time };
+        // A note that is mapped no more, or whose state has no mapped word, says nothing about the proposal.
+        let kind = record.draft.target_kind;
+        if schema.is_mapped() && schema.classify(&record.draft.target, document.fields()).kind() != Some(kind) {
+            return Ok(None);
+        }
+        let fields = schema.read_note(record.draft.target_kind, &record.draft.target, document.fields()).fields;
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
         // A live action, also a confirmation, has changed its target, and a person may revert that by hand.
         if record.draft.disposition == Disposition::Live {
-            let is_reverted = by_hand::is_reverted(mutation, replaces, document.fields(), links);
+            let is_reverted = by_hand::is_reverted(mutation, replaces, &fields, links);
             return Ok(is_reverted.then_some(ActionKind::Opposed));
         }
-        Ok(by_hand::classify_manual_edit(mutation, replaces, document.fields(), links, now))
+        Ok(by_hand::classify_manual_edit(mutation, replaces, &fields, links, now))
     }
 
     /// Files a record that changes nothing. Repeated calls file it once.
@@ -83,6 +102,6 @@ impl VaultWriter {
             return Err(ApplyError::Form("a plan that changes a record must be applied and not only filed".into()));
         }
         let mut state = self.lock_state()?;
-        self.write_plan_once(&mut state, plan, None)
+        self.write_plan_once(&mut state, plan, None, &self.note_schema())
     }
 }

@@ -207,6 +207,7 @@ impl Wish {
             before: ContentHash::hash_bytes(&self.bytes),
             state_as_written: written,
             matter_ceiling: self.ceiling,
+            further_policies: Vec::new(),
             known_verdict: None,
         };
         let verdict = Verdict {

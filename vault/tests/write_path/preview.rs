@@ -47,7 +47,7 @@ pub(crate) fn previewed(
     click: &Click<'_>,
 ) -> Result<ActionReceipt, ResolutionError> {
     let before = files(desk);
-    let shown = preview::preview_undo(writer.root(), click.record, click.now);
+    let shown = preview::preview_undo(writer.root(), None, click.record, click.now);
     assert_eq!(files(desk), before, "a preview changed something");
     let done = click.ask(writer);
     match (&shown, &done) {
@@ -119,7 +119,7 @@ impl Scene {
 
     /// Previews the undo, then makes it, and returns the preview.
     fn shown(&self, run: &str) -> UndoPreview {
-        let shown = preview::preview_undo(self.writer.root(), &self.record, self.now).unwrap();
+        let shown = preview::preview_undo(self.writer.root(), None, &self.record, self.now).unwrap();
         let click = Click { now: self.now, ..Click::new(ResolutionKind::Undo, &self.record, run) };
         let _ = previewed(&self.desk, &self.writer, &click);
         shown
@@ -268,9 +268,9 @@ fn a_preview_needs_no_lock_and_no_writer() {
     let scene = Scene::new(|_| {});
     let (desk, record) = (scene.desk, scene.record);
     let other = desk.root();
-    let held = preview::preview_undo(&other, &record, scene.now).unwrap();
+    let held = preview::preview_undo(&other, None, &record, scene.now).unwrap();
     drop(scene.writer);
-    assert_eq!(preview::preview_undo(&other, &record, scene.now).unwrap(), held);
+    assert_eq!(preview::preview_undo(&other, None, &record, scene.now).unwrap(), held);
 }
 
 #[test]
@@ -281,9 +281,9 @@ fn what_would_be_taken_back_in_the_tracker_is_what_the_undo_then_owes() {
     let writer = desk.writer().with_tracker(Some(TrackerSite::default()));
     let bytes = desk.read("task/pay.md").into_bytes();
     let record = writer.apply_plan(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
-    let shown = preview::preview_undo(writer.root(), &record, noon()).unwrap();
+    let shown = preview::preview_undo(writer.root(), None, &record, noon()).unwrap();
     let receipt = previewed(&desk, &writer, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
     let owed = desk.records()[receipt.record.as_str()].plane_action.clone();
     assert!(matches!(owed, Some(PlaneAction::RevertOwed { .. })) && shown.tracker == owed, "{:?}", shown.tracker);
-    assert_eq!(preview::preview_undo(writer.root(), &record, noon()).unwrap().tracker, None, "it is undone");
+    assert_eq!(preview::preview_undo(writer.root(), None, &record, noon()).unwrap().tracker, None, "it is undone");
 }

@@ -174,6 +174,30 @@ fn touched(name: &'static str, mutation: &Mutation) -> Touched {
     (name, mutation.field(), member)
 }
 
+/// The router's plan for a signal that is decided this many seconds after noon; `None` if it skips the signal.
+pub(crate) fn route_signal(signal: &Signal, target: &RouteTarget, moment: i64, ceiling: Ceiling) -> Option<Plan> {
+    let routed = plan_signal_route(&RouteCase {
+        reference: &RecordPath::new(RecordKind::Signal, &format!("s{moment}")).unwrap(),
+        signal,
+        target: Some(target),
+        new_parent: Some(RecordState::Open),
+        claim: None,
+        weighing: StewardWeighing::Until(noon()),
+        doubt: None,
+        observations: 60,
+        ceiling,
+        policy: &live(),
+        matter_policies: &[],
+        workflow: WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() },
+        at: noon(),
+        decided_at: noon() + TimeDelta::seconds(moment),
+    });
+    match routed {
+        RouteDecision::Planned(plan) => Some(*plan),
+        RouteDecision::QuestionPlanned(_) | RouteDecision::Skipped(_) => None,
+    }
+}
+
 impl Story {
     fn begin(task: &str, matter: &str) -> Self {
         let desk = Desk::new();
@@ -201,28 +225,10 @@ impl Story {
             has_twin: false,
             hash: ContentHash::hash_bytes(text.as_bytes()),
             fields,
+            is_writable: true,
         };
         let signal = signal(path, mutation.clone());
-        let routed = plan_signal_route(&RouteCase {
-            reference: &RecordPath::new(RecordKind::Signal, &format!("s{}", self.moment)).unwrap(),
-            signal: &signal,
-            target: Some(&target),
-            new_parent: Some(RecordState::Open),
-            claim: None,
-            weighing: StewardWeighing::Until(noon()),
-            doubt: None,
-            observations: 60,
-            ceiling,
-            policy: &live(),
-            matter_policies: &[],
-            workflow: WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() },
-            at: noon(),
-            decided_at: noon() + TimeDelta::seconds(self.moment),
-        });
-        match routed {
-            RouteDecision::Planned(plan) => Some(*plan),
-            RouteDecision::QuestionPlanned(_) | RouteDecision::Skipped(_) => None,
-        }
+        route_signal(&signal, &target, self.moment, ceiling)
     }
 
     fn change(&mut self, name: &'static str, mutation: &Mutation) {
@@ -327,14 +333,14 @@ impl Story {
     }
 }
 
-fn signal(target: RecordPath, mutation: Mutation) -> Signal {
+pub(crate) fn signal(target: RecordPath, mutation: Mutation) -> Signal {
     Signal {
         created: noon(),
         source_event: None,
         origin_at: None,
         source_type: "mail:bank".into(),
         raw_quote: "so it is".into(),
-        target_kind: target.folder_kind().unwrap(),
+        target_kind: target.folder_kind().unwrap_or(RecordKind::Task),
         target: Some(target),
         target_confidence: 0.97,
         candidates: Vec::new(),
@@ -521,7 +527,7 @@ fn a_member_that_a_human_took_out_again_is_shown_as_gone_and_an_undo_leaves_the_
     let receipt = story.standing[0].1.clone();
     let by_hand = task.replace("- Ann", "- Ann\n  - Kim # mine");
     story.desk.write(TASK, by_hand.as_bytes());
-    let shown = preview::preview_undo(story.writer.root(), &receipt.record, noon()).unwrap();
+    let shown = preview::preview_undo(story.writer.root(), None, &receipt.record, noon()).unwrap();
     assert_eq!(
         (shown.fields[0].fate, &shown.fields[0].now),
         (FieldUndoOutcome::AsBefore, &Some(json!(["Ann", "Kim"])))

@@ -117,3 +117,21 @@ fn only_extracted_events_that_are_old_are_dropped() {
     left.sort();
     assert_eq!(left, ["note.md", "parked.md", "waiting.md", "young.md"]);
 }
+
+#[test]
+fn a_note_that_a_person_asked_for_replaces_nothing_and_follows_no_link() {
+    let (dir, writer) = vault();
+    fs::create_dir(dir.path().join("Projects")).unwrap();
+    std::os::unix::fs::symlink("Projects", dir.path().join("Linked")).unwrap();
+    writer.create_note(&path("Projects/Other tasks.md"), b"one").unwrap();
+    writer.create_note(&path("Root.md"), b"root").unwrap();
+    assert_eq!(fs::read(dir.path().join("Root.md")).unwrap(), b"root");
+    let taken = writer.create_note(&path("Projects/Other tasks.md"), b"two");
+    assert!(matches!(taken, Err(CreateError::Taken { .. })), "{taken:?}");
+    assert_eq!(fs::read(dir.path().join("Projects/Other tasks.md")).unwrap(), b"one");
+    let failed = writer.create_note(&path("Linked/x.md"), b"x");
+    assert!(matches!(failed, Err(CreateError::Disk(_))), "{failed:?}");
+    writer.create_note(&path("New/deep/x.md"), b"x").unwrap();
+    assert_eq!(fs::read(dir.path().join("New/deep/x.md")).unwrap(), b"x");
+    assert_eq!(fs::read_dir(dir.path().join("Projects")).unwrap().count(), 1);
+}

@@ -7,8 +7,8 @@
 use super::GatheredChanges;
 use super::HintUrgency;
 use super::MANY;
+use super::WatchedPlace;
 use notify::Event;
-use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ struct ChangeQueue {
 
 impl PendingChanges {
     /// Adds an event that the system reports.
-    pub(super) fn add_reported(&self, root: &Path, reported: notify::Result<Event>) {
+    pub(super) fn add_reported(&self, place: &WatchedPlace, reported: notify::Result<Event>) {
         let now = Instant::now();
         match reported {
             Ok(event) => {
@@ -43,7 +43,7 @@ impl PendingChanges {
                     if event.need_rescan() { Some(HintUrgency::Later) } else { HintUrgency::classify_event(&event) };
                 let Some(urgency) = urgency else { return };
                 let mut gathered = GatheredChanges::default();
-                gathered.add_event(root, &event);
+                gathered.add_event(place, &event);
                 if !gathered.is_empty() {
                     self.lock_changes().add_changes(gathered, urgency, now);
                 }
@@ -119,9 +119,10 @@ impl ChangeQueue {
 
 impl GatheredChanges {
     fn merge(&mut self, other: Self) {
-        let Self { paths, folders, rescan, inbox } = other;
+        let Self { paths, folders, note_folders, rescan, inbox } = other;
         self.paths.extend(paths);
         self.folders.extend(folders);
+        self.note_folders.extend(note_folders);
         self.rescan |= rescan;
         self.inbox |= inbox;
         if self.paths.len() > MANY {

@@ -7,6 +7,10 @@ use tokio::time::timeout;
 /// Longer than any machine needs; a watcher that stays silent fails the test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+fn place() -> WatchedPlace {
+    WatchedPlace { root: "/vault".into(), steward_folder: None }
+}
+
 struct Watched {
     dir: tempfile::TempDir,
     hints: mpsc::Receiver<ChangeHint>,
@@ -135,7 +139,7 @@ async fn a_dropped_watcher_ends_its_channel() {
 fn an_overflow_asks_for_a_scan() {
     let mut gathered = GatheredChanges::default();
     let overflow = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-    gathered.add_event(Path::new("/vault"), &overflow);
+    gathered.add_event(&place(), &overflow);
     assert_eq!(gathered.into_hints().collect::<Vec<_>>(), [ChangeHint::Rescan]);
 }
 
@@ -143,7 +147,7 @@ fn an_overflow_asks_for_a_scan() {
 fn very_many_changes_ask_for_a_scan() {
     let mut gathered = GatheredChanges::default();
     for n in 0..=MANY {
-        gathered.add_path(Path::new("/vault"), Path::new(&format!("/vault/task/t{n}.md")));
+        gathered.add_path(&place(), Path::new(&format!("/vault/task/t{n}.md")));
     }
     assert_eq!(gathered.into_hints().collect::<Vec<_>>(), [ChangeHint::Rescan]);
 }
@@ -197,10 +201,10 @@ fn a_file_that_is_whole_is_hinted_at_once_and_one_that_may_change_further_waits(
     assert_eq!(urgency(READ), None);
 
     let (pending, begun) = (PendingChanges::default(), Instant::now());
-    pending.add_reported(Path::new("/vault"), event(WRITTEN, "task/written.md"));
-    pending.add_reported(Path::new("/vault"), event(EventKind::Remove(RemoveKind::File), "task/saved.md"));
-    pending.add_reported(Path::new("/vault"), event(TO, "task/saved.md"));
-    pending.add_reported(Path::new("/vault"), event(CLOSED, "signal/s.md"));
+    pending.add_reported(&place(), event(WRITTEN, "task/written.md"));
+    pending.add_reported(&place(), event(EventKind::Remove(RemoveKind::File), "task/saved.md"));
+    pending.add_reported(&place(), event(TO, "task/saved.md"));
+    pending.add_reported(&place(), event(CLOSED, "signal/s.md"));
     let named = |paths: &[&str]| paths.iter().map(|p| RecordPath::parse(p).unwrap()).collect::<BTreeSet<_>>();
     let first = pending.next().unwrap();
     // On a machine so slow that the wait was over, both come at once.
@@ -217,8 +221,30 @@ fn what_nobody_takes_does_not_grow() {
     let pending = PendingChanges::default();
     for n in 0..3 * MANY {
         let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
-        pending.add_reported(Path::new("/vault"), event(closed, &format!("task/t{n}.md")));
+        pending.add_reported(&place(), event(closed, &format!("task/t{n}.md")));
     }
     let taken = pending.next().unwrap();
     assert!(taken.rescan && taken.paths.len() <= MANY, "{}", taken.paths.len());
+}
+
+#[test]
+fn in_a_vault_with_a_mapping_every_note_counts_and_our_own_files_by_their_place_below_our_folder() {
+    let mapped = WatchedPlace { root: "/vault".into(), steward_folder: Some("Meta/Steward".into()) };
+    let gather = |path: &str| {
+        let mut gathered = GatheredChanges::default();
+        gathered.add_path(&mapped, Path::new(path));
+        gathered
+    };
+    let paths = |path: &str| gather(path).paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(paths("/vault/Projects/Roof repair.md"), ["Projects/Roof repair.md"]);
+    assert_eq!(paths("/vault/Roof.md"), ["Roof.md"]);
+    assert_eq!(paths("/vault/Meta/Steward/signal/s.md"), ["signal/s.md"]);
+    assert!(gather("/vault/Meta/Steward/inbox/mail.eml").inbox && !gather("/vault/inbox/mail.eml").inbox);
+    assert_eq!(paths("/vault/inbox/mine.md"), ["inbox/mine.md"], "a folder of the person's");
+    for quiet in ["/vault/.obsidian/app.json", "/vault/.git/x.md", "/vault/pictures/a.png"] {
+        assert!(gather(quiet).is_empty(), "{quiet}");
+    }
+    for scan in ["/vault", "/vault/Meta/Steward", "/vault/Folder that went", "/vault/Notes/x\u{1}.md"] {
+        assert!(gather(scan).rescan, "{scan}");
+    }
 }

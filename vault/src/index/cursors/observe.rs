@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::tick::{Cadence, MatterObservation, TaskSkipReason, check_due, needs_clerk};
 
 /// The most bytes of JSON for the checks of one tick: 1 MB; the rest stays due. Temporal accepts no payload over 2
@@ -208,7 +208,8 @@ impl CursorsView<'_> {
         query: &ObservationQuery,
     ) -> Result<PreTickState, IndexError> {
         let row: MatterColumns = sqlx::query_as(
-            "SELECT m.name, m.state, m.ceiling, m.policy, m.policy_faults, f.problem, k.streak,
+            "SELECT m.name, m.state, (SELECT c.ceiling FROM ceilings c WHERE c.path = m.path) AS ceiling,
+                 m.policy, m.policy_faults, f.problem, k.streak,
                  CASE WHEN k.look_id = ?2 THEN k.observation END AS repeated
              FROM (SELECT ?1 AS path) a
              LEFT JOIN matters m ON m.path = a.path
@@ -241,8 +242,9 @@ impl CursorsView<'_> {
         match matter.state {
             RecordState::Open => Ok(matter),
             RecordState::Done | RecordState::Archived => Err(format!(
-                "{path}: its state is `{}`, so its tasks are not checked: set `state: open` to resume",
-                matter.state.as_str()
+                "{path}: its state is `{}`, so its tasks are not checked: set `{}` to resume",
+                matter.state.as_str(),
+                self.index.note_schema().spell_state(RecordKind::Matter, RecordState::Open)
             )),
         }
     }
@@ -318,7 +320,7 @@ pub(crate) fn decide_check(
         return CheckDecision::Quiet;
     }
     // Its cursor does not move, so it is checked as soon as the quiet hours are over.
-    if quiet_hours {
+    if quiet_hours || candidate.further_policies.iter().any(|policy| is_within_quiet_hours(query, Some(policy))) {
         return CheckDecision::Skipped(TaskSkipReason::QuietHours);
     }
     if leased.contains(candidate.target.as_str()) {

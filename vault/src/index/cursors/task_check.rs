@@ -17,8 +17,11 @@ use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
 use std::ops::RangeInclusive;
+use steward_domain::action::mutation::Mutation;
+use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::{Ceiling, Mode};
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::entity::RecordState;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::{ClerkQuestion, MAX_EVIDENCE, QuestionSubject, SignalEvidence};
 use steward_domain::steward::tick::{TaskCheck, TaskClock};
 
@@ -41,6 +44,9 @@ pub(crate) struct CheckCandidate {
     pub(crate) sources: Vec<String>,
     hash: String,
     state_as_written: Option<String>,
+    ceiling: Ceiling,
+    /// The policies of the other matters that the task belongs to.
+    pub(crate) further_policies: Vec<MatterPolicy>,
 }
 
 #[derive(FromRow)]
@@ -54,11 +60,13 @@ struct CandidateColumns {
     due: Option<i64>,
     snoozed_until: Option<i64>,
     next_by_human: Option<i64>,
+    ceiling: String,
     hash: String,
     last_check_at: Option<i64>,
     next_by_us: Option<i64>,
     streak: i64,
     twins: Option<String>,
+    further_policies: Option<String>,
     fresh: i64,
     newest: i64,
     sources: Option<String>,
@@ -97,15 +105,18 @@ pub(crate) const TASKS: &str = "
         AND NOT EXISTS (
             SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
             WHERE e.ref = s.path AND a.target = t.path
-                AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
+                AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0 AND a.ended = 0)))
         GROUP BY t.path)
     SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
         CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
+        (SELECT a.ceiling FROM ceilings a WHERE a.path = t.path) AS ceiling,
         t.hash, c.last_check_at, c.next_check_after AS next_by_us,
         COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest, n.sources,
         CASE WHEN t.id IS NOT NULL THEN
             (SELECT group_concat(path, ', ') FROM (
-                SELECT d.path FROM tasks d WHERE d.id = t.id AND d.path <> t.path LIMIT 5)) END AS twins
+                SELECT d.path FROM tasks d WHERE d.id = t.id AND d.path <> t.path LIMIT 5)) END AS twins,
+        (SELECT json_group_array(json(m.policy)) FROM further_parents p JOIN matters m ON m.path = p.parent
+            WHERE p.task = t.path AND m.policy IS NOT NULL) AS further_policies
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
     LEFT JOIN timestamp_writes w ON w.task = t.path
     WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4 ORDER BY t.path";
@@ -113,9 +124,10 @@ pub(crate) const TASKS: &str = "
 /// The matter itself, if fresh signals are about it. It is never due for any other reason.
 pub(crate) const ITSELF: &str = "
     SELECT m.path, m.name, NULL AS id, m.state, m.state_as_written, 'normal' AS surface_class, NULL AS due,
-        NULL AS snoozed_until, NULL AS next_by_human, m.hash, c.last_check_at, c.next_check_after AS next_by_us,
+        NULL AS snoozed_until, NULL AS next_by_human, 'act' AS ceiling, m.hash, c.last_check_at, c.next_check_after AS next_by_us,
         COALESCE(c.streak, 0) AS streak, COUNT(*) AS fresh, MAX(f.at) AS newest,
-        json_group_array(DISTINCT s.instinct) AS sources, NULL AS twins
+        json_group_array(DISTINCT s.instinct) AS sources, NULL AS twins,
+        NULL AS further_policies
     FROM matters m LEFT JOIN task_checks c ON c.task = m.path
     CROSS JOIN signals s ON s.target = m.path AND s.applied = 0 AND s.effect <> 'none'
     CROSS JOIN first_seen f ON f.signal = s.path
@@ -127,7 +139,7 @@ pub(crate) const ITSELF: &str = "
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = m.path
-            AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
+            AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0 AND a.ended = 0)))
     GROUP BY m.path";
 
 /// The fresh signals of one task, newest first, with the observations and the ceiling of their sources.
@@ -150,7 +162,7 @@ pub(crate) const EVIDENCE: &str = "
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = ?1
-            AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))
+            AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0 AND a.ended = 0)))
     ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
 /// The range of all paths.
@@ -193,6 +205,9 @@ pub(crate) async fn complete_check(
             evidence.push(decode_evidence(index, row, query.default_ceiling)?);
         }
     }
+    let kind = if task.target == query.matter { RecordKind::Matter } else { RecordKind::Task };
+    let is_off = !index.note_schema().can_write(kind, &Mutation::StateChange { to: RecordState::Done });
+    let own_ceiling = if is_off { Ceiling::Ask } else { task.ceiling };
     let subject = QuestionSubject {
         task: task.target,
         task_name: task.name,
@@ -206,7 +221,8 @@ pub(crate) async fn complete_check(
         question: ClerkQuestion { subject, evidence, complaint: None, asked_at: query.now },
         before: index.parse_enum(&task.hash)?,
         state_as_written: task.state_as_written,
-        matter_ceiling: matter.ceiling,
+        matter_ceiling: matter.ceiling.min(own_ceiling),
+        further_policies: task.further_policies,
         known_verdict: None,
     })
 }
@@ -237,6 +253,11 @@ fn decode_candidate(index: &Index, row: CandidateColumns) -> Result<CheckCandida
         sources: row.sources.and_then(|names| serde_json::from_str(&names).ok()).unwrap_or_default(),
         hash: row.hash,
         state_as_written: row.state_as_written,
+        ceiling: index.parse_enum(&row.ceiling)?,
+        further_policies: match row.further_policies {
+            Some(json) => serde_json::from_str(&json).map_err(|_| index.unknown_value_error(&json))?,
+            None => Vec::new(),
+        },
     })
 }
 

@@ -29,6 +29,17 @@ const MARK_MATTER_OF: &str = "INSERT INTO wakes (matter, at) SELECT COALESCE(t.p
     FROM (SELECT ?1 AS path) a LEFT JOIN tasks t ON t.path = a.path WHERE true
     ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
 
+/// Marks the matters whose newest decision about an open record was made in shadow. Once the mode permits changes, its
+/// signals count as fresh again. ?1: the mark.
+const MARK_SHADOW_DECISIONS: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT p.path, ?1
+    FROM actions a LEFT JOIN tasks t ON t.path = a.target LEFT JOIN matters m ON m.path = a.target
+    JOIN matters p ON p.path = COALESCE(t.parent, m.path) AND p.state = 'open'
+    WHERE a.kind = 'steward-action' AND a.disposition = 'shadow' AND a.mode = 'shadow'
+        AND COALESCE(t.state, 'open') = 'open'
+        AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id)
+        AND NOT EXISTS (SELECT 1 FROM actions n WHERE n.target = a.target AND n.kind = 'steward-action' AND n.seq > a.seq)
+    ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
+
 /// The oldest marks first. ?1: the matters to skip, as JSON, ?2: the limit.
 const OLDEST: &str = "SELECT w.matter, w.at, k.observed_at AS observed,
         CASE WHEN m.path IS NULL THEN f.path IS NOT NULL ELSE m.state = 'open' END AS ticks
@@ -118,6 +129,20 @@ impl CursorsView<'_> {
     pub async fn mark_matter_again(self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
         sqlx::query(MARK_MATTER_OF)
             .bind(target.as_str())
+            .bind(to_micros(now))
+            .execute(&self.index.store.writer)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        self.notify_wakes();
+        Ok(())
+    }
+
+    /// Wakes the matters with decisions that were made in shadow, because the mode permits changes now.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn mark_shadow_decisions(self, now: DateTime<Utc>) -> Result<(), IndexError> {
+        sqlx::query(MARK_SHADOW_DECISIONS)
             .bind(to_micros(now))
             .execute(&self.index.store.writer)
             .await

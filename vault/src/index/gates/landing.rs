@@ -4,7 +4,7 @@
 
 use crate::index::{GatesView, IndexError};
 use chrono::{DateTime, Utc};
-use steward_domain::action::audit::AuditDraft;
+use steward_domain::action::audit::{AuditDraft, MutationProposal};
 use steward_domain::action::plan::Disposition;
 use steward_domain::gates::landing::LandingFacts;
 use steward_domain::gates::mode::Ceiling;
@@ -22,8 +22,13 @@ impl GatesView<'_> {
         now: DateTime<Utc>,
     ) -> Result<LandingFacts, IndexError> {
         let may_be_confirmed = draft.disposition >= Disposition::Pending;
+        let schema = self.index.note_schema();
+        let is_off = |proposal: &MutationProposal| !schema.can_write(draft.target_kind, &proposal.mutation);
         Ok(LandingFacts {
-            ceiling: if may_be_confirmed {
+            // No property or word of the note stands for the change, so only its person can make it.
+            ceiling: if draft.proposal.as_ref().is_some_and(is_off) {
+                Ceiling::Ask
+            } else if may_be_confirmed {
                 self.read_plan_ceiling(draft, default_ceiling).await?
             } else {
                 Ceiling::Act

@@ -18,11 +18,12 @@ use steward_domain::gates::mode::Ceiling;
 use steward_domain::gates::source_budget::BUDGET_WINDOW;
 use steward_domain::record::path::RecordPath;
 
-/// The matter of the task or matter that a change concerns, and the matter to move to. An unknown task stands in for
+/// The matters of the task or matter that a change concerns, and the matter to move to. An unknown task stands in for
 /// its matter, so that there is always one row.
 macro_rules! concerned_matters {
     () => {
-        "(SELECT COALESCE((SELECT parent FROM tasks WHERE path = ?1), ?1) AS path UNION SELECT ?2 WHERE ?2 IS NOT NULL) c"
+        "(SELECT COALESCE((SELECT parent FROM tasks WHERE path = ?1), ?1) AS path
+            UNION SELECT parent FROM further_parents WHERE task = ?1 UNION SELECT ?2 WHERE ?2 IS NOT NULL) c"
     };
 }
 pub(crate) use concerned_matters;
@@ -48,7 +49,8 @@ const KNOWN_HASHES: &str = concat!(
 const CHANGES_UNDER: &str = "
     SELECT COUNT(*) FROM actions a WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.id <> ?2
     AND (a.target = ?3 OR a.moved_from = ?3
-        OR EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = ?3))";
+        OR EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = ?3)
+        OR EXISTS (SELECT 1 FROM further_parents p WHERE p.task = a.target AND p.parent = ?3))";
 
 const WITH_POLICY: &str = "
     SELECT f.path FROM files f LEFT JOIN matters m ON m.path = f.path
@@ -97,7 +99,7 @@ impl GatesView<'_> {
         Ok(stale)
     }
 
-    /// Lists the policies of the matter that a record is or belongs to, and of the matter to move to. A matter that is
+    /// Lists the policies of the matters that a record is or belongs to, and of the matter to move to. A matter that is
     /// missing or cannot be read has the strictest policy.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, FromRow, Sqlite};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::steward::tick::Cadence;
 
 /// A matter in the registrar's list.
@@ -63,7 +64,7 @@ struct VaultCountColumns {
 }
 
 /// The queries for problems of records. The columns are the path, the kind of problem and its detail.
-const PROBLEMS: [&str; 5] = [
+const PROBLEMS: [&str; 6] = [
     "SELECT path, 'file' AS what, problem AS detail FROM files INDEXED BY files_with_problems WHERE problem IS NOT NULL",
     "SELECT m.path, 'file', j.value FROM matters m INDEXED BY matters_with_faults, json_each(m.policy_faults) j
         WHERE m.policy_faults IS NOT NULL",
@@ -72,6 +73,7 @@ const PROBLEMS: [&str; 5] = [
         CROSS JOIN tasks t INDEXED BY tasks_by_parent ON t.parent = o.parent LEFT JOIN files f ON f.path = t.parent
         WHERE NOT EXISTS (SELECT 1 FROM matters m WHERE m.path = o.parent) AND t.parent_fault IS NULL",
     "SELECT path, 'link', parent_fault FROM tasks INDEXED BY tasks_with_fault WHERE parent_fault IS NOT NULL",
+    "SELECT task, 'link', fault FROM further_parents INDEXED BY further_parents_with_fault WHERE fault IS NOT NULL",
     "SELECT t.path, 'id:' || t.id, (SELECT group_concat(twins.path, ', ') FROM (
             SELECT path FROM tasks WHERE id = t.id AND path <> t.path ORDER BY path LIMIT 5) twins)
         FROM (SELECT id FROM tasks INDEXED BY tasks_by_id WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1) i
@@ -138,7 +140,10 @@ impl ReadView<'_> {
             .fetch_all(&self.index.store.reader)
             .await
             .map_err(|e| self.index.sql_error(e))?;
-        Ok(rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect())
+        Ok(rows
+            .into_iter()
+            .map(|(path, what, detail)| build_problem(self.index.note_schema(), path, &what, detail))
+            .collect())
     }
 
     /// Lists the first problems of every kind, 1 to 500, and whether there are more.
@@ -151,7 +156,10 @@ impl ReadView<'_> {
             .fetch_all(&self.index.store.reader)
             .await
             .map_err(|e| self.index.sql_error(e))?;
-        let problems = rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect();
+        let problems = rows
+            .into_iter()
+            .map(|(path, what, detail)| build_problem(self.index.note_schema(), path, &what, detail))
+            .collect();
         Ok(ListPage::from_rows(problems, limit, |_| ()))
     }
 
@@ -179,7 +187,8 @@ impl ReadView<'_> {
             .await
             .map_err(|e| self.index.sql_error(e))?;
         let known = kind.map(|kind| self.index.parse_enum(&kind)).transpose()?;
-        Ok(known.or(path.scanned_kind()).filter(|kind: &RecordKind| kind.is_note()))
+        let by_folder = path.scanned_kind().filter(|_| !self.index.note_schema().is_mapped());
+        Ok(known.or(by_folder).filter(|kind: &RecordKind| kind.is_note()))
     }
 
     /// Counts the records of the vault.
@@ -231,14 +240,24 @@ impl ReadView<'_> {
     }
 }
 
-fn build_problem(path: String, what: &str, detail: String) -> VaultProblem {
+fn build_problem(schema: &NoteSchema, path: String, what: &str, detail: String) -> VaultProblem {
     let message = match what.strip_prefix("id:") {
         Some(id) => {
             let message = twin_problem(&path, id, &detail);
             message.strip_prefix(&format!("{path}: ")).unwrap_or(&message).to_owned()
         }
         None if what == "orphan" => {
-            format!("its matter {detail} does not exist: create that file or set `parent_matter` to one that exists")
+            let property = schema.spell_property(RecordKind::Task, "parent_matter");
+            if schema.is_mapped() {
+                return VaultProblem {
+                    message: format!(
+                        "it belongs to {detail}, which is no matter by the mapping: check `where` of `[map.matter]`, or set \
+                         `{property}` to a matter"
+                    ),
+                    path,
+                };
+            }
+            format!("its matter {detail} does not exist: create that file or set `{property}` to one that exists")
         }
         None if what == "closed" => format!("its matter {detail} cannot be read: fix that file first"),
         None => detail,

@@ -52,12 +52,12 @@ const ASKING_ABOUT: SqlText = concat!(
 
 /// Notes the new content of a record with a question. `CONTENTS` stores the content of every task and matter
 /// afterwards.
-pub(crate) const EDITS: SqlText = "INSERT INTO edits (path, content, after_seq)
-    SELECT c.path, j.value->>'content', COALESCE((SELECT MAX(seq) FROM actions), 0)
+pub(crate) const EDITS: SqlText = "INSERT INTO edits (path, content, before, after_seq)
+    SELECT c.path, j.value->>'content', c.content, COALESCE((SELECT MAX(seq) FROM actions), 0)
     FROM json_each(?1) j CROSS JOIN contents c ON c.path = j.value->>'path'
     WHERE c.content <> j.value->>'content' AND EXISTS (
         SELECT 1 FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = c.path AND p.asks = 1)
-    ON CONFLICT (path, content) DO UPDATE SET after_seq = excluded.after_seq";
+    ON CONFLICT (path, content) DO UPDATE SET before = excluded.before, after_seq = excluded.after_seq";
 pub(crate) const CONTENTS: SqlText = "INSERT OR REPLACE INTO contents (path, content)
     SELECT value->>'path', value->>'content' FROM json_each(?1)";
 

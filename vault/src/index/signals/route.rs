@@ -77,6 +77,7 @@ struct RouteFactsColumns {
     source_ceiling: Option<i64>,
     matter: Option<String>,
     matter_ceiling: Option<String>,
+    task_ceiling: Option<String>,
     parent: Option<String>,
     parent_ceiling: Option<String>,
     kind: Option<String>,
@@ -105,7 +106,9 @@ const FACTS: &str = "
         (SELECT last_check_at FROM task_checks WHERE task = ?2) AS last_check_at,
         COALESCE((SELECT MIN(observations) FROM instincts WHERE source = ?3), 0) AS observations,
         (SELECT MIN(ceiling) FROM instincts WHERE source = ?3) AS source_ceiling,
-        m.state AS matter, m.ceiling AS matter_ceiling, p.state AS parent, p.ceiling AS parent_ceiling,
+        m.state AS matter, (SELECT c.ceiling FROM ceilings c WHERE c.path = m.path) AS matter_ceiling,
+        (SELECT c.ceiling FROM ceilings c WHERE c.path = t.path) AS task_ceiling,
+        p.state AS parent, (SELECT c.ceiling FROM ceilings c WHERE c.path = p.path) AS parent_ceiling,
         CASE WHEN t.path IS NOT NULL THEN 'task' WHEN m.path = a.path THEN 'matter' END AS kind, t.parent AS matter_path,
         (SELECT problem FROM files WHERE path = ?2) AS problem,
         COALESCE(t.id IS NOT NULL AND EXISTS (SELECT 1 FROM tasks d WHERE d.id = t.id AND d.path <> t.path), 0) AS twin,
@@ -125,8 +128,11 @@ const FACTS: &str = "
     LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
 
 /// The ceilings of the matters that a change concerns; NULL for a matter that is missing or cannot be read.
-const MATTER_CEILINGS: &str =
-    concat!("SELECT m.ceiling FROM ", concerned_matters!(), " LEFT JOIN matters m ON m.path = c.path");
+const MATTER_CEILINGS: &str = concat!(
+    "SELECT (SELECT a.ceiling FROM ceilings a WHERE a.path = m.path) FROM ",
+    concerned_matters!(),
+    " LEFT JOIN matters m ON m.path = c.path UNION ALL SELECT ceiling FROM ceilings WHERE path = ?1 AND ?1 IN (SELECT path FROM tasks)"
+);
 
 /// The `retry_at` of a signal that is off the router's list.
 const NEVER: i64 = i64::MAX;
@@ -136,7 +142,7 @@ const NEVER: i64 = i64::MAX;
 const CLAIM: &str = "
     SELECT a.id, a.disposition, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
         AND EXISTS (SELECT 1 FROM action_evidence e WHERE e.action = a.path AND e.ref = ?1)))
-    AND NOT (?4 AND a.disposition = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id))
+    AND a.ended = 0 AND NOT (?4 AND a.disposition = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id))
     ORDER BY a.seq DESC LIMIT 1";
 
 /// Takes the first free millisecond from now on, so that two actions on one record never get their names from the same
@@ -229,7 +235,7 @@ impl SignalsView<'_> {
             }),
             None => None,
         };
-        let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];
+        let matters = [row.matter_ceiling.as_deref(), row.task_ceiling.as_deref(), row.parent_ceiling.as_deref()];
         let mut ceiling = decode_ceiling(row.source_ceiling, query.default_ceiling);
         for set in matters.into_iter().flatten() {
             ceiling = ceiling.min(self.index.parse_enum(set)?);

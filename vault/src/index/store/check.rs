@@ -9,9 +9,12 @@ use crate::index::Index;
 use crate::index::IndexError;
 use crate::index::store::files;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 
 /// How a file and the index differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -48,7 +51,9 @@ impl Index {
         for kind in SCAN_ORDER {
             let mut known = self.read_known_files(kind, None).await?;
             let folder = root.clone();
-            let hashes = tokio::task::spawn_blocking(move || hash_files(&folder, kind)).await??;
+            let schema = Arc::clone(self.note_schema());
+            let others = if kind.is_note() { self.list_known_notes_but(kind).await? } else { BTreeSet::new() };
+            let hashes = tokio::task::spawn_blocking(move || hash_files(&folder, kind, &schema, &others)).await??;
             for (path, hash) in hashes {
                 match known.remove(&path) {
                     None => found.push(IndexDifference { path, differs: DifferenceKind::NotIndexed }),
@@ -68,14 +73,22 @@ impl Index {
     }
 }
 
-/// Hashes every file of a folder; `None` if the content cannot be read.
-fn hash_files(root: &VaultRoot, kind: RecordKind) -> Result<Vec<(String, Option<ContentHash>)>, IndexError> {
-    let hash = |name: String| {
-        let path = format!("{}/{name}", kind.folder());
+/// Hashes every file of a kind; `None` if the content cannot be read. `others` are known as notes of other kinds.
+fn hash_files(
+    root: &VaultRoot,
+    kind: RecordKind,
+    schema: &NoteSchema,
+    others: &BTreeSet<String>,
+) -> Result<Vec<(String, Option<ContentHash>)>, IndexError> {
+    let is_mapped = kind.is_note() && schema.is_mapped();
+    let hash = |path: String| {
         let hash = RecordPath::parse(&path).ok().and_then(|p| root.read_file(&p).ok()).map(|s| s.hash);
         (path, hash)
     };
-    Ok(files::list_folder(root, kind)?.into_iter().map(|e| hash(e.name)).collect())
+    let entries = if is_mapped { root.list_notes()?.notes } else { files::list_folder(root, kind)? };
+    let path = |name: String| if is_mapped { name } else { format!("{}/{name}", kind.folder()) };
+    let paths = entries.into_iter().map(|entry| path(entry.name)).filter(|path| !others.contains(path));
+    Ok(paths.map(hash).collect())
 }
 
 impl fmt::Display for IndexDifference {

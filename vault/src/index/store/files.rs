@@ -5,11 +5,15 @@
 
 use super::parse::{self, ParsedRecord};
 use crate::files::root::{FolderEntry, VaultRoot, VaultRootError};
+use chrono::DateTime;
 use std::sync::Arc;
 use steward_domain::action::audit::is_audit_file_name;
 use steward_domain::action::plan::ContentHash;
+use steward_domain::record::frontmatter::Document;
 use steward_domain::record::link::NoteNames;
+use steward_domain::record::moves::{LinkReader, MoveHistory, PathTime};
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 
 /// A record's bytes and hash.
 pub(crate) type FileContent = crate::files::root::RecordSnapshot;
@@ -38,6 +42,8 @@ pub(crate) struct FileToRead {
 pub(crate) struct ScannedFile {
     pub(crate) path: String,
     pub(crate) now: KnownFile,
+    /// The file's time of birth; see [`FolderEntry`].
+    pub(crate) born_ns: i64,
     /// `None` if the tables already have this content, or if the file cannot be parsed.
     pub(crate) parsed: Option<ParsedRecord>,
     /// Whether the file is new or has different content or a different problem.
@@ -50,6 +56,18 @@ pub(crate) struct ScanContext {
     pub(crate) depth: ScanDepth,
     /// The notes that links in signals name.
     pub(crate) names: Arc<NoteNames>,
+    /// Where notes have moved, for the paths in records and signals.
+    pub(crate) moves: Arc<MoveHistory>,
+    pub(crate) schema: Arc<NoteSchema>,
+}
+
+impl ScanContext {
+    /// The hash of a note's content, as hexadecimal digits.
+    pub(crate) fn hash_content(&self, kind: RecordKind, path: &RecordPath, document: &Document) -> String {
+        let links =
+            LinkReader { names: &self.names, moves: &self.moves, note: path, time: PathTime::At(DateTime::UNIX_EPOCH) };
+        self.schema.content_hash(kind, document, links).as_str().to_owned()
+    }
 }
 
 /// How deep a scan goes.
@@ -64,6 +82,10 @@ pub(crate) enum ScanDepth {
 }
 
 impl KnownFile {
+    pub(crate) fn from_entry(entry: &FolderEntry, hash: Option<ContentHash>, problem: Option<String>) -> Self {
+        Self { size: entry.size, modified_ns: entry.modified_ns, inode: entry.inode, hash, problem }
+    }
+
     /// Whether a listing shows the known file unchanged. A file that could not be read counts as changed.
     pub(crate) fn is_same_file(&self, entry: &FolderEntry) -> bool {
         self.hash.is_some() && (self.size, self.modified_ns, self.inode) == (entry.size, entry.modified_ns, entry.inode)
@@ -95,13 +117,7 @@ pub(crate) fn scan_file(
 ) -> Option<ScannedFile> {
     let depth = scan.depth;
     let FileToRead { path, entry, known } = wanted;
-    let file_row = |hash, problem| KnownFile {
-        size: entry.size,
-        modified_ns: entry.modified_ns,
-        inode: entry.inode,
-        hash,
-        problem,
-    };
+    let file_row = |hash, problem| KnownFile::from_entry(&entry, hash, problem);
     let (now, typed) = match read_content(root, &path) {
         // Removed since the listing: the next scan or hint finds that.
         Err(ReadFailure::Gone) => return None,
@@ -109,9 +125,10 @@ pub(crate) fn scan_file(
         Ok((_, content)) if depth != ScanDepth::Nothing && has_same_hash(known.as_ref(), &content) => {
             let problem = known.as_ref().and_then(|k| k.problem.clone());
             let now = file_row(Some(content.hash), problem);
-            return (known.as_ref() != Some(&now)).then_some(ScannedFile { path, now, parsed: None, changed: false });
+            let unchanged = ScannedFile { path, now, born_ns: entry.born_ns, parsed: None, changed: false };
+            return (known.as_ref() != Some(&unchanged.now)).then_some(unchanged);
         }
-        Ok((record, content)) => match parse::parse_record(kind, &record, &content, &scan.names) {
+        Ok((record, content)) => match parse::parse_record(kind, &record, &content, scan) {
             Ok(typed) => (file_row(Some(content.hash), None), Some(typed)),
             Err(problem) => (file_row(Some(content.hash), Some(problem)), None),
         },
@@ -124,20 +141,20 @@ pub(crate) fn scan_file(
         None if kind == RecordKind::Instinct => Some(parse::instinct::unreadable_instinct(&path)),
         other => other,
     };
-    Some(ScannedFile { path, now, parsed: typed, changed })
+    Some(ScannedFile { path, now, born_ns: entry.born_ns, parsed: typed, changed })
 }
 
-fn has_same_hash(known: Option<&KnownFile>, content: &FileContent) -> bool {
+pub(crate) fn has_same_hash(known: Option<&KnownFile>, content: &FileContent) -> bool {
     known.is_some_and(|k| k.hash.as_ref() == Some(&content.hash))
 }
 
 /// Why a file has no content.
-enum ReadFailure {
+pub(crate) enum ReadFailure {
     Gone,
     Problem(String),
 }
 
-fn read_content(root: &VaultRoot, path: &str) -> Result<(RecordPath, FileContent), ReadFailure> {
+pub(crate) fn read_content(root: &VaultRoot, path: &str) -> Result<(RecordPath, FileContent), ReadFailure> {
     let record = RecordPath::parse(path).map_err(|e| ReadFailure::Problem(strip_path(path, &e.to_string())))?;
     match root.read_file(&record) {
         Ok(content) => Ok((record, content)),

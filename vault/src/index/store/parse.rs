@@ -4,28 +4,25 @@
 //! on it. An instinct is the exception: an unreadable one must not lift the limits of its source, so it gets a row with
 //! no observations and the ceiling `ask`. Pure; [`crate::index::store::rows`] writes the rows.
 
+pub(crate) mod action;
 pub(crate) mod instinct;
 mod sources;
 
 use super::codec::{encode_enum, to_micros};
-use crate::index::store::files::FileContent;
+use crate::index::store::files::{FileContent, ScanContext};
 use crate::index::store::rows::to_json;
 use serde::Serialize;
 use serde_json::Value;
-use steward_domain::action::audit::{ActionKind, AuditError, AuditRecord};
-use steward_domain::action::mutation::{Mutation, MutationClass};
+use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::ContentHash;
-use steward_domain::gates::closed::ClosedGates;
 use steward_domain::gates::matter_policy::{self, MatterPolicy};
-use steward_domain::gates::mode::Mode;
-use steward_domain::record::content_hash::content_hash;
 use steward_domain::record::entity::{Instinct, Matter, RecordError, Task};
 use steward_domain::record::frontmatter::{self, Document, member_name};
-use steward_domain::record::link::{NoteNames, link_key};
+use steward_domain::record::link::link_key;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteReading;
 use steward_domain::signals::signal::{Signal, SignalStatus, source_key};
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
-use steward_domain::trust::mark::TrustMark;
 
 /// The content of a record in the form of the tables.
 #[derive(Debug)]
@@ -53,12 +50,26 @@ pub(crate) struct MatterData {
     pub(crate) content: String,
 }
 
+/// A link to a matter beyond the first.
+#[derive(Debug, Serialize)]
+struct FurtherParent {
+    link: String,
+    key: String,
+}
+
+impl FurtherParent {
+    fn new(link: String) -> Self {
+        Self { key: link_key(&link), link }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(crate) struct TaskData {
     pub(crate) path: String,
     parent: String,
     parent_link: String,
     parent_key: String,
+    further_parents: Vec<FurtherParent>,
     id: Option<String>,
     pub(crate) name: String,
     state: String,
@@ -67,6 +78,9 @@ pub(crate) struct TaskData {
     due: Option<i64>,
     snoozed_until: Option<i64>,
     next_check_after: Option<i64>,
+    /// How far a steward may go with this task, whatever its matter allows.
+    ceiling: String,
+    has_unreadable_due: bool,
     hash: String,
     /// The content hash.
     pub(crate) content: String,
@@ -138,6 +152,8 @@ pub(crate) struct ActionData {
     misnamed: bool,
     edited: bool,
     batch_id: Option<String>,
+    /// It is a proposal under another mapping than the one in force.
+    ended: bool,
     seq: u64,
     evidence: Vec<String>,
     pub(crate) sources: Vec<SourceContribution>,
@@ -161,18 +177,29 @@ pub(crate) fn parse_record(
     kind: RecordKind,
     path: &RecordPath,
     content: &FileContent,
-    names: &NoteNames,
+    scan: &ScanContext,
 ) -> Result<ParsedRecord, String> {
     if kind == RecordKind::Event {
-        return parse_action(path, &content.bytes);
+        return action::parse_action(path, &content.bytes, scan);
     }
     let document = frontmatter::read_document_fast(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+    parse_document(kind, path, &document, &content.hash, scan)
+}
+
+/// Parses a file whose frontmatter is read. An error is the problem's message.
+pub(crate) fn parse_document(
+    kind: RecordKind,
+    path: &RecordPath,
+    document: &Document,
+    hash: &ContentHash,
+    scan: &ScanContext,
+) -> Result<ParsedRecord, String> {
     let fields = document.fields();
     let parsed = match kind {
-        RecordKind::Matter => parse_matter(path, &document, content),
-        RecordKind::Task => parse_task(path, &document, content),
-        RecordKind::Signal => Signal::read(fields).map(|signal| signal_row(path, signal.resolve_links(names))),
-        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, content)),
+        RecordKind::Matter => parse_matter(path, document, hash, scan),
+        RecordKind::Task => parse_task(path, document, hash, scan),
+        RecordKind::Signal => Signal::read(fields).map(|signal| signal_row(path, signal, scan)),
+        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, hash)),
         RecordKind::Instinct | RecordKind::Event => {
             Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
         }
@@ -180,9 +207,15 @@ pub(crate) fn parse_record(
     parsed.map_err(|e| e.to_string())
 }
 
-fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
-    let fields = document.fields();
-    let matter = Matter::read(fields)?;
+fn parse_matter(
+    path: &RecordPath,
+    document: &Document,
+    hash: &ContentHash,
+    scan: &ScanContext,
+) -> Result<ParsedRecord, RecordError> {
+    let schema = &scan.schema;
+    let NoteReading { fields, ceiling, .. } = schema.read_note(RecordKind::Matter, path, document.fields());
+    let matter = Matter::read(&fields)?;
     let (policy, faults) = matter_policy::read::read_matter_policy(document);
     let messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Ok(ParsedRecord::Matter(MatterData {
@@ -191,18 +224,25 @@ fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -
         state: encode_enum(matter.state),
         state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
         ceiling: encode_enum(
-            policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling),
+            policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling).min(ceiling),
         ),
         policy: policy.map(|policy| to_json(&policy)),
         policy_faults: (!messages.is_empty()).then(|| to_json(&messages)),
-        hash: content.hash.as_str().to_owned(),
-        content: content_hash(document).as_str().to_owned(),
+        hash: hash.as_str().to_owned(),
+        content: scan.hash_content(RecordKind::Matter, path, document),
     }))
 }
 
-fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
-    let fields = document.fields();
-    let task = Task::read(fields)?;
+fn parse_task(
+    path: &RecordPath,
+    document: &Document,
+    hash: &ContentHash,
+    scan: &ScanContext,
+) -> Result<ParsedRecord, RecordError> {
+    let schema = &scan.schema;
+    let NoteReading { fields, ceiling, further_parents, has_unreadable_due } =
+        schema.read_note(RecordKind::Task, path, document.fields());
+    let task = Task::read(&fields)?;
     // A change must name the text that it replaces, and an empty value has none.
     if fields.get("state").is_some_and(Value::is_null) {
         let expected = "`open`, `done` or `archived` (or remove the line)";
@@ -213,6 +253,7 @@ fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> 
         parent: task.parent_matter.to_string(),
         parent_key: link_key(&task.parent_link),
         parent_link: task.parent_link,
+        further_parents: further_parents.into_iter().map(FurtherParent::new).collect(),
         id: task.id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
         name: name_or_slug(task.name, path),
         state: encode_enum(task.state),
@@ -221,12 +262,17 @@ fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> 
         due: task.due.map(to_micros),
         snoozed_until: task.snoozed_until.map(to_micros),
         next_check_after: task.next_check_after.map(to_micros),
-        hash: content.hash.as_str().to_owned(),
-        content: content_hash(document).as_str().to_owned(),
+        ceiling: encode_enum(ceiling),
+        has_unreadable_due,
+        hash: hash.as_str().to_owned(),
+        content: scan.hash_content(RecordKind::Task, path, document),
     }))
 }
 
-fn signal_row(path: &RecordPath, signal: Signal) -> ParsedRecord {
+fn signal_row(path: &RecordPath, signal: Signal, scan: &ScanContext) -> ParsedRecord {
+    // A signal is new by its own words, wherever the notes are that they name.
+    let hash = hash_meaning(&signal);
+    let signal = signal.resolve_links(&scan.names, &scan.moves);
     ParsedRecord::Signal(SignalData {
         path: path.to_string(),
         target: signal.target.as_ref().map(RecordPath::to_string),
@@ -244,7 +290,7 @@ fn signal_row(path: &RecordPath, signal: Signal) -> ParsedRecord {
         reason: signal.reason.clone(),
         applied: signal.is_applied(),
         source_event: signal.source_event.as_ref().map(RecordPath::to_string),
-        hash: hash_meaning(&signal).as_str().to_owned(),
+        hash: hash.as_str().to_owned(),
         source: signal.source_type,
     })
 }
@@ -257,7 +303,7 @@ fn hash_meaning(signal: &Signal) -> ContentHash {
     ContentHash::hash_bytes(to_json(&meaning).as_bytes())
 }
 
-fn event_row(path: &RecordPath, event: StreamEvent, content: &FileContent) -> ParsedRecord {
+fn event_row(path: &RecordPath, event: StreamEvent, hash: &ContentHash) -> ParsedRecord {
     // The folder names the stream, regardless of the file's content.
     let folder = path.slug().split('/').next().unwrap_or_default();
     ParsedRecord::Stream(EventData {
@@ -268,7 +314,7 @@ fn event_row(path: &RecordPath, event: StreamEvent, content: &FileContent) -> Pa
         status: event.status.as_str(),
         tries: event.tries,
         reason: event.reason,
-        hash: content.hash.as_str().to_owned(),
+        hash: hash.as_str().to_owned(),
     })
 }
 
@@ -286,52 +332,6 @@ impl EventData {
     }
 }
 
-fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String> {
-    let record = AuditRecord::parse(bytes).map_err(|e| match e {
-        AuditError::Frontmatter(e) => format!("failed to {e}"),
-        AuditError::Form(_) => format!("{e}: `steward audit verify` shows whether it was changed since it was written"),
-    })?;
-    let draft = record.draft;
-    let resolved = draft.resolution.as_ref().map(|a| a.action_id.to_string());
-    let moved_from = draft.proposal.as_ref().and_then(|p| p.moved_from.as_ref()).map(ToString::to_string);
-    let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
-    let (resolves, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
-    Ok(ParsedRecord::Action(Box::new(ActionData {
-        path: path.to_string(),
-        id: draft.id.to_string(),
-        kind: draft.kind.as_str(),
-        target: draft.target.to_string(),
-        at: to_micros(draft.timestamp),
-        decision: draft.decision.as_str(),
-        confidence: draft.confidence,
-        disposition: draft.disposition.as_str(),
-        mode: draft.mode.as_str(),
-        pending: draft.pending_confirmation,
-        resolves,
-        proposed_state: draft.proposed_state.map(encode_enum),
-        class: draft.class.map(MutationClass::as_str),
-        judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
-        issue: record.plane_action.as_ref().and_then(|a| a.owed_issue()).map(|issue| issue.issue.to_string()),
-        tracks_of,
-        trust_subject,
-        trust_mode: trust_mode.flatten(),
-        closed: ClosedGates::from_gates(&draft.gates).join_names(),
-        moves_to: draft.proposal.as_ref().and_then(|p| matter_moved_to(&p.mutation)),
-        changes: draft.proposal.as_ref().map(|p| changed_field(&p.mutation)),
-        moved_from,
-        proposal: draft.proposal_hash().map(|hash| hash.as_str().to_owned()),
-        prev: record.prev_sha256.as_str().to_owned(),
-        content: record.content_sha256.as_ref().map(|hash| hash.as_str().to_owned()),
-        misnamed: draft.record_path().as_ref() != Ok(path),
-        edited: draft.resolution.as_ref().is_some_and(|answer| answer.edited),
-        batch_id: draft.resolution.as_ref().and_then(|answer| answer.batch_id.as_ref()).map(ToString::to_string),
-        seq: record.seq,
-        sources: sources::read_contributions(&draft),
-        quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
-        evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
-    })))
-}
-
 /// The field that a mutation changes, and for a list also the member.
 fn changed_field(mutation: &Mutation) -> String {
     match mutation {
@@ -342,24 +342,6 @@ fn changed_field(mutation: &Mutation) -> String {
             let name = Value::from(member.as_str());
             format!("{} {}", mutation.field(), member_name(&name).unwrap_or(member))
         }
-    }
-}
-
-/// The subject of a trust mark, and the mode that it caps.
-fn encode_trust_mark(mark: &TrustMark) -> (String, Option<&'static str>) {
-    let mode = match mark {
-        TrustMark::Lowered { to, .. } => Some(to.as_str()),
-        TrustMark::Unrestored { .. } => Some(Mode::Shadow.as_str()),
-        TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
-    };
-    (to_json(mark.subject()), mode)
-}
-
-/// The matter that a change moves a task to.
-fn matter_moved_to(mutation: &Mutation) -> Option<String> {
-    match mutation {
-        Mutation::ParentMatter { to } => Some(to.to_string()),
-        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! Nothing here reads a file.
 
 use super::codec::{self, to_micros};
+use super::identities::{self, NoteIdentity};
 use super::links::{NoteChange, resolve_parents};
 use super::parse::ParsedRecord;
 use super::words;
@@ -16,6 +17,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 use std::collections::{BTreeMap, HashMap};
+use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::RecordKind;
 
 /// A constant SQL statement; most of them take one JSON array.
@@ -30,10 +32,14 @@ const MATTERS: SqlText = "INSERT OR REPLACE INTO matters (path, name, state, sta
            value->>'policy', value->>'policy_faults', value->>'hash' FROM json_each(?1)";
 const TASKS: SqlText =
     "INSERT OR REPLACE INTO tasks (path, parent, parent_link, parent_key, id, name, state, state_as_written, surface_class, due,
-           snoozed_until, next_check_after, hash)
+           snoozed_until, next_check_after, ceiling, has_unreadable_due, hash)
     SELECT value->>'path', value->>'parent', value->>'parent_link', value->>'parent_key', value->>'id', value->>'name',
            value->>'state', value->>'state_as_written', value->>'surface_class', value->>'due', value->>'snoozed_until',
-           value->>'next_check_after', value->>'hash' FROM json_each(?1)";
+           value->>'next_check_after', value->>'ceiling', value->>'has_unreadable_due', value->>'hash' FROM json_each(?1)";
+/// Until their links are resolved, they name no matter: the path of a task stands for none.
+const FURTHER_PARENTS: SqlText = "INSERT OR REPLACE INTO further_parents (task, position, link, link_key, parent)
+    SELECT t.value->>'path', p.key + 1, p.value->>'link', p.value->>'key', t.value->>'path'
+    FROM json_each(?1) t, json_each(t.value->'further_parents') p";
 const SIGNALS: SqlText = "INSERT OR REPLACE INTO signals (path, target, created, source, instinct, note, effect,
            class, proposal, proposed_state, changes, target_confidence, effect_confidence, status, reason, applied,
            source_event)
@@ -45,14 +51,14 @@ const INSTINCTS: SqlText = "INSERT OR REPLACE INTO instincts (path, source, obse
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
 const ACTIONS: SqlText = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode,
            pending, resolves, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id,
+           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id, ended,
            seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'disposition', value->>'mode', value->>'pending', value->>'resolves',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
            value->>'changes', value->>'proposal', value->>'prev', value->>'content', value->>'misnamed',
-           value->>'edited', value->>'batch_id', value->>'seq'
+           value->>'edited', value->>'batch_id', value->>'ended', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: SqlText =
     "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
@@ -88,6 +94,7 @@ const FIRST_SEEN: SqlText = "INSERT INTO first_seen (signal, hash, at)
     ON CONFLICT (signal) DO UPDATE SET hash = excluded.hash, at = excluded.at WHERE hash <> excluded.hash
     RETURNING signal";
 
+pub(crate) const KEEP_META: SqlText = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
 const DROP_FILES: SqlText = "DELETE FROM files WHERE path IN (SELECT value FROM json_each(?1))";
 const DROP_EVIDENCE: SqlText = "DELETE FROM action_evidence WHERE action IN (SELECT value FROM json_each(?1))";
 const DROP_SOURCES: SqlText = "DELETE FROM action_sources WHERE action IN (SELECT value FROM json_each(?1))";
@@ -111,6 +118,15 @@ pub(crate) struct ScanClock {
     pub(crate) now: DateTime<Utc>,
     /// Whether this is the very first scan: its signals were in the vault before, so their own date may count.
     pub(crate) is_first_scan: bool,
+    /// Whether the tables were filled under another mapping. Content is not compared across mappings.
+    pub(crate) is_remapped: bool,
+}
+
+impl ScanClock {
+    /// When notes that were not known before came; 0 in the very first scan.
+    pub(super) fn arrival(self) -> i64 {
+        if self.is_first_scan { 0 } else { to_micros(self.now) }
+    }
 }
 
 #[derive(Serialize)]
@@ -167,32 +183,40 @@ impl Index {
             let new_signals = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql_error(e))?;
             if kind.is_note() {
                 let read = NoteChange::Read(files.iter().map(|file| file.path.as_str()).collect());
-                resolve_parents(&mut tx, &self.note_names, &read).await.map_err(|e| self.sql_error(e))?;
+                resolve_parents(&mut tx, &self.notes, &read).await.map_err(|e| self.sql_error(e))?;
             }
             tx.commit().await.map_err(|e| self.sql_error(e))?;
             Ok::<_, IndexError>(new_signals)
         };
-        let new_signals = work.await.inspect_err(|_| self.note_names.clear())?;
+        let new_signals = work.await.inspect_err(|_| self.notes.clear())?;
         self.bump_records_revision(kind);
         Ok(new_signals)
     }
 
-    /// Removes the rows of files that are gone.
-    pub(crate) async fn forget_files(&self, kind: RecordKind, gone: &[String]) -> Result<(), IndexError> {
+    /// Removes the rows of files that are gone. `gone_at` is `None` for notes that are still there, as another kind.
+    pub(crate) async fn forget_files(
+        &self,
+        kind: RecordKind,
+        gone: &[String],
+        gone_at: Option<DateTime<Utc>>,
+    ) -> Result<(), IndexError> {
         if gone.is_empty() {
             return Ok(());
         }
         let mut tx = self.begin_write().await?;
         let work = async {
+            if let Some(now) = gone_at.filter(|_| kind.is_note()) {
+                identities::keep_gone(&mut tx, gone, now).await?;
+            }
             execute_json(&mut tx, DROP_FILES, &to_json(&gone)).await?;
             drop_rows(&mut tx, kind, &gone).await?;
             if kind.is_note() {
                 let gone = NoteChange::Gone(gone.iter().map(String::as_str).collect());
-                resolve_parents(&mut tx, &self.note_names, &gone).await?;
+                resolve_parents(&mut tx, &self.notes, &gone).await?;
             }
             tx.commit().await
         };
-        work.await.inspect_err(|_| self.note_names.clear()).map_err(|e| self.sql_error(e))?;
+        work.await.inspect_err(|_| self.notes.clear()).map_err(|e| self.sql_error(e))?;
         self.bump_records_revision(kind);
         Ok(())
     }
@@ -228,17 +252,31 @@ async fn write_batch(
 ) -> sqlx::Result<Vec<String>> {
     let rows: Vec<FileRow<'_>> = files.iter().map(|f| file_row(kind, f)).collect();
     execute_json(tx, FILES, &to_json(&rows)).await?;
+    if kind.is_note() {
+        let notes: Vec<NoteIdentity<'_>> = files.iter().map(note_identity).collect();
+        identities::keep_seen(tx, &notes, clock.arrival(), clock.now).await?;
+    }
     // A file with unchanged content keeps its rows.
     let stale: Vec<&str> = files.iter().filter(|f| f.changed || f.parsed.is_some()).map(|f| f.path.as_str()).collect();
     drop_rows(tx, kind, &stale).await?;
     insert_rows(tx, files, clock).await
 }
 
+fn note_identity(file: &ScannedFile) -> NoteIdentity<'_> {
+    NoteIdentity {
+        path: &file.path,
+        inode: file.now.inode,
+        born_ns: file.born_ns,
+        modified_ns: file.now.modified_ns,
+        hash: file.now.hash.as_ref().map(ContentHash::as_str),
+    }
+}
+
 fn file_row(kind: RecordKind, file: &ScannedFile) -> FileRow<'_> {
     FileRow {
         path: &file.path,
         kind,
-        hash: file.now.hash.as_ref().map(steward_domain::action::plan::ContentHash::as_str),
+        hash: file.now.hash.as_ref().map(ContentHash::as_str),
         size: file.now.size,
         modified_ns: file.now.modified_ns,
         inode: file.now.inode,
@@ -261,10 +299,13 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[ScannedFile], clock: Sc
             ParsedRecord::Action(row) => actions.push(row),
         }
     }
-    insert_json(tx, questions::EDITS, &matters).await?;
-    insert_json(tx, questions::EDITS, &tasks).await?;
+    if !clock.is_remapped {
+        insert_json(tx, questions::EDITS, &matters).await?;
+        insert_json(tx, questions::EDITS, &tasks).await?;
+    }
     insert_json(tx, MATTERS, &matters).await?;
     insert_json(tx, TASKS, &tasks).await?;
+    insert_json(tx, FURTHER_PARENTS, &tasks).await?;
     insert_json(tx, questions::CONTENTS, &matters).await?;
     insert_json(tx, questions::CONTENTS, &tasks).await?;
     insert_json(tx, INSTINCTS, &instincts).await?;

@@ -5,21 +5,19 @@
 //! and leave the tables consistent at every moment. The consequences of a change (a matter to wake, schedules to
 //! compare) are published as [`ScanChanges`], and the listener acts on them.
 
-use super::codec;
 use super::parse::ParsedRecord;
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::index::Index;
 use crate::index::IndexError;
 use crate::index::ScanChanges;
 use crate::index::VaultProblem;
-use crate::index::cursors::wake;
 use crate::index::store::files::{self, FileToRead, ScanContext, ScanDepth, ScannedFile};
 use crate::index::store::rows::ScanClock;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// Files per batch: a transaction of about 50 ms whose pages are written once, and a megabyte of rows in memory.
@@ -35,23 +33,6 @@ pub(crate) const SCAN_ORDER: [RecordKind; 6] = [
     RecordKind::Signal,
     RecordKind::Stream,
 ];
-
-/// Restores the cursors from the audit records. A record from a clock that ran ahead puts no cursor into the future, so
-/// signals that arrive now are fresh.
-const RESTORE_CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
-    SELECT target, MIN(MAX(at), ?1 - 1), decision, 0, '' FROM actions
-    WHERE kind = 'steward-action' AND judged = 1 GROUP BY target";
-/// A signal that an action about its target cites was first seen no later than that action, so it is not judged again.
-const DATE_CITED_SIGNALS: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
-        SELECT e.ref AS signal, MAX(a.at) AS at FROM action_evidence e JOIN actions a ON a.path = e.action
-        JOIN signals s ON s.path = e.ref AND s.target = a.target WHERE a.kind = 'steward-action' GROUP BY e.ref) AS cited
-    WHERE first_seen.signal = cited.signal";
-/// A signal that no action about its target cites may never have been judged, so it counts as first seen now.
-const DATE_UNCITED_SIGNALS: &str = "UPDATE first_seen SET at = ?1 WHERE signal IN (
-        SELECT s.path FROM signals s JOIN task_checks c ON c.task = s.target
-        WHERE s.applied = 0 AND s.effect <> 'none' AND NOT EXISTS (
-            SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
-            WHERE e.ref = s.path AND a.target = s.target AND a.kind = 'steward-action'))";
 
 /// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -76,12 +57,12 @@ pub struct SyncReport {
 }
 
 /// A running scan.
-struct VaultScan<'a> {
-    index: &'a Index,
-    root: &'a VaultRoot,
-    depth: ScanDepth,
-    clock: ScanClock,
-    report: SyncReport,
+pub(super) struct VaultScan<'a> {
+    pub(super) index: &'a Index,
+    pub(super) root: &'a VaultRoot,
+    pub(super) depth: ScanDepth,
+    pub(super) clock: ScanClock,
+    pub(super) report: SyncReport,
     signals: Vec<String>,
 }
 
@@ -136,8 +117,11 @@ impl Index {
     ) -> Result<SyncReport, IndexError> {
         let _turn = self.scan_lock.lock().await;
         self.read_note_names().await?;
-        let mut scan = VaultScan::new(self, root, ScanDepth::Stat, ScanClock { now, is_first_scan: false });
-        let scanned = match scan.scan_folder(kind).await {
+        let mut scan =
+            VaultScan::new(self, root, ScanDepth::Stat, ScanClock { now, is_first_scan: false, is_remapped: false });
+        let is_mapped_note = kind.is_note() && self.note_schema().is_mapped();
+        let work = async { if is_mapped_note { scan.scan_notes().await } else { scan.scan_folder(kind).await } };
+        let scanned = match work.await {
             Ok(()) => scan.finish_report(None).await,
             Err(e) => Err(e),
         };
@@ -165,19 +149,29 @@ impl Index {
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
-        let clock = ScanClock { now, is_first_scan: false };
+        let clock = ScanClock { now, is_first_scan: false, is_remapped: false };
         let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
         self.read_note_names().await?;
-        let touches_matters = paths.iter().any(|p| p.scanned_kind() == Some(RecordKind::Matter));
+        let mut paths = paths.to_vec();
+        paths.extend(self.list_other_paths(root, &paths).await?);
+        let is_mapped = self.note_schema().is_mapped();
+        let paths = paths.as_slice();
+        let kind_of = |path: &RecordPath| if is_mapped { path.own_kind() } else { path.scanned_kind() };
+        let touches_matters = paths.iter().any(|p| kind_of(p).map_or(is_mapped, |kind| kind == RecordKind::Matter));
         let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
+        let notes: BTreeSet<&RecordPath> = paths.iter().filter(|p| is_mapped && p.own_kind().is_none()).collect();
+        if !notes.is_empty() {
+            scan.scan_named_notes(&notes).await?;
+        }
         for kind in SCAN_ORDER {
-            let named: BTreeSet<&RecordPath> = paths
-                .iter()
-                .filter(|p| p.scanned_kind() == Some(kind) && files::is_ours(kind, p.file_name()))
-                .collect();
+            let named: BTreeSet<&RecordPath> =
+                paths.iter().filter(|p| kind_of(p) == Some(kind) && files::is_ours(kind, p.file_name())).collect();
             if !named.is_empty() {
                 scan.scan_named_files(kind, &named).await?;
             }
+        }
+        if paths.iter().any(|path| path.own_kind() == Some(RecordKind::Event)) {
+            scan.follow_new_moves().await?;
         }
         scan.finish_report(before).await
     }
@@ -199,44 +193,39 @@ impl Index {
         depth: ScanDepth,
     ) -> Result<SyncReport, IndexError> {
         self.scan_progress.reset();
+        let is_same_mapping = self.is_filled_under_mapping().await?;
+        let depth = if is_same_mapping { depth } else { ScanDepth::Nothing };
+        if !is_same_mapping && !self.note_schema().is_mapped() {
+            self.forget_other_notes().await?;
+        }
         self.reload_note_names().await?;
+        self.load_note_moves().await?;
         let before = self.read_matter_states().await?;
         let first = !self.is_filled();
-        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, is_first_scan: first });
+        let mut scan =
+            VaultScan::new(self, root, depth, ScanClock { now, is_first_scan: first, is_remapped: !is_same_mapping });
         scan.report.first = first;
-        for kind in SCAN_ORDER {
-            scan.scan_folder(kind).await?;
+        if self.note_schema().is_mapped() {
+            scan.scan_notes().await?;
         }
+        for kind in SCAN_ORDER {
+            if !(kind.is_note() && self.note_schema().is_mapped()) {
+                scan.scan_folder(kind).await?;
+            }
+        }
+        scan.follow_new_moves().await?;
         if depth == ScanDepth::Nothing {
             self.drop_strays().await?;
         }
         if scan.report.complete {
             self.mark_filled(now, first).await?;
+            self.keep_mapping_number().await?;
         }
+        if !is_same_mapping {
+            self.see_signals_of_ended_proposals_again(now).await?;
+        }
+        self.load_accepted_mappings(root).await?;
         scan.finish_report(Some(before)).await
-    }
-
-    /// Ends a whole scan. The very first scan restores lost cursors from the audit records.
-    async fn mark_filled(&self, now: DateTime<Utc>, first: bool) -> Result<(), IndexError> {
-        let mut tx = self.begin_write().await?;
-        let work = async {
-            if first {
-                sqlx::query(RESTORE_CURSORS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
-                sqlx::query(DATE_CITED_SIGNALS).execute(&mut *tx).await?;
-                sqlx::query(DATE_UNCITED_SIGNALS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
-                wake::mark_unjudged(&mut tx, codec::to_micros(now)).await?;
-            }
-            for sql in [
-                "INSERT OR IGNORE INTO meta (key, value) VALUES ('filled_at', ?1)",
-                "INSERT OR REPLACE INTO meta (key, value) VALUES ('synced_at', ?1)",
-            ] {
-                sqlx::query(sql).bind(codec::to_micros(now)).execute(&mut *tx).await?;
-            }
-            tx.commit().await
-        };
-        work.await.map_err(|e| self.sql_error(e))?;
-        self.filled.store(true, Ordering::Release);
-        Ok(())
     }
 }
 
@@ -252,7 +241,7 @@ impl<'a> VaultScan<'a> {
         let entries = match tokio::task::spawn_blocking(move || files::list_folder(&root, kind)).await? {
             Ok(entries) => entries,
             Err(e) => {
-                self.report_unlisted_folder(kind, &e);
+                self.report_unlisted_folder(kind.folder(), &e);
                 return Ok(());
             }
         };
@@ -270,7 +259,11 @@ impl<'a> VaultScan<'a> {
     }
 
     /// Scans single files of one kind.
-    async fn scan_named_files(&mut self, kind: RecordKind, named: &BTreeSet<&RecordPath>) -> Result<(), IndexError> {
+    pub(super) async fn scan_named_files(
+        &mut self,
+        kind: RecordKind,
+        named: &BTreeSet<&RecordPath>,
+    ) -> Result<(), IndexError> {
         let paths: Vec<String> = named.iter().map(|p| p.to_string()).collect();
         let mut known = self.index.read_known_files(kind, Some(&paths)).await?;
         let (root, records) = (self.root.clone(), named.iter().map(|p| (*p).clone()).collect::<Vec<_>>());
@@ -294,9 +287,9 @@ impl<'a> VaultScan<'a> {
     async fn read_files(&mut self, kind: RecordKind, wanted: Vec<FileToRead>) -> Result<(), IndexError> {
         self.report.read += wanted.len() as u64;
         self.index.scan_progress.add_expected(wanted.len());
-        let depth = self.depth;
+        let scan = self.create_context();
         let batches = stream::iter(split_into_batches(wanted)).map(|batch| {
-            let scan = ScanContext { depth, names: self.index.note_names.read().unwrap_or_default() };
+            let scan = scan.clone();
             let (root, count) = (self.root.clone(), batch.len());
             let read =
                 move || batch.into_iter().filter_map(|w| files::scan_file(&root, kind, w, &scan)).collect::<Vec<_>>();
@@ -305,20 +298,38 @@ impl<'a> VaultScan<'a> {
         let mut batches = batches.buffered(CONCURRENT_READS);
         while let Some((count, files)) = batches.try_next().await? {
             self.index.scan_progress.add_done(count);
-            self.signals.extend(self.index.write_files(kind, &files, self.clock).await?);
-            add_files_to_report(&mut self.report, files);
+            self.write_scanned(kind, files).await?;
         }
         Ok(())
     }
 
-    async fn forget_gone_files(&mut self, kind: RecordKind, gone: Vec<String>) -> Result<(), IndexError> {
-        self.report.removed += gone.len() as u64;
-        self.index.forget_files(kind, &gone).await
+    /// What reading a file depends on.
+    pub(super) fn create_context(&self) -> ScanContext {
+        let notes = &self.index.notes;
+        ScanContext {
+            depth: self.depth,
+            names: notes.names_or_empty(),
+            moves: notes.moves(),
+            schema: Arc::clone(&notes.schema),
+        }
     }
 
-    fn report_unlisted_folder(&mut self, kind: RecordKind, error: &VaultRootError) {
+    /// Writes a batch of files of one kind.
+    pub(super) async fn write_scanned(&mut self, kind: RecordKind, files: Vec<ScannedFile>) -> Result<(), IndexError> {
+        self.signals.extend(self.index.write_files(kind, &files, self.clock).await?);
+        add_files_to_report(&mut self.report, files);
+        Ok(())
+    }
+
+    pub(super) async fn forget_gone_files(&mut self, kind: RecordKind, gone: Vec<String>) -> Result<(), IndexError> {
+        self.report.removed += gone.len() as u64;
+        self.index.forget_files(kind, &gone, Some(self.clock.now)).await
+    }
+
+    /// Reports a folder of the root, or the root for an empty name.
+    pub(super) fn report_unlisted_folder(&mut self, folder: &str, error: &VaultRootError) {
         self.report.complete = false;
-        let path = format!("{}/", kind.folder());
+        let path = format!("{folder}/");
         let message = error.to_string();
         let message = message.strip_prefix(&format!("{path}: ")).unwrap_or(&message);
         self.report.problems.push(VaultProblem {
@@ -355,7 +366,7 @@ fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
 
 /// Splits the files into batches that each allocate memory for their own files only. With capacity for all files after
 /// them, a hundred batches would take fifty times the memory of the list.
-pub(crate) fn split_into_batches(wanted: Vec<FileToRead>) -> Vec<Vec<FileToRead>> {
+pub(crate) fn split_into_batches<T>(wanted: Vec<T>) -> Vec<Vec<T>> {
     let count = wanted.len().div_ceil(BATCH_SIZE);
     let mut wanted = wanted.into_iter();
     (0..count).map(|_| wanted.by_ref().take(BATCH_SIZE).collect()).collect()

@@ -2,8 +2,9 @@
 
 use super::*;
 use steward_domain::gates::result::{GateName, GateResult};
-use steward_domain::record::content_hash::content_hash;
+use steward_domain::record::content_hash::hash_content;
 use steward_domain::record::frontmatter;
+use steward_domain::record::schema::NoteAccess;
 use steward_domain::signals::route::{ProposalDoubt, question_id};
 
 fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
@@ -209,7 +210,10 @@ async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_our
         assert_eq!(asking(&bench, "09:00:01").await, ["t"], "{name}");
         // A change of Steward. The index reads the file first and then its audit record.
         let ours = text("related_to: [Ann]\n", "body\n");
-        let content = content_hash(&frontmatter::read_document(ours.as_bytes()).unwrap());
+        let document = frontmatter::read_document(ours.as_bytes()).unwrap();
+        let target = path("task/t.md");
+        let links = NoteAccess::unmapped().links(&target, noon("00:00:00"));
+        let content = hash_content(document.fields(), document.body(), links);
         bench.put("task/t.md", &ours);
         let mut record = draft("ours");
         (record.timestamp, record.decision) = (noon("09:10:00"), Judgement::StillActive);

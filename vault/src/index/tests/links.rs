@@ -8,7 +8,7 @@ impl Bench {
         sqlx::query_scalar(sql).bind(task).fetch_one(&self.index.store.writer).await.unwrap()
     }
 
-    async fn counts_as_rebuilt(&self) {
+    pub(super) async fn counts_as_rebuilt(&self) {
         let before = self.dump(&self.index).await;
         self.index.rebuild(&self.root, noon("23:00:00")).await.unwrap();
         assert_eq!(self.dump(&self.index).await, before);
@@ -105,7 +105,7 @@ async fn a_failed_write_forgets_the_names_so_that_they_are_read_again() {
     let bench = Bench::scanned().await;
     bench.matter("farm");
     bench.sync("01:00:00").await;
-    bench.index.note_names.clear();
+    bench.index.notes.clear();
     bench.task("t", "FARM", "");
     bench.hint(&["task/t.md"], "02:00:00").await;
     assert_eq!(bench.parent("task/t.md").await, "matter/farm.md");

@@ -205,7 +205,7 @@ async fn a_rebuild_mends_rows_that_no_file_stands_behind() {
     let good = bench.dump(&bench.index).await;
     for sql in [
         "INSERT INTO tasks SELECT 'task/ghost.md', parent, parent_link, parent_key, parent_fault, id, name, state, state_as_written, surface_class, due,
-            snoozed_until, next_check_after, hash FROM tasks",
+            snoozed_until, next_check_after, ceiling, has_unreadable_due, hash FROM tasks",
         "UPDATE matters SET name = 'forged'",
     ] {
         sqlx::query(sql).execute(&bench.index.store.writer).await.unwrap();

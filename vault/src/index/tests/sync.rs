@@ -362,7 +362,7 @@ async fn a_record_whose_access_was_mended_is_read_without_a_new_time() {
 #[test]
 fn batches_hold_every_file_once_in_order_and_no_room_for_others() {
     let wanted = |n: usize| {
-        let entry = FolderEntry { name: format!("{n}.md"), size: 1, modified_ns: 1, inode: 1 };
+        let entry = FolderEntry { name: format!("{n}.md"), size: 1, modified_ns: 1, inode: 1, born_ns: 1 };
         FileToRead { path: format!("task/{n}.md"), entry, known: None }
     };
     let all = 20 * BATCH_SIZE + 3;

@@ -122,7 +122,8 @@ const NARROW_CEILINGS: &str = "
     WITH narrow AS (SELECT path, ceiling FROM matters WHERE ceiling <> 'act'
         UNION ALL SELECT path, policy->>'ceiling' FROM matters WHERE policy->>'ceiling' <> 'act')
     SELECT path, ceiling FROM narrow
-    UNION ALL SELECT t.path, n.ceiling FROM tasks t JOIN narrow n ON n.path = t.parent";
+    UNION ALL SELECT t.path, n.ceiling FROM tasks t JOIN narrow n ON n.path = t.parent
+    UNION ALL SELECT p.task, n.ceiling FROM further_parents p JOIN narrow n ON n.path = p.parent";
 
 /// A case with few columns, because each column costs more than its content. The confidence is separate, because JSON
 /// would round it.

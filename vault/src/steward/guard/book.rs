@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
+use steward_domain::record::moves::NoteMove;
 use steward_domain::steward::guard::{
     BackOff, CallCaps, ClockReading, GuardCap, GuardFacts, GuardRefusal, Probe, ReserveOutcome, ReserveRequest,
     Settlement, SettlementOutcome, admit_call, back_off_for, read_clock, shift_after_restart,
@@ -12,7 +13,7 @@ use steward_domain::steward::guard::{
 use steward_domain::time::format_millis;
 
 use super::LossAcceptance;
-use super::rows::{self, LedgerRow, LedgerSqlResult};
+use super::rows::{self, LedgerRow, LedgerSqlResult, to_micros};
 use super::store::LedgerStore;
 
 /// Reserves one call, or refuses it. The same call gets the same reservation again.
@@ -176,6 +177,34 @@ pub(super) async fn lift_back_off(
     state.save(&mut tx).await?;
     tx.commit().await?;
     Ok(Some(back_off.until))
+}
+
+/// Counts the calls about notes that moved under their new paths. Two notes may have changed places, so each call first
+/// gets a name that no note can have.
+pub(super) async fn follow_moves(
+    store: &mut LedgerStore,
+    moves: &[NoteMove],
+    until: DateTime<Utc>,
+) -> LedgerSqlResult<()> {
+    let mut tx = store.begin_writing().await?;
+    for park in [
+        "UPDATE call SET task = '/' || ? WHERE task = ? AND reserved_us <= ?",
+        "UPDATE call SET matter = '/' || ? WHERE matter = ? AND reserved_us <= ?",
+    ] {
+        for NoteMove { from, to } in moves {
+            let Some(to) = to else { continue };
+            let query = sqlx::query(park).bind(to.as_str()).bind(from.as_str()).bind(to_micros(until));
+            query.execute(&mut *tx).await?;
+        }
+    }
+    for unpark in [
+        "UPDATE call SET task = substr(task, 2) WHERE task >= '/' AND task < '0'",
+        "UPDATE call SET matter = substr(matter, 2) WHERE matter >= '/' AND matter < '0'",
+    ] {
+        sqlx::query(unpark).execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(())
 }
 
 /// Ends a doubt about the clock for an operator.
