@@ -3,6 +3,7 @@
 //! It declares arguments only; the modules below [`crate::commands`] run the commands.
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
+mod notes;
 pub(crate) mod output;
 mod token;
 mod trust;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use trust::BACKTEST;
 
+pub(crate) use notes::{InitArgs, MovedArgs};
 pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
 pub(crate) use trust::{BacktestArgs, RestoreTrustArgs, TrustCommand};
 
@@ -119,6 +121,17 @@ pub(crate) enum CliCommand {
     #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n  \
         steward doctor --lift-back-off\n\nExits with 4 when something is wrong.")]
     Doctor(DoctorArgs),
+    /// Propose how the notes of a vault are read, show what that finds, and accept it after a yes
+    #[command(after_help = "Examples:\n  steward init ~/notes\n  steward init ~/notes --yes\n  \
+        steward init ~/notes --accept")]
+    Init(InitArgs),
+    /// Say where a note is that was renamed, or list the notes that Steward misses
+    #[command(
+        after_help = "Examples:\n  steward moved\n  steward moved \"Projects/Old name.md\" \"Archive/New name.md\"\n  \
+        steward moved \"Projects/Old name.md\" --deleted\n\n\
+        Most renames are noticed without it."
+    )]
+    Moved(MovedArgs),
     /// Write an example vault into an empty folder
     #[command(after_help = "Example:\n  steward example ./demo/vault")]
     Example {

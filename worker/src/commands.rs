@@ -8,6 +8,8 @@ pub(crate) mod audit;
 pub(crate) mod doctor;
 pub(crate) mod example;
 pub(crate) mod index;
+pub(crate) mod init;
+pub(crate) mod moved;
 pub(crate) mod policy;
 pub(crate) mod replay;
 pub(crate) mod resolve;
@@ -25,6 +27,7 @@ pub(crate) mod up;
 pub(crate) mod why;
 
 use crate::config::StewardConfig;
+use crate::runtime::engine::OpenedVault;
 use crate::runtime::reading_progress::show_index_progress;
 use anyhow::{Context, bail};
 use chrono::Utc;
@@ -72,18 +75,24 @@ pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<Rea
     let from = state.clone();
     let copy = tokio::task::spawn_blocking(move || TemporaryIndexCopy::create_from(&from)).await?;
     let copy = copy.with_context(|| format!("failed to copy the index from {}", state.display()))?;
-    let index = Index::open(&copy.0).await?;
+    let index = Index::open(&copy.0).await?.with_schema(config.mapping.note_schema()?, config.mapping.list_accepted());
     show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
     Ok(ReadOnlyVault::new(root, index, Some(copy)))
 }
 
 /// A copy of an index, removed when it is dropped.
-struct TemporaryIndexCopy(PathBuf);
+pub(crate) struct TemporaryIndexCopy(PathBuf);
 
 impl TemporaryIndexCopy {
-    fn create_from(state: &Path) -> std::io::Result<Self> {
+    /// A folder for an index that is filled anew.
+    pub(crate) fn create_empty() -> std::io::Result<Self> {
         let copy = Self(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
         std::fs::DirBuilder::new().mode(0o700).create(&copy.0)?;
+        Ok(copy)
+    }
+
+    fn create_from(state: &Path) -> std::io::Result<Self> {
+        let copy = Self::create_empty()?;
         for file in ["state.db", "state.db-wal"] {
             // Copied from file to file, because the index of a million records may be larger than the memory.
             match std::fs::copy(state.join(file), copy.0.join(file)) {
@@ -109,12 +118,35 @@ impl Drop for TemporaryIndexCopy {
 /// A worker must find the changes itself, because it wakes matters and registers schedules for what is new.
 pub(crate) async fn open_vault(config: &StewardConfig) -> anyhow::Result<(VaultRoot, Index)> {
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let state = config.state_dir()?;
-    let index = Index::open(&state).await?;
+    let index = open_index(config).await?;
     if !VaultWriter::is_locked(&root) {
         show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
     }
     Ok((root, index))
+}
+
+/// Looks for notes that were renamed, unless a process serves the vault and does so itself.
+pub(crate) async fn settle_moves_if_unserved(
+    config: &StewardConfig,
+    root: &VaultRoot,
+    index: &Index,
+) -> anyhow::Result<()> {
+    if !VaultWriter::is_locked(root) {
+        OpenedVault::open(config).await?;
+        index.load_note_moves().await?;
+    }
+    Ok(())
+}
+
+/// Opens the index of the configured vault, under its mapping.
+pub(crate) async fn open_index(config: &StewardConfig) -> anyhow::Result<Index> {
+    let schema = config.mapping.note_schema()?;
+    let index = Index::open(&config.state_dir()?).await?.with_schema(schema, config.mapping.list_accepted());
+    if let Ok(root) = VaultRoot::open(config.vault_folder()?) {
+        index.load_accepted_mappings(&root).await?;
+    }
+    index.load_note_moves().await?;
+    Ok(index)
 }
 
 /// Finds the audit record whose id begins with these digits.
@@ -135,6 +167,13 @@ pub(crate) fn parse_matter(text: &str) -> anyhow::Result<RecordPath> {
     }
     parse_link(RecordKind::Matter, text)
         .with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
+}
+
+/// Finds a matter as a person names it, in any case and by its name alone. A name that fits no single note stays the path
+/// that it spells.
+pub(crate) async fn find_matter(index: &Index, text: &str) -> anyhow::Result<RecordPath> {
+    let spelled = parse_matter(text)?;
+    Ok(index.resolve_link(RecordKind::Matter, text, &spelled).await?.unwrap_or(spelled))
 }
 
 #[cfg(test)]

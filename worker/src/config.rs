@@ -6,6 +6,7 @@
 //! do.
 
 use anyhow::{Context, bail};
+use mapping::MappingStatus;
 use serde::{Deserialize, Serialize};
 use sources::{ConfigFile, EnvironmentVariables};
 use std::collections::BTreeMap;
@@ -24,19 +25,23 @@ use steward_domain::trust::demotion::REVERSAL_BUDGET;
 use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
 use steward_server::views::schedules::registered::CHECK_SECONDS;
+use steward_vault::files::root::OWN_FOLDER;
 use toml::Value;
+use user_file::{UserFile, locate_state_folder};
 
 mod clerk;
+pub(crate) mod mapping;
 mod origins;
 mod ports;
 pub(crate) mod rules;
 mod settings;
 mod sources;
 mod streams;
+pub(crate) mod user_file;
 mod web;
 
 pub(crate) use origins::SettingOrigins;
-pub(crate) use sources::{locate_config_file, read_environment_value};
+pub(crate) use sources::read_environment_value;
 
 /// The default address for webhooks: this machine only. A proxy of the operator receives them from the network.
 const WEBHOOK_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8320);
@@ -173,6 +178,12 @@ pub(crate) struct StewardConfig {
     pub(crate) origins: SettingOrigins,
     /// Invalid values, and the values that apply instead.
     pub(crate) warnings: Vec<String>,
+    /// The mapping of the vault's notes.
+    #[serde(skip)]
+    pub(crate) mapping: MappingStatus,
+    /// The file in which a person changes the configuration.
+    #[serde(skip)]
+    pub(crate) file: PathBuf,
 }
 
 impl StewardConfig {
@@ -182,16 +193,20 @@ impl StewardConfig {
     /// An unknown key, a value of the wrong type, an unreadable file, a path that is not UTF-8, and a file inside the
     /// vault that sets a key that a vault must not set.
     pub(crate) fn load(vault_flag: Option<&Path>) -> anyhow::Result<Self> {
-        let file = ConfigFile::find()?;
+        let mut file = ConfigFile::find()?;
         file.refuse_unnamed_server()?;
-        let mut config = Self::from_parts(&file, sources::collect_variables(std::env::vars_os())?)?;
-        if let Some(vault) = vault_flag {
-            config.vault = Some(vault.to_owned());
-        }
-        if let Some(vault) = &config.vault {
+        let variables = sources::collect_variables(std::env::vars_os())?;
+        let vault = sources::find_vault(vault_flag, &variables, &file)?;
+        let mut mapping = MappingStatus::default();
+        if let Some(vault) = &vault {
             file.refuse_vault_overrides(vault)?;
-            config.vault = Some(canonicalize_folder(vault, "the vault (--vault, STEWARD_VAULT)")?);
+            mapping = MappingStatus::read(vault);
+            // A file that cannot be used is reported with the mapping, so that a stop still works.
+            UserFile::read(vault).ok().flatten().into_iter().for_each(|user| file.add_user_file(user));
         }
+        let mut config = Self::from_parts(&file, variables)?;
+        config.warnings.extend(file.list_ignored_keys(vault.as_deref()));
+        (config.vault, config.mapping, config.file) = (vault, mapping, file.editable_path());
         if let Some(state) = &config.state_dir {
             config.state_dir = Some(canonicalize_folder(state, "STEWARD_STATE_DIR")?);
         }
@@ -201,7 +216,7 @@ impl StewardConfig {
     /// Builds a configuration from these variables alone.
     #[cfg(test)]
     pub(crate) fn from_variables(variables: &[(&str, &str)]) -> Self {
-        let file = ConfigFile { path: "steward.toml".into(), table: toml::Table::new(), named: false };
+        let file = ConfigFile::new("steward.toml".into(), toml::Table::new(), false);
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self::from_parts(&file, variables.collect()).unwrap()
     }
@@ -256,6 +271,8 @@ impl StewardConfig {
             caps: raw.caps,
             origins: SettingOrigins::default(),
             warnings,
+            mapping: MappingStatus::default(),
+            file: PathBuf::new(),
         })
     }
 
@@ -267,15 +284,29 @@ impl StewardConfig {
         self.vault.as_deref().context("no vault is set: pass --vault <folder> or set STEWARD_VAULT")
     }
 
-    /// The folder of the databases: `STEWARD_STATE_DIR`, or `.steward` inside the vault.
+    /// The folder of the databases: `STEWARD_STATE_DIR`, or `.steward` inside the vault. That of a vault with a mapping
+    /// lies outside it.
     ///
     /// # Errors
     /// When no vault is set.
     pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
         match &self.state_dir {
             Some(dir) => Ok(dir.clone()),
-            None => Ok(self.vault_folder()?.join(steward_vault::files::root::OWN_FOLDER)),
+            None if self.mapping.is_mapped() => self.mapped_state_dir(),
+            None => Ok(self.vault_folder()?.join(OWN_FOLDER)),
         }
+    }
+
+    /// The folder of the databases of a vault with a mapping.
+    ///
+    /// # Errors
+    /// When no vault is set, or there is no home folder.
+    pub(crate) fn mapped_state_dir(&self) -> anyhow::Result<PathBuf> {
+        if let Some(dir) = &self.state_dir {
+            return Ok(dir.clone());
+        }
+        locate_state_folder(self.vault_folder()?)
+            .context("set HOME or XDG_STATE_HOME: the databases of a vault with a mapping lie there")
     }
 }
 

@@ -20,6 +20,8 @@ use clap::Parser;
 use cli::output::{CommandExit, CommandOutput};
 use cli::{Cli, CliCommand};
 use std::process::ExitCode;
+use steward_vault::action::writer::LockError;
+use steward_vault::files::steward_folder::StewardFolderError;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -59,7 +61,8 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
         _ => {}
     }
-    let config = config::StewardConfig::load(cli.vault.as_deref())?;
+    let named = if let CliCommand::Init(init) = &cli.command { init.vault_folder.as_deref() } else { None };
+    let config = config::StewardConfig::load(cli.vault.as_deref().or(named))?;
     match cli.command {
         CliCommand::Up(up) => commands::up::run(&config, &up, out).await,
         CliCommand::Worker => commands::up::run_worker(&config, out).await,
@@ -85,6 +88,8 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Status => commands::status::run(&config, out).await,
         CliCommand::Doctor(doctor) => commands::doctor::run(&config, doctor, out).await,
         CliCommand::Index(command) => commands::index::run(&config, &command, out).await,
+        CliCommand::Moved(moved) => commands::moved::run(&config, &moved, out).await,
+        CliCommand::Init(init) => commands::init::run(&config, &init, out).await,
         CliCommand::Example { .. } | CliCommand::Replay { .. } | CliCommand::Simulate(_) => Ok(CommandExit::Ok),
     }
 }
@@ -97,7 +102,14 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         cli::output::print_json_error(&message);
     }
-    // A namespace of another vault is a refusal (3). Any other error is a failure (1).
-    let refused = e.chain().any(|cause| cause.is::<registrar::NamespaceConflict>());
+    // A namespace of another vault and a mapping that nobody accepted are refusals (3). Any other error is a failure (1).
+    let is_refusal = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<registrar::NamespaceConflict>()
+            || cause.is::<config::mapping::MappingNotAccepted>()
+            || cause.is::<config::mapping::MappingBroken>()
+            || cause.is::<StewardFolderError>()
+            || matches!(cause.downcast_ref(), Some(LockError::StewardFolder(_)))
+    };
+    let refused = e.chain().any(is_refusal);
     ExitCode::from(if refused { CommandExit::Refused as u8 } else { 1 })
 }

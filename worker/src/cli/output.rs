@@ -8,7 +8,7 @@ use anyhow::Context;
 use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{BufRead, IsTerminal, Write};
 use steward_domain::record::plain_text::is_unseen;
 
 /// A line below the headings and no other border. The positions are those of comfy-table's presets.
@@ -123,6 +123,17 @@ pub(crate) fn format_causes(e: &anyhow::Error) -> String {
         }
     }
     line
+}
+
+/// Asks a person at a terminal. Without a terminal the answer is no.
+pub(crate) fn prompt_yes_no(question: &str) -> bool {
+    let (input, output) = (std::io::stdin(), std::io::stdout());
+    if !input.is_terminal() || !output.is_terminal() {
+        return false;
+    }
+    let printed = write!(output.lock(), "{question} [y/N] ").and_then(|()| output.lock().flush());
+    let mut answer = String::new();
+    printed.is_ok() && input.lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 #[cfg(test)]

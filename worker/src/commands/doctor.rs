@@ -4,11 +4,14 @@
 //! lock for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts
 //! the loss of the ledger or lifts a back-off.
 
+mod mapping;
 mod server;
 
 use crate::cli::DoctorArgs;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
+use crate::commands::open_index;
 use crate::config::StewardConfig;
+use crate::config::mapping::{MappingBroken, MappingNotAccepted};
 use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{HolderRecord, VaultHolder};
@@ -94,6 +97,7 @@ pub(crate) async fn run(
         check_schedules(config, root, RunningWorker { client, record }, &mut findings).await;
     }
     check_tracker(config, &mut findings).await;
+    mapping::check_mapping(&config.mapping, root.as_ref().ok(), &mut findings);
     match root {
         Ok(root) => check_vault(config, root, &holder, operator, &mut findings).await?,
         Err(e) => findings.add_fault("vault", format_causes(&e)),
@@ -136,8 +140,7 @@ async fn check_schedules(
 ) {
     let compared = retry_until_clean(true, async || {
         let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
-        let expected =
-            VaultViews::new(root.clone(), Index::open(&config.state_dir()?).await?).list_expected_schedules().await?;
+        let expected = VaultViews::new(root.clone(), open_index(config).await?).list_expected_schedules().await?;
         let found = compare_schedules(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
         Ok(found.describe_fault(record.schedule_check_interval()).into_iter().collect())
     });
@@ -196,8 +199,10 @@ async fn check_vault(
     }
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;
-    match Index::open(&state).await {
-        Err(e) => findings.add_fault("index", e.to_string()),
+    match open_index(config).await {
+        // The finding on the mapping says it already.
+        Err(e) if e.is::<MappingNotAccepted>() || e.is::<MappingBroken>() => {}
+        Err(e) => findings.add_fault("index", format_causes(&e)),
         Ok(index) => {
             let served = matches!(holder, VaultHolder::Runs(_));
             self::check_index(&index, &root, served, findings).await?;
@@ -251,6 +256,8 @@ async fn check_index(
     for problem in index.read().list_problems().await? {
         findings.add_fault("record", format!("{}: {}", problem.path, problem.message));
     }
+    mapping::list_left_out(index, findings).await?;
+    mapping::list_lost_notes(index, findings).await?;
     Ok(())
 }
 
@@ -326,7 +333,7 @@ async fn lift_back_off(
 /// Checks the local clock. If it is behind the newest file, it was set back, or the clock that wrote the file was
 /// ahead.
 fn check_local_clock(root: &VaultRoot, findings: &mut DoctorFindings) {
-    let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
+    let newest = std::fs::metadata(root.path().join(root.locate_own_folder("event"))).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
     match ahead.filter(|a| i64::try_from(a.as_secs()).unwrap_or(i64::MAX) > server::SKEW.num_seconds()) {
         Some(a) => {

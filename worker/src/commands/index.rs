@@ -19,7 +19,9 @@ pub(crate) async fn run(
     match command {
         cli::IndexCommand::Rebuild => {
             let root = VaultRoot::open(config.vault_folder()?)?;
+            let schema = config.mapping.note_schema()?;
             let (index, quarantined) = Index::open_or_recreate(&config.state_dir()?).await?;
+            let index = index.with_schema(schema, config.mapping.list_accepted());
             let report = show_index_progress(&index, index.rebuild(&root, Utc::now())).await?;
             if let Some(path) = quarantined {
                 out.print_text(&format!("The old index could not be used. It was moved to {}.", path.display()))?;

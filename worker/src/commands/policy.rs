@@ -14,7 +14,6 @@ use chrono::{DateTime, Utc};
 use lines::{MatterPolicyContext, PolicyContext, PolicyLine};
 use serde::Serialize;
 use steward_domain::gates::matter_policy::read::{self, MatterPolicyFault};
-use steward_domain::record::entity::Matter;
 use steward_domain::record::frontmatter::{self, Document};
 use steward_domain::record::path::RecordPath;
 use steward_vault::files::root::VaultRoot;
@@ -56,7 +55,10 @@ pub(crate) async fn run(
 ) -> anyhow::Result<CommandExit> {
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
-    let named = matter.as_deref().map(super::parse_matter).transpose()?;
+    let named = match matter {
+        Some(text) => Some(super::find_matter(index, text).await?),
+        None => None,
+    };
     // The index lists a missing matter too if a task names it.
     let with_policy = index.gates().list_matters_with_policy().await?;
     if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !with_policy.contains(path)) {
@@ -65,6 +67,7 @@ pub(crate) async fn run(
     let matters = named.map_or(with_policy, |matter| vec![matter]);
     let settings = PolicyContext {
         config,
+        schema: index.note_schema(),
         running: match VaultHolder::read(root, &config.state_dir()?) {
             VaultHolder::Runs(note) => Some(note),
             VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
@@ -97,7 +100,7 @@ fn explain_matter(
     spent: u32,
 ) -> MatterPolicyReport {
     let read = read_document(root, matter.as_str()).and_then(|document| {
-        let entity = Matter::read(document.fields()).map_err(|e| e.to_string())?;
+        let entity = settings.schema.read_matter(&matter, document.fields()).map_err(|e| e.to_string())?;
         Ok((document, entity))
     });
     let (document, entity) = match read {

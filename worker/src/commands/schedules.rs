@@ -42,6 +42,7 @@ pub(crate) async fn run(
             Ok(if plan.refused.is_some() || plan.conflict.is_some() { CommandExit::Refused } else { CommandExit::Ok })
         }
         cli::SchedulesCommand::Apply { confirm_deletions, deep } => {
+            super::settle_moves_if_unserved(config, &root, &index).await?;
             let owner = adopt::acquire_identity(&root)?.identity;
             let registrar = desired::build_registrar(client, config, Some(owner), |s| {
                 s.describe_all = *deep;
@@ -71,8 +72,9 @@ async fn apply_plan(
     let outcome = desired::apply_schedules(registrar, plan.clone()).await;
     out.print_value(&json!({"plan": plan, "outcome": outcome}), || {
         format!(
-            "created {}, updated {}, paused {}, resumed {}, deleted {}, unchanged {}, kept {}, failed {}",
+            "created {}, moved {}, updated {}, paused {}, resumed {}, deleted {}, unchanged {}, kept {}, failed {}",
             outcome.created,
+            outcome.moved,
             outcome.updated,
             outcome.paused,
             outcome.resumed,
@@ -102,6 +104,7 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
             ScheduleStepVerb::Unchanged => ("unchanged", String::new()),
             ScheduleStepVerb::Create { paused: false } => ("create", format!("every {} min", interval_seconds / 60)),
             ScheduleStepVerb::Create { paused: true } => ("create, paused", "the matter is done".into()),
+            ScheduleStepVerb::Move { from_id, .. } => ("move", format!("from {from_id}: the matter was renamed")),
             ScheduleStepVerb::Update { differences } => ("update", differences.join("\n")),
             ScheduleStepVerb::Pause => ("pause", "the matter is done".into()),
             ScheduleStepVerb::Resume => ("resume", "the matter is open again".into()),

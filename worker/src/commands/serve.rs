@@ -20,6 +20,8 @@ use tokio::time::MissedTickBehavior;
 
 /// How often it is checked whether the index was replaced: 500 ms.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the moves of notes are read again: 10 s.
+const MOVES_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
@@ -70,11 +72,21 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     Ok(CommandExit::Ok)
 }
 
-/// A file that is only away may come back: a vault's folder can be moved.
+/// A file that is only away may come back: a vault's folder can be moved. Meanwhile it follows the notes that move, which
+/// the process that holds the vault records.
 async fn wait_until_replaced(index: &Index) {
     let mut clock = tokio::time::interval(CHECK_INTERVAL);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut moves_clock = tokio::time::interval(MOVES_INTERVAL);
+    moves_clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while index.file_status() != IndexFileStatus::Replaced {
-        clock.tick().await;
+        tokio::select! {
+            _ = clock.tick() => {}
+            _ = moves_clock.tick() => {
+                if let Err(e) = index.load_note_moves().await {
+                    tracing::debug!("the moves of notes cannot be read now: {e}");
+                }
+            }
+        }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) async fn run(
         cli::SignalsCommand::List { status, matter, limit } => {
             let filter = SignalListFilter::new(index, status.as_deref(), matter.as_deref()).await?;
             let mut rows = read_all_signals(root)?;
+            let (names, moves) = (index.read_note_names().await?, index.note_moves());
+            rows.iter_mut().for_each(|filed| filed.signal = filed.signal.clone().resolve_links(&names, &moves));
             rows.retain(|filed| filter.is_match(&filed.signal));
             rows.sort_by(|a, b| b.signal.created.cmp(&a.signal.created).then_with(|| b.path.cmp(&a.path)));
             rows.truncate(*limit);
@@ -45,7 +47,7 @@ pub(crate) async fn run(
         cli::SignalsCommand::Explain { path } => {
             let filed = read_signal(root, path)?;
             let history = vault.views.read_signal_history(&filed.path).await?;
-            let explained = signal::explain_signal(root, filed, &history);
+            let explained = signal::explain_signal(root, index.note_schema(), filed, &history);
             out.print_value(&explained, || describe_explanation(&explained))?;
         }
     }
@@ -81,7 +83,7 @@ impl SignalListFilter {
         };
         let records = match matter {
             Some(text) => {
-                let matter = super::parse_matter(text)?;
+                let matter = super::find_matter(index, text).await?;
                 let tasks = index.read().list_tasks_of_matter(&matter).await?.into_iter().map(|t| t.path);
                 Some(tasks.chain([matter]).collect())
             }

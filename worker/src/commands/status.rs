@@ -5,6 +5,7 @@
 
 use super::streams::format_duration;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
+use crate::config::mapping::{MappingStatus, describe_acceptance, describe_mapping};
 use crate::config::{ClerkChoice, StewardConfig};
 use crate::runtime::engine;
 use crate::temporal;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use std::time::Duration;
 use steward_domain::gates::mode::{DecisionPolicy, Mode};
 use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
+use steward_domain::time::format_seconds;
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules};
 use steward_server::views::tracker::TrackerDebt;
@@ -23,7 +25,7 @@ use steward_server::views::trust::Demotion;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
 use steward_vault::gates::stop::{self, VaultStop};
-use steward_vault::index::{CheckCount, StreamCount, VaultCounts, VaultProblem};
+use steward_vault::index::{CheckCount, Index, LostNote, StreamCount, VaultCounts, VaultProblem};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,7 +63,54 @@ struct StatusReport {
     /// Demoted sources and classes, and the mode that each may still use.
     lowered: Vec<Demotion>,
     problems: Vec<VaultProblem>,
+    /// The mapping in force; `None` in a vault without one.
+    mapping: Option<StatusMapping>,
+    /// Notes that Steward has acted on and misses.
+    lost_notes: Vec<LostNote>,
     warnings: Vec<String>,
+}
+
+/// The mapping in force, and what it leaves out.
+#[derive(Serialize)]
+struct StatusMapping {
+    accepted_at: DateTime<Utc>,
+    /// Which notes it reads.
+    reads: String,
+    /// Where `[map]` in the vault differs from the accepted mapping.
+    differences: Vec<String>,
+    /// The number of notes that are left out, by the reason.
+    left_out: Vec<(String, u64)>,
+    /// Tasks whose due date cannot be read.
+    unreadable_due: u64,
+}
+
+impl StatusMapping {
+    async fn read(config: &StewardConfig, index: &Index) -> anyhow::Result<Option<Self>> {
+        let MappingStatus::InForce(found) = &config.mapping else { return Ok(None) };
+        Ok(Some(Self {
+            accepted_at: found.accepted.accepted_at,
+            reads: describe_mapping(&found.accepted.mapping),
+            differences: found.differences.clone(),
+            left_out: index.count_excluded_notes().await?,
+            unreadable_due: index.count_unreadable_due_dates().await?,
+        }))
+    }
+
+    fn describe(&self) -> String {
+        let mut text = format!("accepted {}: {}", format_seconds(self.accepted_at), escape_text(&self.reads));
+        let total: u64 = self.left_out.iter().map(|(_, count)| count).sum();
+        if total > 0 {
+            let reasons: Vec<String> = self.left_out.iter().map(|(why, count)| format!("{count} {why}")).collect();
+            text.push_str(&format!(
+                "; {total} notes are left out ({}), `steward doctor` lists them",
+                reasons.join(", ")
+            ));
+        }
+        if self.unreadable_due > 0 {
+            text.push_str(&format!("; {} due dates cannot be read", self.unreadable_due));
+        }
+        text
+    }
 }
 
 /// Whether the schedules are registered at the Temporal server.
@@ -141,6 +190,8 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         tracker: vault.views.read_tracker_debt(effective.tracker).await?,
         lowered: vault.views.list_demotions().await?,
         problems: index.read().list_problems().await?,
+        mapping: StatusMapping::read(config, index).await?,
+        lost_notes: index.list_lost_notes().await?,
         warnings: config.warnings.clone(),
     };
     out.print_value(&status, || describe_status(&status))?;
@@ -161,6 +212,15 @@ fn describe_status(status: &StatusReport) -> String {
     row("events", describe_events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for you", counts.actions, counts.pending));
+    if let Some(mapping) = &status.mapping {
+        row("mapping", mapping.describe());
+        for difference in &mapping.differences {
+            row("", format!("not accepted: {}", escape_text(difference)));
+        }
+        if !mapping.differences.is_empty() {
+            row("", describe_acceptance(&mapping.differences).into());
+        }
+    }
     for checks in &status.checks_today {
         row("checks today", format!("{} × {}", checks.count, escape_text(&checks.reason)));
     }
@@ -197,6 +257,7 @@ fn describe_status(status: &StatusReport) -> String {
             format!("`steward serve`, process {}; dashboard at {}", listener.pid, listener.endpoint.to_url()),
         );
     }
+    lines.extend(status.lost_notes.iter().map(super::moved::describe_lost_note));
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
     lines.extend(status.warnings.iter().map(|w| escape_text(w)));
     lines.join("\n")

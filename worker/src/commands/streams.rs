@@ -5,7 +5,7 @@
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
-use crate::config::{self, StewardConfig};
+use crate::config::StewardConfig;
 use crate::remote::RemoteStewardClient;
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,7 +19,6 @@ use steward_domain::time::format_millis;
 use steward_server::views::streams::StreamRow;
 use steward_vault::files::operator_log::OperatorEventKind;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::Index;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// How long one reading of a source may take: 2 min.
@@ -34,7 +33,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<CommandExit> {
     match command {
         cli::StreamsCommand::List => list_streams(config, out).await,
-        cli::StreamsCommand::Add { name, kind, set } => add_stream(&name, &kind, &set, out),
+        cli::StreamsCommand::Add { name, kind, set } => add_stream(config, &name, &kind, &set, out),
         cli::StreamsCommand::Pause { name } => set_stream_paused(config, &name, true, out).await,
         cli::StreamsCommand::Resume { name } => set_stream_paused(config, &name, false, out).await,
         cli::StreamsCommand::Test { name } => test_stream(config, &name, out).await,
@@ -100,11 +99,17 @@ pub(super) fn format_duration(span: TimeDelta) -> String {
     }
 }
 
-fn add_stream(name: &str, kind: &str, set: &[String], out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let (path, _) = config::locate_config_file();
-    let text = insert_stream(&read_config_file(&path)?, name, kind, set)
+fn add_stream(
+    config: &StewardConfig,
+    name: &str,
+    kind: &str,
+    set: &[String],
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let path = &config.file;
+    let text = insert_stream(&read_config_file(path)?, name, kind, set)
         .with_context(|| format!("failed to add the stream to {}", path.display()))?;
-    write_config_file(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
+    write_config_file(path, &text).with_context(|| format!("failed to write {}", path.display()))?;
     out.print_value(&json!({"stream": name, "file": path}), || {
         format!(
             "added to {}; `steward streams test {name}` reads it once, and a worker uses it after its next start",
@@ -176,7 +181,7 @@ async fn set_stream_paused(
         server.request_stream_pause(name, paused).await?;
     } else {
         let stream = find_stream(config, name)?;
-        let index = Index::open(&config.state_dir()?).await?;
+        let index = super::open_index(config).await?;
         let kind = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
         let root = VaultRoot::open(config.vault_folder()?)?;
         super::token::record_operator_event(config, &root, kind, stream.name.clone())?;

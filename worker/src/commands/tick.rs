@@ -29,9 +29,12 @@ pub(crate) async fn run(
     tick: &crate::cli::TickArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let matter = super::parse_matter(&tick.matter)?;
+    let mut matter = super::parse_matter(&tick.matter)?;
     if let Some(vault) = &config.vault {
         let root = VaultRoot::open(vault)?;
+        if !root.exists(&matter) {
+            matter = super::find_matter(&super::open_index(config).await?, &tick.matter).await?;
+        }
         if let Err(VaultRootError::Missing { path }) = root.read_file(&matter) {
             bail!("{path} is not in the vault {}: give the path or slug of an existing matter", vault.display());
         }

@@ -24,6 +24,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_server::http::listen::RunningServer;
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -350,7 +351,8 @@ fn describe_addresses(runtime: &UpRuntime<'_>) -> anyhow::Result<String> {
     if let Some(ui) = ui {
         lines.push(format!("schedules  {ui}/namespaces/{}/schedules", temporal::configured_namespace()));
     }
-    lines.push(format!("records    {}", config.vault_folder()?.join("event").display()));
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    lines.push(format!("records    {}", root.path().join(root.locate_own_folder("event")).display()));
     lines.push("up; Ctrl-C ends it".into());
     Ok(lines.join("\n"))
 }

@@ -7,7 +7,7 @@ mod hints;
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use hints::HintFacts;
 use serde::Serialize;
@@ -75,6 +75,9 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let kind = spelled.folder_kind().unwrap_or(RecordKind::Task);
     let path = index.resolve_link(kind, target, &spelled).await?.unwrap_or(spelled);
     let found = index.read().find_subject(&path).await?;
+    if let (None, Some(exclusion)) = (&found, index.find_exclusion(&path).await?) {
+        bail!("{path} is left out: {exclusion}");
+    }
     let subject =
         found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;
     let action =
@@ -95,8 +98,10 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let stopped = stop::is_stopped(root);
     let notes = index.gates().list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
+    let kind = index.read().find_note_kind(&path).await?.unwrap_or(kind);
     let hints = HintFacts {
         subject: &subject,
+        reopening: &index.note_schema().spell_state(kind, RecordState::Open),
         decided: decided.as_ref(),
         resolutions: &resolutions,
         has_unjudged: has_unjudged_signal(index, &seen).await?,

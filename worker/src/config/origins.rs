@@ -4,7 +4,7 @@
 //! values are among its warnings.
 
 use super::settings::SETTINGS;
-use super::sources::{ConfigFile, EnvironmentVariables};
+use super::sources::{self, ConfigFile, EnvironmentVariables};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,10 +16,15 @@ impl SettingOrigins {
     pub(super) fn from_sources(file: &ConfigFile, variables: &EnvironmentVariables) -> Self {
         let origin = |key: &'static str| {
             let name = format!("STEWARD_{}", key.to_ascii_uppercase());
-            if variables.iter().any(|(variable, _)| *variable == name) {
+            let in_file = file.table.get(key);
+            // Of ceilings the lower one holds.
+            let is_set = |(variable, value): &&(String, String)| {
+                *variable == name && !in_file.is_some_and(|there| sources::is_lower_ceiling(key, there, value))
+            };
+            if variables.iter().any(|variable| is_set(&variable)) {
                 return Some((key, name));
             }
-            file.table.contains_key(key).then(|| (key, format!("{} ({key})", file.path.display())))
+            in_file.map(|_| (key, format!("{} ({key})", file.origin_of(key).display())))
         };
         Self(SETTINGS.iter().filter(|setting| setting.is_limit).map(|setting| setting.key).filter_map(origin).collect())
     }
@@ -37,7 +42,7 @@ mod tests {
     #[test]
     fn the_environment_comes_before_the_file_and_the_file_before_the_default() {
         let table = "live_mode = \"live\"\nrelated_ceiling = \"ask\"".parse().unwrap();
-        let file = ConfigFile { path: "steward.toml".into(), table, named: false };
+        let file = ConfigFile::new("steward.toml".into(), table, false);
         let variables = vec![("STEWARD_LIVE_MODE".to_owned(), String::new())];
         let origins = SettingOrigins::from_sources(&file, &variables);
         let found = ["live_mode", "related_ceiling", "default_ceiling"].map(|key| origins.describe_key_origin(key));

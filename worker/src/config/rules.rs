@@ -192,7 +192,7 @@ pub(crate) fn read_reversal_budget(path: &Path) -> anyhow::Result<f64> {
 /// # Errors
 /// The text is not TOML.
 pub(crate) fn refuse_file_in_vault(path: &Path, toml: &str, vault: &Path) -> anyhow::Result<Option<String>> {
-    let file = ConfigFile { path: path.to_owned(), table: toml.parse()?, named: false };
+    let file = ConfigFile::new(path.to_owned(), toml.parse()?, false);
     Ok(file.refuse_vault_overrides(vault).err().map(|e| e.to_string()))
 }
 

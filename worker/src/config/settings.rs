@@ -59,7 +59,13 @@ const PORTS: &str = "for the server that `up` starts. A configured port that is 
 /// Every setting, in the order of the reference.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting::new("vault", "", "the vault's folder").text(),
-    Setting::new("state_dir", "`<vault>/.steward`", "databases of index, cursors and rate guard").text().trusted(),
+    Setting::new(
+        "state_dir",
+        "`<vault>/.steward`; with a mapping, below `$XDG_STATE_HOME/steward`",
+        "databases of index, cursors and rate guard",
+    )
+    .text()
+    .trusted(),
     Setting::new("live_mode", "`shadow`", MODES).text().limit(),
     Setting::new("confidence_threshold", "0.6", "minimum confidence for `live`, 0 to 1").limit(),
     Setting::new("high_confidence_threshold", "0.85", "minimum confidence for `live_high_confidence_only`").limit(),

@@ -4,10 +4,15 @@
 //! People and synchronisation tools write into a vault. So a file inside the vault must not set how far its steward may
 //! go, which programs it runs or which servers it uses.
 
+use super::mapping::find_line;
 use super::settings::{SETTINGS, Setting};
+use super::user_file::{UserFile, find_enclosing_vault, locate_user_file};
 use anyhow::{Context, bail};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use steward_domain::gates::mode::Ceiling;
+use steward_vault::files::root::OWN_FOLDER;
 use toml::{Table, Value};
 
 const PREFIX: &str = "STEWARD_";
@@ -32,17 +37,36 @@ pub(super) struct ConfigFile {
     pub(super) table: Table,
     /// Whether `STEWARD_CONFIG` names it; otherwise it is the one in the current folder.
     pub(super) named: bool,
+    /// The user's file of the vault, and the keys whose values come from it.
+    pub(super) user: Option<(PathBuf, BTreeSet<String>)>,
+    /// The file in the current folder is a vault's own, which configures nothing.
+    is_of_vault: bool,
 }
 
 /// The path of the configuration file, existing or not, and whether it was named: `STEWARD_CONFIG`, else
 /// `steward.toml` in the current folder.
-pub(crate) fn locate_config_file() -> (PathBuf, bool) {
+fn locate_config_file() -> (PathBuf, bool) {
     let named = std::env::var_os("STEWARD_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
     (named.clone().unwrap_or_else(|| "steward.toml".into()), named.is_some())
 }
 
 fn is_limit(key: &str) -> bool {
     Setting::find(key).is_some_and(|setting| setting.is_limit)
+}
+
+/// The vault: the flag, the variable, the file, or the vault in which the command is run.
+pub(super) fn find_vault(
+    flag: Option<&Path>,
+    variables: &EnvironmentVariables,
+    file: &ConfigFile,
+) -> anyhow::Result<Option<PathBuf>> {
+    let variable = variables.iter().find(|(name, value)| name == "STEWARD_VAULT" && !value.is_empty());
+    let set = flag
+        .map(Path::to_owned)
+        .or_else(|| variable.map(|(_, value)| value.into()))
+        .or_else(|| file.table.get("vault").and_then(Value::as_str).map(PathBuf::from))
+        .or_else(|| find_enclosing_vault(&std::env::current_dir().ok()?));
+    set.map(|vault| super::canonicalize_folder(&vault, "the vault (--vault, STEWARD_VAULT)")).transpose()
 }
 
 /// The value of a key in the environment, which overrides the file.
@@ -57,14 +81,66 @@ impl ConfigFile {
         let (path, named) = locate_config_file();
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
-                Ok(Self { path, table, named })
+                let parsed = text.parse::<Table>();
+                // A vault's own file proposes a mapping. Whoever may write there must not configure the process, nor keep
+                // a person from stopping it.
+                let is_of_vault = !named && is_file_of_vault(&path, parsed.as_ref().ok());
+                let table = if is_of_vault { Ok(Table::new()) } else { parsed };
+                let table = table.with_context(|| format!("failed to read {}", path.display()))?;
+                check_settings(&path, &text, &table)?;
+                Ok(Self { is_of_vault, ..Self::new(path, table, named) })
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => {
-                Ok(Self { path, table: Table::new(), named })
-            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => Ok(Self::new(path, Table::new(), named)),
             Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
         }
+    }
+
+    pub(super) fn new(path: PathBuf, table: Table, named: bool) -> Self {
+        Self { path, table, named, user: None, is_of_vault: false }
+    }
+
+    /// Adds the keys of the user's file that this one does not set. Of ceilings the lower one holds.
+    pub(super) fn add_user_file(&mut self, user: UserFile) {
+        let mut keys = BTreeSet::new();
+        for (key, value) in user.table {
+            match self.table.get_mut(&key) {
+                Some(Value::Table(here)) if TABLES.contains(&key.as_str()) || key == "streams" => {
+                    for (inner, value) in value.as_table().into_iter().flatten() {
+                        here.entry(inner.clone()).or_insert_with(|| value.clone());
+                    }
+                }
+                Some(here) if !(is_ceiling(&key) && is_lower(&value, here)) => {}
+                Some(_) | None => {
+                    self.table.insert(key.clone(), value);
+                    keys.insert(key);
+                }
+            }
+        }
+        self.user = Some((user.path, keys));
+    }
+
+    /// The file that sets a key.
+    pub(super) fn origin_of(&self, key: &str) -> &Path {
+        match &self.user {
+            Some((path, keys)) if keys.contains(key) => path,
+            Some(_) | None => &self.path,
+        }
+    }
+
+    /// The file in which a person changes the configuration.
+    pub(super) fn editable_path(&self) -> PathBuf {
+        match &self.user {
+            Some((path, _)) if !self.named && (self.is_of_vault || !self.path.exists()) => path.clone(),
+            Some(_) | None => self.path.clone(),
+        }
+    }
+
+    /// Names what stands in a vault's own file beside `[map]`: the file of this vault, and the one in the current folder if
+    /// it is a vault's. It configures nothing there.
+    pub(super) fn list_ignored_keys(&self, vault: Option<&Path>) -> Vec<String> {
+        let own = vault.map(|vault| vault.join("steward.toml"));
+        let other = self.path.canonicalize().ok().filter(|path| self.is_of_vault && Some(path) != own.as_ref());
+        own.into_iter().chain(other).filter_map(|file| describe_ignored_keys(&file, vault)).collect()
     }
 
     /// Refuses a server from a file that happens to lie in the current folder. A token is sent to that server, so a
@@ -101,6 +177,23 @@ impl ConfigFile {
     }
 }
 
+/// Checks that a file holds settings alone, with values of their types.
+///
+/// # Errors
+/// Names the file, the line and the key of the first fault.
+pub(super) fn check_settings(path: &Path, text: &str, table: &Table) -> anyhow::Result<()> {
+    for (key, value) in table {
+        let alone = Table::from_iter([(key.clone(), value.clone())]);
+        let Err(e) = alone.try_into::<super::RawConfig>() else { continue };
+        let line = find_line(text, std::slice::from_ref(key)).unwrap_or(1);
+        let what = e.message().lines().next().unwrap_or_default();
+        // The list of all settings would hide the one that is wrong.
+        let what = what.split(", expected one of").next().unwrap_or_default();
+        bail!("{}:{line}: `{key}`: {what}: docs/reference/configuration.md lists the settings", path.display());
+    }
+    Ok(())
+}
+
 /// Selects our configuration variables. Other variables are ignored and may hold any bytes.
 pub(super) fn collect_variables(
     all: impl Iterator<Item = (OsString, OsString)>,
@@ -122,7 +215,42 @@ pub(super) fn collect_variables(
     Ok(variables)
 }
 
-/// Overrides the values of the file with those of the environment.
+/// Whether a file in the current folder is that of a vault: it proposes a mapping, or lies where a vault begins.
+fn is_file_of_vault(path: &Path, table: Option<&Table>) -> bool {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_root = [".obsidian", ".git", OWN_FOLDER].iter().any(|name| folder.join(name).exists());
+    let is_inside = || folder.canonicalize().is_ok_and(|folder| find_enclosing_vault(&folder).is_some());
+    table.is_some_and(|table| table.contains_key("map")) || is_root || is_inside()
+}
+
+fn describe_ignored_keys(file: &Path, vault: Option<&Path>) -> Option<String> {
+    let table: Table = std::fs::read_to_string(file).ok()?.parse().ok()?;
+    let keys: Vec<String> = table.keys().filter(|key| *key != "map").map(|key| format!("`{key}`")).collect();
+    if keys.is_empty() {
+        return None;
+    }
+    let user = vault.and_then(|vault| locate_user_file(vault, "toml"));
+    let user = user.map(|path| format!("; {} is", path.display())).unwrap_or_default();
+    let (file, keys) = (file.display(), keys.join(", "));
+    Some(format!("{file}: {keys} ignored, because a file in a vault is no configuration{user}"))
+}
+
+fn is_ceiling(key: &str) -> bool {
+    key.ends_with("_ceiling")
+}
+
+/// Whether a ceiling in a file is lower than the one in a variable.
+pub(super) fn is_lower_ceiling(key: &str, in_file: &Value, variable: &str) -> bool {
+    is_ceiling(key) && is_lower(in_file, &Value::String(variable.to_owned()))
+}
+
+/// Whether one ceiling is lower than another. An invalid one counts as `ask`.
+fn is_lower(one: &Value, other: &Value) -> bool {
+    let read = |value: &Value| Ceiling::parse_or_ask(value.as_str().unwrap_or_default());
+    read(one) < read(other)
+}
+
+/// Overrides the values of the file with those of the environment. Of ceilings the lower one holds.
 pub(super) fn merge_variables(mut table: Table, variables: EnvironmentVariables) -> anyhow::Result<Table> {
     for (variable, value) in variables {
         let name = variable.strip_prefix(PREFIX).unwrap_or(&variable).to_ascii_lowercase();
@@ -142,6 +270,9 @@ fn insert_value(into: &mut Table, name: String, value: &str) -> anyhow::Result<(
             inner.insert(key.to_owned(), value);
             return Ok(());
         }
+    }
+    if is_ceiling(&name) && into.get(&name).is_some_and(|there| is_lower(there, &value)) {
+        return Ok(());
     }
     into.insert(name, value);
     Ok(())
@@ -199,8 +330,7 @@ mod tests {
         ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();
-            ConfigFile { path: path.to_owned(), table: text.parse().unwrap(), named: false }
-                .refuse_vault_overrides(&vault)
+            ConfigFile::new(path.to_owned(), text.parse().unwrap(), false).refuse_vault_overrides(&vault)
         };
         for text in bold {
             for inside in ["steward.toml", "notes/steward.toml"] {
@@ -209,8 +339,7 @@ mod tests {
             }
             held(&dir.path().join("steward.toml"), text).unwrap();
         }
-        let server =
-            |named| ConfigFile { path: "steward.toml".into(), table: "server = \"https://x\"".parse().unwrap(), named };
+        let server = |named| ConfigFile::new("steward.toml".into(), "server = \"https://x\"".parse().unwrap(), named);
         assert!(server(false).refuse_unnamed_server().unwrap_err().to_string().contains("STEWARD_CONFIG"));
         server(true).refuse_unnamed_server().unwrap();
         held(&vault.join("steward.toml"), "task_queue = \"q\"\nscan_seconds = 5").unwrap();
@@ -219,7 +348,7 @@ mod tests {
         std::fs::write(vault.join("real.toml"), "").unwrap();
         std::os::unix::fs::symlink(vault.join("real.toml"), dir.path().join("back.toml")).unwrap();
         for path in [vault.join("link.toml"), dir.path().join("back.toml")] {
-            let file = ConfigFile { path, table: bold[0].parse().unwrap(), named: false };
+            let file = ConfigFile::new(path, bold[0].parse().unwrap(), false);
             assert!(file.refuse_vault_overrides(&vault).is_err());
         }
     }

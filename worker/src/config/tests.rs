@@ -6,7 +6,7 @@ use steward_domain::action::mutation::MutationClass;
 fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<StewardConfig> {
     let table = toml.parse()?;
     let variables = sources::collect_variables(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))?;
-    StewardConfig::from_parts(&ConfigFile { path: "steward.toml".into(), table, named: false }, variables)
+    StewardConfig::from_parts(&ConfigFile::new("steward.toml".into(), table, false), variables)
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub(crate) struct ScheduleStepError {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct RegistrationOutcome {
     pub(crate) created: usize,
+    pub(crate) moved: usize,
     pub(crate) updated: usize,
     pub(crate) paused: usize,
     pub(crate) resumed: usize,
@@ -90,6 +91,14 @@ impl ScheduleRegistrar {
             ScheduleStepVerb::Create { paused } => {
                 return self.create_matter_schedule(step, initial_state(*paused)).await;
             }
+            ScheduleStepVerb::Move { from_id, paused, note, old_stays } => {
+                let state = spb::ScheduleState { paused: *paused, notes: note.clone(), ..Default::default() };
+                let created = self.create_matter_schedule(step, state).await?;
+                if *old_stays {
+                    return Ok(created);
+                }
+                return self.delete_schedule(from_id).await;
+            }
             ScheduleStepVerb::Delete => return self.delete_schedule(&step.id).await,
             ScheduleStepVerb::Update { .. } => {
                 let wanted = self.build_matter_schedule(&step.matter, step.interval_seconds);
@@ -134,6 +143,7 @@ impl RegistrationOutcome {
             }
             (Ok(false), _) => &mut self.overtaken,
             (Ok(true), ScheduleStepVerb::Create { .. }) => &mut self.created,
+            (Ok(true), ScheduleStepVerb::Move { .. }) => &mut self.moved,
             (Ok(true), ScheduleStepVerb::Update { .. }) => &mut self.updated,
             (Ok(true), ScheduleStepVerb::Pause) => &mut self.paused,
             (Ok(true), ScheduleStepVerb::Resume) => &mut self.resumed,

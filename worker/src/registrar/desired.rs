@@ -100,9 +100,11 @@ pub(crate) async fn plan_schedules(
     config: &StewardConfig,
 ) -> anyhow::Result<SchedulePlan> {
     let matters = index.read().list_matters(&config.cadence).await?;
-    let wanted: Vec<WantedMatter> = matters
+    let moves = index.note_moves();
+    let mut wanted: Vec<WantedMatter> = matters
         .into_iter()
         .map(|m| WantedMatter {
+            former_paths: moves.list_former_paths(&m.path),
             path: m.path,
             status: match m.state {
                 None => MatterScheduleStatus::Unreadable,
@@ -113,6 +115,13 @@ pub(crate) async fn plan_schedules(
             interval_seconds: m.interval_seconds,
         })
         .collect();
+    let lost = index.list_gone_matters().await?;
+    wanted.extend(lost.into_iter().map(|path| WantedMatter {
+        path,
+        status: MatterScheduleStatus::Lost,
+        interval_seconds: 0,
+        former_paths: Vec::new(),
+    }));
     let routines = registrar.plan_routines().await.map_err(wrap_registrar_error)?;
     let plan = registrar.plan_matters(&wanted).await.map_err(wrap_registrar_error)?;
     Ok(SchedulePlan { routines, ..plan })

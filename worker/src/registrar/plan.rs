@@ -7,11 +7,18 @@
 //!
 //! The module is pure: it must not use a clock or the network. [`super::apply`] applies the plan.
 
+mod budget;
+mod foreign;
+mod moved;
+
 use super::ScheduleSettings;
 use super::facts::{self, ScheduleFacts};
 use super::owner::NamespaceConflict;
+pub(crate) use budget::RefusedDeletions;
+use foreign::{explain_foreign_schedule, is_ours};
+use moved::{find_former_schedule, find_pause_left_behind, plan_moved_schedule};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::record::path::RecordPath;
 pub(crate) use steward_server::views::schedules::is_our_pause;
 use steward_server::views::schedules::mark::ScheduleMark;
@@ -34,6 +41,8 @@ pub(crate) enum MatterScheduleStatus {
     Archived,
     /// Its record exists but cannot be read, so its schedule stays as it is.
     Unreadable,
+    /// Its note is gone, but may only have been renamed elsewhere. A pause by a person is kept until that is known.
+    Lost,
 }
 
 /// One matter of the vault and the cadence it should have.
@@ -44,6 +53,8 @@ pub(crate) struct WantedMatter {
     pub(crate) status: MatterScheduleStatus,
     /// Seconds between two ticks; 0 for the interval of the settings.
     pub(crate) interval_seconds: u32,
+    /// The paths that it had before it was moved. A schedule under one of them is still its own.
+    pub(crate) former_paths: Vec<RecordPath>,
 }
 
 /// The known contents of a schedule.
@@ -78,6 +89,14 @@ pub(crate) enum ScheduleStepVerb {
     Create {
         paused: bool,
     },
+    /// The matter was moved: creates its schedule with the pause and the note of the one that it had, then deletes that.
+    Move {
+        from_id: String,
+        paused: bool,
+        note: String,
+        /// Another matter has the old path now, so the old schedule is not deleted.
+        old_stays: bool,
+    },
     /// Each difference as `<fact>: <found> → <wanted>`.
     Update {
         differences: Vec<String>,
@@ -102,19 +121,6 @@ pub(crate) struct ScheduleStep {
     pub(crate) interval_seconds: u32,
     #[serde(flatten)]
     pub(crate) verb: ScheduleStepVerb,
-}
-
-/// Deletions above the budget, which wait for an operator.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct RefusedDeletions {
-    /// The ids of the schedules that would be deleted.
-    pub(crate) ids: Vec<String>,
-    /// How many schedules may be deleted without a confirmation.
-    pub(crate) budget: usize,
-    /// How many schedules are ours.
-    pub(crate) known: usize,
-    /// The hint for the operator.
-    pub(crate) hint: String,
 }
 
 /// The plan of one round, ordered by id.
@@ -143,7 +149,7 @@ pub(crate) fn plan_matter_schedules(
     settings: &ScheduleSettings,
 ) -> SchedulePlan {
     let mut plan = SchedulePlan::default();
-    if matters.is_empty() {
+    if matters.iter().all(|matter| matter.status == MatterScheduleStatus::Lost) {
         plan.warnings.push(format!(
             "the vault holds no matter, so its {} schedules are kept; if that is intended, delete them by hand",
             known.len()
@@ -153,31 +159,66 @@ pub(crate) fn plan_matter_schedules(
     let wanted = index_by_schedule_id(matters, settings, &mut plan.warnings);
     let known: BTreeMap<&str, &KnownSchedule> = known.iter().map(|each| (each.id.as_str(), each)).collect();
     let ours = known.values().filter(|each| is_ours(each, settings)).count();
+    let mut moved: BTreeSet<&str> = BTreeSet::new();
 
+    for (id, matter) in &wanted {
+        let is_missing = !known.contains_key(id.as_str());
+        let needs_one = matches!(matter.status, MatterScheduleStatus::Open | MatterScheduleStatus::Done);
+        if let Some(former) =
+            find_former_schedule(matter, &wanted, &known, settings).filter(|_| is_missing && needs_one)
+            && moved.insert(&former.id)
+        {
+            plan_moved_schedule(&mut plan, id, matter, former, false);
+        } else if let Some(former) =
+            find_pause_left_behind(matter, &known, settings).filter(|_| is_missing && needs_one)
+        {
+            plan_moved_schedule(&mut plan, id, matter, former, true);
+        } else if is_missing {
+            plan_missing_schedule(&mut plan, id, matter);
+        }
+    }
     for (id, matter) in &wanted {
         match known.get(id.as_str()) {
             Some(schedule) if !is_ours(schedule, settings) => {
                 let why = explain_foreign_schedule(schedule, settings);
                 plan.push_step(id, matter, ScheduleStepVerb::Keep { why });
             }
+            Some(schedule) if moved.contains(schedule.id.as_str()) => {}
             Some(schedule) => plan_existing_schedule(&mut plan, id, matter, schedule, settings),
-            None => plan_missing_schedule(&mut plan, id, matter),
+            None => {}
         }
     }
-    for (id, schedule) in known {
+    let former_paths: BTreeSet<&RecordPath> = wanted.values().flat_map(|matter| &matter.former_paths).collect();
+    let unreadable = wanted
+        .iter()
+        .filter(|(id, matter)| matter.status == MatterScheduleStatus::Unreadable && !known.contains_key(id.as_str()));
+    let unreadable_paths: BTreeSet<&RecordPath> = unreadable.flat_map(|(_, matter)| &matter.former_paths).collect();
+    for (&id, &schedule) in &known {
+        if moved.contains(id) {
+            continue;
+        }
         match schedule.mark.as_ref().and_then(|mark| mark.matter.clone()) {
             _ if !is_ours(schedule, settings) => {
                 plan.warnings.push(format!("{id}: {}", explain_foreign_schedule(schedule, settings)))
             }
             _ if wanted.contains_key(id) => {}
             None => plan.warnings.push(format!("{id}: it does not name its matter, so the schedule is kept")),
+            // Its matter was moved and cannot be read there, so its pause is kept.
+            Some(path) if unreadable_paths.contains(&path) => {
+                let verb = ScheduleStepVerb::Keep { why: "its matter was moved and cannot be read".to_owned() };
+                plan.steps.push(ScheduleStep { id: id.to_owned(), matter: path, interval_seconds: 0, verb });
+            }
             Some(path) => {
-                let gone = WantedMatter { path, status: MatterScheduleStatus::Archived, interval_seconds: 0 };
-                plan.push_step(id, &gone, ScheduleStepVerb::Delete);
+                // What was moved is not lost, so it needs no confirmation.
+                if former_paths.contains(&path) {
+                    moved.insert(id);
+                }
+                let (id, verb) = (id.to_owned(), ScheduleStepVerb::Delete);
+                plan.steps.push(ScheduleStep { id, matter: path, interval_seconds: 0, verb });
             }
         }
     }
-    plan.enforce_deletion_budget(ours, settings);
+    plan.enforce_deletion_budget(ours, &moved, settings);
     plan.steps.sort_by(|one, other| one.id.cmp(&other.id));
     plan
 }
@@ -196,7 +237,9 @@ pub(crate) fn find_undescribed(
             return false;
         };
         match matter.status {
-            MatterScheduleStatus::Archived | MatterScheduleStatus::Unreadable => schedule.workflow_type.is_empty(),
+            MatterScheduleStatus::Archived | MatterScheduleStatus::Unreadable | MatterScheduleStatus::Lost => {
+                schedule.workflow_type.is_empty()
+            }
             MatterScheduleStatus::Open | MatterScheduleStatus::Done if is_ours(schedule, settings) => {
                 settings.describe_all || !is_listing_current(matter, schedule, cadence, settings)
             }
@@ -228,7 +271,13 @@ fn plan_existing_schedule(
     let done = match matter.status {
         MatterScheduleStatus::Open => false,
         MatterScheduleStatus::Done => true,
-        MatterScheduleStatus::Archived => return plan.push_step(id, matter, ScheduleStepVerb::Delete),
+        MatterScheduleStatus::Lost if schedule.paused && !is_our_pause(&schedule.note) => {
+            let why = "its note is gone, and may have been renamed elsewhere".to_owned();
+            return plan.push_step(id, matter, ScheduleStepVerb::Keep { why });
+        }
+        MatterScheduleStatus::Archived | MatterScheduleStatus::Lost => {
+            return plan.push_step(id, matter, ScheduleStepVerb::Delete);
+        }
         MatterScheduleStatus::Unreadable => {
             return plan.push_step(
                 id,
@@ -287,7 +336,7 @@ fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatte
     match matter.status {
         MatterScheduleStatus::Open => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: false }),
         MatterScheduleStatus::Done => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: true }),
-        MatterScheduleStatus::Archived => {}
+        MatterScheduleStatus::Archived | MatterScheduleStatus::Lost => {}
         MatterScheduleStatus::Unreadable => {
             let why = format!("{} cannot be read, so it gets no schedule yet", matter.path);
             plan.push_step(id, matter, ScheduleStepVerb::Keep { why });
@@ -320,26 +369,6 @@ fn index_by_schedule_id(
     wanted
 }
 
-fn is_ours(schedule: &KnownSchedule, settings: &ScheduleSettings) -> bool {
-    schedule.workflow_type == facts::WORKFLOW_TYPE && !is_foreign_schedule(schedule, settings)
-}
-
-fn is_foreign_schedule(schedule: &KnownSchedule, settings: &ScheduleSettings) -> bool {
-    settings.is_foreign_vault(schedule.mark.as_ref().and_then(|mark| mark.vault))
-}
-
-fn explain_foreign_schedule(schedule: &KnownSchedule, settings: &ScheduleSettings) -> String {
-    if is_foreign_schedule(schedule, settings) {
-        return "it belongs to another vault, so it is kept as it is; `steward schedules adopt` takes it over"
-            .to_owned();
-    }
-    let starts = if schedule.workflow_type.is_empty() { "an unknown workflow type" } else { &schedule.workflow_type };
-    format!(
-        "it starts {starts}, not {}, so it is kept as it is; rename it if a matter needs its id",
-        facts::WORKFLOW_TYPE
-    )
-}
-
 impl WantedMatter {
     /// Seconds between two ticks, at least 1.
     fn effective_interval_seconds(&self, settings: &ScheduleSettings) -> u32 {
@@ -358,28 +387,6 @@ impl SchedulePlan {
     fn keep_unread_schedule(&mut self, id: &str, matter: &WantedMatter, why: &str) {
         self.warnings.push(format!("{id}: kept as it is, because it could not be read: {why}"));
         self.push_step(id, matter, ScheduleStepVerb::Keep { why: why.to_owned() });
-    }
-
-    /// Turns the deletions into refusals if there are more than may be done without a confirmation.
-    fn enforce_deletion_budget(&mut self, known: usize, settings: &ScheduleSettings) {
-        let budget = (known * usize::from(settings.deletion_percent) / 100).max(settings.deletion_floor);
-        let deletions = self.steps.iter_mut().filter(|step| step.verb == ScheduleStepVerb::Delete);
-        let deletions: Vec<&mut ScheduleStep> = deletions.collect();
-        if settings.operator_confirmed || deletions.len() <= budget {
-            return;
-        }
-        let hint = format!(
-            "{} of {known} schedules would be deleted, but only {budget} may be deleted without a confirmation; check \
-             the vault, and if their matters are gone for good, run `steward schedules apply --confirm-deletions`",
-            deletions.len()
-        );
-        let mut ids = Vec::new();
-        for step in deletions {
-            ids.push(step.id.clone());
-            step.verb = ScheduleStepVerb::Keep { why: "its deletion waits for a confirmation".to_owned() };
-        }
-        ids.sort();
-        self.refused = Some(RefusedDeletions { ids, budget, known, hint });
     }
 }
 

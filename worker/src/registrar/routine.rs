@@ -170,6 +170,7 @@ impl ScheduleRegistrar {
             // Only a person pauses or resumes a routine.
             ScheduleStepVerb::Pause
             | ScheduleStepVerb::Resume
+            | ScheduleStepVerb::Move { .. }
             | ScheduleStepVerb::Unchanged
             | ScheduleStepVerb::Keep { .. } => Ok(false),
         }

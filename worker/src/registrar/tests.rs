@@ -21,7 +21,7 @@ fn path(slug: &str) -> RecordPath {
 }
 
 fn matter(slug: &str, standing: MatterScheduleStatus) -> WantedMatter {
-    WantedMatter { path: path(slug), status: standing, interval_seconds: 0 }
+    WantedMatter { path: path(slug), status: standing, interval_seconds: 0, former_paths: Vec::new() }
 }
 
 fn open(slugs: &[&str]) -> Vec<WantedMatter> {

@@ -12,7 +12,7 @@ mod register;
 mod routines;
 mod wake;
 
-pub(crate) use parts::{OpenedVault, open_ledger};
+pub(crate) use parts::{LEDGER_FILE, OpenedVault, open_ledger};
 
 use self::listen::VaultListener;
 use self::register::RegistrationLoop;
@@ -37,6 +37,7 @@ use steward_activities::steward::tick::{NewInterval, StewardActivities};
 use steward_activities::tracker::{PlaneClient, TrackerDispatcher};
 use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
+use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::FolderPlacement;
@@ -106,6 +107,9 @@ pub(crate) async fn start_engine(
 ) -> anyhow::Result<Engine> {
     // The result of the first scan is registered below, or requested when the listener begins.
     let _ = parts.index.cursors().take_changes();
+    if config.policy.mode > Mode::Shadow {
+        parts.index.cursors().mark_shadow_decisions(Utc::now()).await?;
+    }
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let threads = vec![start_vault_worker(config, context, &parts, intervals)?];
     let owner = Some(parts.writer.identity().clone());
@@ -126,13 +130,14 @@ pub(crate) async fn start_engine(
         move || stop::is_stopped(writer.root()) || writer.root().placement() != FolderPlacement::Here
     };
     let returned = Arc::new(Notify::new());
-    let registration = Arc::new(RegistrationLoop::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
+    let registration = Arc::new(RegistrationLoop::new(registrar.clone(), &parts, config.clone(), behind));
     let (routines, dropped, begin_wakes) =
         (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut loops = routines.spawn_triggers(&registration, config.tracker.is_some(), is_stopped.clone());
     let listener = VaultListener {
         writer: Arc::clone(&writer),
         index: Arc::clone(&index),
+        ledger: Arc::clone(&parts.ledger),
         config: config.clone(),
         registration: Arc::clone(&registration),
         routines,

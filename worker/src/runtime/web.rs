@@ -4,15 +4,17 @@
 //! call an activity.
 
 use crate::config::StewardConfig;
+use crate::config::mapping::{describe_acceptance, describe_differences, read_proposal};
 use crate::temporal::note::{self, EffectiveHolderSettings, ServerEndpoint};
 use anyhow::Context;
 use chrono::Utc;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_server::access::host::{AllowedHosts, is_reachable_remotely};
 use steward_server::access::{AccessScope, SecretStore, link};
-use steward_server::http::app::{self, AppDependencies, DashboardSettings};
+use steward_server::http::app::{self, AppDependencies, DashboardSettings, MappingCheck};
 use steward_server::http::listen::{BoundListener, RunningServer, TransportSettings};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -93,10 +95,25 @@ impl WebInterface {
             proxies: config.trusted_proxies.clone(),
             encrypted: config.tls.is_some(),
             settings: self.settings,
+            mapping_check: build_mapping_check(config),
             stop,
         })?);
         Ok(())
     }
+}
+
+/// Compares `[map]` in the vault with the mapping in force, each time it is asked. A vault without one has no differences.
+fn build_mapping_check(config: &StewardConfig) -> MappingCheck {
+    let accepted = config.mapping.accepted().map(|accepted| accepted.mapping.clone());
+    let vault = config.vault_folder().ok().map(Path::to_owned);
+    Arc::new(move || match (&accepted, &vault) {
+        (Some(accepted), Some(vault)) => {
+            let differences = describe_differences(accepted, read_proposal(vault));
+            let advice = describe_acceptance(&differences);
+            differences.into_iter().map(|difference| format!("{difference}; {advice}")).collect()
+        }
+        _ => Vec::new(),
+    })
 }
 
 /// Creates a URL that logs the operator in, once, with every permission.

@@ -155,6 +155,7 @@ impl<'a> SimulatedSignal<'a> {
             before,
             state_as_written: Some("open".into()),
             matter_ceiling: Ceiling::Act,
+            further_policies: Vec::new(),
             known_verdict: None,
         }
     }
@@ -170,6 +171,7 @@ impl<'a> SimulatedSignal<'a> {
             has_twin: false,
             hash: ContentHash::hash_bytes(context.bytes),
             fields: frontmatter::read_document(context.bytes)?.fields().clone(),
+            is_writable: true,
         };
         let at: DateTime<Utc> = self.message.at + ROUTED_AFTER;
         let routed = plan_signal_route(&RouteCase {

@@ -19,6 +19,7 @@ use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::frontmatter::Document;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::trust::demotion::ModeCaps;
 use steward_vault::gates::stop::VaultStop;
 use steward_vault::index::SourceCeiling;
@@ -33,6 +34,8 @@ pub(super) struct PolicyLine {
 
 /// The settings of all matters.
 pub(super) struct PolicyContext<'a> {
+    /// How the notes of the vault are read.
+    pub(super) schema: &'a NoteSchema,
     pub(super) config: &'a StewardConfig,
     /// The process that holds the vault, because its settings apply and not those of this command.
     pub(super) running: Option<HolderRecord>,

@@ -4,13 +4,12 @@
 //! plan with them afterwards. If no server runs for this vault, it starts the server of `up` and stops it again.
 
 use super::MOST_ROWS;
-use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::config::StewardConfig;
 use crate::registrar::desired;
 use crate::registrar::{OwnedSchedule, ScheduleRegistrar, describe_place};
 use crate::temporal::{self, server::LocalTemporalServer};
 use serde::Serialize;
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use steward_vault::action::writer::{LockError, VaultWriter};
 use steward_vault::files::identity::VaultIdentity;
@@ -129,17 +128,6 @@ fn find_serving_process(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option
             Some(format!("{holder} serves the vault in {}: stop it first, or give it another namespace", place.folder))
         })
         .next()
-}
-
-/// Asks a person at a terminal. Without a terminal the answer is no.
-fn prompt_yes_no(question: &str) -> bool {
-    let (input, output) = (std::io::stdin(), std::io::stdout());
-    if !input.is_terminal() || !output.is_terminal() {
-        return false;
-    }
-    let printed = write!(output.lock(), "{question} [y/N] ").and_then(|()| output.lock().flush());
-    let mut answer = String::new();
-    printed.is_ok() && input.lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 fn render_adoption_table(found: &[OwnedSchedule]) -> String {

@@ -95,7 +95,7 @@ pub(super) async fn run(
     let rules = apply_overrides(&now);
     check_threshold_order(&rules)?;
     // The TOML must still be right without the environment of this command, so it is judged against the file alone.
-    let file = config::locate_config_file().0;
+    let file = config.file.clone();
     let before =
         if overrides.iter().all(|one| *one == PolicyOverrides::default()) { now } else { read_rules_file(&file)? };
     let pasted = apply_overrides(&before);

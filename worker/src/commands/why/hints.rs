@@ -15,6 +15,8 @@ use steward_vault::index::SubjectRow;
 /// What decides which hints are given.
 pub(super) struct HintFacts<'a> {
     pub(super) subject: &'a SubjectRow,
+    /// The line that opens the record again, such as `state: open`.
+    pub(super) reopening: &'a str,
     /// The newest decision.
     pub(super) decided: Option<&'a AuditRecord>,
     /// How people resolved it.
@@ -32,7 +34,7 @@ impl HintFacts<'_> {
         match self.subject.state {
             RecordState::Open => {}
             RecordState::Done | RecordState::Archived => {
-                hints.push("set `state: open`: a closed record is not checked".into())
+                hints.push(format!("set `{}`: a closed record is not checked", self.reopening))
             }
         }
         if let Some(until) = self.subject.snoozed_until.filter(|until| *until > self.now) {
@@ -120,7 +122,8 @@ mod tests {
     fn every_case_has_a_hint_what_would_change_it() {
         let (open, now) = (open_task(), now());
         let hints = |subject: &SubjectRow, stopped, has_unjudged| {
-            HintFacts { subject, decided: None, resolutions: &[], has_unjudged, stopped, now }.list_hints()
+            HintFacts { subject, reopening: "state: open", decided: None, resolutions: &[], has_unjudged, stopped, now }
+                .list_hints()
         };
         assert_eq!(hints(&open, false, false), ["a new signal: without one no clerk is asked"]);
         assert!(hints(&open, false, true)[0].contains("steward tick"));
@@ -144,7 +147,16 @@ mod tests {
         };
         let hints = |last: WhyResolution, has_unjudged| {
             let (subject, resolutions) = (&subject, &[last][..]);
-            HintFacts { subject, decided: None, resolutions, has_unjudged, stopped: false, now: now() }.list_hints()
+            HintFacts {
+                subject,
+                reopening: "state: open",
+                decided: None,
+                resolutions,
+                has_unjudged,
+                stopped: false,
+                now: now(),
+            }
+            .list_hints()
         };
         for kind in [ActionKind::Reversed, ActionKind::Dismissed, ActionKind::DoneAnyway] {
             let given = hints(resolution(kind, None), false);

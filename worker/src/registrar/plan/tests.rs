@@ -13,7 +13,7 @@ fn path(slug: &str) -> RecordPath {
 }
 
 fn matter(slug: &str, standing: MatterScheduleStatus) -> WantedMatter {
-    WantedMatter { path: path(slug), status: standing, interval_seconds: 0 }
+    WantedMatter { path: path(slug), status: standing, interval_seconds: 0, former_paths: Vec::new() }
 }
 
 fn right(slug: &str) -> spb::Schedule {
@@ -369,15 +369,20 @@ fn standing() -> impl Strategy<Value = MatterScheduleStatus> {
         1 => Just(MatterScheduleStatus::Done),
         1 => Just(MatterScheduleStatus::Archived),
         1 => Just(MatterScheduleStatus::Unreadable),
+        1 => Just(MatterScheduleStatus::Lost),
     ]
 }
 
 fn any_matter() -> impl Strategy<Value = WantedMatter> {
     let interval = prop_oneof![Just(0), Just(1800), Just(3600), Just(1), any::<u32>()];
-    (0..SLUGS, standing(), interval).prop_map(|(number, standing, interval_seconds)| WantedMatter {
-        path: path(&slug(number)),
-        status: standing,
-        interval_seconds,
+    (0..SLUGS, standing(), interval, vec(0..SLUGS, 0..2)).prop_map(|(number, standing, interval_seconds, former)| {
+        let former = former.into_iter().filter(|former| *former != number);
+        WantedMatter {
+            path: path(&slug(number)),
+            status: standing,
+            interval_seconds,
+            former_paths: former.map(|former| path(&slug(former))).collect(),
+        }
     })
 }
 
@@ -448,6 +453,13 @@ fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &ScheduleSettin
             ScheduleStepVerb::Pause => edit(&apply::pause_schedule),
             ScheduleStepVerb::Resume => edit(&apply::resume_schedule),
             ScheduleStepVerb::Delete => drop(server.remove(&slug).unwrap()),
+            ScheduleStepVerb::Move { from_id, paused, note, old_stays } => {
+                let state = Some(spb::ScheduleState { paused: *paused, notes: note.clone(), ..Default::default() });
+                server.insert(slug, (spb::Schedule { state, ..wanted }, false));
+                if !old_stays {
+                    server.remove(from_id.strip_prefix(facts::ID_PREFIX).unwrap()).unwrap();
+                }
+            }
             ScheduleStepVerb::Create { paused } => {
                 let state = Some(apply::initial_state(*paused));
                 server.insert(slug, (spb::Schedule { state, ..wanted }, false));
@@ -466,7 +478,10 @@ proptest! {
         for step in plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings).steps {
             if step.verb == ScheduleStepVerb::Delete {
                 let there = matters.iter().filter(|matter| matter.path == step.matter);
-                prop_assert!(there.into_iter().all(|matter| matter.status == MatterScheduleStatus::Archived), "{step:?}");
+                let has_none = |matter: &WantedMatter| {
+                    matches!(matter.status, MatterScheduleStatus::Archived | MatterScheduleStatus::Lost)
+                };
+                prop_assert!(there.into_iter().all(has_none), "{step:?}");
             }
         }
     }
@@ -491,7 +506,10 @@ proptest! {
         let settings = ScheduleSettings { deletion_percent, deletion_floor, ..ScheduleSettings::default() };
         let known = read_server(&server, &matters, &settings);
         let plan = plan_matter_schedules(&matters, &known, &settings);
-        let deletions = plan.steps.iter().filter(|step| step.verb == ScheduleStepVerb::Delete).count();
+        // What was moved is deleted under its old path, and is not lost.
+        let former: Vec<&RecordPath> = matters.iter().flat_map(|matter| &matter.former_paths).collect();
+        let is_deletion = |step: &&ScheduleStep| step.verb == ScheduleStepVerb::Delete && !former.contains(&&step.matter);
+        let deletions = plan.steps.iter().filter(is_deletion).count();
         prop_assert!(deletions <= (known.len() * usize::from(deletion_percent) / 100).max(deletion_floor));
         prop_assert!(plan.refused.is_none() || deletions == 0);
     }
@@ -504,9 +522,67 @@ proptest! {
         carry_out(&mut server, &plan, &settings);
         for (slug, (was, _)) in before {
             let state = was.state.unwrap();
-            if let Some((is, _)) = server.get(&slug).filter(|_| state.paused && state.notes != DONE_NOTE) {
+            if !state.paused || state.notes == DONE_NOTE {
+                continue;
+            }
+            if let Some((is, _)) = server.get(&slug) {
                 prop_assert_eq!(is.state.as_ref(), Some(&state), "{}", slug);
             }
+            let from = facts::schedule_id(&path(&slug));
+            let moved = |step: &&ScheduleStep| matches!(&step.verb, ScheduleStepVerb::Move { from_id, .. } if *from_id == from);
+            if let Some(step) = plan.steps.iter().find(moved) {
+                let (is, _) = &server[step.id.strip_prefix(facts::ID_PREFIX).unwrap()];
+                let is = is.state.clone().unwrap_or_default();
+                prop_assert_eq!((is.paused, is.notes), (true, state.notes.clone()), "{} moved", slug);
+            }
         }
+    }
+}
+
+#[test]
+fn a_renamed_matter_keeps_its_pause_and_its_note() {
+    let settings = ScheduleSettings::default();
+    let old = path("old-name");
+    let mut schedule = facts::build_matter_schedule(&old, 1800, &settings);
+    schedule.state = Some(spb::ScheduleState { paused: true, notes: "on holiday".into(), ..Default::default() });
+    let known = [listed("old-name", &schedule)];
+    let renamed = WantedMatter { former_paths: vec![old], ..matter("new-name", MatterScheduleStatus::Open) };
+    let plan = plan_matter_schedules(std::slice::from_ref(&renamed), &known, &settings);
+    let [step] = plan.steps.as_slice() else { panic!("{plan:?}") };
+    let from_id = "al-steward-old-name".to_owned();
+    let expected = ScheduleStepVerb::Move { from_id, paused: true, note: "on holiday".into(), old_stays: false };
+    assert_eq!((step.id.as_str(), &step.verb), ("al-steward-new-name", &expected));
+
+    // A note that took the old path at once may not end the pause either.
+    let taken = plan_matter_schedules(&[renamed, matter("old-name", MatterScheduleStatus::Open)], &known, &settings);
+    let [new, old] = taken.steps.as_slice() else { panic!("{taken:?}") };
+    assert!(matches!(&new.verb, ScheduleStepVerb::Move { paused: true, old_stays: true, .. }), "{new:?}");
+    assert!(matches!(&old.verb, ScheduleStepVerb::Keep { .. }), "{old:?}");
+}
+
+#[test]
+fn the_schedule_of_a_renamed_matter_that_cannot_be_read_is_kept() {
+    let settings = ScheduleSettings::default();
+    let old = path("old-name");
+    let known = [listed("old-name", &facts::build_matter_schedule(&old, 1800, &settings))];
+    let renamed = WantedMatter { former_paths: vec![old], ..matter("new-name", MatterScheduleStatus::Unreadable) };
+    let plan = plan_matter_schedules(&[renamed], &known, &settings);
+    assert!(plan.steps.iter().all(|step| matches!(step.verb, ScheduleStepVerb::Keep { .. })), "{plan:?}");
+}
+
+#[test]
+fn a_paused_schedule_waits_for_a_matter_whose_note_is_gone() {
+    let settings = ScheduleSettings::default();
+    let lost = matter("lost", MatterScheduleStatus::Lost);
+    for (note, is_kept) in [("on holiday", true), (DONE_NOTE, false)] {
+        let mut schedule = facts::build_matter_schedule(&lost.path, 1800, &settings);
+        schedule.state = Some(spb::ScheduleState { paused: true, notes: note.into(), ..Default::default() });
+        let plan = plan_matter_schedules(
+            &[lost.clone(), matter("farm", MatterScheduleStatus::Open)],
+            &[listed("lost", &schedule)],
+            &settings,
+        );
+        let step = plan.steps.iter().find(|step| step.id == "al-steward-lost").unwrap();
+        assert_eq!(matches!(step.verb, ScheduleStepVerb::Keep { .. }), is_kept, "{note}: {step:?}");
     }
 }

@@ -5,13 +5,17 @@
 
 use super::log_problems;
 use super::wait_for_stop;
+use crate::commands::open_index;
 use crate::config::StewardConfig;
+use crate::config::mapping::MappingStatus;
 use crate::runtime::reading_progress::log_index_progress;
+use anyhow::bail;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::steward::guard::CallCaps;
+use steward_vault::action::moves::{follow_moves_in_ledger, settle_moves};
 use steward_vault::action::writer::{LockError, VaultWriter};
 use steward_vault::files::private::tighten_state;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
@@ -24,6 +28,7 @@ use tokio::sync::watch as flag;
 const LOCK_RETRY: Duration = Duration::from_secs(2);
 
 /// The parts of a vault that need no Temporal.
+#[derive(Clone)]
 pub(crate) struct OpenedVault {
     pub(crate) writer: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
@@ -37,17 +42,27 @@ impl OpenedVault {
     /// [`LockError::Held`] inside if another process holds this vault.
     pub(crate) async fn open(config: &StewardConfig) -> anyhow::Result<Self> {
         let root = VaultRoot::open(config.vault_folder()?)?;
+        config.mapping.refuse_unmapped_notes(&root)?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
         let writer = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
         let state = config.state_dir()?;
         tighten_state(&writer.root().path().join(OWN_FOLDER));
         tighten_state(&state);
-        let index = Arc::new(Index::open(&state).await?);
+        // It may have been accepted anew while another process held the vault.
+        let mut config = config.clone();
+        config.mapping = MappingStatus::read(writer.root().path());
+        if VaultRoot::open(writer.root().path())?.steward_folder() != writer.root().steward_folder() {
+            bail!("a mapping was accepted at this moment: start again");
+        }
+        let index = Arc::new(open_index(&config).await?);
         index.trust().record_service_start(Utc::now()).await?;
         let report = log_index_progress(&index, index.sync_all(writer.root(), Utc::now())).await?;
         log_problems(&report);
         let ledger = Arc::new(open_ledger(config.caps, writer.root(), &state)?);
-        Ok(Self { writer: Arc::new(writer.with_index(&index)), index, ledger })
+        let writer = Arc::new(writer.with_index(&index));
+        settle_moves(&writer, &index, Utc::now()).await?;
+        follow_moves_in_ledger(&index, &ledger).await?;
+        Ok(Self { writer, index, ledger })
     }
 
     /// As [`OpenedVault::open`], waiting while another process holds the lock.
@@ -82,8 +97,11 @@ impl OpenedVault {
     }
 }
 
+/// The database of the rate guard, in the state folder.
+pub(crate) const LEDGER_FILE: &str = "ledger.db";
+
 /// Opens the rate guard's ledger of a vault.
 pub(crate) fn open_ledger(caps: CallCaps, root: &VaultRoot, state: &Path) -> anyhow::Result<Ledger> {
     let marker = root.path().join(OWN_FOLDER).join("ledger.json");
-    Ok(Ledger::open(&state.join("ledger.db"), caps, &marker)?)
+    Ok(Ledger::open(&state.join(LEDGER_FILE), caps, &marker)?)
 }

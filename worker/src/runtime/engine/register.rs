@@ -3,21 +3,25 @@
 //! One round of registration runs at a time. The next round serves all requests that come meanwhile. A round that
 //! failed in part is repeated after the next scan.
 
-use super::create_interval;
+use super::{OpenedVault, create_interval};
 use crate::config::StewardConfig;
 use crate::registrar::ScheduleRegistrar;
 use crate::registrar::desired;
+use chrono::Utc;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use steward_activities::steward::tick::NewInterval;
 use steward_domain::record::path::RecordPath;
+use steward_vault::action::moves::settle_moves;
+use steward_vault::action::writer::VaultWriter;
 use steward_vault::index::Index;
 use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// Registers the schedules of one vault.
 pub(super) struct RegistrationLoop {
     pub(super) registrar: ScheduleRegistrar,
+    writer: Arc<VaultWriter>,
     index: Arc<Index>,
     config: StewardConfig,
     requests: Notify,
@@ -30,9 +34,10 @@ pub(super) struct RegistrationLoop {
 }
 
 impl RegistrationLoop {
-    pub(super) fn new(registrar: ScheduleRegistrar, index: Arc<Index>, config: StewardConfig, behind: bool) -> Self {
+    pub(super) fn new(registrar: ScheduleRegistrar, parts: &OpenedVault, config: StewardConfig, behind: bool) -> Self {
+        let OpenedVault { writer, index, .. } = parts.clone();
         let (requests, begun, (ended, _)) = (Notify::new(), AtomicU64::new(0), flag::channel(0));
-        Self { registrar, index, config, requests, behind: AtomicBool::new(behind), begun, ended }
+        Self { registrar, writer, index, config, requests, behind: AtomicBool::new(behind), begun, ended }
     }
 
     /// Requests a round that begins after this call; returns its number.
@@ -79,10 +84,13 @@ impl RegistrationLoop {
 
     /// Registers all schedules; returns whether some of them failed.
     async fn register_schedules(&self) -> anyhow::Result<bool> {
+        // A scan may just have seen a renamed matter that is not recorded yet, and must not become a new one.
+        while settle_moves(&self.writer, &self.index, Utc::now()).await? > 0 {}
         let plan = desired::plan_schedules(&self.registrar, &self.index, &self.config).await?;
         let outcome = desired::apply_schedules(&self.registrar, plan).await;
         tracing::info!(
             created = outcome.created,
+            moved = outcome.moved,
             updated = outcome.updated,
             paused = outcome.paused,
             deleted = outcome.deleted,

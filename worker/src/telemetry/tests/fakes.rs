@@ -136,6 +136,7 @@ fn build_check(task: &str) -> TaskCheck {
         before: ContentHash::hash_bytes(b"before"),
         state_as_written: Some("open".into()),
         matter_ceiling: Ceiling::Act,
+        further_policies: Vec::new(),
         known_verdict: None,
     }
 }

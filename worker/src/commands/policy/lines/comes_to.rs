@@ -17,7 +17,7 @@ use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::matter_policy::read::BLOCK;
 use steward_domain::gates::mode::{Ceiling, Mode};
 use steward_domain::record::entity::RecordState;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::source_key;
 use steward_domain::trust::mark::TrustSubject;
 
@@ -47,6 +47,12 @@ fn describe_class_reach(
         RecordState::Done | RecordState::Archived => {
             return ("is not checked".to_owned(), note.locate_key(&["state"]));
         }
+    }
+    let can_write = |mutation: &Mutation| {
+        [RecordKind::Matter, RecordKind::Task].iter().any(|kind| settings.schema.can_write(*kind, mutation))
+    };
+    if !list_class_examples(class, note.matter).iter().any(can_write) {
+        return ("is never made".to_owned(), "`[map]` names no property for it".to_owned());
     }
     if settings.effective_mode() == Mode::Shadow {
         return (SHADOW_ONLY.to_owned(), settings.build_mode_line().from);

@@ -4,6 +4,7 @@ use steward_domain::gates::matter_policy::read;
 use steward_domain::record::entity::Matter;
 use steward_domain::record::frontmatter;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::time;
 use steward_domain::trust::demotion::{ModeCap, ModeCaps};
 use steward_vault::index::SourceCeiling;
@@ -22,6 +23,7 @@ fn explain_state_change(
         (SourceCeiling { path, source: source.clone(), ceiling: *ceiling }, format!("instinct/{source}.md:3"))
     };
     let settings = PolicyContext {
+        schema: &NoteSchema::Folders,
         config: &config,
         running: None,
         stop: None,
