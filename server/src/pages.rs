@@ -16,6 +16,7 @@ mod form;
 mod live;
 mod login;
 mod matters;
+mod moved;
 mod note;
 mod record;
 mod search;
@@ -61,6 +62,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/actions/{id}/resolve", post(click::resolve_action))
         .route("/stop", post(click::stop_vault))
         .route("/check", post(click::check_matter))
+        .route("/moved", post(moved::say_moved))
         .route("/batch", post(batch::resolve_batch));
     let operate_routes = Router::new().route("/resume", post(click::resume_vault));
     let login_routes = Router::new()

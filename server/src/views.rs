@@ -20,10 +20,16 @@ pub mod withheld;
 use crate::http::holder::VaultHolder;
 use chrono::{DateTime, NaiveDate, Utc};
 use std::path::Path;
+use std::sync::Arc;
 use steward_domain::gates::matter_policy::MatterPolicy;
-use steward_domain::record::path::{RecordPath, is_slug};
+use steward_domain::record::path::{PathError, RecordPath, is_slug};
+use steward_domain::record::schema::NoteSchema;
+use steward_vault::action::preview::{self, UndoPreview};
+use steward_vault::action::resolve::ResolutionError;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
-use steward_vault::index::{ActionsView, CheckCount, Index, IndexError, IndexFileStatus, ReadView, StreamCount};
+use steward_vault::index::{
+    ActionsView, CheckCount, Index, IndexError, IndexFileStatus, LostNote, ReadView, StreamCount,
+};
 
 /// What the interfaces may read of a vault: its files, and its index through reading methods alone. Cheap to clone.
 ///
@@ -44,6 +50,32 @@ impl VaultViews {
     #[must_use]
     pub fn root(&self) -> &VaultRoot {
         &self.root
+    }
+
+    /// How the notes of the vault are read.
+    #[must_use]
+    pub fn note_schema(&self) -> Arc<NoteSchema> {
+        Arc::clone(self.index.note_schema())
+    }
+
+    /// Previews the undo of an action. Call it on a blocking thread.
+    ///
+    /// # Errors
+    /// [`ResolutionError`] as in [`preview::preview_undo`].
+    pub(crate) fn preview_undo(&self, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, ResolutionError> {
+        preview::preview_undo(&self.root, Some(&self.index), record, now)
+    }
+
+    /// Previews undos of several actions, in their order. Call it on a blocking thread.
+    ///
+    /// # Errors
+    /// [`ResolutionError::Apply`] if the audit records cannot be listed.
+    pub(crate) fn preview_undos(
+        &self,
+        records: &[RecordPath],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Result<UndoPreview, ResolutionError>>, ResolutionError> {
+        preview::preview_undos(&self.root, Some(&self.index), records, now)
     }
 
     /// The folder of the index.
@@ -78,6 +110,11 @@ impl VaultViews {
         self.index.gates().list_matter_policies(target, None).await
     }
 
+    /// The notes that are gone and were not found under another path.
+    pub(crate) async fn list_lost_notes(&self) -> Result<Vec<LostNote>, IndexError> {
+        self.index.list_lost_notes().await
+    }
+
     pub(crate) fn index_file_status(&self) -> IndexFileStatus {
         self.index.file_status()
     }
@@ -110,6 +147,15 @@ pub(crate) fn build_schedule_url(ui: &str, schedule: &str) -> String {
 #[must_use]
 pub fn quote_argument(name: &str) -> String {
     if is_slug(name) { name.to_owned() } else { format!("-- '{}'", name.replace('\'', "'\\''")) }
+}
+
+/// Reads the path of a note as a person types it, with or without `.md`.
+///
+/// # Errors
+/// [`PathError`] if no note can have this path.
+pub fn parse_typed_path(text: &str) -> Result<RecordPath, PathError> {
+    let path = text.strip_prefix("./").unwrap_or(text);
+    if path.ends_with(".md") { RecordPath::parse(path) } else { RecordPath::parse(&format!("{path}.md")) }
 }
 
 /// Encodes a path for a URL. Slashes stay.

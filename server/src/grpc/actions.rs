@@ -18,7 +18,7 @@ use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
 use steward_proto::v1::actions_service_server::ActionsService;
 use steward_proto::v1::{self, batch_result};
-use steward_vault::action::preview::{self, FieldUndoOutcome, UndoPreview};
+use steward_vault::action::preview::{FieldUndoOutcome, UndoPreview};
 use steward_vault::action::resolve::ResolutionError;
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
 use steward_vault::tracker::outbox;
@@ -85,8 +85,8 @@ impl ActionsService for GrpcService {
         request: Request<v1::PreviewUndoRequest>,
     ) -> Result<Response<v1::PreviewUndoResponse>, Status> {
         let path = self.views.find_record_path(&request.into_inner().id).await?;
-        let root = self.views.root().clone();
-        let previewing = tokio::task::spawn_blocking(move || preview::preview_undo(&root, &path, Utc::now()));
+        let views = self.views.clone();
+        let previewing = tokio::task::spawn_blocking(move || views.preview_undo(&path, Utc::now()));
         let preview = match previewing.await.map_err(|e| internal_error(&e.to_string()))? {
             Ok(preview) => encode_undo_preview(preview),
             Err(ResolutionError::Refused(

@@ -125,7 +125,7 @@ fn encode_clerk(mark: &steward_domain::steward::clerk::ClerkMark) -> v1::ClerkMa
 
 fn encode_patch(patch: &FieldPatch) -> v1::FieldChange {
     let (prior, value) = (patch.prior.as_ref().map(encode_value), patch.value.as_ref().map(encode_value));
-    v1::FieldChange { field: patch.field.clone(), prior, value }
+    v1::FieldChange { field: patch.field.clone(), prior, value, property: patch.property.clone().unwrap_or_default() }
 }
 
 fn encode_tracker_status(delivery: &DeliveryStatus) -> v1::TrackerDelivery {

@@ -79,10 +79,13 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         ResolutionRefusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
         ResolutionRefusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
         ResolutionRefusal::Unclear { .. } => (Code::FailedPrecondition, RefusalReason::Unclear),
+        ResolutionRefusal::OtherMapping { .. } => (Code::FailedPrecondition, RefusalReason::OtherMapping),
         ResolutionRefusal::ShadowNow => (Code::FailedPrecondition, RefusalReason::ShadowNow),
         ResolutionRefusal::Stopped => (Code::FailedPrecondition, RefusalReason::Stopped),
         ResolutionRefusal::Expired { .. } => (Code::FailedPrecondition, RefusalReason::Expired),
-        ResolutionRefusal::Record { .. } => (Code::DataLoss, RefusalReason::Record),
+        ResolutionRefusal::Record { .. } | ResolutionRefusal::UnknownMapping { .. } => {
+            (Code::DataLoss, RefusalReason::Record)
+        }
         ResolutionRefusal::Tracker { .. } => (Code::Aborted, RefusalReason::Tracker),
     }
 }

@@ -60,12 +60,14 @@ impl SignalsService for GrpcService {
             return Err(not_found(&format!("{path}: not in the vault")));
         }
         let history = self.views.read_signal_history(&path).await.map_err(refusal::index_error)?;
-        let root = self.views.root().clone();
+        let (root, schema) = (self.views.root().clone(), self.views.note_schema());
         let read = tokio::task::spawn_blocking(move || {
-            signal::read_signal(&root, path.clone()).map(|file| signal::explain_signal(&root, file, &history))
+            let file = signal::read_signal(&root, path)?;
+            Ok(signal::explain_signal(&root, &schema, file, &history))
         });
         let read = read.await.map_err(|e| internal_error(&e.to_string()))?;
-        let explanation = read.map_err(|e| build_status(Code::DataLoss, 422, e.to_string()))?;
+        let explanation =
+            read.map_err(|e: signal::SignalReadError| build_status(Code::DataLoss, 422, e.to_string()))?;
         Ok(Response::new(encode_explanation(explanation)))
     }
 }

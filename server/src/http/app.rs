@@ -34,13 +34,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
+use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::{CallCaps, GuardStatus};
 use steward_domain::steward::tick::Cadence;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{Index, IndexError};
+use steward_vault::index::{Index, IndexError, MoveRefusal};
 use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 use tokio::sync::watch;
+
+/// Lists how `[map]` in the vault's `steward.toml` differs from the mapping in force. It reads that small file each time.
+pub type MappingCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// Everything that the interfaces need from the process in which they run.
 pub struct AppDependencies {
@@ -55,6 +59,7 @@ pub struct AppDependencies {
     /// Whether the server uses TLS.
     pub encrypted: bool,
     pub settings: DashboardSettings,
+    pub mapping_check: MappingCheck,
     /// Becomes `true` when the process must end.
     pub stop: watch::Receiver<bool>,
 }
@@ -116,13 +121,15 @@ pub(crate) const LIVE_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) struct AppState {
     /// What the interfaces may read of the vault.
     pub(crate) views: VaultViews,
-    /// Only for the pauses of streams, which are the one thing that an interface writes into the index.
+    /// Only for the pauses of streams and for what people say about notes that moved. An interface writes nothing else
+    /// into the index.
     index: Arc<Index>,
     pub(crate) temporal: TemporalQueryClient,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) access: Arc<AccessChecks>,
     /// The settings that this process started with.
     own_settings: DashboardSettings,
+    pub(crate) mapping_check: MappingCheck,
     pub(crate) revision: watch::Receiver<LiveRevision>,
     /// What is known of Temporal's health.
     pub(crate) temporal_health: watch::Receiver<TemporalHealth>,
@@ -152,6 +159,31 @@ impl AppState {
     /// [`IndexError::Sql`].
     pub(crate) async fn set_stream_pause(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
         self.index.signals().update_stream_pause(stream, paused).await
+    }
+
+    /// Keeps what a person says about a note that is gone: its new path, or `None` if it was deleted.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub(crate) async fn keep_move_statement(
+        &self,
+        old: &RecordPath,
+        new: Option<&RecordPath>,
+        by: &str,
+    ) -> Result<Result<(), MoveRefusal>, IndexError> {
+        match new {
+            Some(new) => self.index.say_moved(self.views.root(), old, new, by).await,
+            None if self.index.forget_lost_note(old).await? => Ok(Ok(())),
+            None => Ok(Err(MoveRefusal::NotMissed { note: old.clone() })),
+        }
+    }
+
+    /// Waits until what a person said about this note is recorded; `false` if that takes too long.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub(crate) async fn wait_for_said_move(&self, old: &RecordPath) -> Result<bool, IndexError> {
+        self.index.wait_for_said_move(old).await
     }
 
     /// Creates a client that requests resolutions from the process that holds the vault now.
@@ -204,8 +236,19 @@ pub enum RouterBuildError {
 /// # Errors
 /// [`RouterBuildError`] when the key of sessions can be neither read nor created.
 pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuildError> {
-    let AppDependencies { root, index, client, ledger, store, hosts, proxies, encrypted, settings, stop } =
-        dependencies;
+    let AppDependencies {
+        root,
+        index,
+        client,
+        ledger,
+        store,
+        hosts,
+        proxies,
+        encrypted,
+        settings,
+        mapping_check,
+        stop,
+    } = dependencies;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let views = VaultViews::new(root, Index::clone(&index));
     let revision = revision::spawn_change_notifier(views.clone(), stop.clone());
@@ -222,6 +265,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         ledger,
         access: Arc::clone(&access),
         own_settings: settings,
+        mapping_check,
         revision,
         temporal_health,
         registration,

@@ -104,7 +104,13 @@ pub(crate) async fn show_fleet(
 fn describe_modes(settings: &DashboardSettings) -> Vec<LabeledValue> {
     let policy = &settings.policy;
     let mut facts = vec![
-        ("mode", format!("{} (set only by STEWARD_LIVE_MODE)", policy.mode.as_str())),
+        (
+            "mode",
+            format!(
+                "{} (set by STEWARD_LIVE_MODE or `live_mode` in your file, never by a vault)",
+                policy.mode.as_str()
+            ),
+        ),
         (
             "confidence",
             format!(

@@ -26,6 +26,9 @@ pub(crate) struct DashboardForm {
     pub(crate) value: String,
     #[serde(default)]
     reason: String,
+    /// The note that the form is about.
+    #[serde(default)]
+    pub(crate) note: String,
 }
 
 impl DashboardForm {

@@ -7,7 +7,8 @@ use crate::views::encode_path_segment;
 use serde_json::Value;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 use steward_vault::files::root::VaultRoot;
 
 /// Lines of a note's text that its page shows.
@@ -49,21 +50,27 @@ pub(crate) struct NoteText {
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// Reads a note; empty if there is no such file or if it cannot be read.
-pub(crate) fn read_note(root: &VaultRoot, note: &RecordPath) -> NoteText {
+/// Reads a note of this kind; empty if there is no such file or if it cannot be read.
+pub(crate) fn read_note(root: &VaultRoot, note: &RecordPath, kind: RecordKind, schema: &NoteSchema) -> NoteText {
     let Ok(content) = root.read_file(note) else { return NoteText::default() };
     let document = frontmatter::read_document(&content.bytes).ok();
     let text = match &document {
         Some(document) => document.body().to_owned(),
         None => String::from_utf8_lossy(&content.bytes).into_owned(),
     };
-    let field = |name: &'static str| Some((name, format_field(document.as_ref()?.fields().get(name)?)?));
+    let field = |name: &'static str| {
+        let fields = document.as_ref()?.fields();
+        let property = schema.property_in(kind, name, fields)?;
+        Some((name, format_field(fields.get(&property)?)?))
+    };
+    let is_repeated = document.as_ref().is_some_and(|document| schema.is_repeated(kind, document.fields()));
+    let repeats = is_repeated.then(|| ("repeats", "yes, so Steward only asks about it".to_owned()));
     let mut lines = text.trim_matches('\n').lines();
     let shown: Vec<&str> = lines.by_ref().take(LINES).collect();
     NoteText {
         text: shown.join("\n"),
         more: lines.count(),
-        fields: ["due", "owner"].into_iter().filter_map(field).collect(),
+        fields: ["due", "owner"].into_iter().filter_map(field).chain(repeats).collect(),
     }
 }
 
@@ -123,14 +130,31 @@ mod tests {
         let write = |text: String| std::fs::write(dir.path().join("My vault/task/t.md"), text).unwrap();
         let path = RecordPath::parse("task/t.md").unwrap();
         write(format!("---\ntype: task\ndue: 2026-12-01\nowner: [ann]\n---\n\n{}", "line\n".repeat(302)));
-        let note = read_note(&root, &path);
+        let read = || read_note(&root, &path, RecordKind::Task, &NoteSchema::Folders);
+        let note = read();
         assert_eq!((note.text.lines().count(), note.more), (300, 2));
         assert_eq!(note.fields, [("due", "2026-12-01".to_owned()), ("owner", "[\"ann\"]".to_owned())]);
         write("---\nbroken: [\n---\n<b>x</b>\n".into());
-        let note = read_note(&root, &path);
+        let note = read();
         assert!(note.text.starts_with("---\nbroken") && note.text.ends_with("<b>x</b>") && note.fields.is_empty());
         std::fs::remove_file(dir.path().join("My vault/task/t.md")).unwrap();
-        assert_eq!(read_note(&root, &path).text, "");
+        assert_eq!(read().text, "");
+    }
+
+    #[test]
+    fn a_mapped_note_shows_its_own_properties_and_that_it_repeats() {
+        let (dir, root) = vault();
+        let mapping = r#"{
+            "matter": {"where": {"folder": "P"}, "owner": {"property": "lead"}},
+            "task": {"where": {"tag": "t"}, "state": {"property": "s", "open": ["o"], "done": ["d"]},
+                "due": {"property": "fällig"}, "parent": {"property": "p"}}}"#;
+        let schema = NoteSchema::from_mapping(serde_json::from_str(mapping).unwrap(), |_| None);
+        let text = "---\ndue: wrong\nFällig: '[[2026-12-01]]'\nlead: Ann\nrecurrence: weekly\n---\n";
+        std::fs::write(dir.path().join("My vault/task/t.md"), text).unwrap();
+        let read = |kind| read_note(&root, &RecordPath::parse("task/t.md").unwrap(), kind, &schema).fields;
+        let repeats = ("repeats", "yes, so Steward only asks about it".to_owned());
+        assert_eq!(read(RecordKind::Task), [("due", "[[2026-12-01]]".to_owned()), repeats]);
+        assert_eq!(read(RecordKind::Matter), [("owner", "Ann".to_owned())]);
     }
 
     #[test]

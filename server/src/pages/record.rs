@@ -11,6 +11,7 @@ use super::build_url;
 use super::card::{ActionCard, read_cards};
 use super::format_age;
 use super::format_moment;
+use super::moved::LostNotePanel;
 use super::note::{self, NoteLinks, NoteText};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
@@ -99,6 +100,8 @@ struct RecordPage {
     state: String,
     /// Why the record cannot be read, with the fix.
     problem: Option<String>,
+    /// Set if the note is gone from this path, and Steward does not know where it is.
+    lost: Option<LostNotePanel>,
     path: String,
     /// The path of a task's matter; `None` for a matter.
     matter: Option<String>,
@@ -143,8 +146,12 @@ pub(crate) async fn show_record(
     let (root, file) = (app.views.root().clone(), path.clone());
     // Only the notes of the index are shown: a signal may name any file.
     let is_note = subject.is_some() || problem.is_some();
-    let read = move || if is_note { note::read_note(&root, &file) } else { NoteText::default() };
+    let kind = app.views.read().find_note_kind(&path).await?;
+    let (note_kind, schema) = (kind.unwrap_or(RecordKind::Task), app.views.note_schema());
+    let read = move || if is_note { note::read_note(&root, &file, note_kind, &schema) } else { NoteText::default() };
     let note = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+    let lost = if subject.is_none() { app.views.list_lost_notes().await? } else { Vec::new() };
+    let lost = lost.into_iter().find(|note| note.path == path.as_str()).map(LostNotePanel::from);
     let policies = app.views.list_matter_policies(&path).await?;
     let limits = policies.iter().filter(|_| subject.is_some()).flat_map(|(_, policy)| note::describe_policy(policy));
     let bare = RecordPage {
@@ -157,10 +164,12 @@ pub(crate) async fn show_record(
         state: match (&subject, &problem) {
             (Some(subject), _) => subject.state.as_str().to_owned(),
             (None, Some(_)) => "cannot be read".into(),
+            (None, None) if lost.is_some() => "gone".into(),
             (None, None) => "deleted".into(),
         },
         problem,
         path: path.to_string(),
+        lost,
         matter: None,
         checks: Vec::new(),
         schedule: None,
@@ -169,7 +178,6 @@ pub(crate) async fn show_record(
         events,
         next,
     };
-    let kind = app.views.read().find_note_kind(&path).await?;
     let complete = if kind == Some(RecordKind::Matter) {
         let tasks = read_task_table(&app, &path, &query).await?;
         let bare = RecordPage { checked: subject.is_some().then(|| path.to_string()), ..bare };

@@ -11,6 +11,7 @@ use super::format_moment;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
+use crate::views::VaultViews;
 use crate::views::action::ActionChange;
 use askama::Template;
 use axum::Extension;
@@ -20,8 +21,7 @@ use axum::response::Response;
 use chrono::Utc;
 use serde_json::Value;
 use steward_domain::record::path::RecordPath;
-use steward_vault::action::preview::{self, FieldPreview, FieldUndoOutcome, UndoPreview};
-use steward_vault::files::root::VaultRoot;
+use steward_vault::action::preview::{FieldPreview, FieldUndoOutcome, UndoPreview};
 
 /// The preview of one undo, as texts.
 #[derive(Default)]
@@ -55,15 +55,15 @@ pub(crate) async fn show_undo(
     let record = app.views.find_record_path(&id).await?;
     let detail = app.views.read_detail(&id).await?;
     let card = read_card(&app, &detail).await?;
-    let preview = read_previews(app.views.root(), vec![record]).await.pop().unwrap_or_default();
+    let preview = read_previews(&app.views, vec![record]).await.pop().unwrap_or_default();
     let page = PageFrame::load(&app, &caller, "", &uri).await?;
     Ok(render_page(&UndoPage { page, card, preview }))
 }
 
 /// Previews the undo of each of these records, in their order.
-pub(super) async fn read_previews(root: &VaultRoot, records: Vec<RecordPath>) -> Vec<UndoPreviewSummary> {
-    let (root, count, now) = (root.clone(), records.len(), Utc::now());
-    let compute = move || preview::preview_undos(&root, &records, now);
+pub(super) async fn read_previews(views: &VaultViews, records: Vec<RecordPath>) -> Vec<UndoPreviewSummary> {
+    let (views, count, now) = (views.clone(), records.len(), Utc::now());
+    let compute = move || views.preview_undos(&records, now);
     match tokio::task::spawn_blocking(compute).await {
         Ok(Err(e)) => (0..count).map(|_| UndoPreviewSummary::from_refusal(&e)).collect(),
         Ok(Ok(previews)) => previews

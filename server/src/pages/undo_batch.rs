@@ -50,7 +50,7 @@ pub(crate) async fn show_batch_undo(
         Ok(batch) => list_batch_changes(&app, &batch).await?,
         Err(_) => list_source_changes(&app, query).await?,
     };
-    let previews = read_previews(app.views.root(), rows.iter().map(|row| row.path.clone()).collect()).await;
+    let previews = read_previews(&app.views, rows.iter().map(|row| row.path.clone()).collect()).await;
     let mut changes: Vec<_> = read_cards(&app.views, rows).await?.into_iter().zip(previews).collect();
     allow_following_undos(&mut changes);
     Ok(render_page(&BatchUndoPage {

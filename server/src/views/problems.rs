@@ -6,11 +6,13 @@ use crate::http::app::AppState;
 use crate::http::holder::VaultHolder;
 use crate::temporal::client::FailedSchedule;
 use crate::temporal::health::{PausedSchedule, TemporalHealth, name_schedule};
+use crate::views::encode_path;
 use crate::views::trust::Demotion;
 use chrono::Utc;
+use std::sync::Arc;
 use steward_domain::time::format_seconds;
 use steward_vault::action::writer::VaultWriter;
-use steward_vault::index::{IndexError, ListPage};
+use steward_vault::index::{IndexError, ListPage, LostNote};
 
 /// Unusable records that are listed one by one; the others are only counted.
 const RECORDS: usize = 5;
@@ -24,6 +26,8 @@ const SCHEDULES: usize = 3;
 pub(crate) struct AttentionItem {
     /// What has the problem.
     pub(crate) subject: String,
+    /// The page on which it can be solved.
+    pub(crate) href: Option<String>,
     /// The problem, with the fix. May contain foreign text.
     pub(crate) problem: String,
 }
@@ -31,7 +35,7 @@ pub(crate) struct AttentionItem {
 /// The problems at Temporal.
 fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
     let mut items = Vec::new();
-    let mut add = |subject: String, problem: String| items.push(AttentionItem { subject, problem });
+    let mut add = |subject: String, problem: String| items.push(AttentionItem { subject, problem, href: None });
     if let Some(away) = &outside.error {
         let problem =
             format!("{away}. Until it answers, no check runs and nothing can be resolved. See `steward doctor`");
@@ -63,17 +67,37 @@ fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
     items
 }
 
+/// The notes that are gone from their places, each with the page on which a person can say where it is.
+async fn list_lost_items(app: &AppState) -> Result<Vec<AttentionItem>, IndexError> {
+    let mut lost = Vec::new();
+    let gone = app.views.list_lost_notes().await?;
+    for LostNote { path, .. } in gone.iter().take(RECORDS) {
+        let problem = "is gone from its place, and Steward does not know where it is: open it and say it".into();
+        lost.push(AttentionItem {
+            href: Some(format!("/records/{}", encode_path(path))),
+            subject: path.clone(),
+            problem,
+        });
+    }
+    if gone.len() > RECORDS {
+        let subject = format!("{} more notes", gone.len() - RECORDS);
+        lost.push(AttentionItem { subject, problem: "are gone too: `steward moved` lists them".into(), href: None });
+    }
+    Ok(lost)
+}
+
 /// Lists everything that is known to need attention.
 ///
 /// # Errors
 /// [`IndexError::Sql`].
 pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<AttentionItem>, IndexError> {
     let mut items = Vec::new();
-    let mut add = |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem });
+    let mut add =
+        |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
     if !VaultWriter::is_locked(app.views.root()) {
         add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
     }
-    for AttentionItem { subject, problem } in list_temporal_items(&app.temporal_health.borrow()) {
+    for AttentionItem { subject, problem, .. } in list_temporal_items(&app.temporal_health.borrow()) {
         add(&subject, problem);
     }
     if let VaultHolder::Runs(record) = app.views.holder()
@@ -96,6 +120,10 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     }
     for warning in settings.warnings {
         add("The configuration", warning);
+    }
+    let check = Arc::clone(&app.mapping_check);
+    for difference in tokio::task::spawn_blocking(move || check()).await.unwrap_or_default() {
+        add("The mapping in steward.toml is not accepted", difference);
     }
     for stream in app.views.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {
@@ -121,6 +149,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     if rows.len() > RECORDS {
         add(&describe_remaining(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
     }
+    items.extend(list_lost_items(app).await?);
     Ok(items)
 }
 

@@ -15,6 +15,7 @@ use steward_domain::action::mutation::Mutation;
 use steward_domain::record::entity::{Matter, RecordError, SignalEffect, Task};
 use steward_domain::record::frontmatter::{self, FrontmatterError};
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::signals::route::{RouteSkip, RouteTarget, explain_misfit};
 use steward_domain::signals::signal::Signal;
 use steward_domain::signals::stream::StreamEvent;
@@ -85,15 +86,20 @@ pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, Sig
 
 /// Explains a signal by its files and its history in the index.
 #[must_use]
-pub fn explain_signal(root: &VaultRoot, mut filed: SignalFile, history: &SignalHistory) -> SignalExplanation {
+pub fn explain_signal(
+    root: &VaultRoot,
+    schema: &NoteSchema,
+    mut filed: SignalFile,
+    history: &SignalHistory,
+) -> SignalExplanation {
     filed.signal.target = history.target.clone().or(filed.signal.target);
     let event = filed.signal.source_event.as_ref().and_then(|path| read_event(root, path));
-    let ReasonAndAdvice { why, advice } = explanation::explain_status(root, &filed, history);
+    let ReasonAndAdvice { why, advice } = explanation::explain_status(root, schema, &filed, history);
     SignalExplanation { filed, event, why, what_would_change_it: advice }
 }
 
 /// Finds what in the file of a signal, or of its target, prevents the signal from being applied.
-fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
+fn find_misfit(root: &VaultRoot, schema: &NoteSchema, filed: &SignalFile) -> Option<String> {
     let signal = &filed.signal;
     if signal.effect != SignalEffect::Mutation {
         return None;
@@ -101,27 +107,36 @@ fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
     if let Some(refused) = &filed.refused {
         return Some(format!("{}: {refused}", RouteSkip::NoProposal.as_str()));
     }
-    let path = signal.target.clone().filter(|path| path.scanned_kind() == Some(signal.target_kind));
-    let target = match path.map(|path| read_target(root, path, signal.target_kind)).transpose() {
+    let path = signal.target.clone().filter(|path| schema.allows_place(signal.target_kind, path));
+    let target = match path.map(|path| read_target(root, schema, path, signal)).transpose() {
         Ok(target) => target.flatten(),
         Err(reason) => return Some(format!("unreadable: {reason}")),
     };
     explain_misfit(signal, target.as_ref())
 }
 
-fn read_target(root: &VaultRoot, path: RecordPath, kind: RecordKind) -> Result<Option<RouteTarget>, String> {
+fn read_target(
+    root: &VaultRoot,
+    schema: &NoteSchema,
+    path: RecordPath,
+    signal: &Signal,
+) -> Result<Option<RouteTarget>, String> {
+    let kind = signal.target_kind;
     if !root.exists(&path) {
         return Ok(None);
     }
     let content = root.read_file(&path).map_err(|e| e.to_string())?;
     let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
+    let fields = schema.read_note(kind, &path, document.fields()).fields;
     let read = match kind {
-        RecordKind::Matter => Matter::read(document.fields()).map(|matter| (matter.state, None)),
-        _ => Task::read(document.fields()).map(|task| (task.state, Some(task.parent_matter))),
+        RecordKind::Matter => Matter::read(&fields).map(|matter| (matter.state, None)),
+        _ => Task::read(&fields).map(|task| (task.state, Some(task.parent_matter))),
     };
     let (state, parent) = read.map_err(|e| format!("{path}: {e}"))?;
-    let (hash, fields) = (content.hash, document.into_fields());
-    Ok(Some(RouteTarget { path, kind, parent, state, snoozed_until: None, has_twin: false, hash, fields }))
+    let (hash, snoozed_until, has_twin) = (content.hash, None, false);
+    let can_write = |mutation| schema.can_write_into(kind, mutation, document.fields());
+    let is_writable = signal.proposal.as_ref().is_none_or(can_write);
+    Ok(Some(RouteTarget { path, kind, parent, state, snoozed_until, has_twin, hash, fields, is_writable }))
 }
 
 fn read_event(root: &VaultRoot, path: &RecordPath) -> Option<SignalSourceEvent> {

@@ -35,7 +35,7 @@ fn explain_gate(gate: &ActionGate) -> Option<String> {
 pub fn describe_opening_condition(gate: GateName, found: &str, needed: &str) -> String {
     match gate {
         GateName::Caller => "a tick that may change records".into(),
-        GateName::Mode => "STEWARD_LIVE_MODE=live".into(),
+        GateName::Mode => "a mode that permits changes: STEWARD_LIVE_MODE=live, or `live_mode` in your file".into(),
         GateName::Confidence => format!("more confidence: it was {found}, and {needed} is needed"),
         GateName::Discretion => {
             format!("stronger evidence, or a source that is right more often: {found}, needs {needed}")

@@ -12,6 +12,7 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::entity::SignalEffect;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionRow, IndexError};
@@ -80,7 +81,12 @@ const UNDO: &str = "undo the action with `steward undo` (see `steward audit list
 const FIX: &str = "correct what the reason names, and set `status: unrouted`";
 const RESOLVED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
 
-pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &SignalHistory) -> ReasonAndAdvice {
+pub(super) fn explain_status(
+    root: &VaultRoot,
+    schema: &NoteSchema,
+    filed: &SignalFile,
+    history: &SignalHistory,
+) -> ReasonAndAdvice {
     let signal = &filed.signal;
     let written = signal.reason.clone();
     if signal.status == SignalStatus::Applied {
@@ -93,7 +99,7 @@ pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &Sig
     if let Some(explanation) = history.cited_by.as_ref().and_then(|action| explain_action(action, history)) {
         return explanation;
     }
-    let misfit = find_misfit(root, filed);
+    let misfit = find_misfit(root, schema, filed);
     match (written, misfit) {
         (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => ReasonAndAdvice::new(misfit, FIX),
         (Some(reason), _) => ReasonAndAdvice::new(reason, advise_next_step(signal, history.matter.as_ref())),
@@ -102,7 +108,10 @@ pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &Sig
             ReasonAndAdvice::new(misfit, advice)
         }
         (None, Some(misfit)) => ReasonAndAdvice::new(misfit, FIX),
-        (None, None) => explain_unresolved(root, signal, history, left),
+        (None, None) => {
+            let orphan = find_orphan(root, schema, signal, history);
+            explain_unresolved(orphan, signal, history, left)
+        }
     }
 }
 
@@ -156,21 +165,21 @@ fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonA
     Some(explanation)
 }
 
+/// Why the task of an undecided signal has no steward, with the fix.
+fn find_orphan(root: &VaultRoot, schema: &NoteSchema, signal: &Signal, history: &SignalHistory) -> Option<String> {
+    let is_undecided = signal.status == SignalStatus::Unrouted && signal.effect == SignalEffect::Mutation;
+    let (target, matter) = signal.target.as_ref().zip(history.matter.as_ref()).filter(|_| is_undecided)?;
+    orphan::explain_missing_steward(root, schema, target, matter)
+}
+
 fn explain_unresolved(
-    root: &VaultRoot,
+    orphan: Option<String>,
     signal: &Signal,
     history: &SignalHistory,
     left: Option<String>,
 ) -> ReasonAndAdvice {
     let is_unrouted = signal.status == SignalStatus::Unrouted;
-    let is_undecided = is_unrouted && signal.effect == SignalEffect::Mutation;
-    if let Some(advice) = signal
-        .target
-        .as_ref()
-        .zip(history.matter.as_ref())
-        .filter(|_| is_undecided)
-        .and_then(|(target, matter)| orphan::explain_missing_steward(root, target, matter))
-    {
+    if let Some(advice) = orphan {
         return ReasonAndAdvice::new(left.unwrap_or_else(|| "no_steward".to_owned()), advice);
     }
     match (left, &history.cited_by) {

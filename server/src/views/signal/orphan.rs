@@ -2,25 +2,31 @@
 //!
 //! It reads the files of the task and its matter and changes nothing. The texts are part of a signal's explanation.
 
-use steward_domain::record::entity::Matter;
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 use steward_vault::files::root::VaultRoot;
 
 /// Explains why the task of a signal has no steward, with the fix; `None` if it has one, or if the task itself cannot
 /// be read.
-pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath, matter: &RecordPath) -> Option<String> {
+pub(super) fn explain_missing_steward(
+    root: &VaultRoot,
+    schema: &NoteSchema,
+    target: &RecordPath,
+    matter: &RecordPath,
+) -> Option<String> {
     if target == matter {
         return None;
     }
-    let problem = describe_unreadable_matter(root, matter)?;
+    let problem = describe_unreadable_matter(root, schema, matter)?;
     Some(format!(
         "{matter}, the matter of {target}, {problem}: no steward checks the task, and only a human can change it; \
-         restore the matter, or name another one in `parent_matter`"
+         restore the matter, or name another one in `{}`",
+        schema.spell_property(RecordKind::Task, "parent_matter")
     ))
 }
 
-fn describe_unreadable_matter(root: &VaultRoot, matter: &RecordPath) -> Option<String> {
+fn describe_unreadable_matter(root: &VaultRoot, schema: &NoteSchema, matter: &RecordPath) -> Option<String> {
     if !root.exists(matter) {
         return Some("is missing".to_owned());
     }
@@ -29,7 +35,7 @@ fn describe_unreadable_matter(root: &VaultRoot, matter: &RecordPath) -> Option<S
         Ok(file) => file,
         Err(e) => return fault(e.to_string()),
     };
-    match frontmatter::read_document(&file.bytes).map(|document| Matter::read(document.fields())) {
+    match frontmatter::read_note(&file.bytes).map(|document| schema.read_matter(matter, document.fields())) {
         Ok(Ok(_)) => None,
         Ok(Err(e)) => fault(e.to_string()),
         Err(e) => fault(e.to_string()),
@@ -51,7 +57,8 @@ mod tests {
         put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
         let root = VaultRoot::open(dir.path()).unwrap();
         let path = |text| RecordPath::parse(text).unwrap();
-        let explain = || explain_missing_steward(&root, &path("task/rent.md"), &path("matter/house.md"));
+        let explain =
+            || explain_missing_steward(&root, &NoteSchema::Folders, &path("task/rent.md"), &path("matter/house.md"));
         let missing = explain().unwrap();
         assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");
         put("matter/house.md", "---\ntype: matter\nname: H\nstate: [\n---\n");
@@ -61,6 +68,9 @@ mod tests {
         assert!(unknown.contains("cannot be read (") && unknown.contains("state"), "{unknown}");
         put("matter/house.md", "---\ntype: matter\nname: H\n---\n");
         assert_eq!(explain(), None);
-        assert_eq!(explain_missing_steward(&root, &path("matter/gone.md"), &path("matter/gone.md")), None);
+        assert_eq!(
+            explain_missing_steward(&root, &NoteSchema::Folders, &path("matter/gone.md"), &path("matter/gone.md")),
+            None
+        );
     }
 }
