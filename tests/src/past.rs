@@ -59,6 +59,7 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         before: ContentHash::hash_bytes(&bytes),
         state_as_written: written.and_then(|state| state.as_str().map(str::to_owned)),
         matter_ceiling: Ceiling::Act,
+        further_policies: Vec::new(),
         known_verdict: None,
     };
     let plan = decide(&DecisionCase {

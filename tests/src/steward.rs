@@ -4,9 +4,12 @@
 
 use crate::{run, wait};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -139,6 +142,34 @@ impl Steward {
         Said {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs a command to its end in a terminal, where a person types these lines. The output holds what they typed.
+    pub async fn run_in_terminal(&self, arguments: &[&str], typed: &str) -> Said {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+        let mut terminal = File::from(terminal);
+        let open = || File::options().read(true).write(true).open(&name);
+        let mut command = self.command(arguments);
+        command.stdin(open().unwrap()).stdout(open().unwrap()).stderr(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        let child = command.kill_on_drop(true).spawn().unwrap();
+        // The command holds the other end too, and reading ends when nobody does.
+        drop(command);
+        terminal.write_all(typed.as_bytes()).unwrap();
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut out = Vec::new();
+            let _ = terminal.read_to_end(&mut out);
+            out
+        });
+        let output = tokio::time::timeout(COMMAND, child.wait_with_output()).await;
+        let output = output.unwrap_or_else(|_| panic!("`steward {}` did not end", arguments.join(" "))).unwrap();
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&reading.await.unwrap()).replace("\r\n", "\n"),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }

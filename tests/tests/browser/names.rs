@@ -3,6 +3,7 @@
 use crate::house::House;
 use steward_tests::api;
 use steward_tests::vault::Signal;
+use steward_tests::wait;
 use steward_tests::world::World;
 
 const MATTER: &str = "Wedding of Ann & Ben";
@@ -72,4 +73,39 @@ async fn the_page_of_a_note_shows_its_text_as_text_opens_it_elsewhere_and_checks
     page.goto("/records/matter/house.md").await;
     assert!(page.text("main").await.contains("Ours."));
     page.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_note_that_was_renamed_and_changed_at_once_is_found_again_with_a_click() {
+    let Some(house) = House::lived_in("moved").await else { return };
+    let (page, vault) = (&house.browser, &house.world.vault);
+    let text = String::from_utf8(vault.read("task/rent.md")).unwrap();
+    // Another machine renamed it and wrote into it, so nothing of it is the same.
+    std::fs::remove_file(vault.path().join("task/rent.md")).unwrap();
+    vault.write("task/Rent & more.md", format!("{text}more\n"));
+    let lost = "ul.troubles a[href='/records/task/rent.md']";
+    let missed = async || {
+        page.goto("/").await;
+        (page.count(lost).await == 1).then_some(())
+    };
+    wait::until("Today to say that a note is gone", missed).await;
+    page.press(lost).await;
+    let shown = page.text("section[aria-labelledby=lost]").await;
+    assert!(shown.contains("Where is this note?") && shown.contains("task/Rent & more.md"), "{shown}");
+    page.is_sound().await;
+    page.shot("lost").await;
+
+    page.types("section[aria-labelledby=lost] input[name=value]:not([type=hidden])", "task/nowhere").await;
+    page.press("section[aria-labelledby=lost] label + button").await;
+    assert_eq!(page.status().await, 409);
+    assert!(page.text("main").await.contains("no such note"), "{}", page.text("main").await);
+    page.goto("/records/task/rent.md").await;
+    page.press("section[aria-labelledby=lost] button[value='task/Rent & more.md']").await;
+    assert_eq!(page.place().await, "/records/task/Rent%20%26%20more.md");
+    assert!(page.text("section[aria-labelledby=timeline]").await.contains("changed"), "its history follows");
+    page.press(&format!("{} button[value=undo]", house.card("rent"))).await;
+    assert_eq!(
+        String::from_utf8(vault.read("task/Rent & more.md")).unwrap(),
+        format!("{}more\n", text.replace("done", "open"))
+    );
 }

@@ -85,6 +85,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         timestamp: at,
         target: RecordPath::parse(&format!("task/t{n}.md")).unwrap(),
         target_kind: RecordKind::Task,
+        named_after: None,
         class: Some(MutationClass::StateChange),
         decision: if asks { Judgement::NeedsInput } else { Judgement::LikelyDone },
         confidence: 0.9,

@@ -91,6 +91,7 @@ fn draft(n: usize) -> AuditDraft {
         timestamp: at,
         target: RecordPath::parse(&format!("task/t{}.md", n % TASKS)).unwrap(),
         target_kind: RecordKind::Task,
+        named_after: None,
         class: Some(MutationClass::StateChange),
         decision: Judgement::LikelyDone,
         confidence: 0.94,

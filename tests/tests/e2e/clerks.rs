@@ -19,6 +19,12 @@ async fn end(world: &World) -> TaskCheckOutcome {
     all.remove(0)
 }
 
+/// Waits for the change that the start of a live worker decides again, because it was only decided in shadow.
+async fn wait_for_change(world: &World) {
+    wait::until("the change to be made", async || (world.live_actions().len() == 1).then_some(())).await;
+    assert_eq!(world.vault.state("rent"), "done");
+}
+
 /// The number of calls that the rate guard has counted so far.
 async fn counted(world: &World) -> Value {
     world.json(&["status"]).await["guard"]["ledger"]["day"]["used"].clone()
@@ -94,8 +100,7 @@ async fn the_same_evidence_costs_one_call() {
     shadow.stop().await;
     let world = world.live();
     let live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
-    assert_eq!(world.vault.state("rent"), "done");
+    wait_for_change(&world).await;
     assert_eq!((clerk.asked().len(), counted(&world).await), (1, json!(1)), "nobody was asked twice, and no cap used");
     let records = world.vault.records();
     let [asked, recalled] = [0, 1].map(|n| records[n].draft.clerk.clone().unwrap());
@@ -117,12 +122,7 @@ async fn a_changed_note_is_other_evidence_and_costs_another_call() {
     world.vault.signal("s1", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("rent") });
     let world = world.live();
     let _live = world.worker().await;
-    // This tick may be the first to see the new signal, or the one that the signal woke.
-    let done = async || {
-        world.tick("house").await;
-        (world.vault.state("rent") == "done").then_some(())
-    };
-    wait::until("the change to be made", done).await;
+    wait_for_change(&world).await;
     let asked = clerk.asked();
     assert_eq!((asked.len(), counted(&world).await), (2, json!(2)));
     assert_eq!(asked[1].question["signals"][0]["note"], "It is all finished, with thanks.");
@@ -138,7 +138,7 @@ async fn an_answer_of_another_model_is_not_taken_for_ones_own() {
     shadow.stop().await;
     let world = world.live().set("STEWARD_CLERK_MODEL", "another");
     let _live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { disposition: Disposition::Live, .. }));
+    wait_for_change(&world).await;
     assert_eq!(clerk.asked().len(), 2);
     assert!(world.vault.records().iter().all(|r| !r.draft.clerk.as_ref().unwrap().cached));
 }

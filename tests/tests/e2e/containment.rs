@@ -17,6 +17,7 @@ use steward_domain::action::plan::Disposition;
 use steward_domain::gates::result::GateName;
 use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::signals::signal::Signal;
 use steward_domain::signals::stream::{EventStatus, StreamEvent};
 use steward_domain::steward::tick::TaskSkipReason;
@@ -185,7 +186,10 @@ fn below_a_gate(record: &AuditRecord) -> Option<String> {
     let draft = &record.draft;
     let closed = draft.gates.iter().any(|gate| !gate.open);
     let weak = draft.evidence.iter().any(|e| e.target_confidence.min(e.effect_confidence) < 0.95);
-    let sound = draft.proposal.as_ref().is_some_and(|p| p.mutation.is_sound() && draft.allows_mutation(&p.mutation));
+    let sound = draft
+        .proposal
+        .as_ref()
+        .is_some_and(|p| p.mutation.is_sound() && draft.allows_mutation(&p.mutation, &NoteSchema::Folders));
     let undoable = record.undo_recipe.as_ref().is_some_and(|recipe| recipe.expires_at > Utc::now());
     let bad = closed || weak || draft.evidence.is_empty() || draft.confidence < 0.6 || !sound || !undoable;
     bad.then(|| format!("{} on {} should not be live", draft.id, draft.target))

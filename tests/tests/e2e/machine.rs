@@ -234,13 +234,23 @@ async fn a_folder_one_stands_in_runs_no_program_and_raises_no_mode() {
         let found = cli["found"].as_str().unwrap();
         assert!(found.starts_with('/') && !found.contains("steward-tests-") || cli["ok"] == false, "{found}");
     }
-    for bold in ["live_mode = \"live\"", "temporal_cli = \"./temporal\"", "[caps]\nper_day = 9\n"] {
+    // A file in a vault is no configuration: it is named, and nothing of it counts.
+    let plain = steward.run(&["status", "--json"]).await.expect(0).json();
+    for (key, bold) in [
+        ("live_mode", "live_mode = \"live\""),
+        ("temporal_cli", "temporal_cli = \"./temporal\""),
+        ("caps", "[caps]\nper_day = 9\n"),
+        ("task_queue", "task_queue = \"mine\"\n"),
+    ] {
         std::fs::write(world.vault.path().join("steward.toml"), bold).unwrap();
-        let said = steward.run(&["status"]).await.expect(1);
-        says(&said.err, &["steward.toml", "lies in the vault", "STEWARD_"]);
+        let status = steward.run(&["status", "--json"]).await.expect(0).json();
+        says(&status["warnings"].to_string(), &["steward.toml", &format!("`{key}`"), "ignored"]);
+        assert_eq!((&status["policy"], &status["guard"]), (&plain["policy"], &plain["guard"]), "{bold}");
     }
-    std::fs::write(world.vault.path().join("steward.toml"), "task_queue = \"mine\"\n").unwrap();
-    steward.without("STEWARD_TASK_QUEUE").run(&["status"]).await.expect(0);
+    // A file that somebody names may lie in the vault, but must not say how far its steward goes.
+    std::fs::write(world.vault.path().join("steward.toml"), "live_mode = \"live\"").unwrap();
+    let named = steward.with("STEWARD_CONFIG", "steward.toml").run(&["status"]).await.expect(1);
+    says(&named.err, &["steward.toml", "lies in the vault", "STEWARD_"]);
 }
 
 #[tokio::test]

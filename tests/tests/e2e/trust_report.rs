@@ -65,6 +65,7 @@ impl Past {
             timestamp,
             target: RecordPath::parse(&format!("task/t{number}.md")).unwrap(),
             target_kind: RecordKind::Task,
+            named_after: None,
             class: Some(class),
             decision: Judgement::LikelyDone,
             confidence,

@@ -149,8 +149,14 @@ async fn known_answer(world: World) -> (World, String) {
     one_done(&world);
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
     let (world, _) = tick(world.asking(&clerk)).await;
-    let (world, id) = tick(world.live()).await;
+    let world = world.live();
+    let worker = world.worker().await;
+    // The start wakes the matter, because its change was only decided in shadow.
+    wait::until("the change to be made", async || (world.live_actions().len() == 1).then_some(())).await;
     assert_eq!((clerk.asked().len(), world.vault.state("rent").as_str()), (1, "done"));
+    let id = world.vault.records().pop().unwrap().draft.workflow.id;
+    world.temporal(&["workflow", "result", "--workflow-id", &id]).await;
+    drop(worker);
     (world, id)
 }
 
