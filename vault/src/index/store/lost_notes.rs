@@ -122,14 +122,16 @@ impl Index {
         found.map_err(|e| self.sql_error(e))
     }
 
-    /// Waits until what a person said about this note is recorded, or cannot count any more. Another process records it,
-    /// and only the index tells when. Returns `false` if that takes too long.
+    /// Waits until what a person said about this note is recorded and its history follows, or cannot count any more.
+    /// Another process does that, and only the index tells when. Returns `false` if that takes too long.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn wait_for_said_move(&self, old: &RecordPath) -> Result<bool, IndexError> {
         let started = Instant::now();
-        while self.has_row("SELECT EXISTS (SELECT 1 FROM moves_by_hand WHERE old = ?1)", old).await? {
+        while self.has_row("SELECT EXISTS (SELECT 1 FROM moves_by_hand WHERE old = ?1)", old).await?
+            || self.is_following_moves().await?
+        {
             if started.elapsed() > RECORD_PATIENCE {
                 return Ok(false);
             }

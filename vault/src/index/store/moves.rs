@@ -104,6 +104,11 @@ impl Index {
         Ok(())
     }
 
+    /// Whether audit records and signals about moved notes must still be read again.
+    pub(super) async fn is_following_moves(&self) -> Result<bool, IndexError> {
+        Ok(self.read_meta(PENDING_KEY).await?.is_some())
+    }
+
     /// The moves that the rate guard's ledger has not followed yet, in the order of their records.
     ///
     /// # Errors
@@ -248,7 +253,7 @@ impl VaultScan<'_> {
 
     /// Reads the audit records and signals about moved notes again, if that was not finished before.
     async fn read_naming_files(&mut self) -> Result<(), IndexError> {
-        if self.index.read_meta(PENDING_KEY).await?.is_none() {
+        if !self.index.is_following_moves().await? {
             return Ok(());
         }
         self.hash_contents_again().await?;

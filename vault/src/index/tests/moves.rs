@@ -422,3 +422,18 @@ async fn what_was_said_about_a_note_that_is_no_more_reaches_nobody() {
     assert!(bench.index.read().find_open_question(&path("task/p.md")).await.unwrap().is_none());
     bench.counts_as_rebuilt().await;
 }
+
+#[tokio::test]
+async fn who_waits_for_a_move_also_waits_for_its_history() {
+    let bench = Bench::scanned().await;
+    let meta = async |text: &'static str| {
+        sqlx::query(text).execute(&bench.index.store.writer).await.unwrap();
+    };
+    meta("INSERT INTO meta (key, value) VALUES ('moves_pending', 1)").await;
+    let old = path("task/p.md");
+    let waits = bench.index.wait_for_said_move(&old);
+    tokio::pin!(waits);
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(300), &mut waits).await.is_err());
+    meta("DELETE FROM meta WHERE key = 'moves_pending'").await;
+    assert!(waits.await.unwrap());
+}
