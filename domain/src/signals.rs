@@ -6,4 +6,5 @@
 pub mod extract;
 pub mod route;
 pub mod signal;
+pub mod stance;
 pub mod stream;

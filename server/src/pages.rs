@@ -124,7 +124,7 @@ impl PageFrame {
             may_operate: caller.scope >= AccessScope::Operate,
             stop: stop::read_stop(app.views.root()).map(StopNotice::from_stop),
             mode: settings.policy.mode.as_str(),
-            waiting: app.views.actions().count_pending_actions().await?,
+            waiting: app.views.actions().count_pending_actions(Utc::now()).await?,
             vault: app.views.root().path().display().to_string(),
             temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.revision.borrow().seq),

@@ -8,6 +8,7 @@ pub mod drill;
 pub(crate) mod operator_events;
 pub(crate) mod problems;
 pub(crate) mod quote;
+pub mod record_signals;
 pub(crate) mod revision;
 pub mod schedules;
 pub mod signal;

@@ -157,7 +157,13 @@ CREATE TABLE actions (
     disposition TEXT NOT NULL,
     mode TEXT NOT NULL,
     pending INTEGER NOT NULL,
+    -- The action that this record answers or reports on.
+    follows TEXT,
+    -- The same, if it ends that action. It is null once the answer was taken back, and where a person only says that a
+    -- proposal is right.
     resolves TEXT,
+    -- Whether a person has taken this answer back. Set by the triggers below.
+    taken_back INTEGER NOT NULL DEFAULT 0,
     -- The proposal: its class and state, the field (and the member of a set) that it changes, the matters to which and
     -- from which a task moves, and a hash of all of it.
     class TEXT,
@@ -185,6 +191,8 @@ CREATE TABLE actions (
     -- Whether a confirmation changed the proposal, and the batch in which it was given.
     edited INTEGER NOT NULL DEFAULT 0,
     batch_id TEXT,
+    -- Whether a person who says that a proposal is right has made the change.
+    settles INTEGER NOT NULL DEFAULT 0,
     seq INTEGER NOT NULL,
     -- Set by the triggers below. `waits`: the proposal has no resolution. `asks`: this is the newest open question
     -- about its target.
@@ -199,6 +207,8 @@ CREATE INDEX actions_by_seq ON actions (seq);
 CREATE INDEX actions_by_time ON actions (at, path, kind, disposition, class);
 CREATE INDEX actions_by_target ON actions (target, at);
 CREATE INDEX actions_by_answer ON actions (resolves, kind, at, id) WHERE resolves IS NOT NULL;
+CREATE INDEX actions_by_followed ON actions (follows, kind, seq) WHERE follows IS NOT NULL;
+CREATE INDEX actions_that_say_right ON actions (follows) WHERE kind = 'steward-action-right';
 CREATE INDEX actions_by_proposal ON actions (proposal, seq) WHERE proposal IS NOT NULL;
 CREATE INDEX actions_batch ON actions (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX actions_that_wait ON actions (at) WHERE waits = 1;
@@ -215,38 +225,73 @@ CREATE INDEX actions_that_ask_by_target ON actions (target) WHERE asks = 1;
 CREATE INDEX questions_by_target ON actions (target, seq)
     WHERE decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
 
--- Open proposals are marked, so that the cost of listing and counting them depends on the open ones alone.
-CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 AND new.ended = 0 BEGIN
-    UPDATE actions SET waits = 1
-    WHERE path = new.path AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = new.id);
+-- An answer that was taken back resolves nothing. The records may be read in any order.
+CREATE TRIGGER answer_is_taken_back AFTER INSERT ON actions WHEN new.kind = 'steward-action-reopened' BEGIN
+    UPDATE actions SET taken_back = 1, resolves = NULL WHERE id = new.follows
+        AND kind IN ('steward-action-dismissed', 'steward-action-right', 'steward-action-wrong');
+END;
+CREATE TRIGGER answer_was_taken_back AFTER INSERT ON actions
+WHEN new.kind IN ('steward-action-dismissed', 'steward-action-right', 'steward-action-wrong') BEGIN
+    UPDATE actions SET taken_back = 1, resolves = NULL WHERE path = new.path
+        AND EXISTS (SELECT 1 FROM actions r WHERE r.follows = new.id AND r.kind = 'steward-action-reopened');
+END;
+CREATE TRIGGER answer_stands_again AFTER DELETE ON actions WHEN old.kind = 'steward-action-reopened' BEGIN
+    UPDATE actions SET taken_back = 0, resolves = CASE WHEN kind <> 'steward-action-right' OR settles THEN follows END
+    WHERE id = old.follows;
+END;
+
+-- Proposals that wait for a person. An answer to a proposal also answers the equal ones before it.
+CREATE VIEW unanswered_proposals AS SELECT a.path FROM actions a
+    WHERE a.pending = 1 AND a.ended = 0
+        AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id)
+        AND NOT EXISTS (SELECT 1 FROM actions c INDEXED BY actions_by_proposal CROSS JOIN actions b ON b.resolves = c.id
+            WHERE c.proposal = a.proposal AND b.seq > a.seq);
+
+-- They are marked, so that the cost of listing and counting them depends on the open ones alone.
+CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 BEGIN
+    UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)
+    WHERE path = new.path;
 END;
 CREATE TRIGGER action_is_answered AFTER INSERT ON actions WHEN new.resolves IS NOT NULL BEGIN
-    UPDATE actions SET waits = 0 WHERE id = new.resolves;
+    UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)
+    WHERE pending = 1 AND (id = new.resolves
+        OR proposal = (SELECT a.proposal FROM actions a WHERE a.id = new.resolves AND a.proposal IS NOT NULL));
 END;
 CREATE TRIGGER action_waits_again AFTER DELETE ON actions WHEN old.resolves IS NOT NULL BEGIN
-    UPDATE actions SET waits = pending AND NOT ended
-    WHERE id = old.resolves AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = old.resolves);
+    UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)
+    WHERE pending = 1 AND (id = old.resolves
+        OR proposal = (SELECT a.proposal FROM actions a WHERE a.id = old.resolves AND a.proposal IS NOT NULL));
+END;
+CREATE TRIGGER action_is_answered_otherwise AFTER UPDATE OF resolves ON actions BEGIN
+    UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)
+    WHERE pending = 1 AND (id = new.follows
+        OR proposal = (SELECT a.proposal FROM actions a WHERE a.id = new.follows AND a.proposal IS NOT NULL));
 END;
 
 -- A question to a person stays open until it ends. Only the newest one about a record is open.
+CREATE VIEW unanswered_questions AS SELECT p.path FROM actions p
+    WHERE p.decision = 'needs_input' AND p.kind = 'steward-action' AND p.disposition = 'recorded'
+        AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = p.id)
+        AND NOT EXISTS (SELECT 1 FROM actions q INDEXED BY questions_by_target WHERE q.target = p.target
+            AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.disposition = 'recorded' AND q.seq > p.seq);
 CREATE TRIGGER question_is_asked AFTER INSERT ON actions
 WHEN new.decision = 'needs_input' AND new.kind = 'steward-action' AND new.disposition = 'recorded' BEGIN
-    UPDATE actions SET asks = 0 WHERE target = new.target AND asks = 1;
-    UPDATE actions SET asks = 1 WHERE path = (
-        SELECT q.path FROM actions q INDEXED BY questions_by_target
-        WHERE q.target = new.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.disposition = 'recorded'
-        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = actions.id);
+    UPDATE actions SET asks = EXISTS (SELECT 1 FROM unanswered_questions u WHERE u.path = actions.path)
+    WHERE target = new.target AND decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
 END;
 CREATE TRIGGER question_is_answered AFTER INSERT ON actions WHEN new.resolves IS NOT NULL BEGIN
-    UPDATE actions SET asks = 0 WHERE id = new.resolves AND asks = 1;
+    UPDATE actions SET asks = EXISTS (SELECT 1 FROM unanswered_questions u WHERE u.path = actions.path)
+    WHERE id = new.resolves AND decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
+END;
+CREATE TRIGGER question_is_answered_otherwise AFTER UPDATE OF resolves ON actions BEGIN
+    UPDATE actions SET asks = EXISTS (SELECT 1 FROM unanswered_questions u WHERE u.path = actions.path)
+    WHERE id = new.follows AND decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
 END;
 CREATE TRIGGER question_is_asked_again AFTER DELETE ON actions
 WHEN old.resolves IS NOT NULL
     OR (old.decision = 'needs_input' AND old.kind = 'steward-action' AND old.disposition = 'recorded') BEGIN
-    UPDATE actions SET asks = 1 WHERE path = (
-        SELECT q.path FROM actions q INDEXED BY questions_by_target
-        WHERE q.target = old.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.disposition = 'recorded'
-        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = actions.id);
+    UPDATE actions SET asks = EXISTS (SELECT 1 FROM unanswered_questions u WHERE u.path = actions.path)
+    WHERE target = old.target AND decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded';
 END;
 
 CREATE TABLE action_evidence (
@@ -316,6 +361,13 @@ CREATE TABLE matter_ticks (
     observation TEXT NOT NULL
 );
 CREATE INDEX ticks_by_time ON matter_ticks (observed_at);
+
+-- Notes whose cards and questions a person has put off. Any signal that is first seen later ends it.
+CREATE TABLE snoozes (
+    target TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    until INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- The tasks that a run is judging.
 CREATE TABLE leases (

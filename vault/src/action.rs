@@ -1,9 +1,10 @@
 //! The one write path: journal, compare-and-swap, audit record, undo recipe.
 //!
 //! [`writer`] has the only type that writes records. [`apply`] takes a plan through all steps, and [`swap`] moves the
-//! bytes. [`resolve`] takes a person's resolution. [`preview`] shows what an undo would do. [`moves`] records notes that people renamed. A crash at any point loses
-//! no change and makes no change twice.
+//! bytes. [`resolve`] takes a person's resolution, and [`answers`] reads which one holds. [`preview`] shows what an undo
+//! would do. [`moves`] records notes that people renamed. A crash at any point loses no change and makes no change twice.
 
+pub mod answers;
 pub(crate) mod apply;
 pub mod chain;
 pub mod create;

@@ -94,6 +94,18 @@ pub(crate) enum CliCommand {
     #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
         Exits with 3 when it is refused.")]
     Dismiss(ResolveArgs),
+    /// Say that a proposal made in Watch is right; it stays a proposal
+    #[command(after_help = "Examples:\n  steward right 3f9a1c22\n  steward right 3f9a1c22 --done\n\n\
+        Counts as a confirmation in `steward trust report`. Exits with 3 when it is refused.")]
+    Right(RightArgs),
+    /// Say that a proposal made in Watch is wrong; it is not proposed again from the same messages
+    #[command(after_help = "Example:\n  steward wrong 3f9a1c22 --reason \"another invoice\"\n\n\
+        Counts as a dismissal in `steward trust report`. Exits with 3 when it is refused.")]
+    Wrong(ResolveArgs),
+    /// Take back a dismissal, a `right` or a `wrong`, within 7 days
+    #[command(after_help = "Example:\n  steward reopen 3f9a1c22\n\n\
+        Names the action or its answer. Exits with 3 when it is refused.")]
+    Reopen(ResolveArgs),
     /// Show and restore how far sources and classes are trusted
     #[command(subcommand, after_help = "Example:\n  steward trust report")]
     Trust(TrustCommand),
@@ -216,6 +228,15 @@ pub(crate) struct ResolveArgs {
     /// Name the person who decides (STEWARD_OPERATOR, else USER)
     #[arg(long)]
     pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RightArgs {
+    #[command(flatten)]
+    pub(crate) resolution: ResolveArgs,
+    /// Say that you have made the change yourself, so that it is not proposed again
+    #[arg(long)]
+    pub(crate) done: bool,
 }
 
 #[derive(Debug, Args)]

@@ -20,6 +20,7 @@ use clap::Parser;
 use cli::output::{CommandExit, CommandOutput};
 use cli::{Cli, CliCommand};
 use std::process::ExitCode;
+use steward_domain::action::undo::ResolutionKind;
 use steward_vault::action::writer::LockError;
 use steward_vault::files::steward_folder::StewardFolderError;
 
@@ -76,6 +77,16 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Why { record } => commands::why::run(&config, &record, out).await,
         CliCommand::Undo(resolution) => commands::resolve::undo_actions(&config, resolution, out).await,
         CliCommand::Confirm(resolution) => commands::resolve::confirm_actions(&config, resolution, out).await,
+        CliCommand::Right(cli::RightArgs { resolution, done }) => {
+            let kind = if done { ResolutionKind::RightDone } else { ResolutionKind::Right };
+            commands::resolve::answer_in_person(&config, kind, resolution, out).await
+        }
+        CliCommand::Wrong(resolution) => {
+            commands::resolve::answer_in_person(&config, ResolutionKind::Wrong, resolution, out).await
+        }
+        CliCommand::Reopen(resolution) => {
+            commands::resolve::answer_in_person(&config, ResolutionKind::Reopen, resolution, out).await
+        }
         CliCommand::Dismiss(resolution) => commands::resolve::dismiss_actions(&config, resolution, out).await,
         CliCommand::Trust(trust) => commands::trust::run(&config, trust, out).await,
         CliCommand::Backtest(backtest) => {

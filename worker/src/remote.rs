@@ -100,7 +100,13 @@ impl RemoteStewardClient {
                 let response = client.dismiss_action(request).await;
                 response.map(|answer| answer.into_inner().resolution)
             }
-            ResolutionKind::Raise => bail!("trust is restored through Temporal, not through a remote server"),
+            kind @ (ResolutionKind::Raise
+            | ResolutionKind::Right
+            | ResolutionKind::RightDone
+            | ResolutionKind::Wrong
+            | ResolutionKind::Reopen) => {
+                bail!("`{}` raises trust, so it needs the machine of the vault, not a remote server", kind.as_str())
+            }
         };
         match result {
             Ok(resolution) => decode_resolution(resolution.context("the server's response holds no result")?),
@@ -117,7 +123,11 @@ impl RemoteStewardClient {
             ResolutionKind::Undo => v1::ResolutionKind::Undo,
             ResolutionKind::Confirm => v1::ResolutionKind::Confirm,
             ResolutionKind::Dismiss => v1::ResolutionKind::Dismiss,
-            ResolutionKind::Raise => bail!("trust is restored through Temporal, not through a remote server"),
+            kind @ (ResolutionKind::Raise
+            | ResolutionKind::Right
+            | ResolutionKind::RightDone
+            | ResolutionKind::Wrong
+            | ResolutionKind::Reopen) => bail!("a batch can only undo, confirm or dismiss, not {}", kind.as_str()),
         };
         let (ids, reason) = (input.actions, input.reason.unwrap_or_default());
         let request = v1::ResolveBatchRequest { ids, kind: kind.into(), reason };

@@ -1,4 +1,4 @@
-//! Handles a person's resolution (undo, confirm, dismiss, raise) in the process that holds the vault.
+//! Handles a person's resolution (undo, confirm, dismiss, right, …) in the process that holds the vault.
 //!
 //! The vault writer decides whether the resolution is allowed, and files it. The index is updated at once. An undo that
 //! exceeds the reversal budget demotes its source or class before another change is applied. A debt to the tracker is
@@ -16,6 +16,7 @@ use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal, Resolution
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::moves::{NoteFinder, PathTime};
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::time::format_millis;
 use steward_vault::action::moves::settle_moves;
 use steward_vault::action::resolve::{ResolutionError, ResolvedAction};
 use steward_vault::files::crash;
@@ -90,6 +91,9 @@ impl VaultContext {
         {
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: input.action }));
         }
+        if let Some(refusal) = self.refuse_answered_twin(kind, &record).await? {
+            return Ok(ResolveOutput::from_refusal(refusal));
+        }
         let action = record.clone();
         let (writer, policy, workflow_ref) = (Arc::clone(&self.writer), self.settings.policy.clone(), workflow.clone());
         let resolved = run_blocking(move || {
@@ -114,6 +118,30 @@ impl VaultContext {
             }
             Err(ResolutionError::Apply(e)) => Err(retryable_failure(e)),
         }
+    }
+
+    /// Refuses an answer to a proposal if an equal one was answered after it.
+    async fn refuse_answered_twin(
+        &self,
+        kind: ResolutionKind,
+        action: &RecordPath,
+    ) -> Result<Option<ResolutionRefusal>, ActivityError> {
+        if !matches!(kind, ResolutionKind::Confirm | ResolutionKind::Dismiss) {
+            return Ok(None);
+        }
+        let Some(answer) = self.index.actions().find_answer_to_equal(action).await.map_err(retryable_failure)? else {
+            return Ok(None);
+        };
+        let (Some(action), Some(answer)) = (self.read_record(action).await?, self.read_record(&answer).await?) else {
+            return Ok(None);
+        };
+        let by = answer.draft.resolution.as_ref().map_or("nobody", |resolution| resolution.by.as_str());
+        Ok(Some(ResolutionRefusal::AlreadyResolved {
+            id: action.draft.id.to_string(),
+            how: answer.draft.kind.outcome_label().to_lowercase(),
+            by: format!("{by} at {}, with an equal proposal", format_millis(answer.draft.timestamp)),
+            undo: None,
+        }))
     }
 
     /// Looks for moved notes if the file of the action's target is not the one that the index knows: a person may have
@@ -237,7 +265,13 @@ impl VaultContext {
         match filed.kind {
             // The demotion must come before the next change of the same source or class.
             ResolutionKind::Undo => calibrate::apply_demotions(self, &filed.workflow, Utc::now()).await,
-            ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => Ok(Vec::new()),
+            ResolutionKind::Confirm
+            | ResolutionKind::Dismiss
+            | ResolutionKind::Raise
+            | ResolutionKind::Right
+            | ResolutionKind::RightDone
+            | ResolutionKind::Wrong
+            | ResolutionKind::Reopen => Ok(Vec::new()),
         }
     }
 

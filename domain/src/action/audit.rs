@@ -63,6 +63,37 @@ pub struct AuditResolution {
     /// one case of feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_id: Option<ActionId>,
+    /// The person says that a proposal is right, and that they have made the change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub done: bool,
+    /// The newest reopening before this answer, if an earlier answer was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reopened: Option<Reopening>,
+}
+
+/// The record by which a person took an answer back. Later answers to the same action are named after it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reopening {
+    pub id: ActionId,
+    #[serde(with = "millis")]
+    pub at: DateTime<Utc>,
+}
+
+impl AuditResolution {
+    /// An answer to this action by `by`.
+    #[must_use]
+    pub fn new(action: &AuditDraft, by: &str, reason: Option<String>) -> Self {
+        Self {
+            action_id: action.id.clone(),
+            decided_at: action.timestamp,
+            by: by.to_owned(),
+            reason,
+            edited: false,
+            batch_id: None,
+            done: false,
+            reopened: None,
+        }
+    }
 }
 
 /// The exact change that was proposed, so that it can be applied later.
@@ -192,14 +223,7 @@ impl AuditDraft {
             confidence: self.confidence,
             mode: self.mode,
             prior_state: self.prior_state.clone(),
-            resolution: Some(AuditResolution {
-                action_id: self.id.clone(),
-                decided_at: self.timestamp,
-                by: by.to_owned(),
-                reason,
-                edited: false,
-                batch_id: None,
-            }),
+            resolution: Some(AuditResolution::new(self, by, reason)),
             trust: self.trust.clone(),
             named_after: self.named_after.clone(),
             ..Self::new_recorded(kind, id, self.target.clone(), self.target_kind, workflow, timestamp)
@@ -227,13 +251,15 @@ impl AuditDraft {
 
     /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`.
     ///
-    /// A resolution is named after the action that it resolves. So two resolutions of one kind have
-    /// the same file name, and only one can be created.
+    /// A resolution is named after the action that it resolves, or after the reopening before it. So two resolutions of
+    /// one kind have the same file name, and only one can be created.
     ///
     /// # Errors
     /// [`PathError`] if the name is invalid. It cannot happen for a checked target.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
-        let named_after = self.resolution.as_ref().map_or(self.timestamp, |a| a.decided_at);
+        let named_after = self.resolution.as_ref().map_or(self.timestamp, |answer| {
+            answer.reopened.as_ref().map_or(answer.decided_at, |reopening| reopening.at)
+        });
         let at = time::format_compact(named_after);
         let name = short_name(self.named_after.as_ref().unwrap_or(&self.target), self.target_kind);
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.as_str()))
@@ -244,14 +270,15 @@ impl AuditDraft {
     /// # Errors
     /// The same as [`AuditDraft::record_path`].
     pub fn follow_up_path(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
-        let resolution = AuditResolution {
-            action_id: self.id.clone(),
-            decided_at: self.timestamp,
-            by: String::new(),
-            reason: None,
-            edited: false,
-            batch_id: None,
-        };
+        self.answer_path(kind, None)
+    }
+
+    /// The path of a resolution of this action after an earlier one was taken back.
+    ///
+    /// # Errors
+    /// The same as [`AuditDraft::record_path`].
+    pub fn answer_path(&self, kind: ActionKind, reopened: Option<&Reopening>) -> Result<RecordPath, PathError> {
+        let resolution = AuditResolution { reopened: reopened.cloned(), ..AuditResolution::new(self, "", None) };
         Self { kind, resolution: Some(resolution), ..self.clone() }.record_path()
     }
 }

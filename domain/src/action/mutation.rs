@@ -105,7 +105,7 @@ pub enum MutationError {
     Class,
     #[error("it must name exactly one field that `{0}` may change")]
     Field(&'static str),
-    #[error("the value of `{0}` is not valid")]
+    #[error("the value of `{0}` is not valid{choices}", choices = if *.0 == "state" { ": use open, done or archived" } else { "" })]
     Value(&'static str),
     #[error("the value of `{field}` holds U+{code:04X}, which some YAML parsers read as a line break: remove it")]
     LineSeparator { field: String, code: u32 },

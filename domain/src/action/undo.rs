@@ -1,4 +1,5 @@
-//! A human's resolution of an action: undo, confirm or dismiss. For a demotion: restore it (`raise`).
+//! A human's resolution of an action: undo, confirm or dismiss. For a demotion: restore it (`raise`). For a proposal
+//! made in Watch: call it right or wrong. An answer that changed nothing can be taken back (`reopen`).
 //!
 //! Each resolution becomes a [`Plan`], made from the record of the action. So it takes the same write path with journal
 //! and audit as every other change. An undo keeps the mode of the action. A confirmation is a live change and must not
@@ -9,7 +10,8 @@ mod history;
 mod refusal;
 
 use crate::action::audit::{
-    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, WorkflowRef,
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, Reopening, UNDO_WINDOW_DAYS,
+    WorkflowRef,
 };
 use crate::action::mutation::{Mutation, MutationClass, RelatedField};
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -19,7 +21,7 @@ use crate::record::entity::RecordState;
 use crate::record::frontmatter::{has_member, list_members, member_name};
 use crate::record::schema::{NoteAccess, NoteSchema};
 use crate::trust::mark::TrustMark;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -41,6 +43,14 @@ pub enum ResolutionKind {
     Dismiss,
     /// Ends the demotion of a source or a class.
     Raise,
+    /// Says that a proposal made in Watch is right. It stays a proposal.
+    Right,
+    /// Says the same, and that the human has made the change.
+    RightDone,
+    /// Says that a proposal made in Watch is wrong, and ends it.
+    Wrong,
+    /// Takes back a dismissal, a `right` or a `wrong`.
+    Reopen,
 }
 
 impl ResolutionKind {
@@ -58,6 +68,27 @@ impl ResolutionKind {
             Self::Confirm => ActionKind::Confirmed,
             Self::Dismiss => ActionKind::Dismissed,
             Self::Raise => ActionKind::Raised,
+            Self::Right | Self::RightDone => ActionKind::Right,
+            Self::Wrong => ActionKind::Wrong,
+            Self::Reopen => ActionKind::Reopened,
+        }
+    }
+
+    /// Whether only a person may do this, in their own session or on the command line. It raises trust, so no token may.
+    #[must_use]
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::Right | Self::RightDone | Self::Wrong | Self::Reopen => true,
+            Self::Undo | Self::Confirm | Self::Dismiss | Self::Raise => false,
+        }
+    }
+
+    /// Whether it changes or checks no note, so that it is possible also when the note is gone.
+    #[must_use]
+    pub fn leaves_notes_alone(self) -> bool {
+        match self {
+            Self::Dismiss | Self::Raise | Self::Right | Self::RightDone | Self::Wrong | Self::Reopen => true,
+            Self::Undo | Self::Confirm => false,
         }
     }
 }
@@ -88,6 +119,8 @@ pub struct ResolutionCase<'a> {
     pub history: &'a [PastChange],
     /// The mapping of the record, and the notes that links name.
     pub notes: NoteAccess<'a>,
+    /// The newest reopening of the action, if an earlier answer was taken back.
+    pub reopened: Option<&'a Reopening>,
 }
 
 /// Plans the resolution of a recorded action that nobody has resolved yet.
@@ -105,14 +138,46 @@ pub fn build_resolution_plan(case: &ResolutionCase<'_>) -> Result<Plan, Resoluti
             if !case.record.draft.is_question() {
                 check_pending(case)?;
             }
-            Ok(Plan {
-                draft: draft_record(case, Disposition::Recorded),
-                basis: PlanBasis::Fields,
-                change: PlannedChange::Nothing,
-            })
+            Ok(plan_record_alone(draft_record(case, Disposition::Recorded)))
         }
         ResolutionKind::Raise => plan_trust_restoration(case),
+        ResolutionKind::Right | ResolutionKind::RightDone | ResolutionKind::Wrong => plan_judgement(case),
+        ResolutionKind::Reopen => plan_reopening(case),
     }
+}
+
+/// A plan that adds a record and changes no note.
+fn plan_record_alone(draft: AuditDraft) -> Plan {
+    Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
+}
+
+/// Plans the record of a human who calls a proposal right or wrong. It changes nothing.
+fn plan_judgement(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    let action = &case.record.draft;
+    let is_shadow_proposal =
+        action.kind == ActionKind::Action && action.disposition == Disposition::Shadow && action.class.is_some();
+    if !is_shadow_proposal {
+        return Err(ResolutionRefusal::NotWatched { id: action.id.to_string() });
+    }
+    let mut draft = draft_record(case, Disposition::Recorded);
+    if let Some(answer) = &mut draft.resolution {
+        answer.done = case.request.kind == ResolutionKind::RightDone;
+    }
+    Ok(plan_record_alone(draft))
+}
+
+/// Plans to take back the answer that `case.record` is.
+fn plan_reopening(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    let answer = &case.record.draft;
+    if !answer.kind.can_be_taken_back() {
+        return Err(ResolutionRefusal::NothingToReopen { id: answer.id.to_string() });
+    }
+    let deadline = answer.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS);
+    if case.request.now >= deadline {
+        let ended = crate::time::format_millis(deadline);
+        return Err(ResolutionRefusal::ReopenExpired { id: answer.id.to_string(), ended });
+    }
+    Ok(plan_record_alone(draft_record(case, Disposition::Recorded)))
 }
 
 fn plan_trust_restoration(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
@@ -121,8 +186,7 @@ fn plan_trust_restoration(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionR
         return Err(ResolutionRefusal::NothingToRaise { id: case.record.draft.id.to_string() });
     };
     let trust = Some(TrustMark::Raised { subject: subject.clone() });
-    let draft = AuditDraft { trust, ..draft_record(case, Disposition::Recorded) };
-    Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
+    Ok(plan_record_alone(AuditDraft { trust, ..draft_record(case, Disposition::Recorded) }))
 }
 
 /// Plans to restore every field that is still as we left it.
@@ -217,13 +281,21 @@ fn infer_member_mutation(field: RelatedField, before: &[Value], after: &[Value])
 }
 
 fn plan_confirmation(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
-    check_pending(case)?;
     let record = &case.record.draft;
-    let proposed = read_proposal(case)?;
-    let chosen = edit::build_edited_proposal(case, proposed.as_ref())?;
-    let class_ceiling =
-        proposed.as_ref().map(|p| case.request.policy.class_ceiling(p.mutation.class())).unwrap_or_default();
-    if !record.confirmable || !allows_confirmation(case.request.ceiling.min(class_ceiling), None, &[]) {
+    let is_question = record.is_question();
+    let (proposed, chosen) = if is_question {
+        (None, Some(edit::build_answer_to_question(case)?))
+    } else {
+        check_pending(case)?;
+        let proposed = read_proposal(case)?;
+        let chosen = edit::build_edited_proposal(case, proposed.as_ref())?;
+        (proposed, chosen)
+    };
+    let class = proposed.as_ref().or(chosen.as_ref()).map(|proposal| proposal.mutation.class());
+    let class_ceiling = class.map(|class| case.request.policy.class_ceiling(class)).unwrap_or_default();
+    // A question proposes nothing, so nothing was said about who may change the note.
+    if !(record.confirmable || is_question) || !allows_confirmation(case.request.ceiling.min(class_ceiling), None, &[])
+    {
         return Err(ResolutionRefusal::HumanOnly { id: record.id.to_string() });
     }
     if case.request.policy.mode == Mode::Shadow {
@@ -262,10 +334,13 @@ fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
 
 fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
     let resolved = &case.record.draft;
+    let kind = case.request.kind.record_kind();
     let is_confirmation = case.request.kind == ResolutionKind::Confirm;
+    let mut id_parts = vec![case.request.kind.as_str(), resolved.id.as_str()];
+    id_parts.extend(case.reopened.map(|reopening| reopening.id.as_str()));
     AuditDraft {
-        kind: case.request.kind.record_kind(),
-        id: ActionId::derive(&[case.request.kind.as_str(), resolved.id.as_str()]),
+        kind,
+        id: ActionId::derive(&id_parts),
         timestamp: case.request.now,
         proposed_state: resulting_state(case),
         proposal: resolved.proposal.clone().filter(|_| case.request.kind != ResolutionKind::Undo),
@@ -278,12 +353,11 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
         clerk: None,
         workflow: case.request.workflow.clone(),
         resolution: Some(AuditResolution {
-            action_id: resolved.id.clone(),
-            decided_at: resolved.timestamp,
             by: case.request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: case.request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
-            edited: false,
             batch_id: case.request.batch_id.cloned(),
+            reopened: case.reopened.cloned(),
+            ..AuditResolution::new(resolved, "", None)
         }),
         ..resolved.clone()
     }
@@ -298,7 +372,13 @@ fn resulting_state(case: &ResolutionCase<'_>) -> Option<RecordState> {
             RecordState::parse(resolved.prior_state.as_deref().unwrap_or("open"))
         }
         ResolutionKind::Undo => None,
-        ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => resolved.proposed_state,
+        ResolutionKind::Confirm
+        | ResolutionKind::Dismiss
+        | ResolutionKind::Raise
+        | ResolutionKind::Right
+        | ResolutionKind::RightDone
+        | ResolutionKind::Wrong
+        | ResolutionKind::Reopen => resolved.proposed_state,
     }
 }
 

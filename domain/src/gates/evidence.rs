@@ -40,8 +40,33 @@ pub(crate) fn discretion_gate(weights: &[EvidenceWeight<'_>]) -> GateResult {
         Some(w) => GateResult::new(
             GateName::Discretion,
             w.threshold_margin() >= 0.0,
-            format!("{} from {} ({} observations)", format_exact(w.confidence), w.source, w.observations),
+            format!("{}{} observations)", describe_signal(w.confidence, w.source), w.observations),
             format!(">= {}", format_exact(discretion_threshold(w.observations))),
         ),
+    }
+}
+
+fn describe_signal(confidence: f64, source: &str) -> String {
+    format!("{} from {source} (", format_exact(confidence))
+}
+
+/// Whether the value that this gate found is about a signal of this confidence (0 to 1) and source.
+#[must_use]
+pub fn names_signal(found: &str, confidence: f64, source: &str) -> bool {
+    found.starts_with(&describe_signal(confidence, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_names_the_signal_that_closes_it() {
+        let weight = |source, confidence| EvidenceWeight { source, confidence, observations: 62 };
+        let gate = discretion_gate(&[weight("gmail", 0.97), weight("gmail", 0.5), weight("bank", 0.9)]);
+        assert!(!gate.open && names_signal(&gate.found, 0.5, "gmail"), "{gate:?}");
+        for (confidence, source) in [(0.97, "gmail"), (0.5, "bank"), (0.5, "gmai")] {
+            assert!(!names_signal(&gate.found, confidence, source), "{source}");
+        }
     }
 }

@@ -44,7 +44,7 @@ impl ActionsService for GrpcService {
         let filter = ActionFilter {
             since: request.since.map(|since| decode_moment("since", since)).transpose()?,
             target: target.transpose().map_err(|_| invalid_argument("`target` is not a path like task/name.md"))?,
-            only: if request.waiting { ActionSubset::Waiting } else { ActionSubset::All },
+            only: if request.waiting { ActionSubset::Waiting(Utc::now()) } else { ActionSubset::All },
             ..ActionFilter::default()
         };
         let (before, size) = (

@@ -28,8 +28,12 @@ impl MattersService for GrpcService {
         let filter = MatterFilter { state: enums::decode_state_filter(request.state)?, ..MatterFilter::default() };
         let (after, size) =
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
-        let page =
-            self.views.read().matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
+        let page = self
+            .views
+            .read()
+            .matters_page(&filter, after.as_deref(), size, chrono::Utc::now())
+            .await
+            .map_err(refusal::index_error)?;
         let cadence = self.read_settings().cadence;
         let encode_card = |card: steward_vault::index::MatterCard| {
             let interval = cadence.matter_interval_seconds(card.streak);

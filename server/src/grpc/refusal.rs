@@ -69,10 +69,12 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         ResolutionRefusal::Ambiguous { .. } => (Code::InvalidArgument, RefusalReason::Ambiguous),
         ResolutionRefusal::Malformed { .. } => (Code::InvalidArgument, RefusalReason::Malformed),
         ResolutionRefusal::NothingToUndo { .. } => (Code::FailedPrecondition, RefusalReason::NothingToUndo),
-        // No rpc restores trust, so this reason has no code of its own.
-        ResolutionRefusal::NotPending { .. } | ResolutionRefusal::NothingToRaise { .. } => {
-            (Code::FailedPrecondition, RefusalReason::NotPending)
-        }
+        // No rpc restores trust or answers in Watch, so these reasons have no code of their own.
+        ResolutionRefusal::NotPending { .. }
+        | ResolutionRefusal::NothingToRaise { .. }
+        | ResolutionRefusal::NotWatched { .. }
+        | ResolutionRefusal::NothingToReopen { .. } => (Code::FailedPrecondition, RefusalReason::NotPending),
+        ResolutionRefusal::PersonOnly => (Code::PermissionDenied, RefusalReason::HumanOnly),
         ResolutionRefusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
         ResolutionRefusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
         ResolutionRefusal::AlreadyResolved { .. } => (Code::AlreadyExists, RefusalReason::AlreadyResolved),
@@ -82,7 +84,9 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         ResolutionRefusal::OtherMapping { .. } => (Code::FailedPrecondition, RefusalReason::OtherMapping),
         ResolutionRefusal::ShadowNow => (Code::FailedPrecondition, RefusalReason::ShadowNow),
         ResolutionRefusal::Stopped => (Code::FailedPrecondition, RefusalReason::Stopped),
-        ResolutionRefusal::Expired { .. } => (Code::FailedPrecondition, RefusalReason::Expired),
+        ResolutionRefusal::Expired { .. } | ResolutionRefusal::ReopenExpired { .. } => {
+            (Code::FailedPrecondition, RefusalReason::Expired)
+        }
         ResolutionRefusal::Record { .. } | ResolutionRefusal::UnknownMapping { .. } => {
             (Code::DataLoss, RefusalReason::Record)
         }

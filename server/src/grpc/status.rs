@@ -47,7 +47,7 @@ impl GrpcService {
             drill: Some(v1::Drill { last: last.map(encode_moment), late }),
             process: holder.map(encode_process),
             clerk: settings.clerk,
-            counts: Some(encode_counts(&self.views.read().count_records().await?)),
+            counts: Some(encode_counts(&self.views.read().count_records(Utc::now()).await?)),
             checks_today: checks.into_iter().map(encode_check).collect(),
             tracker: Some(encode_tracker_debt(self.views.read_tracker_debt(settings.tracker).await?)),
             problems: problems.into_iter().map(encode_problem).collect(),

@@ -19,6 +19,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{Form, Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
+use chrono::Utc;
 use serde::Deserialize;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::undo::ResolutionKind;
@@ -66,7 +67,7 @@ pub(crate) async fn show_batch(
     uri: Uri,
     Query(query): Query<BatchQuery>,
 ) -> Result<Response, PageError> {
-    let clusters = app.views.actions().list_pending_clusters(1).await?;
+    let clusters = app.views.actions().list_pending_clusters(1, Utc::now()).await?;
     let found = clusters.into_iter().find(|cluster| query.is_for_cluster(cluster));
     let page = PageFrame::load(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {

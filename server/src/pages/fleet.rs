@@ -222,7 +222,7 @@ async fn describe_workers(
 }
 
 async fn describe_index(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<LabeledValue>, PageError> {
-    let counts = app.views.read().count_records().await?;
+    let counts = app.views.read().count_records(Utc::now()).await?;
     let synced = counts.last_sync_at.map_or_else(|| "never".into(), |at| format_age(at, now));
     Ok(vec![
         (

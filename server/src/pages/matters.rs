@@ -64,7 +64,7 @@ pub(crate) async fn show_matters(
     let MatterTableQuery { q, state, after } = query;
     let text = Some(q.trim().to_owned()).filter(|text| !text.is_empty());
     let filter = MatterFilter { text, state: RecordState::parse(&state) };
-    let found = app.views.read().matters_page(&filter, after.as_deref(), ROWS).await?;
+    let found = app.views.read().matters_page(&filter, after.as_deref(), ROWS, Utc::now()).await?;
     let next = found.next.map(|after| build_url("/matters", &[("q", &q), ("state", &state), ("after", &after)]));
     let rows = found.rows.into_iter().map(build_matter_row).collect();
     let page = PageFrame::load(&app, &caller, "matters", &uri).await?;

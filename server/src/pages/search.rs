@@ -29,7 +29,7 @@ use steward_vault::index::{ActionFilter, ActionSubset, PageCursor, SearchFilter,
 /// Rows of one page.
 const ROWS: u32 = 30;
 const KINDS: [&str; 5] = ["", "matter", "task", "signal", "action"];
-const DISPOSITIONS: [&str; 6] = ["", "waits", "live", "pending", "shadow", "recorded"];
+const DISPOSITIONS: [&str; 8] = ["", "waits", "expired", "snoozed", "live", "pending", "shadow", "recorded"];
 const CLASSES: [&str; 5] = ["", "state_change", "context_edit", "parent_matter", "related"];
 
 #[derive(Default, Deserialize)]
@@ -146,7 +146,7 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
         class: query.class.parse().ok(),
         source: Some(source_key(source)).filter(|_| !source.is_empty()),
         disposition: dispositions.into_iter().find(|disposition| disposition.as_str() == query.disposition),
-        waits: query.disposition == "waits",
+        waits: (query.disposition == "waits").then(Utc::now),
     };
     if errors.is_empty() { Ok(filter) } else { Err(errors) }
 }
@@ -154,7 +154,7 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
 /// Explains which record kinds are left out because they do not have a filtered property.
 fn explain_hidden_kinds(filter: &SearchFilter) -> Option<&'static str> {
     let all = SearchFilter { kind: filter.kind, ..SearchFilter::default() };
-    let is_for_actions = filter.disposition.is_some() || filter.waits;
+    let is_for_actions = filter.disposition.is_some() || filter.waits.is_some();
     (filter.matching_kinds() != all.matching_kinds()).then_some(if is_for_actions {
         "Only actions have an outcome. Matters, tasks and signals are not shown."
     } else {
@@ -220,7 +220,12 @@ async fn list_actions(app: &SharedAppState, search: &mut SearchPage, filter: Sea
         return Ok(());
     }
     let Some(before) = parse_page_start::<PageCursor>(search) else { return Ok(()) };
-    let only = if waits { ActionSubset::Waiting } else { ActionSubset::All };
+    let only = match (waits, search.query.disposition.as_str()) {
+        (Some(now), _) => ActionSubset::Waiting(now),
+        (None, "expired") => ActionSubset::Expired(Utc::now()),
+        (None, "snoozed") => ActionSubset::Snoozed(Utc::now()),
+        (None, _) => ActionSubset::All,
+    };
     let filter = ActionFilter { since, disposition, class, source, only, ..ActionFilter::default() };
     let found = app.views.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
     search.next = found.next.map(|next| next_page_url(&search.query, &next.to_string()));
@@ -236,7 +241,7 @@ mod tests {
     fn an_invalid_filter_is_reported_and_not_ignored() {
         let good = SearchQuery { disposition: "waits".into(), since: " 2026-11-22".into(), ..SearchQuery::default() };
         let filter = parse_filter(&good).unwrap();
-        assert!(filter.waits && filter.disposition.is_none() && filter.since.is_some());
+        assert!(filter.waits.is_some() && filter.disposition.is_none() && filter.since.is_some());
         let bad = SearchQuery {
             kind: "x".into(),
             disposition: "lve".into(),
@@ -247,7 +252,7 @@ mod tests {
         let errors = parse_filter(&bad).unwrap_err();
         let names: Vec<&str> = errors.iter().filter_map(|line| line.split('`').nth(1)).collect();
         assert_eq!(names, ["kind", "disposition", "class", "since"]);
-        assert!(errors[1].contains("one of waits, live, pending, shadow, recorded"), "{}", errors[1]);
+        assert!(errors[1].contains("one of waits, expired, snoozed, live, pending, shadow, recorded"), "{}", errors[1]);
     }
 
     #[test]

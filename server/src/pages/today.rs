@@ -95,14 +95,15 @@ pub(crate) async fn show_today(
     let app = &app;
     // The frame is loaded first, so that records that arrive meanwhile are announced as new.
     let page = PageFrame::load(app, &caller, "today", &uri).await?;
-    let since = Some(Utc::now() - TimeDelta::hours(HOURS));
+    let now = Utc::now();
+    let since = Some(now - TimeDelta::hours(HOURS));
     let recent = |kinds: &[ActionKind], disposition| ActionFilter {
         since,
         disposition,
         kinds: kinds.to_vec(),
         ..ActionFilter::default()
     };
-    let waits = read_section(app, ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() }).await?;
+    let waits = read_section(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
     let asks = read_questions(app).await?;
     let changes = [ActionKind::Action, ActionKind::Confirmed];
     let changed = read_section(app, recent(&changes, Some(Disposition::Live))).await?;
@@ -114,7 +115,7 @@ pub(crate) async fn show_today(
         done: describe_result(app, &query.done).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
         attention: problems::list_attention_items(app).await?,
-        clusters: build_batch_offers("/batch", app.views.actions().list_pending_clusters(CLUSTER).await?),
+        clusters: build_batch_offers("/batch", app.views.actions().list_pending_clusters(CLUSTER, now).await?),
         undoable: build_batch_offers(
             "/batch/undo",
             app.views.actions().list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
@@ -156,7 +157,7 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
 
 /// Reads the open questions of the stewards.
 async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError> {
-    let rows = app.views.read().list_open_questions(MOST_QUESTIONS).await?;
+    let rows = app.views.read().list_open_questions(MOST_QUESTIONS, Utc::now()).await?;
     let mut cards = read_cards(&app.views, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);

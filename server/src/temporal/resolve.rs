@@ -132,6 +132,10 @@ pub fn describe_resolution(kind: ResolutionKind) -> &'static str {
         ResolutionKind::Confirm => "confirmed",
         ResolutionKind::Dismiss => "dismissed",
         ResolutionKind::Raise => "raised",
+        ResolutionKind::Right => "called right",
+        ResolutionKind::RightDone => "called right, and done by hand",
+        ResolutionKind::Wrong => "called wrong",
+        ResolutionKind::Reopen => "reopened",
     }
 }
 

@@ -3,13 +3,15 @@
 //! A row of the index names the action; the rest is read from its audit record. A record that cannot be read is still
 //! listed, with the reason.
 
+mod detail;
+
 use super::quote;
+use super::record_signals::RecordSignal;
 use super::withheld::WithheldSignal;
 use super::{FactsError, VaultViews};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::{ActionId, Disposition};
@@ -18,6 +20,8 @@ use steward_domain::steward::clerk::Judgement;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, ActionRow};
 use utoipa::ToSchema;
+
+pub use detail::{ActionClerk, ActionDetail, ActionWorkflowRun};
 
 /// One audit record: a decision, a resolution of one, or a consequence for trust.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -68,6 +72,12 @@ pub struct Action {
     pub reasoning: String,
     pub gates: Vec<ActionGate>,
     pub evidence: Vec<ActionEvidence>,
+    /// The newest signals about the record and those that the action cites, newest first. Empty if it proposes, makes and
+    /// asks nothing.
+    pub signals: Vec<RecordSignal>,
+    /// The change in the terms of the rules.
+    #[serde(skip)]
+    pub(crate) proposed: Option<Mutation>,
     /// For a question, the signals that it withholds: newest first, at most 20.
     pub withheld: Vec<WithheldSignal>,
     /// Why the audit record cannot be read. Its values are missing then.
@@ -115,48 +125,6 @@ pub struct ActionEvidence {
     pub supports: bool,
 }
 
-/// An action with everything in its audit record.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ActionDetail {
-    #[serde(flatten)]
-    pub action: Action,
-    pub clerk: Option<ActionClerk>,
-    pub workflow: Option<ActionWorkflowRun>,
-    /// The weight of each source, 0 to 1.
-    pub source_contributions: BTreeMap<String, f64>,
-    /// SHA-256 of the record before this one in the chain, in hex.
-    pub prev_sha256: Option<String>,
-    /// SHA-256 of this record's file, in hex.
-    pub sha256: Option<String>,
-    /// The changed fields before the change, as JSON. Untrusted.
-    #[schema(value_type = Object)]
-    pub prior_frontmatter: serde_json::Map<String, Value>,
-    /// What the tracker has received for it, or is still owed, in Steward's own words.
-    pub tracker: Option<String>,
-}
-
-/// The clerk call behind a decision.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ActionClerk {
-    pub provider: String,
-    pub model: String,
-    /// SHA-256 of the prompt, in hex.
-    pub prompt_sha256: String,
-    pub prompt_tokens: u64,
-    pub completion_tokens: u64,
-    /// Whether the clerk gave no usable answer and this decision replaces it.
-    pub fallback: bool,
-    /// Whether an earlier answer to the same evidence was used, without a call.
-    pub cached: bool,
-}
-
-/// The workflow run that decided.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ActionWorkflowRun {
-    pub id: String,
-    pub run_id: String,
-}
-
 impl Action {
     fn from_row(row: &ActionRow, now: DateTime<Utc>) -> Self {
         Self {
@@ -171,7 +139,7 @@ impl Action {
             mode: row.mode.as_str().to_owned(),
             class: row.class.map(|class| class.as_str().to_owned()),
             change: None,
-            waits: row.pending && row.resolution.is_none() && !row.settled,
+            waits: row.waits && !row.settled,
             undo_until: compute_undo_deadline(row, now),
             confirmable: false,
             resolves: row.resolves.as_ref().map(ToString::to_string),
@@ -184,6 +152,8 @@ impl Action {
             reasoning: String::new(),
             gates: Vec::new(),
             evidence: Vec::new(),
+            signals: Vec::new(),
+            proposed: None,
             withheld: Vec::new(),
             problem: None,
         }
@@ -192,6 +162,10 @@ impl Action {
     fn with_record(mut self, record: &AuditRecord) -> Self {
         let draft = &record.draft;
         self.change = describe_change(record);
+        if draft.kind == ActionKind::Action {
+            let state_change = draft.proposed_state.map(|to| Mutation::StateChange { to });
+            self.proposed = draft.proposal.as_ref().map(|proposal| proposal.mutation.clone()).or(state_change);
+        }
         self.confirmable = draft.confirmable;
         self.by = draft.resolution.as_ref().map(|answer| answer.by.clone());
         self.reason = draft.resolution.as_ref().and_then(|answer| answer.reason.clone());
@@ -276,6 +250,7 @@ impl VaultViews {
         for (action, id) in actions.iter_mut().zip(&ids) {
             self.attach_withheld_signals(action, id).await?;
         }
+        self.attach_record_signals(&mut actions).await?;
         Ok(actions)
     }
 
@@ -318,26 +293,6 @@ impl VaultViews {
         let read = tokio::task::spawn_blocking(move || rows.into_iter().map(read_row).collect());
         read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
     }
-
-    /// Reads one action with everything in its audit record.
-    ///
-    /// # Errors
-    /// As [`Self::find_record_path`]. A record that cannot be read is no error; the action has a `problem`.
-    pub async fn read_detail(&self, id: &str) -> Result<ActionDetail, FactsError> {
-        let path = self.find_record_path(id).await?;
-        let row = self
-            .index
-            .actions()
-            .action_by_path(&path)
-            .await?
-            .ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
-        let (root, now, id) = (self.root.clone(), Utc::now(), row.id.clone());
-        let read = tokio::task::spawn_blocking(move || build_detail(&root, &row, now));
-        let mut detail =
-            read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
-        self.attach_withheld_signals(&mut detail.action, &id).await?;
-        Ok(detail)
-    }
 }
 
 fn read_action(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action {
@@ -352,48 +307,4 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, Stri
     let snapshot = root.read_file(path).map_err(|e| e.to_string())?;
     let record = AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))?;
     Ok((record, snapshot.hash.as_str().to_owned()))
-}
-
-fn build_detail(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
-    let action = Action::from_row(row, now);
-    let bare = |action| ActionDetail {
-        action,
-        clerk: None,
-        workflow: None,
-        source_contributions: BTreeMap::new(),
-        prev_sha256: None,
-        sha256: None,
-        prior_frontmatter: serde_json::Map::new(),
-        tracker: None,
-    };
-    let (record, sha256) = match read_record(root, &row.path) {
-        Ok(read) => read,
-        Err(problem) => return bare(Action { problem: Some(problem), ..action }),
-    };
-    let delivery = steward_vault::tracker::outbox::read_delivery_status(root, &record);
-    let draft = &record.draft;
-    ActionDetail {
-        clerk: draft.clerk.as_ref().map(|mark| ActionClerk {
-            provider: mark.provider.clone(),
-            model: mark.model.clone(),
-            prompt_sha256: mark.prompt_sha256.clone(),
-            prompt_tokens: mark.tokens.prompt_tokens,
-            completion_tokens: mark.tokens.completion_tokens,
-            fallback: mark.fallback,
-            cached: mark.cached,
-        }),
-        workflow: Some(ActionWorkflowRun { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
-        source_contributions: draft.source_contributions.clone(),
-        prev_sha256: Some(record.prev_sha256.as_str().to_owned()),
-        sha256: Some(sha256),
-        prior_frontmatter: record.prior_frontmatter.clone(),
-        tracker: match delivery {
-            Ok(delivery) => delivery.map(|delivery| match &delivery.came {
-                Some((record, outcome)) => format!("{outcome}; see {record}"),
-                None => delivery.says.to_string(),
-            }),
-            Err(e) => Some(e.to_string()),
-        },
-        ..bare(action.with_record(&record))
-    }
 }

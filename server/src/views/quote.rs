@@ -11,19 +11,25 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::signals::signal::MAX_NOTE_CHARS;
 use steward_vault::files::root::VaultRoot;
 
-/// Completes the cited quotes. Reads one file for each quote that was cut.
+/// Completes the quotes of actions. Reads one file for each quote that was cut.
 ///
 /// # Errors
 /// Only when the task fails. A signal that is gone or cannot be read is no error; its kept part stays.
 pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
     let root = root.clone();
+    let complete = move |signal: &str, quote: &str, words: &mut String| {
+        let path = RecordPath::parse(signal).ok().filter(|_| is_cut_quote(quote));
+        if let Some(file) = path.and_then(|path| signal::read_signal(&root, path).ok()) {
+            *words = choose_quote(quote, file.signal.raw_quote);
+        }
+    };
     let read = move || {
-        for cited in
-            actions.iter_mut().flat_map(|action| &mut action.evidence).filter(|cited| is_cut_quote(&cited.quote))
-        {
-            let path = RecordPath::parse(&cited.signal).ok();
-            if let Some(file) = path.and_then(|path| signal::read_signal(&root, path).ok()) {
-                cited.words = choose_quote(&cited.quote, file.signal.raw_quote);
+        for action in &mut actions {
+            for cited in &mut action.evidence {
+                complete(&cited.signal, &cited.quote, &mut cited.words);
+            }
+            for about in &mut action.signals {
+                complete(&about.signal, &about.quote, &mut about.words);
             }
         }
         actions

@@ -4,6 +4,7 @@
 //! resolution is written. A click that is retried after a crash is recognised by its workflow run and gets the same
 //! receipt as before.
 
+use crate::action::answers::{self, ActionStanding, FoundRecord};
 use crate::action::chain::{self, ChainError};
 use crate::action::history;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
@@ -11,7 +12,7 @@ use crate::files::root::{VaultRoot, VaultRootError};
 use crate::gates::stop;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord};
+use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord, Reopening};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::Plan;
 use steward_domain::action::undo::{
@@ -78,7 +79,10 @@ impl VaultWriter {
     ) -> Result<ResolvedAction, ResolutionError> {
         let mut state = self.lock_state()?;
         let (names, moves) = (self.note_names().unwrap_or_default(), self.note_moves());
-        let record = read_action_record(self.root(), path)?;
+        let record = match request.kind {
+            ResolutionKind::Reopen => read_answer_to_reopen(self.root(), path)?,
+            _ => read_action_record(self.root(), path)?,
+        };
         check_target(&record, request, &moves)?;
         let record = record.follow_moves(&moves);
         let schema = self.find_resolution_schema(&record, request)?;
@@ -139,9 +143,10 @@ pub(crate) fn prepare_resolution(
     others: OtherRecords<'_>,
     notes: NoteAccess<'_>,
 ) -> Result<PlannedResolution, ResolutionError> {
-    if let Some((receipt, found)) = find_earlier_resolution(root, request, record)? {
-        return Ok(PlannedResolution::Before(receipt, Box::new(found)));
-    }
+    let reopened = match find_earlier_resolution(root, request, record)? {
+        EarlierResolution::SameRun(receipt, found) => return Ok(PlannedResolution::Before(receipt, found)),
+        EarlierResolution::None { reopened } => reopened,
+    };
     if let Some(Mutation::ParentMatter { to }) = request.edited
         && !root.exists(to)
     {
@@ -158,17 +163,18 @@ pub(crate) fn prepare_resolution(
     };
     let needs_history = request.kind == ResolutionKind::Undo && record.undo_recipe.is_some() && !is_newest;
     let past = if needs_history { read_change_history(root, record, files, notes.moves)? } else { Vec::new() };
-    let plan = build_resolution_plan(&ResolutionCase { request, record, history: &past, notes })?;
+    let case = ResolutionCase { request, record, history: &past, notes, reopened: reopened.as_ref() };
+    let plan = build_resolution_plan(&case)?;
     Ok(PlannedResolution::Now(Box::new(plan)))
 }
 
-/// Refuses a resolution of an action whose note is no more. A dismissal changes no note.
+/// Refuses a resolution of an action whose note is no more, unless it changes no note.
 pub(crate) fn check_target(
     record: &AuditRecord,
     request: &ResolutionRequest<'_>,
     moves: &MoveHistory,
 ) -> Result<(), ResolutionRefusal> {
-    if request.kind == ResolutionKind::Dismiss || !record.has_ended(moves) {
+    if request.kind.leaves_notes_alone() || !record.has_ended(moves) {
         return Ok(());
     }
     let reason = format!("{}: another note was moved to its path, so this one is no more", record.draft.target);
@@ -206,22 +212,42 @@ pub(crate) fn read_change_history(
     })
 }
 
+/// What a resolution finds of earlier ones.
+enum EarlierResolution {
+    /// The same run has filed it before, with this record.
+    SameRun(ActionReceipt, Box<AuditRecord>),
+    /// None holds. An earlier one may have been taken back.
+    None { reopened: Option<Reopening> },
+}
+
+/// Reads the answer that a reopening takes back. A person may name the action or its answer.
+fn read_answer_to_reopen(root: &VaultRoot, path: &RecordPath) -> Result<AuditRecord, ResolutionError> {
+    let record = read_action_record(root, path)?;
+    if record.draft.resolution.is_some() {
+        return Ok(record);
+    }
+    let standing = answers::read_standing(root, &record.draft)?;
+    Ok(standing.answer.map_or(record, |answer| answer.record))
+}
+
 /// The receipt of the same run, or a refusal if somebody else was faster.
 fn find_earlier_resolution(
     root: &VaultRoot,
     request: &ResolutionRequest<'_>,
     record: &AuditRecord,
-) -> Result<Option<(ActionReceipt, AuditRecord)>, ResolutionError> {
-    for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
-        let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
-        if !root.exists(&path) {
-            continue;
+) -> Result<EarlierResolution, ResolutionError> {
+    let standing = match request.kind {
+        ResolutionKind::Reopen => {
+            ActionStanding { answer: answers::find_reopening(root, &record.draft)?, reopened: None }
         }
-        let (found, _) = chain::read_audit_record(root, &path).map_err(ApplyError::from)?;
+        _ => answers::read_standing(root, &record.draft)?,
+    };
+    if let Some(FoundRecord { path, record: found }) = standing.answer {
         let run = &request.workflow.run_id;
-        if kind == request.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
+        if found.draft.kind == request.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
             let (id, disposition) = (found.draft.id.clone(), found.draft.disposition);
-            return Ok(Some((ActionReceipt { id, record: path, disposition, repeated: true }, found)));
+            let receipt = ActionReceipt { id, record: path, disposition, repeated: true };
+            return Ok(EarlierResolution::SameRun(receipt, Box::new(found)));
         }
         return Err(refuse_second_resolution(root, request, record, &found)?.into());
     }
@@ -231,7 +257,7 @@ fn find_earlier_resolution(
         let (found, _) = chain::read_audit_record(root, &by_hand).map_err(ApplyError::from)?;
         return Err(refuse_second_resolution(root, request, record, &found)?.into());
     }
-    Ok(None)
+    Ok(EarlierResolution::None { reopened: standing.reopened })
 }
 
 /// Tries again for a moment if the record changes while it is read: a half-written save is not final.

@@ -6,6 +6,7 @@ pub(crate) mod clerk_answers;
 pub(crate) mod lease;
 pub(crate) mod news;
 pub(crate) mod observe;
+pub(crate) mod snoozes;
 pub(crate) mod state;
 pub(crate) mod task_check;
 pub(crate) mod timestamps;

@@ -4,6 +4,7 @@
 //! takes the one write path and gets a number in the chain. It is named after the record that it follows, so repeated
 //! calls file it once.
 
+use crate::action::answers;
 use crate::action::chain;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRootError;
@@ -14,11 +15,6 @@ use steward_domain::record::frontmatter;
 use steward_domain::record::moves::{LinkReader, PathTime};
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::by_hand;
-
-/// The records that settle a proposal. A proposal that a person opposed, as by putting the task off, may still be
-/// carried out.
-const SETTLED: [ActionKind; 4] =
-    [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway];
 
 impl VaultWriter {
     /// Compares a proposal with the content of its target now, and files what was done by hand.
@@ -40,11 +36,10 @@ impl VaultWriter {
             return Ok(None);
         }
         let record = record.follow_moves(&moves);
-        for kind in SETTLED {
-            let follower = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
-            if self.root().exists(&follower) {
-                return Ok(None);
-            }
+        // A proposal that a person opposed by hand, as by putting the task off, may still be carried out.
+        let done = record.draft.follow_up_path(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
+        if self.root().exists(&done) || answers::read_standing(self.root(), &record.draft)?.answer.is_some() {
+            return Ok(None);
         }
         let Some(outcome) = self.detect_manual_outcome(&record, now)? else { return Ok(None) };
         let follower = record.draft.follow_up_path(outcome).map_err(|e| ApplyError::Form(e.to_string()))?;

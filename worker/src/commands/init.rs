@@ -129,7 +129,7 @@ pub(crate) async fn run(
     let mut config = config.clone();
     config.mapping = MappingStatus::read(vault);
     let (_, index) = super::open_vault(&config).await?;
-    let counts = index.read().count_records().await?;
+    let counts = index.read().count_records(Utc::now()).await?;
     let next_steps = if is_first {
         describe_next_steps(vault, &file, &counts, made.as_ref())
     } else {
@@ -197,7 +197,7 @@ async fn read_vault(vault: &Path, shown: &ShownMapping) -> anyhow::Result<InitRe
     let schema = mapping::build_schema(shown.mapping.clone());
     let index = Index::open(&scratch.0).await?.with_schema(schema.clone(), []);
     show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
-    let counts = index.read().count_records().await?;
+    let counts = index.read().count_records(Utc::now()).await?;
     let left_out = index.count_excluded_notes().await?;
     let no_matter = serde_json::to_value(NoteExclusion::NoParent)?;
     let tasks_without_matter = left_out.iter().find(|(why, _)| no_matter["why"] == **why).map_or(0, |found| found.1);

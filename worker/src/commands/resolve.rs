@@ -16,6 +16,7 @@ use crate::temporal::note::VaultHolder;
 use anyhow::{Context, bail};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::ResolutionKind;
+use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::mark::TrustSubject;
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError, describe_resolution};
@@ -51,12 +52,17 @@ pub(crate) async fn confirm_actions(
 
 /// Reads the proposed change of an action and replaces its value.
 async fn edit_proposal(config: &StewardConfig, action: &str, value: &str) -> anyhow::Result<Mutation> {
+    let answer = value.parse::<RecordState>().ok().map(|to| Mutation::StateChange { to });
     let proposed = match RemoteStewardClient::connect_if_named(config).await? {
         Some(server) => server.fetch_proposed_change(action).await?,
         None => {
             let vault = super::open_read_only(config).await?;
             let record =
                 super::audit::read_record(&vault.root, &super::find_action_record(&vault.index, action).await?)?.draft;
+            // A question proposes nothing. A state answers it.
+            if let Some(answer) = answer.filter(|_| record.is_question()) {
+                return Ok(answer);
+            }
             let state_change = record.proposed_state.map(|to| Mutation::StateChange { to });
             record.proposal.map(|proposal| proposal.mutation).or(state_change)
         }
@@ -73,6 +79,19 @@ pub(crate) async fn dismiss_actions(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     submit_resolution(config, ResolutionKind::Dismiss, None, resolution, out).await
+}
+
+/// Answers actions in a way that only a person at this machine may: right, wrong, or an answer taken back.
+pub(crate) async fn answer_in_person(
+    config: &StewardConfig,
+    kind: ResolutionKind,
+    resolution: cli::ResolveArgs,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    if resolution.actions.len() != 1 {
+        bail!("give one action: run the command once for each");
+    }
+    submit_resolution(config, kind, None, resolution, out).await
 }
 
 /// Restores a source or a class from its last demotion.
@@ -202,7 +221,13 @@ fn format_resolution(config: &StewardConfig, kind: ResolutionKind, output: &Reso
                 tracker.as_deref().map(|outcome| format!("; tracker: {}", escape_text(outcome))).unwrap_or_default();
             let demotions: String = lowered.iter().map(|step| format!("\ndemoted: {}", escape_text(step))).collect();
             let summary = match kind {
-                ResolutionKind::Undo | ResolutionKind::Confirm | ResolutionKind::Dismiss => {
+                ResolutionKind::Undo
+                | ResolutionKind::Confirm
+                | ResolutionKind::Dismiss
+                | ResolutionKind::Right
+                | ResolutionKind::RightDone
+                | ResolutionKind::Wrong
+                | ResolutionKind::Reopen => {
                     format!("{}: {target} (action {action_id})", describe_resolution(kind))
                 }
                 ResolutionKind::Raise => format!(
@@ -211,10 +236,10 @@ fn format_resolution(config: &StewardConfig, kind: ResolutionKind, output: &Reso
                     escape_text(target.slug())
                 ),
             };
-            let undo = if kind == ResolutionKind::Confirm && is_undoable(config, record) {
-                format!("\nundo: steward undo {action_id}")
-            } else {
-                String::new()
+            let undo = match kind {
+                ResolutionKind::Confirm if is_undoable(config, record) => format!("\nundo: steward undo {action_id}"),
+                kind if kind.record_kind().can_be_taken_back() => format!("\ntake it back: steward reopen {action_id}"),
+                _ => String::new(),
             };
             format!("{summary}; see {record}{tracker}{demotions}{undo}")
         }

@@ -182,7 +182,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         running,
         died,
         silent,
-        counts: index.read().count_records().await?,
+        counts: index.read().count_records(Utc::now()).await?,
         streams: index.signals().list_stream_counts().await?,
         checks_today: index.cursors().list_check_counts(now.date_naive()).await?,
         guard: read_guard_status(config, effective.caps, root, now).await,

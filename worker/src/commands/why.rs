@@ -11,13 +11,17 @@ use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use hints::HintFacts;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::signals::signal::SignalStatus;
+use steward_domain::signals::stance::SignalStance;
 use steward_domain::time::format_millis;
+use steward_server::views::VaultViews;
+use steward_vault::action::answers;
 use steward_vault::action::writer::ApplyError;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
@@ -34,6 +38,8 @@ struct WhyReport {
     subject: SubjectRow,
     /// The newest first.
     seen: Vec<WeighedSignal>,
+    /// What signals say about the change of the decision, by path. Empty if it proposes no change.
+    stances: BTreeMap<String, SignalStance>,
     /// The open question about the record, with the signals that were withheld because of it.
     asks: Option<WhyQuestion>,
     decided: Option<AuditRecord>,
@@ -87,6 +93,7 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let resolutions = read_resolutions(root, index, action).await?;
     let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
     let seen = index.read().list_signals_about(&path, MAX_SIGNALS).await?;
+    let stances = read_stances(root, index, decided.as_ref()).await?;
     let asks = match index.read().find_open_question(&path).await? {
         Some(row) => Some(WhyQuestion {
             withheld: index.read().list_signals_withheld_by(&row.id, MAX_SIGNALS).await?,
@@ -110,7 +117,7 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     };
     let mut would_change_it = hints.list_hints();
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
-    let why = WhyReport { subject, seen, asks, decided, resolution, resolutions, tracker, would_change_it };
+    let why = WhyReport { subject, seen, stances, asks, decided, resolution, resolutions, tracker, would_change_it };
     out.print_value(&why, || describe_why(&why))?;
     Ok(CommandExit::Ok)
 }
@@ -134,6 +141,18 @@ async fn read_resolutions(
     Ok(found)
 }
 
+/// What the signals about the record say about the change that a decision made or proposes.
+async fn read_stances(
+    root: &VaultRoot,
+    index: &Index,
+    decided: Option<&AuditRecord>,
+) -> anyhow::Result<BTreeMap<String, SignalStance>> {
+    let Some(record) = decided.filter(|record| record.draft.proposal.is_some()) else { return Ok(BTreeMap::new()) };
+    let views = VaultViews::new(root.clone(), index.clone());
+    let detail = views.read_detail(record.draft.id.as_str()).await?;
+    Ok(detail.action.signals.into_iter().map(|signal| (signal.signal, signal.stance)).collect())
+}
+
 /// Whether a signal could lead to a decision and no decision cites it.
 async fn has_unjudged_signal(index: &Index, seen: &[WeighedSignal]) -> anyhow::Result<bool> {
     for signal in seen.iter().filter(|s| s.status == SignalStatus::Unrouted && s.effect != SignalEffect::None) {
@@ -146,7 +165,8 @@ async fn has_unjudged_signal(index: &Index, seen: &[WeighedSignal]) -> anyhow::R
 
 /// Reads the delivery status of the newest record of a decision: the undo, else the confirmation, else the decision.
 fn read_tracker_status(root: &VaultRoot, decided: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
-    let confirmed = outbox::find_follower(root, decided, ActionKind::Confirmed)?.map(|(_, record)| record);
+    let answer = answers::read_standing(root, &decided.draft)?.answer.map(|answer| answer.record);
+    let confirmed = answer.filter(|answer| answer.draft.kind == ActionKind::Confirmed);
     let applied = confirmed.as_ref().unwrap_or(decided);
     let undone = outbox::find_follower(root, applied, ActionKind::Reversed)?.map(|(_, record)| record);
     outbox::read_delivery_status(root, undone.as_ref().unwrap_or(applied))
@@ -165,7 +185,9 @@ fn describe_why(why: &WhyReport) -> String {
         row("signal", "none is about this record".into());
     }
     for signal in &why.seen {
-        row("signal", describe_weighed_signal(signal));
+        let stance = why.stances.get(signal.path.as_str()).map_or("", |stance| stance.as_str());
+        let separator = if stance.is_empty() { "" } else { ": " };
+        row("signal", format!("{stance}{separator}{}", describe_weighed_signal(signal)));
     }
     if let Some(question) = &why.asks {
         let (since, id) = (format_millis(question.at), &question.id);

@@ -141,7 +141,7 @@ async fn resolve_one(
 }
 
 fn validate_actions(input: &ResolveBatchInput) -> Result<Vec<String>, String> {
-    if input.kind == ResolutionKind::Raise {
+    if !matches!(input.kind, ResolutionKind::Undo | ResolutionKind::Confirm | ResolutionKind::Dismiss) {
         return Err("a batch can only undo, confirm or dismiss".into());
     }
     let actions = deduplicate_actions(input.actions.clone());

@@ -65,7 +65,9 @@ impl VaultContext {
         let draft = &record.draft;
         let first = draft.resolution.as_ref().map_or(&draft.id, |resolution| &resolution.action_id);
         let [cited] = draft.evidence.as_slice() else { return Ok(()) };
-        if route::action_id(&cited.reference) != *first || draft.kind == ActionKind::Dismissed {
+        // To reopen a dismissal makes the proposal wait again.
+        let is_dismissal = draft.kind == ActionKind::Dismissed;
+        if route::action_id(&cited.reference) != *first || is_dismissal != (kind == ResolutionKind::Reopen) {
             return Ok(());
         }
         let status = match kind {
@@ -73,7 +75,11 @@ impl VaultContext {
             ResolutionKind::Confirm => (SignalStatus::Applied, first.to_string()),
             ResolutionKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
             ResolutionKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
-            ResolutionKind::Raise => return Ok(()),
+            ResolutionKind::Reopen => (SignalStatus::Pending, first.to_string()),
+            // What is said in Watch writes no signal.
+            ResolutionKind::Raise | ResolutionKind::Right | ResolutionKind::RightDone | ResolutionKind::Wrong => {
+                return Ok(());
+            }
         };
         self.mark_signal_status(&cited.reference, Some(status)).await
     }

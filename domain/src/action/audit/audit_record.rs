@@ -61,6 +61,9 @@ impl AuditRecord {
         draft.timestamp = time::truncate_to_millis(draft.timestamp);
         if let Some(resolution) = &mut draft.resolution {
             resolution.decided_at = time::truncate_to_millis(resolution.decided_at);
+            if let Some(reopening) = &mut resolution.reopened {
+                reopening.at = time::truncate_to_millis(reopening.at);
+            }
         }
         draft.reasoning = plain_text::to_one_line(&draft.reasoning);
         let mut prior = Map::new();
@@ -207,7 +210,11 @@ impl AuditRecord {
                     resolution.action_id
                 );
             }
-            let label = if resolution.edited { "Changed and confirmed" } else { self.draft.kind.outcome_label() };
+            let label = match self.draft.kind {
+                ActionKind::Confirmed if resolution.edited => "Changed and confirmed",
+                ActionKind::Right if resolution.done => "Called right and done by hand",
+                kind => kind.outcome_label(),
+            };
             let reason = resolution.reason.as_deref().unwrap_or("no reason given");
             return format!(
                 "{label} by {}: {} (action {})",

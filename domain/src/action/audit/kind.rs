@@ -30,6 +30,15 @@ pub enum ActionKind {
     /// A human dismissed a pending proposal or a question.
     #[serde(rename = "steward-action-dismissed")]
     Dismissed,
+    /// A human said that a proposal made in Watch is right.
+    #[serde(rename = "steward-action-right")]
+    Right,
+    /// A human said that a proposal made in Watch is wrong.
+    #[serde(rename = "steward-action-wrong")]
+    Wrong,
+    /// A human took back a dismissal, a `right` or a `wrong`.
+    #[serde(rename = "steward-action-reopened")]
+    Reopened,
     /// The tracker's part of a change is settled.
     #[serde(rename = "steward-action-tracked")]
     Tracked,
@@ -68,6 +77,9 @@ impl ActionKind {
             Self::Reversed => "steward-action-reversed",
             Self::Confirmed => "steward-action-confirmed",
             Self::Dismissed => "steward-action-dismissed",
+            Self::Right => "steward-action-right",
+            Self::Wrong => "steward-action-wrong",
+            Self::Reopened => "steward-action-reopened",
             Self::Tracked => "steward-action-tracked",
             Self::TrackFailed => "steward-action-track-failed",
             Self::DoneAnyway => "steward-action-done-anyway",
@@ -87,6 +99,9 @@ impl ActionKind {
             Self::Reversed => "Undone",
             Self::Confirmed => "Confirmed",
             Self::Dismissed => "Dismissed",
+            Self::Right => "Called right",
+            Self::Wrong => "Called wrong",
+            Self::Reopened => "Reopened",
             Self::Tracked | Self::TrackFailed => "Reported to the tracker",
             Self::DoneAnyway => "Done anyway",
             Self::Opposed => "Decided otherwise",
@@ -103,6 +118,9 @@ impl ActionKind {
             Self::Reversed => "undone",
             Self::Confirmed => "confirmed",
             Self::Dismissed => "dismissed",
+            Self::Right => "called right",
+            Self::Wrong => "called wrong",
+            Self::Reopened => "reopened",
             Self::Tracked => "sent to the tracker",
             Self::TrackFailed => "tracker failed",
             Self::DoneAnyway => "done by hand",
@@ -120,8 +138,26 @@ impl ActionKind {
     pub fn has_no_disposition(self) -> bool {
         match self {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed => false,
+            Self::Right | Self::Wrong | Self::Reopened => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
+        }
+    }
+
+    /// Whether a human may take it back, so that its action is open again.
+    #[must_use]
+    pub fn can_be_taken_back(self) -> bool {
+        matches!(self, Self::Dismissed | Self::Right | Self::Wrong)
+    }
+
+    /// Whether a record of this kind ends the action that it follows. To say that a proposal is right claims nothing,
+    /// unless the human has made the change (`done`).
+    #[must_use]
+    pub fn ends_action(self, done: bool) -> bool {
+        match self {
+            Self::Right => done,
+            Self::Reopened => false,
+            _ => true,
         }
     }
 
@@ -140,13 +176,16 @@ mod tests {
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
             Action, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed, Pruned, Raised,
-            Reversed, TrackFailed, Tracked,
+            Reopened, Reversed, Right, TrackFailed, Tracked, Wrong,
         };
         for kind in [
             Action,
             Reversed,
             Confirmed,
             Dismissed,
+            Right,
+            Wrong,
+            Reopened,
             Tracked,
             TrackFailed,
             DoneAnyway,

@@ -1,4 +1,4 @@
-//! A confirmation with another value: a human edits a proposal before it is applied.
+//! A confirmation with another value: a human edits a proposal before it is applied, or answers a question.
 //!
 //! Only the value may differ. The target, the class and the field stay, and the same checks hold. The confirmation's
 //! record holds the chosen value, the resolved record the proposed one. No source supports the chosen value, so its
@@ -48,8 +48,30 @@ pub(super) fn build_edited_proposal(
     Ok(Some(MutationProposal { mutation: edited.clone(), replaces: replaces.clone(), moved_from: moved_from.clone() }))
 }
 
+/// The change of state by which a human answers a question.
+pub(super) fn build_answer_to_question(case: &ResolutionCase<'_>) -> Result<MutationProposal, ResolutionRefusal> {
+    let draft = &case.record.draft;
+    let refuse = |reason: &str| Err(refuse_edit(case.record, reason));
+    let Some(mutation) = case.request.edited else {
+        return refuse("it is a question, so say what the note's state becomes: `--set done` or `--set archived`");
+    };
+    let Mutation::StateChange { to } = mutation else {
+        return refuse("a question is answered by a state alone: done or archived");
+    };
+    if !case.notes.schema.can_write(draft.target_kind, mutation) {
+        return refuse("the mapping of the vault has no property for the state");
+    }
+    let before = RecordState::parse(draft.prior_state.as_deref().unwrap_or("open"));
+    if *to == RecordState::Open || before == Some(*to) {
+        return refuse("the note has this state already; dismiss the question to keep it");
+    }
+    let replaces = draft.prior_state.clone().map(Value::from);
+    Ok(MutationProposal { mutation: mutation.clone(), replaces, moved_from: None })
+}
+
 /// Writes the chosen value into the draft of a confirmation.
 pub(super) fn record_edit(draft: &mut AuditDraft, chosen: MutationProposal) {
+    draft.class = Some(chosen.mutation.class());
     draft.proposed_state = match chosen.mutation {
         Mutation::StateChange { to } => Some(to),
         Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } | Mutation::Related { .. } => None,

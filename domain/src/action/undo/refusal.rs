@@ -19,6 +19,16 @@ pub enum ResolutionRefusal {
     NothingToUndo { id: String, disposition: String },
     #[error("{id} is not pending ({disposition}){}", describe_shadow(.disposition))]
     NotPending { id: String, disposition: String },
+    #[error("{id} is no proposal that was made in Watch, so nobody can call it right or wrong: confirm or dismiss it")]
+    NotWatched { id: String },
+    #[error(
+        "{id} is no dismissal and no `right` or `wrong`, so it cannot be taken back: `steward undo` undoes a change"
+    )]
+    NothingToReopen { id: String },
+    #[error("{id} can no longer be taken back: that was possible until {ended}")]
+    ReopenExpired { id: String, ended: String },
+    #[error("only a person may do this, because it raises trust: use the dashboard or the command line")]
+    PersonOnly,
     #[error("{id} demoted nothing, so there is nothing to restore")]
     NothingToRaise { id: String },
     #[error(
@@ -79,8 +89,11 @@ impl ResolutionRefusal {
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
             | Self::NothingToRaise { .. }
+            | Self::NotWatched { .. }
+            | Self::NothingToReopen { .. }
             | Self::NotAnEdit { .. }
             | Self::HumanOnly { .. } => 400,
+            Self::PersonOnly => 403,
             Self::AlreadyResolved { .. }
             | Self::Conflict { .. }
             | Self::NotTheNewest { .. }
@@ -88,7 +101,7 @@ impl ResolutionRefusal {
             | Self::OtherMapping { .. }
             | Self::ShadowNow
             | Self::Stopped => 409,
-            Self::Expired { .. } => 410,
+            Self::Expired { .. } | Self::ReopenExpired { .. } => 410,
             Self::Record { .. } | Self::UnknownMapping { .. } => 422,
             Self::Tracker { .. } => 502,
         }
@@ -108,6 +121,10 @@ impl ResolutionRefusal {
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
             | Self::NothingToRaise { .. }
+            | Self::NotWatched { .. }
+            | Self::NothingToReopen { .. }
+            | Self::ReopenExpired { .. }
+            | Self::PersonOnly
             | Self::HumanOnly { .. }
             | Self::NotAnEdit { .. }
             | Self::AlreadyResolved { .. }

@@ -4,7 +4,7 @@
 
 use crate::index::ActionsView;
 use crate::index::IndexError;
-use crate::index::actions::list::{ActionFilter, BY_ID, BY_PATH, CITING};
+use crate::index::actions::list::{ANSWER_TO_EQUAL, ActionFilter, BY_ID, BY_PATH, CITING};
 use crate::index::read::page::MAX_PAGE;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
@@ -35,11 +35,13 @@ pub struct ActionRow {
     pub proposed_state: Option<RecordState>,
     /// It was recorded as pending, to wait for a person; see `answered` and `settled`.
     pub pending: bool,
+    /// It was recorded as pending, and neither it nor an equal proposal after it was answered.
+    pub waits: bool,
     /// It was recorded as pending, and its target now has the proposed state or matter, so nothing is left to resolve.
     pub settled: bool,
     /// The action that this record resolves.
     pub resolves: Option<ActionId>,
-    /// How a person resolved this action; the latest resolution, if there are several.
+    /// How a person answered this action; the latest answer that was not taken back.
     pub resolution: Option<ActionKind>,
     /// The id of the resolution in `answered`.
     pub resolved_by: Option<ActionId>,
@@ -75,6 +77,7 @@ pub(crate) struct ActionColumns {
     disposition: String,
     mode: String,
     pending: bool,
+    waits: bool,
     settled: bool,
     resolves: Option<String>,
     class: Option<String>,
@@ -192,6 +195,19 @@ impl ActionsView<'_> {
         self.fetch_action(BY_ID, id.as_str()).await
     }
 
+    /// Finds the answer to an equal proposal that also answers this one; `None` if this one waits or has its own answer.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_answer_to_equal(self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+        let answer: Option<String> = sqlx::query_scalar(ANSWER_TO_EQUAL)
+            .bind(action.as_str())
+            .fetch_optional(&self.index.store.writer)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        answer.map(|path| self.index.parse_path(&path)).transpose()
+    }
+
     async fn fetch_action(self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {
         let row: Option<ActionColumns> = sqlx::query_as(sql)
             .bind(key)
@@ -215,6 +231,7 @@ impl ActionsView<'_> {
             class: row.class.map(|c| self.index.parse_enum(&c)).transpose()?,
             proposed_state: row.proposed_state.map(|s| self.index.parse_enum(&s)).transpose()?,
             pending: row.pending,
+            waits: row.waits,
             settled: row.settled,
             resolves: row.resolves.map(|id| self.index.parse_enum(&id)).transpose()?,
             resolution: row.resolution.map(|kind| self.index.parse_enum(&kind)).transpose()?,

@@ -6,7 +6,7 @@
 
 use crate::index::ActionsView;
 use crate::index::IndexError;
-use crate::index::actions::list::{ActionSubset, UNDOABLE, is_waiting};
+use crate::index::actions::list::{ActionSubset, UNDOABLE, is_shown, is_waiting};
 use crate::index::read::questions::is_open_question;
 use crate::index::signals::doubt::leaves_unclear;
 use crate::index::store::codec::{from_micros, to_micros};
@@ -101,8 +101,8 @@ impl ActionsView<'_> {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_pending_clusters(self, min: u32) -> Result<Vec<ActionCluster>, IndexError> {
-        self.list_clusters(ActionSubset::Waiting, None, min).await
+    pub async fn list_pending_clusters(self, min: u32, now: DateTime<Utc>) -> Result<Vec<ActionCluster>, IndexError> {
+        self.list_clusters(ActionSubset::Waiting(now), None, min).await
     }
 
     /// Lists clusters of at least `min` live changes since a moment that nobody has reverted, the largest first.
@@ -145,7 +145,10 @@ pub(crate) fn cluster_query(only: ActionSubset, since: Option<DateTime<Utc>>, mi
     let mut query = QueryBuilder::new(ACTIONS_WITH_SOURCE);
     match only {
         ActionSubset::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
-        ActionSubset::Waiting => query.push(concat!("actions_that_wait WHERE ", is_waiting!())).push(NOT_UNCLEAR),
+        ActionSubset::Waiting(now) => {
+            query.push(format_args!("actions_that_wait WHERE {}", is_shown(now))).push(NOT_UNCLEAR)
+        }
+        ActionSubset::Expired(_) | ActionSubset::Snoozed(_) => query.push("actions_that_wait WHERE false"),
         ActionSubset::Undoable => {
             query.push(format_args!("actions_that_live WHERE a.disposition = 'live' AND {UNDOABLE}"))
         }

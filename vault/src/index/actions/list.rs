@@ -9,12 +9,13 @@ use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::read::page::{ListPage, PageCursor, rows_to_read};
 use crate::index::store::codec::{from_micros, to_micros};
-use chrono::{DateTime, Utc};
-use sqlx::{QueryBuilder, Sqlite};
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::RecordPath;
+use steward_domain::trust::by_hand::ANSWER_WINDOW;
 
 /// A filter for actions; every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,10 +43,24 @@ pub struct ActionFilter {
 pub enum ActionSubset {
     #[default]
     All,
-    /// Actions that wait for a person's resolution.
-    Waiting,
+    /// Proposals that wait for a person's answer at a moment, and that are shown then.
+    Waiting(DateTime<Utc>),
+    /// Proposals that nobody answered for [`PROPOSAL_LIFETIME`]. They can still be answered.
+    Expired(DateTime<Utc>),
+    /// Proposals that a person has put off.
+    Snoozed(DateTime<Utc>),
     /// Live changes that nobody has reverted. The caller's `since` limits them to the undo window.
     Undoable,
+}
+
+impl ActionSubset {
+    /// Whether every action in it can be answered.
+    fn is_of_waiting(self) -> bool {
+        match self {
+            Self::Waiting(_) | Self::Expired(_) | Self::Snoozed(_) => true,
+            Self::All | Self::Undoable => false,
+        }
+    }
 }
 
 /// The records after a number in the chain.
@@ -72,20 +87,44 @@ macro_rules! is_settled {
             SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = a.moves_to)"
     };
 }
-/// The action `a` waits for a person's resolution.
+/// The action `a` can be answered by a person. Of equal proposals this is the newest one.
 macro_rules! is_waiting {
     () => {
-        concat!("a.waits = 1 AND NOT ", crate::index::actions::list::is_settled!())
+        concat!(
+            "a.waits = 1 AND NOT ",
+            $crate::index::actions::list::is_settled!(),
+            " AND NOT EXISTS (SELECT 1 FROM actions e INDEXED BY actions_by_proposal
+                WHERE e.proposal = a.proposal AND e.seq > a.seq AND e.waits = 1)"
+        )
     };
 }
 pub(crate) use {is_settled, is_waiting};
+
+/// How long a proposal is shown to a person: 14 days. As long is it compared with what is done by hand.
+pub const PROPOSAL_LIFETIME: TimeDelta = ANSWER_WINDOW;
+
+/// The record `target` (an SQL expression) is put off at this moment. A signal that is first seen later ends that.
+pub(crate) fn is_snoozed(target: &str, now: DateTime<Utc>) -> String {
+    let now = to_micros(now);
+    format!(
+        "EXISTS (SELECT 1 FROM snoozes z WHERE z.target = {target} AND z.until > {now} AND NOT EXISTS (
+            SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
+            WHERE n.target = z.target AND f.at > z.at))"
+    )
+}
+
+/// The action `a` waits for a person at this moment, and is shown.
+pub(crate) fn is_shown(now: DateTime<Utc>) -> String {
+    let oldest = to_micros(now - PROPOSAL_LIFETIME);
+    format!("{} AND a.at > {oldest} AND NOT {}", is_waiting!(), is_snoozed("a.target", now))
+}
 
 /// The columns of a row.
 macro_rules! columns {
     () => {
         concat!(
             "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.disposition, a.mode, a.pending, a.resolves,
-            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by,
+            a.waits, a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by,
             a.pending = 1 AND ",
             is_settled!(),
             " AS settled "
@@ -95,7 +134,7 @@ macro_rules! columns {
 /// The join of the latest resolution to each row.
 macro_rules! resolution {
     () => {
-        " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.resolves = a.id
+        " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.follows = a.id AND c.taken_back = 0
             ORDER BY c.seq DESC LIMIT 1) "
     };
 }
@@ -110,8 +149,13 @@ pub(crate) const CITING: &str = concat!(
     resolution!(),
     "WHERE e.ref = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1"
 );
-pub(crate) const RESOLUTIONS: &str =
-    concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.resolves = ?1 ORDER BY a.seq, a.path");
+pub(crate) const RESOLUTIONS: &str = concat!(
+    columns!(),
+    "FROM actions a",
+    resolution!(),
+    "WHERE a.follows = ?1
+        OR a.follows IN (SELECT t.id FROM actions t WHERE t.follows = ?1 AND t.taken_back = 1) ORDER BY a.seq, a.path"
+);
 pub(crate) const OF_BATCH: &str = concat!(
     columns!(),
     "FROM actions a INDEXED BY actions_batch",
@@ -121,8 +165,15 @@ pub(crate) const OF_BATCH: &str = concat!(
 pub(crate) const AFTER_SEQ: &str =
     concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
-pub(crate) const COUNT_WAITING: &str =
-    concat!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE ", is_waiting!());
+pub(crate) const ANSWER_TO_EQUAL: &str = "SELECT b.path FROM actions a
+    CROSS JOIN actions c INDEXED BY actions_by_proposal ON c.proposal = a.proposal AND c.path <> a.path
+    CROSS JOIN actions b ON b.resolves = c.id AND b.seq > a.seq
+    WHERE a.path = ?1 AND a.pending = 1 AND a.ended = 0 AND NOT EXISTS (SELECT 1 FROM actions o WHERE o.resolves = a.id)
+    ORDER BY b.seq DESC LIMIT 1";
+
+pub(crate) fn count_waiting_sql(now: DateTime<Utc>) -> String {
+    format!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE {}", is_shown(now))
+}
 
 /// The action `a` changed its target, and nobody has reverted that.
 pub(crate) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (
@@ -168,7 +219,7 @@ impl ActionsView<'_> {
         .transpose()
     }
 
-    /// Reads a page of the actions that wait for a person's resolution, newest first.
+    /// Reads a page of the proposals that wait for a person's answer, newest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -176,12 +227,13 @@ impl ActionsView<'_> {
         self,
         before: Option<&PageCursor>,
         limit: u32,
+        now: DateTime<Utc>,
     ) -> Result<ListPage<ActionRow>, IndexError> {
-        let waiting = ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() };
+        let waiting = ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() };
         self.actions_page(&waiting, before, limit).await
     }
 
-    /// Lists the resolutions of an action and what people did about it by hand, in chain order.
+    /// Lists the answers to an action, those that were taken back and what people did about it by hand, in chain order.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -223,12 +275,12 @@ impl ActionsView<'_> {
         Ok(ActionsSince { seq: rows.last().map_or(seq, |row| row.seq), rows, more })
     }
 
-    /// Counts the actions that wait for a person's resolution.
+    /// Counts the proposals that wait for a person's answer.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn count_pending_actions(self) -> Result<u64, IndexError> {
-        let count: i64 = sqlx::query_scalar(COUNT_WAITING)
+    pub async fn count_pending_actions(self, now: DateTime<Utc>) -> Result<u64, IndexError> {
+        let count: i64 = sqlx::query_scalar(AssertSqlSafe(count_waiting_sql(now)))
             .fetch_one(&self.index.store.reader)
             .await
             .map_err(|e| self.index.sql_error(e))?;
@@ -269,8 +321,15 @@ pub(crate) fn action_page_query(
     }
     match filter.only {
         ActionSubset::All => {}
-        ActionSubset::Waiting => {
-            query.push(concat!(" AND ", is_waiting!()));
+        ActionSubset::Waiting(now) => {
+            query.push(format_args!(" AND {}", is_shown(now)));
+        }
+        ActionSubset::Expired(now) => {
+            let oldest = to_micros(now - PROPOSAL_LIFETIME);
+            query.push(format_args!(concat!(" AND ", is_waiting!(), " AND a.at <= {}"), oldest));
+        }
+        ActionSubset::Snoozed(now) => {
+            query.push(format_args!(concat!(" AND ", is_waiting!(), " AND {}"), is_snoozed("a.target", now)));
         }
         ActionSubset::Undoable => {
             query.push(format_args!(" AND a.disposition = 'live' AND {UNDOABLE}"));
@@ -291,7 +350,7 @@ pub(crate) fn page_bound_query(filter: &ActionFilter, before: Option<&PageCursor
         && filter.kinds.is_empty()
         && (filter.disposition.is_none() || live)
         && (filter.source.is_none() || order.index == BY_SOURCE)
-        && (filter.only == ActionSubset::All || (filter.only == ActionSubset::Waiting && order.index == BY_WAITING));
+        && (filter.only == ActionSubset::All || (filter.only.is_of_waiting() && order.index == BY_WAITING));
     if is_covered || order.index == BY_TARGET {
         return None;
     }
@@ -323,7 +382,7 @@ impl ActionPageOrder {
         let by = |index| Self { table: "a", path: "path", index, rows: "" };
         if filter.target.is_some() || filter.matter.is_some() {
             by(BY_TARGET)
-        } else if filter.only == ActionSubset::Waiting {
+        } else if filter.only.is_of_waiting() {
             by(BY_WAITING)
         } else if filter.source.is_some() {
             let rows = " CROSS JOIN actions a ON a.path = s.action";

@@ -7,7 +7,7 @@ use super::page::{ListPage, MAX_PAGE, rows_to_read};
 use super::search::match_expression;
 use crate::index::IndexError;
 use crate::index::ReadView;
-use crate::index::actions::list::is_waiting;
+use crate::index::actions::list::is_shown;
 use crate::index::store::codec::from_micros;
 use crate::index::store::words::{join_document, place_range};
 use chrono::{DateTime, Utc};
@@ -65,16 +65,13 @@ struct MatterCardColumns {
     streak: i64,
 }
 
-const CARD: &str = concat!(
+const CARD: &str =
     "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
         COALESCE(k.streak, 0) AS streak,
         (SELECT COUNT(*) FROM tasks t INDEXED BY tasks_by_parent WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
         (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
-            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND ",
-    is_waiting!(),
-    ") AS pending
-    FROM (SELECT f.path, f.problem FROM files f "
-);
+            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND ";
+const CARD_FILES: &str = ") AS pending FROM (SELECT f.path, f.problem FROM files f ";
 const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
     ORDER BY p.path";
 pub(crate) const NAMES: &str =
@@ -92,8 +89,9 @@ impl ReadView<'_> {
         filter: &MatterFilter,
         after: Option<&str>,
         limit: u32,
+        now: DateTime<Utc>,
     ) -> Result<ListPage<MatterCard, String>, IndexError> {
-        let mut query = matter_page_query(filter, after, limit);
+        let mut query = matter_page_query(filter, after, limit, now);
         let rows: Vec<MatterCardColumns> =
             query.build_query_as().fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
         let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.path.clone());
@@ -138,8 +136,14 @@ impl ReadView<'_> {
     }
 }
 
-pub(crate) fn matter_page_query(filter: &MatterFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
+pub(crate) fn matter_page_query(
+    filter: &MatterFilter,
+    after: Option<&str>,
+    limit: u32,
+    now: DateTime<Utc>,
+) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(CARD);
+    query.push(is_shown(now)).push(CARD_FILES);
     match filter.state {
         None => query.push("INDEXED BY files_by_kind WHERE f.kind = 'matter'"),
         Some(state) => {

@@ -7,7 +7,7 @@ use super::page::{ListPage, rows_to_read};
 use crate::index::IndexError;
 use crate::index::ReadView;
 use crate::index::VaultProblem;
-use crate::index::actions::list::COUNT_WAITING;
+use crate::index::actions::list::count_waiting_sql;
 use crate::index::cursors::observe::twin_problem;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -195,7 +195,7 @@ impl ReadView<'_> {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn count_records(self) -> Result<VaultCounts, IndexError> {
+    pub async fn count_records(self, now: DateTime<Utc>) -> Result<VaultCounts, IndexError> {
         let states: Vec<(bool, String, i64)> = sqlx::query_as(
             "SELECT true, state, COUNT(*) FROM matters GROUP BY state
              UNION ALL SELECT false, state, COUNT(*) FROM tasks GROUP BY state",
@@ -214,7 +214,8 @@ impl ReadView<'_> {
                      WHERE e.ref = s.path AND a.target = t.path
                         AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0)))) AS fresh,
                 (SELECT COUNT(*) FROM actions) AS actions,
-                ({COUNT_WAITING}) AS pending"
+                ({}) AS pending",
+            count_waiting_sql(now)
         )))
         .fetch_one(&self.index.store.reader)
         .await

@@ -7,11 +7,14 @@
 //! Questions are derived from the audit records, which stay the truth. The edits of people are state of the index: if
 //! that is lost, a question stays open.
 
-use super::why::{WeighedSignal, WeighedSignalColumns};
+use super::why::{WeighedSignal, WeighedSignalColumns, weighed_signal_columns};
 use crate::index::IndexError;
 use crate::index::ReadView;
 use crate::index::actions::action::ActionRow;
+use crate::index::actions::list::is_snoozed;
 use crate::index::store::rows::SqlText;
+use chrono::{DateTime, Utc};
+use sqlx::AssertSqlSafe;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 
@@ -37,12 +40,17 @@ macro_rules! is_open_question {
 }
 pub(crate) use is_open_question;
 
-/// The open questions, newest first; at most one for each record.
-pub(crate) const ASKING: SqlText = concat!(
-    "SELECT p.path FROM actions p INDEXED BY actions_that_ask WHERE p.asks = 1 AND ",
-    is_open_question!(),
-    " ORDER BY p.seq DESC LIMIT ?1"
-);
+/// The open questions that nobody has put off, newest first; at most one for each record.
+pub(crate) fn asking_sql(now: DateTime<Utc>) -> String {
+    format!(
+        concat!(
+            "SELECT p.path FROM actions p INDEXED BY actions_that_ask WHERE p.asks = 1 AND ",
+            is_open_question!(),
+            " AND NOT {} ORDER BY p.seq DESC LIMIT ?1"
+        ),
+        is_snoozed("p.target", now)
+    )
+}
 
 const ASKING_ABOUT: SqlText = concat!(
     "SELECT p.path FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?1 AND p.asks = 1 AND ",
@@ -63,25 +71,26 @@ pub(crate) const CONTENTS: SqlText = "INSERT OR REPLACE INTO contents (path, con
 
 /// The signals that a question withholds, by the router's state or by the reason that it wrote into the signal. A
 /// question also takes over the signals of older questions that it replaced and that nobody resolved.
-pub(crate) const WITHHELD: SqlText = "
-    WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
+pub(crate) const WITHHELD: SqlText = concat!(
+    "WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
         ON q.target = p.target AND q.seq <= p.seq AND q.decision = 'needs_input' AND q.kind = 'steward-action'
             AND q.disposition = 'recorded'
         WHERE p.id = ?1 AND (q.id = p.id OR NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = q.id)))
-    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status,
-        COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
-    FROM signals WHERE path IN (SELECT r.signal FROM questions CROSS JOIN routes r ON r.question = questions.id
+    SELECT ",
+    weighed_signal_columns!(),
+    " FROM signals o WHERE o.path IN (SELECT r.signal FROM questions CROSS JOIN routes r ON r.question = questions.id
         UNION SELECT s.path FROM questions CROSS JOIN signals s INDEXED BY signals_skipped
             ON s.status = 'skipped' AND s.reason = 'withheld: ' || questions.id)
-    ORDER BY created DESC, path LIMIT ?2";
+    ORDER BY o.created DESC, o.path LIMIT ?2"
+);
 
 impl ReadView<'_> {
-    /// Lists the open questions, newest first. `limit` is 1 to 100.
+    /// Lists the open questions that nobody has put off, newest first. `limit` is 1 to 100.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_open_questions(self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
-        let paths: Vec<String> = sqlx::query_scalar(ASKING)
+    pub async fn list_open_questions(self, limit: u32, now: DateTime<Utc>) -> Result<Vec<ActionRow>, IndexError> {
+        let paths: Vec<String> = sqlx::query_scalar(AssertSqlSafe(asking_sql(now)))
             .bind(limit.clamp(1, 100))
             .fetch_all(&self.index.store.reader)
             .await

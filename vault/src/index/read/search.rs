@@ -8,12 +8,12 @@
 use super::page::{ListPage, clamp_limit, rows_to_read};
 use crate::index::IndexError;
 use crate::index::ReadView;
-use crate::index::actions::list::is_waiting;
+use crate::index::actions::list::is_shown;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::words::{join_document, path_slug, place_range};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::FromRow;
+use sqlx::{AssertSqlSafe, FromRow};
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::{RecordKind, RecordPath};
@@ -40,15 +40,15 @@ pub struct SearchFilter {
     pub source: Option<String>,
     /// Actions with this disposition.
     pub disposition: Option<Disposition>,
-    /// Only actions that wait for a person's resolution.
-    pub waits: bool,
+    /// Only proposals that wait for a person's answer at this moment.
+    pub waits: Option<DateTime<Utc>>,
 }
 
 impl SearchFilter {
     /// The kinds to which every condition that is set applies. Nothing is found of the others.
     #[must_use]
     pub fn matching_kinds(&self) -> Vec<RecordKind> {
-        let actions_only = self.disposition.is_some() || self.waits;
+        let actions_only = self.disposition.is_some() || self.waits.is_some();
         let no_records = self.since.is_some() || self.class.is_some() || self.source.is_some();
         let fits = |kind: RecordKind| match kind {
             RecordKind::Matter | RecordKind::Task => !actions_only && !no_records,
@@ -104,15 +104,15 @@ pub(crate) const PLACES: &str =
     "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4";
 
 /// The records at these places that match the filter. The rows of the page are chosen before their texts are read.
-pub(crate) const HITS: &str = concat!(
+const HITS: &str = concat!(
     "WITH hits AS MATERIALIZED (
         SELECT j.key AS turn, j.value AS place, d.path, d.kind, d.at FROM json_each(?1) j CROSS JOIN documents d ON ",
     join_document!("j.value"),
     " LEFT JOIN signals s ON s.path = d.path LEFT JOIN actions a ON a.path = d.path
         WHERE (?2 IS NULL OR d.at >= ?2) AND (?3 IS NULL OR COALESCE(a.class, s.class) = ?3)
-            AND (?4 IS NULL OR a.disposition = ?4) AND (NOT ?5 OR (",
-    is_waiting!(),
-    "))
+            AND (?4 IS NULL OR a.disposition = ?4) AND (?5 OR ("
+);
+const HIT_COLUMNS: &str = "))
             AND (?6 IS NULL OR s.instinct = ?6
                 OR EXISTS (SELECT 1 FROM action_sources q WHERE q.action = d.path AND q.source = ?6))
         ORDER BY j.key LIMIT ?7)
@@ -122,8 +122,11 @@ pub(crate) const HITS: &str = concat!(
             WHERE e.action = a.path ORDER BY q.created DESC, q.path LIMIT 1), a.decision) AS snippet,
         COALESCE(t.parent, s.target, a.target) AS about, a.id
     FROM hits h LEFT JOIN matters m ON m.path = h.path LEFT JOIN tasks t ON t.path = h.path
-    LEFT JOIN signals s ON s.path = h.path LEFT JOIN actions a ON a.path = h.path ORDER BY h.turn"
-);
+    LEFT JOIN signals s ON s.path = h.path LEFT JOIN actions a ON a.path = h.path ORDER BY h.turn";
+
+pub(crate) fn hits_sql(now: DateTime<Utc>) -> String {
+    format!("{HITS}{}{HIT_COLUMNS}", is_shown(now))
+}
 
 impl ReadView<'_> {
     /// Finds records that contain all these words. `before` is the `next` of the page before, and `limit` is 1 to 500.
@@ -148,12 +151,12 @@ impl ReadView<'_> {
         let more = found.len() > most;
         found.truncate(most);
         let last = found.last().copied().filter(|_| more);
-        let rows: Vec<SearchHitColumns> = sqlx::query_as(HITS)
+        let rows: Vec<SearchHitColumns> = sqlx::query_as(AssertSqlSafe(hits_sql(filter.waits.unwrap_or_default())))
             .bind(crate::index::store::rows::to_json(&found))
             .bind(filter.since.map(to_micros))
             .bind(filter.class.map(MutationClass::as_str))
             .bind(filter.disposition.map(Disposition::as_str))
-            .bind(filter.waits)
+            .bind(filter.waits.is_none())
             .bind(filter.source.as_deref())
             .bind(rows_to_read(limit))
             .fetch_all(&self.index.store.reader)

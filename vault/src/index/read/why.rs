@@ -5,10 +5,12 @@
 use crate::index::IndexError;
 use crate::index::ReadView;
 use crate::index::store::codec::from_micros;
+use crate::index::store::rows::{SqlText, to_json};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
-use steward_domain::action::mutation::MutationClass;
+use std::collections::BTreeMap;
+use steward_domain::action::mutation::{Mutation, MutationClass};
 use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::path::RecordPath;
 use steward_domain::signals::signal::SignalStatus;
@@ -42,6 +44,15 @@ pub struct WeighedSignal {
     pub status: SignalStatus,
     /// The reason in its file, or else the router's last reason.
     pub reason: Option<String>,
+    /// What it proposes, if that may be written.
+    #[serde(skip)]
+    pub mutation: Option<Mutation>,
+    /// Whether it asks somebody to act, and nobody has done so.
+    #[serde(skip)]
+    pub asks: bool,
+    /// Whether a person has resolved it, so that it says nothing about its record any more.
+    #[serde(skip)]
+    pub is_settled: bool,
 }
 
 #[derive(FromRow)]
@@ -51,6 +62,13 @@ struct SubjectColumns {
     snoozed_until: Option<i64>,
     last_check_at: Option<i64>,
     next_check_after: Option<i64>,
+}
+
+#[derive(FromRow)]
+struct TargetedSignalColumns {
+    target: String,
+    #[sqlx(flatten)]
+    signal: WeighedSignalColumns,
 }
 
 #[derive(FromRow)]
@@ -65,7 +83,23 @@ pub(crate) struct WeighedSignalColumns {
     effect_confidence: f64,
     status: String,
     reason: Option<String>,
+    proposal: Option<String>,
+    applied: bool,
+    settled: bool,
 }
+
+/// The columns of [`WeighedSignalColumns`] from the signal `o`.
+macro_rules! weighed_signal_columns {
+    () => {
+        concat!(
+            "o.path, o.source, o.note, o.created, o.effect, o.class, o.target_confidence, o.effect_confidence, o.status,
+            COALESCE(o.reason, (SELECT r.reason FROM routes r WHERE r.signal = o.path)) AS reason, o.proposal, o.applied, ",
+            $crate::index::signals::doubt::is_settled!(),
+            " AS settled"
+        )
+    };
+}
+pub(crate) use weighed_signal_columns;
 
 const SUBJECT: &str = "
     SELECT r.name, r.state, r.snoozed_until, c.last_check_at, c.next_check_after
@@ -73,10 +107,21 @@ const SUBJECT: &str = "
           UNION ALL SELECT path, name, state, NULL FROM matters WHERE path = ?1) r
     LEFT JOIN task_checks c ON c.task = r.path";
 
-const SIGNALS: &str = "
-    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status,
-        COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
-    FROM signals WHERE target = ?1 ORDER BY created DESC, path LIMIT ?2";
+const SIGNALS: SqlText = concat!(
+    "SELECT ",
+    weighed_signal_columns!(),
+    " FROM signals o WHERE o.target = ?1 ORDER BY o.created DESC, o.path LIMIT ?2"
+);
+/// The newest signals about each record (?1, at most ?2 of each), and those with the paths ?3.
+pub(crate) const SIGNALS_OF_EACH: SqlText = concat!(
+    "SELECT j.value AS target, ",
+    weighed_signal_columns!(),
+    " FROM (SELECT DISTINCT value FROM json_each(?1)) j CROSS JOIN signals o ON o.target = j.value AND o.path IN (SELECT path FROM (
+            SELECT n.path FROM signals n INDEXED BY signals_by_target WHERE n.target = j.value
+            ORDER BY n.created DESC, n.path LIMIT ?2)
+        UNION SELECT value FROM json_each(?3))
+    ORDER BY j.value, o.created DESC, o.path"
+);
 
 impl ReadView<'_> {
     /// Finds a task or matter; `None` if it is missing or cannot be read.
@@ -114,18 +159,53 @@ impl ReadView<'_> {
         rows.into_iter().map(|row| self.decode_weighed_signal(row)).collect()
     }
 
+    /// Lists the newest signals about each of these records, at most `limit` of each, and the `cited` ones about them.
+    /// The newest signal of a record comes first.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_newest_signals(
+        self,
+        records: &[RecordPath],
+        cited: &[&str],
+        limit: u32,
+    ) -> Result<BTreeMap<RecordPath, Vec<WeighedSignal>>, IndexError> {
+        let rows: Vec<TargetedSignalColumns> = sqlx::query_as(SIGNALS_OF_EACH)
+            .bind(to_json(&records))
+            .bind(limit)
+            .bind(to_json(&cited))
+            .fetch_all(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        let mut signals: BTreeMap<RecordPath, Vec<WeighedSignal>> = BTreeMap::new();
+        for row in rows {
+            let target = self.index.parse_path(&row.target)?;
+            signals.entry(target).or_default().push(self.decode_weighed_signal(row.signal)?);
+        }
+        Ok(signals)
+    }
+
     pub(crate) fn decode_weighed_signal(self, row: WeighedSignalColumns) -> Result<WeighedSignal, IndexError> {
+        let effect = self.index.parse_enum(&row.effect)?;
         Ok(WeighedSignal {
             path: self.index.parse_path(&row.path)?,
             source: row.source,
             note: row.note,
             created: from_micros(row.created).unwrap_or_default(),
-            effect: self.index.parse_enum(&row.effect)?,
+            effect,
             class: row.class.map(|c| self.index.parse_enum(&c)).transpose()?,
             target_confidence: row.target_confidence,
             effect_confidence: row.effect_confidence,
             status: self.index.parse_enum(&row.status)?,
             reason: row.reason,
+            mutation: row.proposal.as_deref().and_then(read_mutation),
+            asks: effect == SignalEffect::Action && !row.applied,
+            is_settled: row.settled,
         })
     }
+}
+
+/// The change in a stored proposal. It was checked before it was stored.
+fn read_mutation(proposal: &str) -> Option<Mutation> {
+    Mutation::from_proposal(&serde_json::from_str(proposal).ok()?).ok()
 }

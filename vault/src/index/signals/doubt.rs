@@ -14,18 +14,24 @@ use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 use steward_domain::signals::route::{ProposalDoubt, question_id};
 
+/// A person has resolved the signal `o` or ticked it off, so it says nothing about its record any more.
+macro_rules! is_settled {
+    () => {
+        "((o.status = 'skipped' AND (o.reason LIKE 'dismissed:%' OR o.reason LIKE 'undone:%' OR o.reason LIKE 'edited:%'))
+        OR EXISTS (SELECT 1 FROM action_evidence oe CROSS JOIN actions oa ON oa.path = oe.action
+            CROSS JOIN actions ob ON ob.resolves = oa.id
+            WHERE oe.ref = o.path AND oa.target = o.target AND oa.decision <> 'needs_input'))"
+    };
+}
+pub(crate) use is_settled;
+
 /// The signal `o` makes unclear what the signal `s` proposes for the same record.
 macro_rules! leaves_unclear {
     () => {
-        "((o.class = s.class AND o.changes = s.changes AND o.created >= s.created AND CASE s.class
+        concat!("((o.class = s.class AND o.changes = s.changes AND o.created >= s.created AND CASE s.class
                 WHEN 'related' THEN (o.proposal->'add' IS NULL) <> (s.proposal->'add' IS NULL)
                 ELSE o.proposal <> s.proposal END)
-            OR (s.class = 'state_change' AND o.effect = 'action' AND o.applied = 0 AND o.created > s.created))
-        AND NOT (o.status = 'skipped' AND (o.reason LIKE 'dismissed:%' OR o.reason LIKE 'undone:%'
-            OR o.reason LIKE 'edited:%'))
-        AND NOT EXISTS (SELECT 1 FROM action_evidence oe CROSS JOIN actions oa ON oa.path = oe.action
-            CROSS JOIN actions ob ON ob.resolves = oa.id
-            WHERE oe.ref = o.path AND oa.target = s.target AND oa.decision <> 'needs_input')"
+            OR (s.class = 'state_change' AND o.effect = 'action' AND o.applied = 0 AND o.created > s.created)) AND NOT ", $crate::index::signals::doubt::is_settled!())
     };
 }
 pub(crate) use leaves_unclear;

@@ -22,12 +22,13 @@ use steward_domain::record::moves::{MoveHistory, NoteMove, RecordedMoves};
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// The tables of our own state that have rows for notes, with the column of the path.
-pub(crate) const STATE_OF_NOTES: [(&str, &str); 7] = [
+pub(crate) const STATE_OF_NOTES: [(&str, &str); 8] = [
     ("task_checks", "task"),
     ("matter_ticks", "matter"),
     ("leases", "task"),
     ("timestamp_writes", "task"),
     ("wakes", "matter"),
+    ("snoozes", "target"),
     ("contents", "path"),
     ("edits", "path"),
 ];

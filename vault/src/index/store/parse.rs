@@ -132,6 +132,9 @@ pub(crate) struct ActionData {
     disposition: &'static str,
     mode: &'static str,
     pending: bool,
+    /// The action that it answers or reports on.
+    follows: Option<String>,
+    /// The same, if it ends that action.
     resolves: Option<String>,
     proposed_state: Option<String>,
     class: Option<&'static str>,
@@ -152,6 +155,8 @@ pub(crate) struct ActionData {
     misnamed: bool,
     edited: bool,
     batch_id: Option<String>,
+    /// A person who says that a proposal is right has made the change.
+    settles: bool,
     /// It is a proposal under another mapping than the one in force.
     ended: bool,
     seq: u64,

@@ -50,15 +50,15 @@ const SIGNALS: SqlText = "INSERT OR REPLACE INTO signals (path, target, created,
 const INSTINCTS: SqlText = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling, start)
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
 const ACTIONS: SqlText = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode,
-           pending, resolves, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id, ended,
+           pending, follows, resolves, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
+           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id, settles, ended,
            seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
-           value->>'confidence', value->>'disposition', value->>'mode', value->>'pending', value->>'resolves',
+           value->>'confidence', value->>'disposition', value->>'mode', value->>'pending', value->>'follows', value->>'resolves',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
            value->>'changes', value->>'proposal', value->>'prev', value->>'content', value->>'misnamed',
-           value->>'edited', value->>'batch_id', value->>'ended', value->>'seq'
+           value->>'edited', value->>'batch_id', value->>'settles', value->>'ended', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: SqlText =
     "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,

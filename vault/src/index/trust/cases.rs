@@ -27,16 +27,35 @@ use steward_domain::trust::by_hand::ANSWER_WINDOW;
 use steward_domain::trust::case::{CaseSupporter, CitedSource, EarlierProposal, TrustCase};
 use steward_domain::trust::outcome::{ProposalFeedback, ProposalHistory};
 
+/// The number in the chain of the last outcome before the action `a` of a proposal of the same change. What comes after
+/// it is one case with `a`.
+macro_rules! last_outcome_seq {
+    () => {
+        "COALESCE((SELECT MAX(x.seq) FROM actions x
+            WHERE x.proposal = a.proposal AND x.seq < a.seq AND (x.disposition = 'live'
+                OR EXISTS (SELECT 1 FROM actions b WHERE b.resolves = x.id))), 0)"
+    };
+}
+pub(crate) use last_outcome_seq;
+
 /// The history of the action `a` and of its confirmation as one text: the kind, the moment, the number in the chain and
 /// the batch of each resolution and of each change by hand. A confirmation with a different change is no confirmation
-/// of `a`.
+/// of `a`. A proposal that a person called right stays open, so that holds for its repetitions too.
 macro_rules! resolutions_text {
     () => {
-        "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
+        concat!(
+            "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
             || ' ' || COALESCE(b.batch_id, '-') || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
             (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = b.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
-            FROM actions b WHERE b.resolves = a.id)"
+            FROM (SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited FROM actions r WHERE r.resolves = a.id
+                UNION ALL SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited
+                FROM actions c CROSS JOIN actions r INDEXED BY actions_that_say_right ON r.follows = c.id
+                    AND r.kind = 'steward-action-right' AND r.resolves IS NULL AND r.taken_back = 0
+                WHERE c.proposal = a.proposal AND c.seq <= a.seq AND c.seq > ",
+            $crate::index::trust::cases::last_outcome_seq!(),
+            ") b)"
+        )
     };
 }
 pub(crate) use resolutions_text;
@@ -58,7 +77,8 @@ macro_rules! is_repeated {
                 WHERE c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
             $crate::index::trust::cases::first_resolution_seq!(),
             ") AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id
-                AND b.kind IN ('steward-action-confirmed', 'steward-action-dismissed', 'steward-action-reversed')))"
+                AND b.kind IN ('steward-action-confirmed', 'steward-action-dismissed', 'steward-action-reversed',
+                    'steward-action-right', 'steward-action-wrong')))"
         )
     };
 }
@@ -81,17 +101,28 @@ pub(crate) use is_repeated_by_source;
 /// confidence and the closed gates of each. Of more than 20 the most confident ones stay.
 macro_rules! earlier_proposals {
     () => {
-        "(SELECT json_group_array(json_array(e.first, e.confidence, e.closed)) FROM (
+        concat!(
+            "(SELECT json_group_array(json_array(e.first, e.confidence, e.closed)) FROM (
             SELECT MIN(c.at) OVER () AS first, c.confidence, c.closed FROM actions c
-            WHERE c.proposal = a.proposal AND c.seq < a.seq AND c.seq > COALESCE((SELECT MAX(x.seq) FROM actions x
-                WHERE x.proposal = a.proposal AND x.seq < a.seq AND (x.disposition = 'live'
-                    OR EXISTS (SELECT 1 FROM actions b WHERE b.resolves = x.id))), 0)
-            ORDER BY c.confidence DESC LIMIT 20) e)"
+            WHERE c.proposal = a.proposal AND c.seq < a.seq AND c.seq > ",
+            $crate::index::trust::cases::last_outcome_seq!(),
+            " ORDER BY c.confidence DESC LIMIT 20) e)"
+        )
     };
 }
 
-/// The kind in `resolutions_text` of a confirmation with a different change. It counts as opposed.
-const EDITED: &str = "edited";
+/// The kinds in [`resolutions_text`], and as what each counts. To call a proposal right or wrong is in Watch what a
+/// confirmation and a dismissal are later. A confirmation with a different change (`edited`) counts as opposed.
+const ANSWERS: [(&str, ActionKind); 8] = [
+    ("steward-action-confirmed", ActionKind::Confirmed),
+    ("steward-action-right", ActionKind::Confirmed),
+    ("steward-action-dismissed", ActionKind::Dismissed),
+    ("steward-action-wrong", ActionKind::Dismissed),
+    ("steward-action-reversed", ActionKind::Reversed),
+    ("steward-action-done-anyway", ActionKind::DoneAnyway),
+    ("steward-action-opposed", ActionKind::Opposed),
+    ("edited", ActionKind::Opposed),
+];
 
 /// The query for cases from the given rows.
 macro_rules! case_query {
@@ -302,18 +333,13 @@ pub(crate) fn parse_proposal_history(
     for (_, at, kind, with) in entries {
         let at = at.max(latest.map(|latest: DateTime<Utc>| latest + TimeDelta::microseconds(1)));
         latest = at;
-        let moment = match kind {
-            EDITED => Some(&mut history.opposed),
-            kind => {
-                let moments = [
-                    (ActionKind::Confirmed, &mut history.confirmed),
-                    (ActionKind::Dismissed, &mut history.dismissed),
-                    (ActionKind::Reversed, &mut history.undone),
-                    (ActionKind::DoneAnyway, &mut history.done_anyway),
-                    (ActionKind::Opposed, &mut history.opposed),
-                ];
-                moments.into_iter().find(|(known, _)| known.as_str() == kind).map(|(_, moment)| moment)
-            }
+        let moment = match ANSWERS.iter().find(|(known, _)| *known == kind).map(|(_, answer)| answer) {
+            Some(ActionKind::Confirmed) => Some(&mut history.confirmed),
+            Some(ActionKind::Dismissed) => Some(&mut history.dismissed),
+            Some(ActionKind::Reversed) => Some(&mut history.undone),
+            Some(ActionKind::DoneAnyway) => Some(&mut history.done_anyway),
+            Some(ActionKind::Opposed) => Some(&mut history.opposed),
+            Some(_) | None => None,
         };
         if let Some(moment) = moment {
             *moment = (*moment).max(at);

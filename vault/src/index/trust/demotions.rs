@@ -75,7 +75,7 @@ const MODE_CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
 const LAST_DEMOTION: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust_mode IS NOT NULL
     AND kind = 'steward-trust-lowered' ORDER BY seq DESC LIMIT 1";
 
-/// Unresolved proposals and changes that can still be undone, if their target file was written since and no later
+/// Proposals without an answer and changes that can still be undone, if their target file was written since and no later
 /// change of Steward touched the same field. Of repeated proposals only the last one of each source is compared. `?2`
 /// is the newest moment.
 const TO_COMPARE: &str = "
@@ -85,6 +85,8 @@ const TO_COMPARE: &str = "
     AND f.modified_ns / 1000 > a.at
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id
         AND (b.kind <> 'steward-action-opposed' OR a.disposition = 'live'))
+    AND NOT EXISTS (SELECT 1 FROM actions c CROSS JOIN actions b INDEXED BY actions_that_say_right ON b.follows = c.id
+        AND b.kind = 'steward-action-right' AND b.taken_back = 0 WHERE c.proposal = a.proposal AND c.seq <= a.seq)
     AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq
         AND COALESCE(c.changes, (SELECT o.changes FROM actions o WHERE o.id = c.resolves)) IS a.changes
         AND (c.kind IN ('steward-action-confirmed', 'steward-action-reversed')

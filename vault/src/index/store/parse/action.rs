@@ -26,7 +26,9 @@ pub(super) fn parse_action(path: &RecordPath, bytes: &[u8], scan: &ScanContext) 
     let resolved = draft.resolution.as_ref().map(|a| a.action_id.to_string());
     let moved_from = draft.proposal.as_ref().and_then(|p| p.moved_from.as_ref()).map(ToString::to_string);
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
-    let (resolves, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
+    let (follows, tracks_of) = if draft.kind.is_tracker_outcome() { (None, resolved) } else { (resolved, None) };
+    let settles = draft.resolution.as_ref().is_some_and(|answer| answer.done);
+    let resolves = follows.clone().filter(|_| draft.kind.ends_action(settles));
     Ok(ParsedRecord::Action(Box::new(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
@@ -39,6 +41,7 @@ pub(super) fn parse_action(path: &RecordPath, bytes: &[u8], scan: &ScanContext) 
         disposition: draft.disposition.as_str(),
         mode: draft.mode.as_str(),
         pending: draft.pending_confirmation,
+        follows,
         resolves,
         proposed_state: draft.proposed_state.map(encode_enum),
         class: draft.class.map(MutationClass::as_str),
@@ -57,6 +60,7 @@ pub(super) fn parse_action(path: &RecordPath, bytes: &[u8], scan: &ScanContext) 
         misnamed: draft.record_path().as_ref() != Ok(path),
         edited: draft.resolution.as_ref().is_some_and(|answer| answer.edited),
         batch_id: draft.resolution.as_ref().and_then(|answer| answer.batch_id.as_ref()).map(ToString::to_string),
+        settles,
         ended: draft.pending_confirmation && is_ended,
         seq: record.seq,
         sources: sources::read_contributions(&draft),
