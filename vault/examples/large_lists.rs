@@ -30,14 +30,15 @@ const FILL: [&str; 9] = [
         'mutation', 0.9, 0.9, CASE i % 4 WHEN 0 THEN 'unrouted' ELSE 'applied' END, i % 4 > 0 FROM n",
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
     INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged, closed,
-        resolves, proposal, seq)
+        follows, resolves, proposal, seq)
     SELECT printf('event/steward-action-%07d.md', i), printf('%016x', i),
         CASE WHEN i % 3 = 2 AND i % 150 > 2 THEN 'steward-action-dismissed' ELSE 'steward-action' END,
         printf('task/t%07d.md', i % (?1 / 4)), ?2 - (?1 - i) * 8000000, 'likely_done', (i % 100) / 100.0,
         CASE WHEN i % 50000 = 30000 THEN 'recorded' WHEN i % 3 = 0 THEN 'live' WHEN i % 3 = 1 THEN 'pending' ELSE 'shadow' END,
         'live', i % 3 = 1, CASE WHEN i % 97 = 0 THEN 'related' ELSE 'state_change' END, 1, '',
+        CASE WHEN i % 3 = 2 AND i % 150 > 2 THEN printf('%016x', i - 1) END,
         CASE WHEN i % 3 = 2 AND i % 150 > 2 THEN printf('%016x', i - 1) END, printf('%064x', i), i FROM n",
-    "INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq, at)
+    "INSERT INTO action_sources (action, source, name, contribution, cited, supports, proposal, seq, at)
         SELECT path, 'mail-' || (seq % 300), 'mail:' || (seq % 300), 0.9, 1, 1, proposal, seq, at FROM actions WHERE ?1 AND ?2
         UNION ALL SELECT path, 'loud', 'Loud', 0.1, 1, 0, proposal, seq, at FROM actions",
     "INSERT INTO action_evidence (ref, action) SELECT printf('signal/s%07d.md', seq), path FROM actions WHERE ?1 AND ?2",
@@ -74,7 +75,7 @@ async fn main() -> Outcome {
     let since = Some(Utc::now() - TimeDelta::hours(24));
     let of = |disposition| ActionFilter { since, disposition: Some(disposition), ..ActionFilter::default() };
     let today: [(&str, ActionFilter); 3] = [
-        ("Today: what waits", ActionFilter { only: ActionSubset::Waiting, ..none.clone() }),
+        ("Today: what waits", ActionFilter { only: ActionSubset::Waiting(Utc::now()), ..none.clone() }),
         ("Today: what changed", of(Disposition::Live)),
         ("Today: what would have", of(Disposition::Shadow)),
     ];
@@ -84,12 +85,18 @@ async fn main() -> Outcome {
     {
         median(what, async || Ok(index.actions().actions_page(filter, None, 30).await?.rows.len())).await?;
     }
-    median("how many wait", async || Ok(usize::try_from(index.actions().count_pending_actions().await?)?)).await?;
-    median("clusters", async || Ok(index.actions().list_pending_clusters(3).await?.len())).await?;
-    median("matters", async || Ok(index.read().matters_page(&MatterFilter::default(), None, 50).await?.rows.len()))
+    median("how many wait", async || Ok(usize::try_from(index.actions().count_pending_actions(Utc::now()).await?)?))
         .await?;
+    median("clusters", async || Ok(index.actions().list_pending_clusters(3, Utc::now()).await?.len())).await?;
+    median("matters", async || {
+        Ok(index.read().matters_page(&MatterFilter::default(), None, 50, Utc::now()).await?.rows.len())
+    })
+    .await?;
     let called = MatterFilter { text: Some("r".into()), ..MatterFilter::default() };
-    median("matters called `r`", async || Ok(index.read().matters_page(&called, None, 50).await?.rows.len())).await?;
+    median("matters called `r`", async || {
+        Ok(index.read().matters_page(&called, None, 50, Utc::now()).await?.rows.len())
+    })
+    .await?;
     median("the last day's actions", async || Ok(index.actions().list_actions(since, None, 101).await?.len())).await?;
     let ever = Some(DateTime::UNIX_EPOCH);
     median("all actions, the first 101", async || Ok(index.actions().list_actions(ever, None, 101).await?.len()))

@@ -131,6 +131,8 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
             reason: None,
             edited: false,
             batch_id: None,
+            done: false,
+            reopened: None,
         });
         (draft.disposition, draft.pending_confirmation) = (Disposition::Live, false);
     }

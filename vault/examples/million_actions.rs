@@ -30,14 +30,14 @@ const ACTIONS: &str = "
         printf('%064x', CASE WHEN i % 5 < 2 THEN (i + 9) / 10 * 10 + i % 5 ELSE i END), i
     FROM n";
 const ANSWERS: &str = "
-    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, resolves, judged, seq)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, follows, resolves, judged, seq)
     SELECT replace(path, 'action-', 'action-answer-'), printf('a%015x', seq),
         CASE WHEN disposition = 'live' THEN 'steward-action-reversed'
             WHEN seq % 5 < 4 THEN 'steward-action-confirmed' ELSE 'steward-action-dismissed' END,
-        target, at + 1000000, decision, confidence, 'live', 'live', 0, id, 1, ?1 + row_number() OVER (ORDER BY seq)
+        target, at + 1000000, decision, confidence, 'live', 'live', 0, id, id, 1, ?1 + row_number() OVER (ORDER BY seq)
     FROM actions WHERE (disposition = 'live' AND seq % 60 = 0) OR (disposition = 'pending' AND seq % 2 = 0)";
 const SOURCES: &str = "
-    INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq)
+    INSERT INTO action_sources (action, source, name, contribution, cited, supports, proposal, seq)
     SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq FROM actions
     WHERE kind = 'steward-action' UNION ALL
     SELECT path, 'also', 'Also', seq % 2 * 0.5, 1, seq % 2, proposal, seq FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";

@@ -185,6 +185,8 @@ fn a_comment_names_the_person_who_confirmed() {
         reason: None,
         edited: false,
         batch_id: None,
+        done: false,
+        reopened: None,
     });
     assert!(render_comment(&record).contains(", confirmed by &lt;b&gt;ann&lt;/b&gt;."));
 }
@@ -197,7 +199,7 @@ proptest! {
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
         let (action_id, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason: None, edited: false, batch_id: None });
+        record.draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason: None, edited: false, batch_id: None, done: false, reopened: None });
         let html = render_comment(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {

@@ -116,6 +116,8 @@ fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
         reason: Some(words.join(" ").chars().take(2_000).collect()),
         edited: false,
         batch_id: None,
+        done: false,
+        reopened: None,
     };
     AuditDraft {
         kind: ActionKind::Dismissed,

@@ -66,6 +66,8 @@ fn fill(vault: &Vault) {
             reason: None,
             edited: false,
             batch_id: together,
+            done: false,
+            reopened: None,
         };
         made.record(AuditDraft {
             kind: ActionKind::Confirmed,

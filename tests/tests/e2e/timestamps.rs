@@ -14,7 +14,7 @@ const NEXT: &str = "next_check_after";
 /// A quiet task, a task that a signal reports as done, and a task with a person's date and a signal that changes
 /// nothing.
 async fn three_tasks() -> World {
-    let world = World::with_one_done().await.live();
+    let world = World::with_one_done().await.live().with_patient_server();
     world.vault.task("boiler", "house");
     world.vault.task_with("roof", "house", "next_check_after: 2099-01-01  # not before\nowner: ann\n");
     world.vault.signal("s2", &Signal { proposes: "", ..Signal::done("roof") });
@@ -72,7 +72,7 @@ async fn unless_somebody_asked_for_it_no_task_is_stamped() {
 
 #[tokio::test]
 async fn a_worker_stamps_after_the_tick_once_and_an_undo_keeps_the_stamp() {
-    let world = three_tasks().await.set("STEWARD_STAMP_FILES", "true").with_patient_server();
+    let world = three_tasks().await.set("STEWARD_STAMP_FILES", "true");
     let braces = "---\n{type: task, parent_matter: matter/house.md}\n---\n";
     world.vault.write("task/odd.md", braces);
     let worker = world.worker().await;

@@ -103,6 +103,8 @@ impl Past {
                 reason: None,
                 edited: false,
                 batch_id: None,
+                done: false,
+                reopened: None,
             });
             let id = ActionId::derive(&["answer", &number.to_string()]);
             self.file(AuditDraft {

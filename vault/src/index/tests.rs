@@ -40,6 +40,7 @@ mod standing;
 mod state;
 mod stream;
 mod sync;
+mod taken_back;
 mod timestamps;
 mod tracker;
 mod trust;
@@ -61,6 +62,17 @@ fn at(text: &str) -> DateTime<Utc> {
 /// 21 November 2026 at this time of day.
 fn noon(clock: &str) -> DateTime<Utc> {
     at(&format!("2026-11-21T{clock}Z"))
+}
+
+/// Gives the proposal of a record a replaced value of its own, so that no other proposal is equal.
+fn no_other_is_equal(draft: &mut AuditDraft, number: usize) {
+    let proposal = draft.proposal.as_mut().unwrap();
+    proposal.replaces = Some(serde_json::json!(format!("open {number}")));
+}
+
+/// The end of that day.
+fn tonight() -> DateTime<Utc> {
+    noon("23:59:59")
 }
 
 fn path(text: &str) -> RecordPath {
@@ -278,6 +290,8 @@ fn answer(draft: &mut AuditDraft, kind: ActionKind, action: &ActionId) {
         reason: None,
         edited: false,
         batch_id: None,
+        done: false,
+        reopened: None,
     });
 }
 

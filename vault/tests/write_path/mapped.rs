@@ -237,7 +237,7 @@ fn a_change_is_undone_by_the_words_of_its_own_mapping_and_a_proposal_ends_with_i
     let confirm = Click::new(ResolutionKind::Confirm, &pending.record, "confirm").ask(&desk.writer);
     assert!(matches!(confirm, Err(ResolutionError::Refused(ResolutionRefusal::OtherMapping { .. }))), "{confirm:?}");
     assert_eq!(desk.desk.read(other), NOTE);
-    let waiting = desk.runtime.block_on(desk.index.read().count_records()).unwrap().pending;
+    let waiting = desk.runtime.block_on(desk.index.read().count_records(chrono::Utc::now())).unwrap().pending;
     assert_eq!(waiting, 0, "the proposal has ended");
     desk.undo(&receipt).unwrap();
     assert_eq!(desk.desk.read(TASK), NOTE);

@@ -511,7 +511,7 @@ async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() 
         assert_eq!(records.len(), 1, "{mode:?}: {records:#?}");
         assert!(records[0].draft.is_question() && bench.task().contains("state: open"), "{mode:?}");
         let question = &records[0].draft.id;
-        let asked = bench.context.index.read().list_open_questions(9).await.unwrap();
+        let asked = bench.context.index.read().list_open_questions(9, Utc::now()).await.unwrap();
         assert_eq!(asked.iter().map(|row| &row.id).collect::<Vec<_>>(), [question], "{mode:?}");
         let listed = bench.context.index.read().list_signals_withheld_by(question, 9).await.unwrap();
         let listed: Vec<_> = listed.iter().map(|signal| signal.path.slug()).collect();

@@ -113,7 +113,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
     let routed = bench.signals().route_signals(50, workflow).await.unwrap();
     assert_eq!(routed.dispositions, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
-    let held = bench.context.index.actions().pending_actions_page(None, 500).await.unwrap().rows;
+    let held = bench.context.index.actions().pending_actions_page(None, 500, Utc::now()).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
     assert!(text.contains("3 from all unknown sources"), "{text}");
     // A person may still confirm it.
@@ -160,7 +160,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
         let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
         let routed = bench.signals().route_signals(50, workflow).await.unwrap();
         let signal = RecordPath::parse("signal/t00-bank.md").unwrap();
-        let pending = bench.context.index.actions().pending_actions_page(None, 500).await.unwrap().rows;
+        let pending = bench.context.index.actions().pending_actions_page(None, 500, Utc::now()).await.unwrap().rows;
         let shown = pending.iter().find(|row| row.id == action_id(&signal));
         assert_eq!(shown.map(|row| row.disposition), disposition, "{routed:?}");
         assert_eq!(bench.states().0, 0, "nothing is live by it");

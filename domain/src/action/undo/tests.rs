@@ -52,7 +52,13 @@ fn ask(kind: ResolutionKind, record: &AuditRecord, policy: &DecisionPolicy) -> R
 }
 
 fn plan_resolution(record: &AuditRecord, request: &ResolutionRequest<'_>) -> Result<Plan, ResolutionRefusal> {
-    build_resolution_plan(&ResolutionCase { request, record, history: &[], notes: NoteAccess::unmapped() })
+    build_resolution_plan(&ResolutionCase {
+        request,
+        record,
+        history: &[],
+        notes: NoteAccess::unmapped(),
+        reopened: None,
+    })
 }
 
 fn ask_for(

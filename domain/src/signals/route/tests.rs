@@ -403,7 +403,13 @@ fn ask_under(
         workflow: run("run-2"),
         now,
     };
-    build_resolution_plan(&ResolutionCase { request: &request, record, history: &[], notes: NoteAccess::unmapped() })
+    build_resolution_plan(&ResolutionCase {
+        request: &request,
+        record,
+        history: &[],
+        notes: NoteAccess::unmapped(),
+        reopened: None,
+    })
 }
 
 /// Every class on every kind of record that has it, and the text that results.

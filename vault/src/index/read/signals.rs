@@ -4,7 +4,7 @@
 //! narrowest SQL index for the filter; a timeline merges two. Quotes and names of sources are untrusted text.
 
 use super::page::{ListPage, PageCursor, rows_to_read};
-use super::why::{self, WeighedSignal};
+use super::why::{self, WeighedSignal, weighed_signal_columns};
 use crate::index::IndexError;
 use crate::index::ReadView;
 use crate::index::actions::action::ActionRow;
@@ -132,12 +132,11 @@ pub(crate) fn signal_page_query(
     before: Option<&PageCursor>,
     limit: u32,
 ) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new(
-        "SELECT s.target, s.path, s.source, s.note, s.created, s.effect, s.class, s.target_confidence,
-            s.effect_confidence, s.status,
-            COALESCE(s.reason, (SELECT r.reason FROM routes r WHERE r.signal = s.path)) AS reason
-        FROM (SELECT path FROM signals s INDEXED BY ",
-    );
+    let mut query = QueryBuilder::new(concat!(
+        "SELECT o.target, ",
+        weighed_signal_columns!(),
+        " FROM (SELECT path FROM signals s INDEXED BY "
+    ));
     query.push(if filter.target.is_some() || filter.matter.is_some() {
         "signals_by_target WHERE true"
     } else if filter.source.is_some() {
@@ -165,6 +164,6 @@ pub(crate) fn signal_page_query(
         query.push(", ").push_bind(before.path.to_string()).push(")");
     }
     query.push(" ORDER BY s.created DESC, s.path DESC LIMIT ").push_bind(rows_to_read(limit));
-    query.push(") p CROSS JOIN signals s ON s.path = p.path ORDER BY s.created DESC, s.path DESC");
+    query.push(") p CROSS JOIN signals o ON o.path = p.path ORDER BY o.created DESC, o.path DESC");
     query
 }

@@ -89,18 +89,18 @@ async fn actions_are_listed_newest_first() {
 #[tokio::test]
 async fn an_answered_action_waits_no_longer() {
     let (bench, ids) = three_actions().await;
-    assert_eq!(bench.index.actions().pending_actions_page(None, 9).await.unwrap().rows.len(), 2);
+    assert_eq!(bench.index.actions().pending_actions_page(None, 9, tonight()).await.unwrap().rows.len(), 2);
     bench.action("dismissed-three", |d| {
         answer(d, ActionKind::Dismissed, &ids[2]);
         (d.timestamp, d.disposition) = (noon("10:00:00"), Disposition::Recorded);
     });
     bench.sync("10:01:00").await;
-    let pending = bench.index.actions().pending_actions_page(None, 9).await.unwrap().rows;
+    let pending = bench.index.actions().pending_actions_page(None, 9, tonight()).await.unwrap().rows;
     assert_eq!(pending.iter().map(|a| &a.id).collect::<Vec<_>>(), [&ids[1]]);
     let rows = bench.index.actions().list_actions(None, None, 10).await.unwrap();
     assert_eq!(rows[0].resolves.as_ref(), Some(&ids[2]));
     assert_eq!((rows[1].resolution, rows[2].resolution), (Some(ActionKind::Dismissed), None));
-    let counts = bench.index.read().count_records().await.unwrap();
+    let counts = bench.index.read().count_records(tonight()).await.unwrap();
     assert_eq!((counts.actions, counts.pending), (4, 1));
 }
 
@@ -117,7 +117,7 @@ async fn the_vault_is_counted() {
     }
     bench.action("claims", |d| cite(d, "signal/b.md"));
     bench.sync("10:00:00").await;
-    let counts = bench.index.read().count_records().await.unwrap();
+    let counts = bench.index.read().count_records(tonight()).await.unwrap();
     assert_eq!(counts.matters, StateCounts { open: 1, done: 0, archived: 1 });
     assert_eq!(counts.tasks, StateCounts { open: 2, done: 1, archived: 0 });
     assert_eq!((counts.signals, counts.fresh_signals, counts.problems), (3, 1, 1));

@@ -29,7 +29,7 @@ fn decides(slug: &str, clock: &'static str, signals: &'static [&str]) -> impl Fn
 
 async fn asking(bench: &Bench, clock: &str) -> Vec<String> {
     bench.sync(clock).await;
-    let rows = bench.index.read().list_open_questions(100).await.unwrap();
+    let rows = bench.index.read().list_open_questions(100, tonight()).await.unwrap();
     rows.iter().map(|row| row.target.slug().to_owned()).collect()
 }
 
@@ -79,7 +79,7 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
         draft.target = path("matter/m.md");
     });
     assert_eq!(asking(&bench, "10:00:00").await, ["m", "closed", "answered", "again", "kept", "old"], "newest first");
-    assert_eq!(bench.index.read().list_open_questions(2).await.unwrap().len(), 2);
+    assert_eq!(bench.index.read().list_open_questions(2, tonight()).await.unwrap().len(), 2);
 
     dismissed(&bench, "answered", &question);
     bench.task("closed", "m", "state: done\n");
@@ -231,7 +231,7 @@ async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_our
         let (anew, _) = Index::open_or_recreate(&bench.dir.path().join("anew")).await.unwrap();
         anew.sync_all(&bench.root, noon("11:00:00")).await.unwrap();
         assert_eq!(
-            anew.read().list_open_questions(9).await.unwrap().len(),
+            anew.read().list_open_questions(9, tonight()).await.unwrap().len(),
             1,
             "{name}: where the state is lost it stays"
         );
@@ -402,7 +402,7 @@ async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
     }
     bench.action("question", asks("asked", "09:30:00"));
     bench.sync("10:00:00").await;
-    let clusters = bench.index.actions().list_pending_clusters(1).await.unwrap();
+    let clusters = bench.index.actions().list_pending_clusters(1, tonight()).await.unwrap();
     let ids: BTreeSet<ActionId> = clusters.into_iter().flat_map(|cluster| cluster.ids).collect();
     assert_eq!(ids, BTreeSet::from([ActionId::derive(&["clear"]), ActionId::derive(&["weighed"])]));
     for task in ["clear", "asked", "contradicted", "weighed"] {

@@ -67,6 +67,7 @@ const OTHER_TEXTS: &[&str] = &[
     "decision",
     "disposition",
     "effect",
+    "follows",
     "error",
     "exclusion",
     "hash",
@@ -189,6 +190,7 @@ async fn everything_that_is_kept_about_a_task_follows_it() {
         "INSERT INTO timestamp_writes (task, retry_at) VALUES ('task/old.md', 0)",
         "INSERT INTO wakes VALUES ('task/old.md', 0)",
         "INSERT INTO edits VALUES ('task/old.md', 'a', 'b', 0)",
+        "INSERT INTO snoozes VALUES ('task/old.md', 0, 0)",
         "INSERT INTO matter_ticks VALUES ('task/old.md', 0, 'x', 0, '{}')",
     ] {
         sqlx::query(sql).execute(&bench.index.store.writer).await.unwrap();

@@ -21,6 +21,7 @@ async fn month() -> (Bench, Vec<ActionId>) {
                 d.disposition = dispositions[n % 4];
                 d.pending_confirmation = d.disposition == Disposition::Pending;
                 d.class = Some([MutationClass::StateChange, MutationClass::Related][n % 2]);
+                no_other_is_equal(d, n);
                 cite(d, &format!("signal/s{n}.md"));
                 d.evidence[0].source = ["bank", "gmail", "chat"][n % 3].into();
                 d.source_contributions.insert(d.evidence[0].source.clone(), 0.9);
@@ -70,7 +71,7 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
         ),
         (ActionFilter { source: Some("gmail".into()), ..none.clone() }, Box::new(|a| a.target == path("task/u.md"))),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, Box::new(|_| false)),
-        (ActionFilter { only: ActionSubset::Waiting, ..none.clone() }, Box::new(|a| a.pending)),
+        (ActionFilter { only: ActionSubset::Waiting(tonight()), ..none.clone() }, Box::new(|a| a.pending)),
         (
             ActionFilter { only: ActionSubset::Undoable, ..none.clone() },
             Box::new(|a| a.disposition == Disposition::Live),
@@ -80,7 +81,7 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
                 matter: Some(path("matter/m.md")),
                 source: Some("bank".into()),
                 kinds: vec![ActionKind::Action, ActionKind::Reversed],
-                only: ActionSubset::Waiting,
+                only: ActionSubset::Waiting(tonight()),
                 since: Some(noon("01:00:00")),
                 until: Some(noon("09:00:00")),
                 ..none.clone()
@@ -130,9 +131,9 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     assert_eq!((row.resolution, row.resolved_by.as_ref()), (Some(ActionKind::Reversed), Some(&undone)));
     assert_eq!(index.actions().action_by_path(&row.path).await.unwrap(), Some(row));
     assert_eq!(index.actions().action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
-    let waiting = index.actions().pending_actions_page(None, 500).await.unwrap();
+    let waiting = index.actions().pending_actions_page(None, 500, tonight()).await.unwrap();
     assert!(!waiting.rows.is_empty() && waiting.rows.iter().all(|row| row.pending && row.resolution.is_none()));
-    assert_eq!((waiting.rows.len(), index.actions().count_pending_actions().await.unwrap()), (5, 5));
+    assert_eq!((waiting.rows.len(), index.actions().count_pending_actions(tonight()).await.unwrap()), (5, 5));
     let undoable = ActionFilter { only: ActionSubset::Undoable, ..ActionFilter::default() };
     let undoable = pages(index, &undoable, 500).await;
     assert!(undoable.len() == 5 && undoable.iter().all(|a| a.id != ids[3] && a.id != undone), "{undoable:?}");
@@ -160,7 +161,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
 async fn actions_of_one_source_and_class_are_counted_together() {
     let (bench, ids) = month().await;
     let clusters_of_at_least = async |min| {
-        let clusters = bench.index.actions().list_pending_clusters(min).await.unwrap();
+        let clusters = bench.index.actions().list_pending_clusters(min, tonight()).await.unwrap();
         clusters.into_iter().map(|c| (c.source, c.class.unwrap(), c.count, c.ids)).collect::<Vec<_>>()
     };
     let of = |numbers: [usize; 2]| numbers.map(|n| ids[n].clone()).to_vec();
@@ -283,7 +284,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     bench.sync("20:01:00").await;
     bench.look("matter/m.md", "l", "20:02:00").await;
     let index = &bench.index;
-    let all = index.read().matters_page(&MatterFilter::default(), None, 500).await.unwrap().rows;
+    let all = index.read().matters_page(&MatterFilter::default(), None, 500, tonight()).await.unwrap().rows;
     assert_eq!(all.iter().map(|m| m.path.slug()).collect::<Vec<_>>(), ["broken", "m", "other", "past"]);
     assert!(all[0].state.is_none() && all[0].problem.as_ref().unwrap().contains("failed to read"));
     let m = &all[1];
@@ -291,7 +292,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     assert_eq!((all[2].pending, all[2].last_tick_at), (2, None));
     let (mut slugs, mut after) = (Vec::new(), None);
     loop {
-        let page = index.read().matters_page(&MatterFilter::default(), after.as_deref(), 1).await.unwrap();
+        let page = index.read().matters_page(&MatterFilter::default(), after.as_deref(), 1, tonight()).await.unwrap();
         slugs.extend(page.rows.iter().map(|m| m.path.slug().to_owned()));
         after = page.next;
         if after.is_none() {
@@ -301,7 +302,7 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
     assert_eq!(slugs, ["broken", "m", "other", "past"]);
     let by = async |text: Option<&str>, state| {
         let filter = MatterFilter { text: text.map(str::to_owned), state };
-        let rows = index.read().matters_page(&filter, None, 9).await.unwrap().rows;
+        let rows = index.read().matters_page(&filter, None, 9, tonight()).await.unwrap().rows;
         rows.into_iter().map(|m| m.path.slug().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(by(None, Some(RecordState::Archived)).await, ["past"]);

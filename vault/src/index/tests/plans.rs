@@ -33,13 +33,14 @@ const FILL: &str = concat!("
         CASE i % 4 WHEN 0 THEN 'unrouted' ELSE 'applied' END, i % 4 > 0 FROM n;
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
     INSERT INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode, pending, class, judged, closed,
-        resolves, proposal, seq)
+        follows, resolves, proposal, seq)
     SELECT printf('event/steward-action-%05d.md', i), printf('%016x', i),
         CASE WHEN i % 10 = 9 THEN 'steward-action-dismissed' ELSE 'steward-action' END, 'task/t' || i || '.md',
         1700000000000000 + i * 60000000, 'likely_done', (i % 100) / 100.0,
         CASE i % 5 WHEN 0 THEN 'live' WHEN 1 THEN 'pending' WHEN 4 THEN 'recorded' ELSE 'shadow' END, 'live', i % 5 = 1,
         CASE WHEN i % 97 = 0 THEN 'related' ELSE 'state_change' END, 1, '',
-        CASE WHEN i % 10 = 9 THEN printf('%016x', i - 3) END, printf('%064x', i), i + 1 FROM n;
+        CASE WHEN i % 10 = 9 THEN printf('%016x', i - 3) END, CASE WHEN i % 10 = 9 THEN printf('%016x', i - 3) END,
+        printf('%064x', i), i + 1 FROM n;
     INSERT INTO action_sources (action, source, name, contribution, cited, supports, proposal, seq, at)
     SELECT path, 'mail-' || (seq % 300), 'mail:' || (seq % 300), 0.9, 1, 1, proposal, seq, at FROM actions;
     INSERT INTO action_evidence (ref, action) SELECT 'signal/s' || (seq - 1) || '.md', path FROM actions;
@@ -48,6 +49,11 @@ const FILL: &str = concat!("
     INSERT INTO words (rowid, text) SELECT ", place!(), ", COALESCE(m.name, t.name, s.note || ' ' || s.source, 'mail invoice paid')
         FROM documents d LEFT JOIN matters m ON m.path = d.path LEFT JOIN tasks t ON t.path = d.path
         LEFT JOIN signals s ON s.path = d.path ORDER BY 1;");
+
+/// A moment after the newest record.
+fn after_all() -> DateTime<Utc> {
+    at("2023-11-22T00:00:00Z")
+}
 
 async fn large() -> Bench {
     let bench = Bench::scanned().await;
@@ -110,12 +116,12 @@ async fn no_page_of_actions_scans_or_sorts_them() {
         ),
         (ActionFilter { disposition: Some(Disposition::Shadow), ..none.clone() }, "actions_by_time"),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, "actions_by_time"),
-        (ActionFilter { only: ActionSubset::Waiting, source, ..none.clone() }, "actions_that_wait"),
+        (ActionFilter { only: ActionSubset::Waiting(after_all()), source, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { since: Some(at("2023-11-18T00:00:00Z")), ..none.clone() }, "actions_by_time"),
         (ActionFilter { class: Some(MutationClass::Related), ..none.clone() }, "actions_by_time"),
         (ActionFilter { disposition: Some(Disposition::Live), ..none.clone() }, "actions_that_live"),
         (ActionFilter { only: ActionSubset::Undoable, ..none.clone() }, "actions_that_live"),
-        (ActionFilter { only: ActionSubset::Waiting, ..none.clone() }, "actions_that_wait"),
+        (ActionFilter { only: ActionSubset::Waiting(after_all()), ..none.clone() }, "actions_that_wait"),
         (ActionFilter { source: Some("mail-7".into()), ..none.clone() }, "sources_by_time"),
         (ActionFilter { target, ..none.clone() }, "actions_by_target"),
         (ActionFilter { matter, ..none }, "actions_by_target"),
@@ -124,7 +130,7 @@ async fn no_page_of_actions_scans_or_sorts_them() {
         let plain = [
             none_of(&filter),
             ActionFilter { disposition: Some(Disposition::Live), ..none_of(&filter) },
-            ActionFilter { only: ActionSubset::Waiting, ..none_of(&filter) },
+            ActionFilter { only: ActionSubset::Waiting(after_all()), ..none_of(&filter) },
             ActionFilter { source: filter.source.clone(), ..none_of(&filter) },
         ];
         let passes_over = !plain.contains(&filter) && by != "actions_by_target";
@@ -188,7 +194,10 @@ async fn what_is_rare_is_found_by_pages_that_end() {
 #[tokio::test]
 async fn what_waits_is_read_without_what_was_answered() {
     let bench = large().await;
-    for sql in [actions::COUNT_WAITING, clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str()] {
+    for sql in [
+        actions::count_waiting_sql(after_all()).as_str(),
+        clusters::cluster_query(ActionSubset::Waiting(after_all()), None, 3).sql().as_str(),
+    ] {
         let plan = plan(&bench.index, sql).await;
         let own: Vec<&String> = plan.iter().filter(|step| step.contains(" a USING")).collect();
         assert!(own.len() == 1 && own[0].contains("actions_that_wait"), "{plan:#?}");
@@ -215,14 +224,17 @@ async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
             "tasks_by_parent",
         ),
         (
-            matters::matter_page_query(&MatterFilter { text: None, state }, Some("matter/m7.md"), 50)
+            matters::matter_page_query(&MatterFilter { text: None, state }, Some("matter/m7.md"), 50, after_all())
                 .sql()
                 .as_str()
                 .to_owned(),
             "matters_by_state",
         ),
         (
-            matters::matter_page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
+            matters::matter_page_query(&MatterFilter::default(), Some("matter/m7.md"), 50, after_all())
+                .sql()
+                .as_str()
+                .to_owned(),
             "files_by_kind",
         ),
         (search::PLACES.to_owned(), "VIRTUAL TABLE"),
@@ -248,19 +260,22 @@ async fn no_other_page_scans_a_large_table() {
     let bench = large().await;
     let none = SignalFilter::default();
     let mut queries = vec![
-        clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str().to_owned(),
+        clusters::cluster_query(ActionSubset::Waiting(after_all()), None, 3).sql().as_str().to_owned(),
         clusters::cluster_query(ActionSubset::Undoable, Some(noon("00:00:00")), 3).sql().as_str().to_owned(),
-        matters::matter_page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
-        matters::matter_page_query(&MatterFilter { text: Some("roof".into()), state: None }, None, 50)
+        matters::matter_page_query(&MatterFilter::default(), Some("matter/m7.md"), 50, after_all())
+            .sql()
+            .as_str()
+            .to_owned(),
+        matters::matter_page_query(&MatterFilter { text: Some("roof".into()), state: None }, None, 50, after_all())
             .sql()
             .as_str()
             .to_owned(),
         matters::NAMES.to_owned(),
         task_check::TASKS.to_owned(),
-        search::HITS.to_owned(),
+        search::hits_sql(after_all()),
         search::PLACES.to_owned(),
-        actions::COUNT_WAITING.to_owned(),
-        questions::ASKING.to_owned(),
+        actions::count_waiting_sql(after_all()),
+        questions::asking_sql(after_all()),
         questions::WITHHELD.to_owned(),
         doubt::NEWER.to_owned(),
         doubt::OPEN.to_owned(),
@@ -313,19 +328,25 @@ async fn every_page_of_a_large_vault_is_whole() {
     assert_eq!(show("of a rare class", actions.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
     let source = ActionFilter { source: Some("mail-7".into()), ..none.clone() };
     assert_eq!(show("of a source", actions.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
-    assert_eq!(show("waiting", actions.pending_actions_page(None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(show("waiting", actions.pending_actions_page(None, 100, after_all()).await.unwrap().rows.len()), 100);
     let undoable = ActionFilter { only: ActionSubset::Undoable, ..none };
     assert_eq!(show("undoable", actions.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(show("how many wait", actions.count_pending_actions().await.unwrap() as usize), 1_000);
-    assert!(show("clusters", actions.list_pending_clusters(3).await.unwrap().len()) > 0);
+    assert_eq!(show("how many wait", actions.count_pending_actions(after_all()).await.unwrap() as usize), 1_000);
+    assert!(show("clusters", actions.list_pending_clusters(3, after_all()).await.unwrap().len()) > 0);
     assert!(
         show("live clusters", actions.list_undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0
     );
     assert_eq!(show("timeline", read.timeline_page(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
     assert_eq!(show("signals", read.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(show("matters", read.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(
+        show("matters", read.matters_page(&MatterFilter::default(), None, 100, after_all()).await.unwrap().rows.len()),
+        100
+    );
     let text = MatterFilter { text: Some("roof 49".into()), state: Some(RecordState::Open) };
-    assert_eq!(show("matters by text", read.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
+    assert_eq!(
+        show("matters by text", read.matters_page(&text, None, 500, after_all()).await.unwrap().rows.len()),
+        109
+    );
     assert_eq!(
         show(
             "search for a few",
@@ -350,7 +371,7 @@ async fn every_page_of_a_large_vault_is_whole() {
         10
     );
     assert_eq!(show("filed since", actions.list_actions_since(9_990, 500).await.unwrap().rows.len()), 10);
-    assert_eq!(show("counts", read.count_records().await.unwrap().actions as usize), 10_000);
+    assert_eq!(show("counts", read.count_records(after_all()).await.unwrap().actions as usize), 10_000);
     let mut watcher = read.open_watcher().await.unwrap();
     assert_eq!(show("first pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
     assert_eq!(show("pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);

@@ -133,7 +133,7 @@ async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
     let waits = async || {
         bench.sync("10:00:00").await;
         assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());
-        bench.index.actions().count_pending_actions().await.unwrap()
+        bench.index.actions().count_pending_actions(tonight()).await.unwrap()
     };
     let dismiss = |name: &str| bench.action(name, |d| answer(d, ActionKind::Dismissed, &id));
     let propose = || bench.action("p", |d| (d.disposition, d.pending_confirmation) = (Disposition::Pending, true));
@@ -167,8 +167,9 @@ async fn a_proposal_of_what_is_so_by_now_has_nothing_left_to_answer() {
     let bench = Bench::scanned().await;
     bench.matter("m");
     bench.task("t", "m", "");
-    for name in ["p1", "p2"] {
+    for (n, name) in ["p1", "p2"].into_iter().enumerate() {
         bench.action(name, |d| {
+            no_other_is_equal(d, n);
             (d.disposition, d.pending_confirmation, d.class) =
                 (Disposition::Pending, true, Some(MutationClass::StateChange));
             cite(d, "signal/s.md");
@@ -178,14 +179,16 @@ async fn a_proposal_of_what_is_so_by_now_has_nothing_left_to_answer() {
     let index = &bench.index;
     let waits = async |clock: &str| {
         bench.sync(clock).await;
-        let page = index.actions().pending_actions_page(None, 10).await.unwrap().rows.len() as u64;
-        let cards = index.read().matters_page(&MatterFilter::default(), None, 10).await.unwrap().rows[0].pending;
-        let clusters = index.actions().list_pending_clusters(1).await.unwrap().first().map_or(0, |one| one.count);
-        let filter = SearchFilter { waits: true, ..SearchFilter::default() };
+        let page = index.actions().pending_actions_page(None, 10, tonight()).await.unwrap().rows.len() as u64;
+        let cards =
+            index.read().matters_page(&MatterFilter::default(), None, 10, tonight()).await.unwrap().rows[0].pending;
+        let clusters =
+            index.actions().list_pending_clusters(1, tonight()).await.unwrap().first().map_or(0, |one| one.count);
+        let filter = SearchFilter { waits: Some(tonight()), ..SearchFilter::default() };
         let found = index.read().search("gmail", &filter, None, 10).await.unwrap().rows.len() as u64;
         let settled =
             index.actions().list_actions(None, None, 10).await.unwrap().iter().filter(|row| row.settled).count() as u64;
-        let count = index.actions().count_pending_actions().await.unwrap();
+        let count = index.actions().count_pending_actions(tonight()).await.unwrap();
         assert_eq!([page, cards, clusters, found, 2 - settled], [count; 5]);
         count
     };

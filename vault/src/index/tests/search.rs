@@ -134,6 +134,7 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
             (d.timestamp, d.disposition) = (noon(&format!("0{n}:00:00")), disposition);
             d.pending_confirmation = disposition == Disposition::Pending;
             d.class = Some([MutationClass::StateChange, MutationClass::Related][n % 2]);
+            no_other_is_equal(d, n);
             cite(d, "signal/old.md");
             d.source_contributions.insert(["gmail", "bank"][n / 2].into(), 0.9);
         });
@@ -143,7 +144,7 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
     let all = SearchFilter::default();
     let table: [(SearchFilter, &[&str]); 10] = [
         (SearchFilter { disposition: Some(Disposition::Pending), ..all.clone() }, &["a2", "a1"]),
-        (SearchFilter { waits: true, ..all.clone() }, &["a2"]),
+        (SearchFilter { waits: Some(tonight()), ..all.clone() }, &["a2"]),
         (SearchFilter { class: Some(MutationClass::Related), ..all.clone() }, &["a3", "a1"]),
         (SearchFilter { class: Some(MutationClass::StateChange), ..all.clone() }, &["new", "old", "a2", "a0"]),
         (SearchFilter { source: Some("bank".into()), ..all.clone() }, &["a3", "a2"]),
@@ -161,7 +162,7 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
         }
     }
     let kinds = |filter: SearchFilter| filter.matching_kinds();
-    assert_eq!(kinds(SearchFilter { waits: true, ..SearchFilter::default() }), [RecordKind::Event]);
+    assert_eq!(kinds(SearchFilter { waits: Some(tonight()), ..SearchFilter::default() }), [RecordKind::Event]);
     assert_eq!(kinds(SearchFilter { since: Some(noon("00:00:00")), ..SearchFilter::default() }).len(), 2);
 }
 

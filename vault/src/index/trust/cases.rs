@@ -44,9 +44,9 @@ pub(crate) use last_outcome_seq;
 macro_rules! resolutions_text {
     () => {
         concat!(
-            "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
-            || ' ' || COALESCE(b.batch_id, '-') || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = b.id
+            "(SELECT group_concat(CASE WHEN h.edited THEN 'edited' ELSE h.kind END || ' ' || h.at || ' ' || h.seq
+            || ' ' || COALESCE(h.batch_id, '-') || CASE WHEN h.kind = 'steward-action-confirmed' THEN COALESCE(
+            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = h.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
             FROM (SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited FROM actions r WHERE r.resolves = a.id
                 UNION ALL SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited
@@ -54,7 +54,7 @@ macro_rules! resolutions_text {
                     AND r.kind = 'steward-action-right' AND r.resolves IS NULL AND r.taken_back = 0
                 WHERE c.proposal = a.proposal AND c.seq <= a.seq AND c.seq > ",
             $crate::index::trust::cases::last_outcome_seq!(),
-            ") b)"
+            ") h)"
         )
     };
 }
