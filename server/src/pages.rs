@@ -10,16 +10,19 @@ mod batch;
 mod card;
 pub(crate) mod charts;
 mod click;
+mod done;
 mod edit;
 mod fleet;
 mod form;
 mod live;
 mod login;
 mod matters;
+mod message;
 mod moved;
 mod note;
 mod record;
 mod search;
+mod snooze;
 mod today;
 mod undo;
 mod undo_batch;
@@ -41,6 +44,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
+use steward_domain::gates::mode::ModeName;
 use steward_vault::gates::stop;
 use steward_vault::index::{ActionFilter, IndexError};
 
@@ -60,6 +64,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/live", get(live::stream_live_updates));
     let act_routes = Router::new()
         .route("/actions/{id}/resolve", post(click::resolve_action))
+        .route("/snooze", post(snooze::snooze_note))
         .route("/stop", post(click::stop_vault))
         .route("/check", post(click::check_matter))
         .route("/moved", post(moved::say_moved))
@@ -89,8 +94,12 @@ pub(crate) struct PageFrame {
     form_key: String,
     may_act: bool,
     may_operate: bool,
+    /// Whether the caller is a person in a session of their own, and no program with a token.
+    is_person: bool,
     stop: Option<StopNotice>,
-    mode: &'static str,
+    mode_name: ModeName,
+    /// The values of the variables behind the mode's name.
+    mode_values: String,
     waiting: u64,
     vault: String,
     /// The Temporal UI at this namespace's schedules.
@@ -123,7 +132,13 @@ impl PageFrame {
             may_act: caller.scope >= AccessScope::Act,
             may_operate: caller.scope >= AccessScope::Operate,
             stop: stop::read_stop(app.views.root()).map(StopNotice::from_stop),
-            mode: settings.policy.mode.as_str(),
+            is_person: matches!(caller.proof, CallerProof::Session { .. }),
+            mode_name: ModeName::from_settings(settings.policy.mode, settings.default_ceiling),
+            mode_values: format!(
+                "STEWARD_LIVE_MODE is {}, STEWARD_DEFAULT_CEILING is {}",
+                settings.policy.mode.as_str(),
+                settings.default_ceiling.as_str()
+            ),
             waiting: app.views.actions().count_pending_actions(Utc::now()).await?,
             vault: app.views.root().path().display().to_string(),
             temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
@@ -146,6 +161,11 @@ impl StopNotice {
 }
 
 impl PageFrame {
+    /// Whether a person's answer may change a note now.
+    fn may_change(&self) -> bool {
+        self.stop.is_none() && self.mode_name != ModeName::Watch
+    }
+
     fn live_url(&self) -> String {
         live::build_live_url(self)
     }

@@ -29,7 +29,7 @@ use steward_vault::action::preview::{self, UndoPreview};
 use steward_vault::action::resolve::ResolutionError;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
 use steward_vault::index::{
-    ActionsView, CheckCount, Index, IndexError, IndexFileStatus, LostNote, ReadView, StreamCount,
+    ActionsView, CheckCount, Index, IndexError, IndexFileStatus, LostNote, ReadView, SnoozedNote, StreamCount,
 };
 
 /// What the interfaces may read of a vault: its files, and its index through reading methods alone. Cheap to clone.
@@ -126,6 +126,11 @@ impl VaultViews {
 
     pub(crate) async fn list_stream_counts(&self) -> Result<Vec<StreamCount>, IndexError> {
         self.index.signals().list_stream_counts().await
+    }
+
+    /// The notes that a person has put off.
+    pub(crate) async fn list_snoozes(&self, now: DateTime<Utc>) -> Result<Vec<SnoozedNote>, IndexError> {
+        self.index.cursors().list_snoozes(now).await
     }
 
     /// The checks of a day that ended without an action, by reason.

@@ -53,6 +53,55 @@ impl Mode {
     }
 }
 
+/// What a mode and the default ceiling together mean, in the words of the screens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeName {
+    /// Nothing is changed; what would be changed is shown.
+    Watch,
+    /// Every change waits for a human, but for the sources that a human let act.
+    Suggest,
+    /// Changes are made where the confidence is high.
+    ActWhenSure,
+    /// Changes are made.
+    Act,
+}
+
+impl ModeName {
+    /// The name for these settings. A ceiling below `act` for all sources that have none of their own means
+    /// [`ModeName::Suggest`].
+    #[must_use]
+    pub fn from_settings(mode: Mode, default_ceiling: Ceiling) -> Self {
+        match (mode, default_ceiling) {
+            (Mode::Shadow, _) => Self::Watch,
+            (_, Ceiling::Ask | Ceiling::Confirm) => Self::Suggest,
+            (Mode::LiveHighConfidenceOnly, Ceiling::Act) => Self::ActWhenSure,
+            (Mode::Live, Ceiling::Act) => Self::Act,
+        }
+    }
+
+    /// The name on screens.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "Watch",
+            Self::Suggest => "Suggest",
+            Self::ActWhenSure => "Act when sure",
+            Self::Act => "Act",
+        }
+    }
+
+    /// What it means, as one sentence.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Watch => "Steward changes nothing. It shows what it would change, and you say whether that is right.",
+            Self::Suggest => "Every change waits for you, except from senders that you let act.",
+            Self::ActWhenSure => "Steward makes changes of which it is very sure. The others wait for you.",
+            Self::Act => "Steward makes changes that pass all gates. The others wait for you.",
+        }
+    }
+}
+
 /// How far a human lets a source, matter or class go, ordered from least to most.
 #[derive(
     Clone,
@@ -196,6 +245,21 @@ pub(crate) fn format_exact(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_combination_of_mode_and_default_ceiling_has_its_name() {
+        for (mode, ceiling, name) in [
+            (Mode::Shadow, Ceiling::Act, "Watch"),
+            (Mode::Shadow, Ceiling::Ask, "Watch"),
+            (Mode::Live, Ceiling::Confirm, "Suggest"),
+            (Mode::Live, Ceiling::Ask, "Suggest"),
+            (Mode::LiveHighConfidenceOnly, Ceiling::Confirm, "Suggest"),
+            (Mode::LiveHighConfidenceOnly, Ceiling::Act, "Act when sure"),
+            (Mode::Live, Ceiling::Act, "Act"),
+        ] {
+            assert_eq!(ModeName::from_settings(mode, ceiling).as_str(), name, "{mode:?} {ceiling:?}");
+        }
+    }
 
     #[test]
     fn only_the_three_words_are_modes() {

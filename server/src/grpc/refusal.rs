@@ -72,6 +72,7 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         // No rpc restores trust or answers in Watch, so these reasons have no code of their own.
         ResolutionRefusal::NotPending { .. }
         | ResolutionRefusal::NothingToRaise { .. }
+        | ResolutionRefusal::NothingProposed { .. }
         | ResolutionRefusal::NotWatched { .. }
         | ResolutionRefusal::NothingToReopen { .. } => (Code::FailedPrecondition, RefusalReason::NotPending),
         ResolutionRefusal::PersonOnly => (Code::PermissionDenied, RefusalReason::HumanOnly),

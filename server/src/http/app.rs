@@ -28,7 +28,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -159,6 +159,27 @@ impl AppState {
     /// [`IndexError::Sql`].
     pub(crate) async fn set_stream_pause(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
         self.index.signals().update_stream_pause(stream, paused).await
+    }
+
+    /// Puts off what waits for a person about a note.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub(crate) async fn snooze_note(
+        &self,
+        note: &RecordPath,
+        until: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<(), IndexError> {
+        self.index.cursors().snooze_note(note, until, now).await
+    }
+
+    /// Ends the snooze of a note.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub(crate) async fn end_snooze(&self, note: &RecordPath) -> Result<(), IndexError> {
+        self.index.cursors().end_snooze(note).await
     }
 
     /// Keeps what a person says about a note that is gone: its new path, or `None` if it was deleted.

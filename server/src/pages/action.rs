@@ -6,9 +6,9 @@
 use super::PageError;
 use super::PageFrame;
 use super::card::{self, ActionCard, read_cards};
+use super::done::DoneNotice;
 use super::edit::{self, ProposalEditForm};
 use super::render_page;
-use super::today;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
@@ -37,7 +37,7 @@ pub(crate) struct ActionPageQuery {
 #[template(path = "action.html")]
 struct ActionPage {
     page: PageFrame,
-    done: Option<String>,
+    done: Option<DoneNotice>,
     card: ActionCard,
     detail: ActionDetail,
     would_change: Vec<String>,
@@ -67,7 +67,7 @@ pub(crate) async fn show_action(
     let ui = app.read_settings().temporal_ui;
     let run = detail.workflow.as_ref().zip(ui.as_ref());
     let action_page = ActionPage {
-        done: today::describe_result(&app, &query.done).await?,
+        done: DoneNotice::read(&app, &query.done, Utc::now()).await?,
         would_change: why::explain_closed_gates(&detail.action),
         weighed: detail
             .source_contributions

@@ -5,6 +5,7 @@
 
 use super::build_url;
 use super::format_age;
+use super::message::CardMessages;
 use super::note::NoteLinks;
 use crate::views::FactsError;
 use crate::views::VaultViews;
@@ -36,6 +37,8 @@ pub(crate) struct ActionCard {
     pub(crate) tone: &'static str,
     pub(crate) at: String,
     pub(crate) ago: String,
+    /// The messages about the record, for the change and against it.
+    pub(crate) messages: CardMessages,
     /// The confidence, and the gates that held the action.
     pub(crate) confidence: String,
     /// Who resolved it and why; only for a resolution.
@@ -58,6 +61,7 @@ impl ActionCard {
             links,
             at: format_millis(action.at),
             ago: format_age(action.at, now),
+            messages: CardMessages::choose(&action, now),
             confidence: describe_confidence(&action),
             resolver,
             times: 1,
@@ -65,9 +69,11 @@ impl ActionCard {
         }
     }
 
-    /// The first cited signals that support the decision; none for an undo or a dismissal, which a person decided.
+    /// The first cited signals that support the decision, where no messages are listed. None for an undo or a dismissal,
+    /// which a person decided.
     pub(crate) fn supporting_quotes(&self) -> impl Iterator<Item = &ActionEvidence> {
-        let most = if self.action.rejects_a_decision() { 0 } else { QUOTES };
+        let is_listed = !self.action.signals.is_empty();
+        let most = if is_listed || self.action.rejects_a_decision() { 0 } else { QUOTES };
         self.action.evidence.iter().filter(|cited| cited.supports).take(most)
     }
 
@@ -82,15 +88,28 @@ impl ActionCard {
         Some(build_url("/batch/undo", &[("batch_id", batch)]))
     }
 
-    pub(crate) fn has_resolutions(&self) -> bool {
-        self.action.waits || self.action.is_open_question() || self.action.undo_until.is_some()
+    /// Whether it waits for a person: a proposal, or a question.
+    pub(crate) fn is_open(&self) -> bool {
+        self.action.waits || self.action.is_open_question()
+    }
+
+    /// The names of the sources behind the action, each once.
+    pub(crate) fn sources(&self) -> Vec<&str> {
+        let mut sources: Vec<&str> = Vec::new();
+        for cited in self.action.evidence.iter().filter(|cited| cited.supports) {
+            if !sources.contains(&cited.source.as_str()) {
+                sources.push(&cited.source);
+            }
+        }
+        sources
     }
 }
 
 impl Action {
     /// Whether a person undid or dismissed a decision. Its signals and its reasoning are no reasons for that.
     pub(crate) fn rejects_a_decision(&self) -> bool {
-        [ActionKind::Reversed, ActionKind::Dismissed].iter().any(|kind| self.kind == kind.as_str())
+        let rejecting = [ActionKind::Reversed, ActionKind::Dismissed, ActionKind::Wrong, ActionKind::Reopened];
+        rejecting.iter().any(|kind| self.kind == kind.as_str())
     }
 }
 
@@ -158,6 +177,9 @@ fn describe_outcome(action: &Action) -> String {
     match (action.kind.as_str(), action.disposition.as_str()) {
         ("steward-action", "live") => format!("changed{followed}"),
         ("steward-action", "pending") if action.waits => "waits for you".into(),
+        ("steward-action", "pending") if followed.is_empty() && action.is_answered_elsewhere => {
+            "proposed, answered with an equal proposal".into()
+        }
         ("steward-action", "pending") if followed.is_empty() => "proposed, already so".into(),
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
@@ -181,6 +203,7 @@ fn choose_tone(action: &Action) -> &'static str {
     }
     match (action.waits || action.is_open_question(), action.disposition.as_str()) {
         (true, _) => "waits",
+        (false, "live") if action.resolution.as_deref() == Some(ActionKind::Reversed.as_str()) => "calm",
         (false, "live") => "done",
         (false, "shadow") => "shadow",
         (false, _) => "calm",
@@ -192,7 +215,7 @@ fn describe_confidence(action: &Action) -> String {
     let closed: Vec<String> =
         closed.map(|gate| format!("{}: {}, needs {}", gate.gate.replace('_', " "), gate.found, gate.needed)).collect();
     let gates = match closed.as_slice() {
-        [] => format!("All {} gates open", action.gates.len()),
+        [] => format!("Passed all {} gates", action.gates.len()),
         closed => format!("Held by {}", closed.join("; ")),
     };
     format!("{:.0} % confident. {gates}.", action.confidence * 100.0)

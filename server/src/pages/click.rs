@@ -8,7 +8,7 @@ use super::PageError;
 use super::edit;
 use super::form::DashboardForm;
 use super::render_refusal;
-use crate::access::AuthenticatedCaller;
+use crate::access::{AuthenticatedCaller, CallerProof};
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
 use crate::temporal::trigger::{self, TriggerOutcome};
@@ -18,7 +18,9 @@ use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
-use steward_domain::action::undo::ResolutionKind;
+use steward_domain::action::mutation::Mutation;
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::time::format_millis;
 use steward_vault::files::identity::VaultIdentity;
@@ -37,17 +39,27 @@ pub(crate) async fn resolve_action(
 ) -> Result<Response, PageError> {
     let form = DashboardForm::verify_form(form, &caller)?;
     let Path(action) = id.map_err(|e| PageError::from(ProblemDetails::new(e.status(), e.body_text())))?;
+    let set_state = |to| (ResolutionKind::Confirm, Some(Mutation::StateChange { to }));
     let (kind, edited) = match form.kind.as_str() {
         "undo" => (ResolutionKind::Undo, None),
         "confirm" => (ResolutionKind::Confirm, None),
         "edit" => (ResolutionKind::Confirm, Some(edit::build_edited_mutation(&app, &action, &form.value).await?)),
         "dismiss" => (ResolutionKind::Dismiss, None),
+        "set_done" => set_state(RecordState::Done),
+        "set_archived" => set_state(RecordState::Archived),
+        "right" => (ResolutionKind::Right, None),
+        "right_done" => (ResolutionKind::RightDone, None),
+        "wrong" => (ResolutionKind::Wrong, None),
+        "reopen" => (ResolutionKind::Reopen, None),
         _ => {
-            return Err(
-                ProblemDetails::new(StatusCode::BAD_REQUEST, "`kind` must be undo, confirm, edit or dismiss").into()
-            );
+            let detail = "`kind` must be undo, confirm, edit, dismiss, set_done, set_archived, right, right_done, wrong or \
+                          reopen";
+            return Err(ProblemDetails::new(StatusCode::BAD_REQUEST, detail).into());
         }
     };
+    if kind.needs_person() && !matches!(caller.proof, CallerProof::Session { .. }) {
+        return Err(ProblemDetails::new(StatusCode::FORBIDDEN, ResolutionRefusal::PersonOnly.to_string()).into());
+    }
     let result = app
         .resolution_client()
         .request_resolution(ResolveInput {

@@ -128,6 +128,9 @@ fn parse_filter(query: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
     check_choice("kind", &query.kind, &KINDS);
     check_choice("disposition", &query.disposition, &DISPOSITIONS);
     check_choice("class", &query.class, &CLASSES);
+    if ["expired", "snoozed"].contains(&query.disposition.as_str()) && !query.q.trim().is_empty() {
+        errors.push(format!("`{}` is a list of its own: leave the words out", query.disposition));
+    }
     let (since, source) = (query.since.trim(), query.source.trim());
     let from = steward_domain::time::parse(since);
     if from.is_none() && !since.is_empty() {
@@ -270,7 +273,8 @@ mod tests {
         }
         for disposition in &DISPOSITIONS[1..] {
             let filter = parse("", disposition, "").unwrap();
-            assert!(filter.waits || filter.disposition.is_some(), "{disposition}");
+            let is_own_list = ["expired", "snoozed"].contains(disposition);
+            assert!(is_own_list || filter.waits.is_some() || filter.disposition.is_some(), "{disposition}");
         }
         for class in &CLASSES[1..] {
             assert!(parse("", "", class).unwrap().class.is_some(), "{class}");

@@ -8,6 +8,8 @@ use super::PageError;
 use super::PageFrame;
 use super::build_url;
 use super::card::{ActionCard, merge_repeated_cards, read_cards};
+use super::done::DoneNotice;
+use super::format_moment;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
@@ -19,13 +21,15 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::Uri;
 use axum::response::Response;
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::Disposition;
-use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset};
+use steward_domain::gates::mode::ModeName;
+use steward_domain::record::path::RecordPath;
+use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset, SnoozedNote};
 
 /// The period that the page covers, in hours.
 const HOURS: i64 = 24;
@@ -72,7 +76,7 @@ struct TodaySection {
 #[template(path = "today.html")]
 struct TodayPage {
     page: PageFrame,
-    done: Option<String>,
+    done: Option<DoneNotice>,
     lead: String,
     attention: Vec<AttentionItem>,
     clusters: Vec<BatchOffer>,
@@ -82,6 +86,10 @@ struct TodayPage {
     changed: TodaySection,
     would: TodaySection,
     resolved: Vec<ActionCard>,
+    snoozed: Vec<SnoozedRow>,
+    expired: usize,
+    /// Whether the cards that a person calls right or wrong come first.
+    is_watching: bool,
     quiet: String,
     hours: i64,
 }
@@ -106,13 +114,16 @@ pub(crate) async fn show_today(
     let waits = read_section(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
     let asks = read_questions(app).await?;
     let changes = [ActionKind::Action, ActionKind::Confirmed];
-    let changed = read_section(app, recent(&changes, Some(Disposition::Live))).await?;
+    // An undone change counts as undone.
+    let standing = ActionFilter { only: ActionSubset::Undoable, ..recent(&changes, Some(Disposition::Live)) };
+    let changed = read_section(app, standing).await?;
     let would = read_section(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
-    let resolutions = [ActionKind::Reversed, ActionKind::Dismissed];
+    let resolutions =
+        [ActionKind::Reversed, ActionKind::Dismissed, ActionKind::Right, ActionKind::Wrong, ActionKind::Reopened];
     let mut resolved = read_section(app, recent(&resolutions, None)).await?.cards;
     resolved.truncate(RESOLUTIONS);
     Ok(render_page(&TodayPage {
-        done: describe_result(app, &query.done).await?,
+        done: DoneNotice::read(app, &query.done, now).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
         attention: problems::list_attention_items(app).await?,
         clusters: build_batch_offers("/batch", app.views.actions().list_pending_clusters(CLUSTER, now).await?),
@@ -125,6 +136,9 @@ pub(crate) async fn show_today(
         changed,
         would,
         resolved,
+        snoozed: list_snoozed(app, now).await?,
+        expired: count_expired(app, now).await?,
+        is_watching: page.mode_name == ModeName::Watch,
         quiet: describe_quiet_checks(app).await?,
         hours: HOURS,
         page,
@@ -177,11 +191,17 @@ impl ActionGroups {
     fn add_row(&mut self, row: ActionRow) {
         let batch = row.batch_id.as_ref().map(ToString::to_string);
         if let Some(key) = batch.or_else(|| row.proposal.clone()) {
-            // A row of the group that was undone alone since gets a card of its own.
-            let answered = row.resolution.map_or("", |kind| kind.as_str());
+            // A row of the group that was undone alone since gets a card of its own. Right ends no proposal, so it holds
+            // for the newer ones of the same change.
+            let is_right = row.resolution == Some(ActionKind::Right);
+            let answered = row.resolution.filter(|_| !is_right).map_or("", |kind| kind.as_str());
             let place = *self.places.entry((row.kind.as_str(), answered, key)).or_insert(self.rows.len());
-            if let Some((_, times)) = self.rows.get_mut(place) {
+            if let Some((newest, times)) = self.rows.get_mut(place) {
                 *times += 1;
+                if is_right && newest.resolution.is_none() {
+                    newest.resolution = row.resolution;
+                    (newest.resolved_by, newest.resolved_at) = (row.resolved_by, row.resolved_at);
+                }
                 return;
             }
         }
@@ -221,21 +241,29 @@ fn build_batch_offers(path: &str, mut clusters: Vec<ActionCluster>) -> Vec<Batch
     clusters.into_iter().map(offer).collect()
 }
 
-/// Describes the outcome of the form that was sent last; `None` if there was none.
-pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Option<String>, PageError> {
-    if id.is_empty() {
-        return Ok(None);
-    }
-    let Ok(record) = app.views.find_record_path(id).await else { return Ok(None) };
-    let Some(row) = app.views.actions().action_by_path(&record).await? else { return Ok(None) };
-    let card = read_cards(&app.views, vec![row]).await?.pop();
-    Ok(card.map(|card| {
-        let mut status = card.status;
-        if let Some(first) = status.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        format!("{status}: {}", card.title)
-    }))
+/// A note that is put off, with the end of that.
+struct SnoozedRow {
+    note: String,
+    title: String,
+    until: String,
+}
+
+async fn list_snoozed(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<SnoozedRow>, PageError> {
+    let snoozed = app.views.list_snoozes(now).await?;
+    let notes: Vec<RecordPath> = snoozed.iter().map(|snoozed| snoozed.note.clone()).collect();
+    let names = app.views.read().list_record_labels(&notes).await?;
+    let row = |snoozed: SnoozedNote| SnoozedRow {
+        title: names.get(&snoozed.note).map_or_else(|| snoozed.note.to_string(), |label| label.name.clone()),
+        note: snoozed.note.to_string(),
+        until: format_moment(snoozed.until),
+    };
+    Ok(snoozed.into_iter().map(row).collect())
+}
+
+/// Counts the proposals that nobody answered in time, up to [`ROWS`].
+async fn count_expired(app: &SharedAppState, now: DateTime<Utc>) -> Result<usize, PageError> {
+    let filter = ActionFilter { only: ActionSubset::Expired(now), ..ActionFilter::default() };
+    Ok(app.views.actions().actions_page(&filter, None, ROWS).await?.rows.len())
 }
 
 async fn describe_quiet_checks(app: &SharedAppState) -> Result<String, PageError> {

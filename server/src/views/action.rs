@@ -52,6 +52,11 @@ pub struct Action {
     pub waits: bool,
     /// Until when its change can be undone; absent if it cannot be undone.
     pub undo_until: Option<DateTime<Utc>>,
+    /// Until when a person can take back the answer to it; absent if it has none that can be taken back.
+    pub reopen_until: Option<DateTime<Utc>>,
+    /// The id of that answer.
+    #[serde(skip)]
+    pub(crate) answer_id: Option<String>,
     /// Whether `confirm` can apply it. A ceiling of `ask` leaves the change to the human.
     pub confirmable: bool,
     /// The id of the action that this one resolves.
@@ -78,6 +83,9 @@ pub struct Action {
     /// The change in the terms of the rules.
     #[serde(skip)]
     pub(crate) proposed: Option<Mutation>,
+    /// Whether an equal proposal was answered, so that this one waits no longer.
+    #[serde(skip)]
+    pub(crate) is_answered_elsewhere: bool,
     /// For a question, the signals that it withholds: newest first, at most 20.
     pub withheld: Vec<WithheldSignal>,
     /// Why the audit record cannot be read. Its values are missing then.
@@ -141,6 +149,9 @@ impl Action {
             change: None,
             waits: row.waits && !row.settled,
             undo_until: compute_undo_deadline(row, now),
+            reopen_until: compute_reopen_deadline(row, now),
+            answer_id: if row.kind.can_be_taken_back() { Some(&row.id) } else { row.resolved_by.as_ref() }
+                .map(ToString::to_string),
             confirmable: false,
             resolves: row.resolves.as_ref().map(ToString::to_string),
             by: None,
@@ -154,6 +165,7 @@ impl Action {
             evidence: Vec::new(),
             signals: Vec::new(),
             proposed: None,
+            is_answered_elsewhere: row.pending && !row.waits && row.resolution.is_none(),
             withheld: Vec::new(),
             problem: None,
         }
@@ -194,6 +206,14 @@ impl Action {
 }
 
 impl Action {
+    /// Whether it is a proposal made in Watch that nobody has called right or wrong.
+    pub(crate) fn can_be_judged(&self) -> bool {
+        self.disposition == Disposition::Shadow.as_str()
+            && self.kind == ActionKind::Action.as_str()
+            && self.class.is_some()
+            && self.resolution.is_none()
+    }
+
     /// Whether it asks a human something that nobody has resolved; `dismiss` ends such a question.
     pub(crate) fn is_open_question(&self) -> bool {
         self.is_question() && self.resolution.is_none()
@@ -211,6 +231,16 @@ fn compute_undo_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime
         matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.disposition == Disposition::Live;
     let until = row.at + chrono::TimeDelta::days(steward_domain::action::audit::UNDO_WINDOW_DAYS);
     (changes && row.resolution != Some(ActionKind::Reversed) && now < until).then_some(until)
+}
+
+fn compute_reopen_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let answered_at = match row.resolution {
+        // The row is such an answer itself, and nobody has taken it back.
+        None => Some(row.at).filter(|_| row.kind.can_be_taken_back()),
+        Some(kind) => row.resolved_at.filter(|_| kind.can_be_taken_back()),
+    }?;
+    let until = answered_at + chrono::TimeDelta::days(steward_domain::action::audit::UNDO_WINDOW_DAYS);
+    (now < until).then_some(until)
 }
 
 fn describe_change(record: &AuditRecord) -> Option<ActionChange> {

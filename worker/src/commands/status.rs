@@ -15,7 +15,7 @@ use crate::temporal::note::{
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
-use steward_domain::gates::mode::{DecisionPolicy, Mode};
+use steward_domain::gates::mode::{DecisionPolicy, Mode, ModeName};
 use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_domain::time::format_seconds;
 use steward_server::views::drill::NightlyDrillStatus;
@@ -35,6 +35,8 @@ struct StatusReport {
     vault: String,
     /// The policy of the running process; if none runs, that of this command's environment.
     policy: DecisionPolicy,
+    /// The mode in one word or two, with the default ceiling of the same process.
+    mode_name: &'static str,
     /// The mode of this command's environment.
     #[serde(skip)]
     shell_mode: Mode,
@@ -170,6 +172,11 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let status = StatusReport {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
+        mode_name: ModeName::from_settings(
+            running.as_ref().map_or(config.policy.mode, |up| up.policy.mode),
+            running.as_ref().and_then(|up| up.default_ceiling).unwrap_or(config.default_ceiling),
+        )
+        .as_str(),
         shell_mode: config.policy.mode,
         stop: stop::read_stop(root),
         clerk: effective.clerk,
@@ -266,7 +273,11 @@ fn describe_status(status: &StatusReport) -> String {
 /// The mode that decides about changes, and that of this shell if it is another one.
 fn describe_mode(status: &StatusReport) -> String {
     let (mode, here) = (status.policy.mode.as_str(), status.shell_mode.as_str());
-    let mode = if mode == here { mode.to_owned() } else { format!("{mode} (the running process; this shell: {here})") };
+    let name = status.mode_name;
+    let mode = match mode == here {
+        true => format!("{name} ({mode})"),
+        false => format!("{name} ({mode} in the running process; this shell: {here})"),
+    };
     let Some(stop) = &status.stop else { return mode };
     let reason = stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
     format!("stopped by {} at {}{reason} (otherwise {mode})", escape_text(&stop.by), escape_text(&stop.at))

@@ -53,7 +53,7 @@ pub(super) fn build_answer_to_question(case: &ResolutionCase<'_>) -> Result<Muta
     let draft = &case.record.draft;
     let refuse = |reason: &str| Err(refuse_edit(case.record, reason));
     let Some(mutation) = case.request.edited else {
-        return refuse("it is a question, so say what the note's state becomes: `--set done` or `--set archived`");
+        return Err(ResolutionRefusal::NothingProposed { id: draft.id.to_string() });
     };
     let Mutation::StateChange { to } = mutation else {
         return refuse("a question is answered by a state alone: done or archived");

@@ -19,6 +19,10 @@ pub enum ResolutionRefusal {
     NothingToUndo { id: String, disposition: String },
     #[error("{id} is not pending ({disposition}){}", describe_shadow(.disposition))]
     NotPending { id: String, disposition: String },
+    #[error(
+        "{id} is a question and proposes nothing: say what the note becomes with `steward confirm {id} --set done`"
+    )]
+    NothingProposed { id: String },
     #[error("{id} is no proposal that was made in Watch, so nobody can call it right or wrong: confirm or dismiss it")]
     NotWatched { id: String },
     #[error(
@@ -89,6 +93,7 @@ impl ResolutionRefusal {
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
             | Self::NothingToRaise { .. }
+            | Self::NothingProposed { .. }
             | Self::NotWatched { .. }
             | Self::NothingToReopen { .. }
             | Self::NotAnEdit { .. }
@@ -121,6 +126,7 @@ impl ResolutionRefusal {
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
             | Self::NothingToRaise { .. }
+            | Self::NothingProposed { .. }
             | Self::NotWatched { .. }
             | Self::NothingToReopen { .. }
             | Self::ReopenExpired { .. }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::action::audit::{ChainLink, FieldPatch};
+use crate::action::mutation::ContextField;
 use crate::action::plan::{ContentHash, PreparePlanError};
 use crate::gates::mode::Ceiling;
 use crate::steward::clerk::Judgement;
@@ -196,13 +197,30 @@ fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
 }
 
 #[test]
-fn what_asks_something_of_a_human_is_dismissed_but_never_confirmed() {
+fn a_question_is_dismissed_or_answered_by_a_state_and_never_just_confirmed() {
     let decided = |judgement| carry_out(&plan_of(judgement, TASK, &live(), 0.9), TASK).unwrap().1;
     let asking = decided(Judgement::NeedsInput);
     let dismissed = ask(ResolutionKind::Dismiss, &asking, &live()).unwrap();
     assert_eq!((dismissed.draft().kind, dismissed.disposition()), (ActionKind::Dismissed, Disposition::Recorded));
     let refusal = ask(ResolutionKind::Confirm, &asking, &live()).unwrap_err();
-    assert!(matches!(refusal, ResolutionRefusal::NotPending { .. }), "{refusal}");
+    assert!(matches!(refusal, ResolutionRefusal::NothingProposed { .. }), "{refusal}");
+    let set = |to, policy: &DecisionPolicy| {
+        ask_for(ResolutionKind::Confirm, Some(&Mutation::StateChange { to }), &asking, policy)
+    };
+    for (to, word) in [(RecordState::Done, "state: done"), (RecordState::Archived, "state: archived")] {
+        let plan = set(to, &live()).unwrap();
+        assert_eq!((plan.draft().kind, plan.draft().class), (ActionKind::Confirmed, Some(MutationClass::StateChange)));
+        assert!(plan.draft().evidence.iter().all(|cited| !cited.supports), "it teaches nothing about a source");
+        let (after, confirmed) = carry_out(&plan, TASK).unwrap();
+        assert_eq!(after, std::str::from_utf8(TASK).unwrap().replace("state: open", word).as_bytes());
+        let undo = ask(ResolutionKind::Undo, &confirmed, &live()).unwrap();
+        assert_eq!(carry_out(&undo, &after).unwrap().0, TASK);
+    }
+    assert!(matches!(set(RecordState::Open, &live()), Err(ResolutionRefusal::NotAnEdit { .. })));
+    assert!(matches!(set(RecordState::Done, &DecisionPolicy::default()), Err(ResolutionRefusal::ShadowNow)));
+    let owner = Mutation::ContextEdit { field: ContextField::Owner, to: "Ann".into() };
+    let refusal = ask_for(ResolutionKind::Confirm, Some(&owner), &asking, &live()).unwrap_err();
+    assert!(matches!(refusal, ResolutionRefusal::NotAnEdit { .. }), "{refusal}");
     let calm = decided(Judgement::StillActive);
     assert!(ask(ResolutionKind::Dismiss, &calm, &live()).is_err(), "what asks nothing has nothing to dismiss");
 }
@@ -604,4 +622,69 @@ fn only_a_confirmation_chooses_another_value_and_by_the_rules_of_every_confirmat
     assert!(matches!(confirm(&applied().1, &live()), Err(ResolutionRefusal::NotPending { .. })));
     let without = AuditRecord { draft: AuditDraft { proposal: None, ..record.draft.clone() }, ..record };
     assert!(matches!(confirm(&without, &live()), Err(ResolutionRefusal::NotAnEdit { .. })));
+}
+
+#[test]
+fn only_a_proposal_made_in_shadow_is_called_right_or_wrong() {
+    let shadow = carry_out(&plan_of(Judgement::LikelyDone, TASK, &DecisionPolicy::default(), 0.9), TASK).unwrap().1;
+    assert_eq!(shadow.draft.disposition, Disposition::Shadow);
+    for (kind, record_kind, done) in [
+        (ResolutionKind::Right, ActionKind::Right, false),
+        (ResolutionKind::RightDone, ActionKind::Right, true),
+        (ResolutionKind::Wrong, ActionKind::Wrong, false),
+    ] {
+        let plan = ask(kind, &shadow, &DecisionPolicy::default()).unwrap();
+        let answer = plan.draft().resolution.as_ref().unwrap();
+        assert_eq!((plan.draft().kind, answer.done, plan.has_record_change()), (record_kind, done, false));
+        let (_, record) = carry_out(&plan, TASK).unwrap();
+        assert_eq!(record.draft.resolution, plan.draft().resolution);
+        for other in [pending(), applied().1] {
+            let refusal = ask(kind, &other, &live()).unwrap_err();
+            assert!(matches!(refusal, ResolutionRefusal::NotWatched { .. }), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_without_a_change_is_taken_back_within_7_days_and_later_answers_are_named_after_that() {
+    let record = pending();
+    let (_, dismissed) = carry_out(&ask(ResolutionKind::Dismiss, &record, &live()).unwrap(), TASK).unwrap();
+    let reopening = ask(ResolutionKind::Reopen, &dismissed, &live()).unwrap();
+    let (_, reopened) = carry_out(&reopening, TASK).unwrap();
+    assert_eq!(reopened.draft.resolution.as_ref().unwrap().action_id, dismissed.draft.id);
+    let mark = Reopening { id: reopened.draft.id.clone(), at: reopened.draft.timestamp };
+    let policy = live();
+    let request = ResolutionRequest {
+        kind: ResolutionKind::Dismiss,
+        by: "ann",
+        reason: None,
+        edited: None,
+        batch_id: None,
+        policy: &policy,
+        ceiling: Ceiling::Act,
+        workflow: run("run-3"),
+        now: at("2026-11-22T11:00:00Z"),
+    };
+    let again = build_resolution_plan(&ResolutionCase {
+        request: &request,
+        record: &record,
+        history: &[],
+        notes: NoteAccess::unmapped(),
+        reopened: Some(&mark),
+    })
+    .unwrap();
+    let (first, second) = (&dismissed.draft, again.draft());
+    assert_ne!((&first.id, first.record_path()), (&second.id, second.record_path()));
+    assert_eq!(second.resolution.as_ref().unwrap().action_id, record.draft.id);
+    assert_eq!(record.draft.answer_path(ActionKind::Dismissed, Some(&mark)), second.record_path());
+
+    for other in [record, applied().1] {
+        let refusal = ask(ResolutionKind::Reopen, &other, &live()).unwrap_err();
+        assert!(matches!(refusal, ResolutionRefusal::NothingToReopen { .. }), "{refusal}");
+    }
+    let mut old = dismissed;
+    old.draft.timestamp -= chrono::TimeDelta::days(UNDO_WINDOW_DAYS);
+    let refusal = ask(ResolutionKind::Reopen, &old, &live()).unwrap_err();
+    assert!(matches!(refusal, ResolutionRefusal::ReopenExpired { .. }), "{refusal}");
+    assert_eq!(refusal.http_status(), 410);
 }

@@ -45,6 +45,8 @@ pub struct ActionRow {
     pub resolution: Option<ActionKind>,
     /// The id of the resolution in `answered`.
     pub resolved_by: Option<ActionId>,
+    /// When that answer was given.
+    pub resolved_at: Option<DateTime<Utc>>,
     /// A hash of the proposal: two actions that propose the same for the same record have the same hash.
     #[serde(skip)]
     pub proposal: Option<String>,
@@ -87,6 +89,7 @@ pub(crate) struct ActionColumns {
     batch_id: Option<String>,
     resolution: Option<String>,
     resolved_by: Option<String>,
+    resolved_at: Option<i64>,
     proposal: Option<String>,
 }
 
@@ -236,6 +239,7 @@ impl ActionsView<'_> {
             resolves: row.resolves.map(|id| self.index.parse_enum(&id)).transpose()?,
             resolution: row.resolution.map(|kind| self.index.parse_enum(&kind)).transpose()?,
             resolved_by: row.resolved_by.map(|id| self.index.parse_enum(&id)).transpose()?,
+            resolved_at: row.resolved_at.and_then(from_micros),
             proposal: row.proposal,
             edited: row.edited,
             batch_id: row.batch_id.map(|id| self.index.parse_enum(&id)).transpose()?,

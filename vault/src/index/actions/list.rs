@@ -124,7 +124,7 @@ macro_rules! columns {
     () => {
         concat!(
             "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.disposition, a.mode, a.pending, a.resolves,
-            a.waits, a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by,
+            a.waits, a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by, b.at AS resolved_at,
             a.pending = 1 AND ",
             is_settled!(),
             " AS settled "
