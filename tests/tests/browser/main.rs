@@ -14,5 +14,6 @@ mod power;
 mod size;
 mod sound;
 mod stop;
+mod teaching;
 mod temporal;
 mod undo;

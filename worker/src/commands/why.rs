@@ -38,7 +38,7 @@ struct WhyReport {
     subject: SubjectRow,
     /// The newest first.
     seen: Vec<WeighedSignal>,
-    /// What signals say about the change of the decision, by path. Empty if it proposes no change.
+    /// What signals say about the change that was decided or still waits, by path. Empty if there is none.
     stances: BTreeMap<String, SignalStance>,
     /// The open question about the record, with the signals that were withheld because of it.
     asks: Option<WhyQuestion>,
@@ -86,14 +86,17 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     }
     let subject =
         found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;
-    let action =
-        index.actions().list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
+    let actions = index.actions().list_actions(None, Some(&path), 50).await?;
+    // A question may be newer than the proposal that still waits.
+    let waiting = actions.iter().find(|action| action.waits && !action.settled).map(|action| action.id.clone());
+    let action = actions.into_iter().find(|action| action.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
     let resolution = action.as_ref().and_then(|a| a.resolution);
     let resolutions = read_resolutions(root, index, action).await?;
     let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
     let seen = index.read().list_signals_about(&path, MAX_SIGNALS).await?;
-    let stances = read_stances(root, index, decided.as_ref()).await?;
+    let decision = decided.as_ref().filter(|record| record.draft.proposal.is_some()).map(|r| r.draft.id.clone());
+    let stances = read_stances(root, index, decision.or(waiting)).await?;
     let asks = match index.read().find_open_question(&path).await? {
         Some(row) => Some(WhyQuestion {
             withheld: index.read().list_signals_withheld_by(&row.id, MAX_SIGNALS).await?,
@@ -141,15 +144,15 @@ async fn read_resolutions(
     Ok(found)
 }
 
-/// What the signals about the record say about the change that a decision made or proposes.
+/// What the signals about the record say about the change that an action made or proposes.
 async fn read_stances(
     root: &VaultRoot,
     index: &Index,
-    decided: Option<&AuditRecord>,
+    action: Option<ActionId>,
 ) -> anyhow::Result<BTreeMap<String, SignalStance>> {
-    let Some(record) = decided.filter(|record| record.draft.proposal.is_some()) else { return Ok(BTreeMap::new()) };
+    let Some(action) = action else { return Ok(BTreeMap::new()) };
     let views = VaultViews::new(root.clone(), index.clone());
-    let detail = views.read_detail(record.draft.id.as_str()).await?;
+    let detail = views.read_detail(action.as_str()).await?;
     Ok(detail.action.signals.into_iter().map(|signal| (signal.signal, signal.stance)).collect())
 }
 
