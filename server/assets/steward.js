@@ -1,13 +1,29 @@
 // Keyboard shortcuts, news, charts, and search while typing. Every page works without this file.
 (() => {
   "use strict";
-  const cards = () => [...document.querySelectorAll(".card")];
-  const current = () => document.activeElement && document.activeElement.closest(".card");
+  // What is folded is passed over.
+  const cards = () => [...document.querySelectorAll(".card, .change")].filter((card) => card.offsetParent);
+  const current = () => document.activeElement && document.activeElement.closest(".card, .change");
   const step = (by) => {
     const all = cards();
     const at = all.indexOf(current());
     const next = all[Math.min(Math.max(at + by, 0), all.length - 1)];
     if (next) next.focus();
+  };
+  // Cards that are selected with `x` are answered together.
+  const select = (card) => {
+    const bar = document.querySelector("#selection");
+    if (!bar || !card || !card.dataset.select) return;
+    card.classList.toggle("selected");
+    const selected = [...document.querySelectorAll(".card.selected")];
+    bar.hidden = selected.length === 0;
+    bar.querySelector("span").textContent = `${selected.length} selected`;
+    for (const input of bar.querySelectorAll("[data-id]")) input.remove();
+    for (const one of selected) {
+      const input = document.createElement("input");
+      [input.type, input.name, input.value, input.dataset.id] = ["hidden", one.dataset.select, one.id.slice(1), ""];
+      bar.append(input);
+    }
   };
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, select, textarea");
@@ -15,6 +31,8 @@
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "j") return step(1);
     if (event.key === "k") return step(-1);
+    if (event.key === "?") return document.querySelector("#keys").showModal();
+    if (event.key === "x") return select(current());
     const scope = event.key === "/" ? document : current();
     const one = scope && scope.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (!one) return;
@@ -25,9 +43,21 @@
   // A form is sent only once, however often its button is clicked.
   document.addEventListener("submit", (event) => {
     if (event.defaultPrevented || event.target.method !== "post") return;
-    if (event.target.dataset.sent) event.preventDefault();
-    else event.target.dataset.sent = "yes";
+    if (event.target.dataset.sent) return event.preventDefault();
+    event.target.dataset.sent = "yes";
+    // The next page begins where this one went on.
+    const all = cards();
+    const answered = event.target.closest(".card, .change");
+    const following = answered && all[all.indexOf(answered) + 1];
+    if (following) sessionStorage.setItem("next", following.id);
   });
+  const next = document.getElementById(sessionStorage.getItem("next"));
+  sessionStorage.removeItem("next");
+  if (next) next.focus({ preventScroll: true });
+  // The way back is offered for a while; on the record it stays.
+  for (const offer of document.querySelectorAll("[data-for]")) {
+    setTimeout(() => offer.remove(), offer.dataset.for * 1000);
+  }
   // The server escapes what it sends; the policy of the page runs no script in it.
   const fetchPart = async (url, selector, signal) => {
     const response = await fetch(url, { signal, headers: { accept: "text/html" } });

@@ -31,6 +31,8 @@ pub(crate) struct ActionCard {
     pub(crate) status: String,
     /// The path and the name of a task's matter.
     pub(crate) matter: Option<(String, String)>,
+    /// When the task is due, if that is known.
+    pub(crate) due: Option<DateTime<Utc>>,
     /// Links that open the note.
     pub(crate) links: NoteLinks,
     /// The CSS class that colours the card.
@@ -58,6 +60,7 @@ impl ActionCard {
             status: describe_outcome(&action),
             tone: choose_tone(&action),
             matter: None,
+            due: None,
             links,
             at: format_millis(action.at),
             ago: format_age(action.at, now),
@@ -86,6 +89,19 @@ impl ActionCard {
     pub(crate) fn batch_undo_url(&self) -> Option<String> {
         let batch = self.action.batch_id.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
         Some(build_url("/batch/undo", &[("batch_id", batch)]))
+    }
+
+    /// The order in which proposals are shown: what is due first, then what something speaks against or what is least
+    /// certain, then the oldest.
+    pub(crate) fn urgency(&self) -> (bool, Option<DateTime<Utc>>, bool, i64, DateTime<Utc>) {
+        #[expect(clippy::cast_possible_truncation, reason = "a confidence of 0 to 1 in thousandths")]
+        let confidence = (self.action.confidence * 1_000.0) as i64;
+        (self.due.is_none(), self.due, !self.messages.speak_against(), confidence, self.action.at)
+    }
+
+    /// The day on which it is due, for a person.
+    pub(crate) fn due_day(&self) -> Option<String> {
+        self.due.map(|due| due.format("%-d %b").to_string())
     }
 
     /// Whether it waits for a person: a proposal, or a question.
@@ -146,7 +162,8 @@ pub(crate) async fn build_cards(
         let matter = label.and_then(|label| label.matter.as_ref());
         let matter = matter.and_then(|path| Some((path.to_string(), matters.get(path)?.name.clone())));
         let links = NoteLinks::new(views.root(), &action.target);
-        ActionCard { matter, ..ActionCard::from_action(action, label.map(|label| label.name.clone()), links, now) }
+        let due = label.and_then(|label| label.due);
+        ActionCard { matter, due, ..ActionCard::from_action(action, label.map(|label| label.name.clone()), links, now) }
     };
     Ok(actions.into_iter().map(card).collect())
 }

@@ -35,6 +35,8 @@ use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset,
 const HOURS: i64 = 24;
 /// Most cards of one section; a link leads to the rest.
 const CARDS: usize = 20;
+/// Cards of a section that are shown at once; the others are folded. With 4 sections that is about 3 screens of a phone.
+const FIRST: usize = 5;
 /// Rows of the index per query.
 const ROWS: u32 = 200;
 /// Most queries per section. Several may be needed, because many rows can fall into one card.
@@ -111,13 +113,19 @@ pub(crate) async fn show_today(
         kinds: kinds.to_vec(),
         ..ActionFilter::default()
     };
-    let waits = read_section(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
+    let mut waits =
+        read_section(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
     let asks = read_questions(app).await?;
+    waits.cards.sort_by_key(ActionCard::urgency);
+    waits.show_first(CARDS);
     let changes = [ActionKind::Action, ActionKind::Confirmed];
     // An undone change counts as undone.
     let standing = ActionFilter { only: ActionSubset::Undoable, ..recent(&changes, Some(Disposition::Live)) };
-    let changed = read_section(app, standing).await?;
-    let would = read_section(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
+    let mut changed = read_section(app, standing).await?;
+    changed.show_first(CARDS);
+    let mut would = read_section(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
+    would.cards.retain(|card| card.action.resolution.is_none());
+    would.show_first(CARDS);
     let resolutions =
         [ActionKind::Reversed, ActionKind::Dismissed, ActionKind::Right, ActionKind::Wrong, ActionKind::Reopened];
     let mut resolved = read_section(app, recent(&resolutions, None)).await?.cards;
@@ -160,13 +168,31 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
     groups.rows.truncate(READ);
     let (rows, times): (Vec<ActionRow>, Vec<usize>) = groups.rows.into_iter().unzip();
     let single = read_cards(&app.views, rows).await?;
-    let mut cards =
+    let cards =
         merge_repeated_cards(single.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
     let records: usize = cards.iter().map(ActionCard::count_records).sum();
     let count = if more { format!("{records}+") } else { records.to_string() };
-    more |= cards.len() > CARDS;
-    cards.truncate(CARDS);
     Ok(TodaySection { cards, count, more })
+}
+
+impl TodaySection {
+    /// The cards that are shown at once.
+    fn first_cards(&self) -> &[ActionCard] {
+        &self.cards[..self.cards.len().min(FIRST)]
+    }
+
+    /// The cards that are folded.
+    fn other_cards(&self) -> &[ActionCard] {
+        &self.cards[self.cards.len().min(FIRST)..]
+    }
+
+    /// Counts the records of the cards, and keeps the first cards.
+    fn show_first(&mut self, most: usize) {
+        let records: usize = self.cards.iter().map(ActionCard::count_records).sum();
+        self.count = if self.more { format!("{records}+") } else { records.to_string() };
+        self.more |= self.cards.len() > most;
+        self.cards.truncate(most);
+    }
 }
 
 /// Reads the open questions of the stewards.

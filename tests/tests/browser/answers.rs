@@ -15,9 +15,9 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     page.script(false).await;
     page.goto("/").await;
     assert!(page.text(".lead").await.starts_with("2 proposals wait for you"));
-    page.types(&format!("{} .reason input", house.card("desk")), "still creaks <b>").await;
+    house.give_reason("desk", "still creaks <b>").await;
     page.press(&format!("{} button[value=dismiss]", house.card("desk"))).await;
-    assert_eq!(page.text(".done[role=status]").await, "Dismissed: desk");
+    assert_eq!(page.text(".done[role=status] span").await, "Dismissed: desk");
     assert_eq!(
         house.answer(&desk),
         ("steward-action-dismissed".into(), "tester".into(), Some("still creaks <b>".into()))
@@ -29,7 +29,7 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     page.goto("/").await;
     assert!(page.text(".lead").await.starts_with("One proposal waits for you"));
     page.press(&format!("{} button[value=confirm]", house.card("roof"))).await;
-    assert_eq!(page.text(".done[role=status]").await, "Confirmed: roof");
+    assert_eq!(page.text(".done[role=status] span").await, "Confirmed: roof (state: open → done)");
     assert_eq!(vault.state("roof"), "done");
     page.shot("confirmed").await;
     page.goto("/").await;
@@ -80,7 +80,7 @@ async fn what_only_a_human_can_say_is_asked_once_and_can_be_set_aside() {
     assert_eq!(page.count(&format!("{card} button[value=confirm]")).await, 0, "there is nothing to confirm");
     page.shot("asked").await;
     page.press(&format!("{card} button[value=dismiss]")).await;
-    assert_eq!(page.text(".done[role=status]").await, "Dismissed: loan");
+    assert_eq!(page.text(".done[role=status] span").await, "Dismissed: loan");
     assert_eq!(house.answer(&house.action("loan")).0, "steward-action-dismissed");
 
     // The other change is made by hand, so it is no longer a question.

@@ -79,6 +79,13 @@ impl House {
         format!("#a{}", self.action(task))
     }
 
+    /// Gives a reason on the card of a task, where it is folded.
+    pub(crate) async fn give_reason(&self, task: &str, reason: &str) {
+        let card = self.card(task);
+        self.browser.find(&format!("{card} details.more summary")).await.click().await.unwrap();
+        self.browser.types(&format!("{card} .reason input"), reason).await;
+    }
+
     /// Who resolved it, how, and why.
     pub(crate) fn answer(&self, action: &str) -> (String, String, Option<String>) {
         let records = self.world.vault.records();

@@ -20,7 +20,7 @@ async fn everything_is_done_by_keys() {
     page.strikes('\u{E007}').await;
     assert_eq!(page.focus().await, "main");
 
-    let cards = page.count(".card").await;
+    let cards = page.count(".card, .change").await;
     page.strikes('j').await;
     let first = page.focus().await;
     page.strikes('j').await;
@@ -32,7 +32,7 @@ async fn everything_is_done_by_keys() {
         page.strikes('j').await;
     }
     assert_eq!(
-        page.run("return document.activeElement === [...document.querySelectorAll('.card')].at(-1)").await,
+        page.run("return document.activeElement === [...document.querySelectorAll('.card, .change')].at(-1)").await,
         true
     );
     page.strikes('/').await;
@@ -53,6 +53,9 @@ async fn everything_is_done_by_keys() {
         assert_eq!(world.vault.state(task), state, "{task}");
     }
     page.goto("/").await;
+    page.strikes('?').await;
+    assert!(page.text("#keys").await.contains("select, to answer several together"));
+    page.strikes('\u{E00C}').await;
     page.strikes('j').await;
     page.strikes_and_leaves('w').await;
     assert!(page.text("h1").await.starts_with("Why: "));

@@ -51,6 +51,17 @@ pub struct RecordLabel {
     pub state: RecordState,
     /// The matter of a task; `None` for a matter.
     pub matter: Option<RecordPath>,
+    /// When a task is due, if that is known.
+    pub due: Option<DateTime<Utc>>,
+}
+
+#[derive(FromRow)]
+struct LabelColumns {
+    path: String,
+    name: String,
+    state: String,
+    parent: Option<String>,
+    due: Option<i64>,
 }
 
 #[derive(FromRow)]
@@ -75,8 +86,8 @@ const CARD_FILES: &str = ") AS pending FROM (SELECT f.path, f.problem FROM files
 const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
     ORDER BY p.path";
 pub(crate) const NAMES: &str =
-    "SELECT t.path, t.name, t.state, t.parent FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
-    UNION ALL SELECT m.path, m.name, m.state, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
+    "SELECT t.path, t.name, t.state, t.parent, t.due FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
+    UNION ALL SELECT m.path, m.name, m.state, NULL, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
 
 impl ReadView<'_> {
     /// Reads a page of matters in the order of paths. `after` is the `next` of the page before, and `limit` is 1 to
@@ -110,14 +121,19 @@ impl ReadView<'_> {
         paths: &[RecordPath],
     ) -> Result<BTreeMap<RecordPath, RecordLabel>, IndexError> {
         let paths = &paths[..paths.len().min(2 * MAX_PAGE as usize)];
-        let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(NAMES)
+        let rows: Vec<LabelColumns> = sqlx::query_as(NAMES)
             .bind(crate::index::store::rows::to_json(&paths))
             .fetch_all(&self.index.store.reader)
             .await
             .map_err(|e| self.index.sql_error(e))?;
-        let decode = |(path, name, state, parent): (String, String, String, Option<String>)| {
-            let matter = parent.map(|matter| self.index.parse_path(&matter)).transpose()?;
-            Ok((self.index.parse_path(&path)?, RecordLabel { name, state: self.index.parse_enum(&state)?, matter }))
+        let decode = |row: LabelColumns| {
+            let label = RecordLabel {
+                name: row.name,
+                state: self.index.parse_enum(&row.state)?,
+                matter: row.parent.map(|matter| self.index.parse_path(&matter)).transpose()?,
+                due: row.due.and_then(from_micros),
+            };
+            Ok((self.index.parse_path(&row.path)?, label))
         };
         rows.into_iter().map(decode).collect()
     }
