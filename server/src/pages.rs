@@ -14,6 +14,7 @@ mod done;
 mod edit;
 mod fleet;
 mod form;
+mod frame;
 mod live;
 mod login;
 mod matters;
@@ -30,7 +31,7 @@ mod undo_batch;
 pub(crate) use assets::serve_asset;
 
 use crate::access::admission::{limit_open_routes, require_scope};
-use crate::access::{AccessScope, AuthenticatedCaller, CallerProof};
+use crate::access::{AccessScope, AuthenticatedCaller};
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
 use crate::views::{FactsError, encode_path};
@@ -38,15 +39,14 @@ use askama::Template;
 use assets::AssetUrls;
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
+use frame::PageFrame;
 use std::sync::Arc;
-use steward_domain::gates::mode::ModeName;
-use steward_vault::gates::stop;
-use steward_vault::index::{ActionFilter, IndexError};
+use steward_vault::index::IndexError;
 
 /// Builds the routes of all pages, each with the scope it needs.
 pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
@@ -81,99 +81,6 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .merge(require_scope(framed(operate_routes), app, AccessScope::Operate))
         .merge(login_routes)
         .merge(limit_open_routes(asset_routes, app))
-}
-
-/// The header and footer of every page.
-pub(crate) struct PageFrame {
-    assets: &'static AssetUrls,
-    /// The navigation entry to highlight; empty for a page that is not in the navigation.
-    tab: &'static str,
-    /// Path and query of this page, so that a form can return to it.
-    path: String,
-    caller: String,
-    form_key: String,
-    may_act: bool,
-    may_operate: bool,
-    /// Whether the caller is a person in a session of their own, and no program with a token.
-    is_person: bool,
-    stop: Option<StopNotice>,
-    mode_name: ModeName,
-    /// The values of the variables behind the mode's name.
-    mode_values: String,
-    waiting: u64,
-    vault: String,
-    /// The Temporal UI at this namespace's schedules.
-    temporal: Option<String>,
-    /// The sequence number of the newest record that this page can show.
-    seen: u64,
-}
-
-impl PageFrame {
-    async fn load(
-        app: &SharedAppState,
-        caller: &AuthenticatedCaller,
-        tab: &'static str,
-        uri: &Uri,
-    ) -> Result<Self, PageError> {
-        let form_key = match &caller.proof {
-            CallerProof::Session { form_key } => form_key.clone(),
-            CallerProof::Token => String::new(),
-        };
-        // The change notifier may be half a second late. Records that this page shows must not be announced as new.
-        let newest = app.views.actions().actions_page(&ActionFilter::default(), None, 1).await?;
-        let newest = newest.rows.first().map_or(0, |row| row.seq);
-        let settings = app.read_settings();
-        Ok(Self {
-            assets: assets::asset_urls(),
-            tab,
-            path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
-            caller: caller.name.clone(),
-            form_key,
-            may_act: caller.scope >= AccessScope::Act,
-            may_operate: caller.scope >= AccessScope::Operate,
-            stop: stop::read_stop(app.views.root()).map(StopNotice::from_stop),
-            is_person: matches!(caller.proof, CallerProof::Session { .. }),
-            mode_name: ModeName::from_settings(settings.policy.mode, settings.default_ceiling),
-            mode_values: format!(
-                "STEWARD_LIVE_MODE is {}, STEWARD_DEFAULT_CEILING is {}",
-                settings.policy.mode.as_str(),
-                settings.default_ceiling.as_str()
-            ),
-            waiting: app.views.actions().count_pending_actions(Utc::now()).await?,
-            vault: app.views.root().path().display().to_string(),
-            temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
-            seen: newest.max(app.revision.borrow().seq),
-        })
-    }
-}
-
-/// Who stopped the vault, when and why.
-struct StopNotice {
-    by: String,
-    at: String,
-    reason: Option<String>,
-}
-
-impl StopNotice {
-    fn from_stop(stop: stop::VaultStop) -> Self {
-        Self { by: stop.by, at: format_written_moment(&stop.at), reason: stop.reason }
-    }
-}
-
-impl PageFrame {
-    /// Whether a person's answer may change a note now.
-    fn may_change(&self) -> bool {
-        self.stop.is_none() && self.mode_name != ModeName::Watch
-    }
-
-    fn live_url(&self) -> String {
-        live::build_live_url(self)
-    }
-
-    /// The same frame, but its forms return to `path`.
-    fn with_path(self, path: &str) -> Self {
-        Self { path: path.to_owned(), ..self }
-    }
 }
 
 /// A page that could not be built, or a form that was refused.

@@ -3,6 +3,7 @@
 //! It declares arguments only; the modules below [`crate::commands`] run the commands.
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
+mod answers;
 mod notes;
 pub(crate) mod output;
 mod token;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use trust::BACKTEST;
 
+pub(crate) use answers::{ConfirmArgs, ResolveArgs, RightArgs};
 pub(crate) use notes::{InitArgs, MovedArgs};
 pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
 pub(crate) use trust::{BacktestArgs, RestoreTrustArgs, TrustCommand};
@@ -215,37 +217,6 @@ pub(crate) struct SimulateArgs {
     pub(crate) seed: u64,
     /// An empty or new folder
     pub(crate) folder: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ResolveArgs {
-    /// Id of the action, or its first digits (at least 4); up to 200 actions are one batch
-    #[arg(required = true, num_args = 1..=200, value_name = "ACTION")]
-    pub(crate) actions: Vec<String>,
-    /// State a reason for the record
-    #[arg(long)]
-    pub(crate) reason: Option<String>,
-    /// Name the person who decides (STEWARD_OPERATOR, else USER)
-    #[arg(long)]
-    pub(crate) by: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RightArgs {
-    #[command(flatten)]
-    pub(crate) resolution: ResolveArgs,
-    /// Say that you have made the change yourself, so that it is not proposed again
-    #[arg(long)]
-    pub(crate) done: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConfirmArgs {
-    #[command(flatten)]
-    pub(crate) resolution: ResolveArgs,
-    /// Set this value instead of the proposed one: open, done or archived, a text, a matter, or a list member
-    #[arg(long, value_name = "VALUE")]
-    pub(crate) set: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

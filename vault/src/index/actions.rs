@@ -9,6 +9,7 @@ pub(crate) mod charts;
 pub(crate) mod clusters;
 pub(crate) mod list;
 pub(crate) mod owed_deliveries;
+pub(crate) mod waiting;
 
 use crate::index::Index;
 

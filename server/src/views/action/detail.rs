@@ -1,4 +1,6 @@
 //! One action with everything in its audit record: the clerk's call, the workflow run, the hashes and the tracker.
+//!
+//! It is read for one action at a time, because it reads more files than a list needs. All foreign text in it stays text.
 
 use super::{Action, FactsError, VaultViews, read_record};
 use chrono::{DateTime, Utc};

@@ -6,7 +6,8 @@
 
 use crate::index::ActionsView;
 use crate::index::IndexError;
-use crate::index::actions::list::{ActionSubset, UNDOABLE, is_shown, is_waiting};
+use crate::index::actions::list::{ActionSubset, UNDOABLE};
+use crate::index::actions::waiting::{is_shown, is_waiting};
 use crate::index::read::questions::is_open_question;
 use crate::index::signals::doubt::leaves_unclear;
 use crate::index::store::codec::{from_micros, to_micros};

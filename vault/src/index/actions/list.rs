@@ -5,17 +5,17 @@
 //! none, may have a next page. Everything is derived from the audit records, which stay the truth.
 
 use super::action::{ActionColumns, ActionRow};
+use super::waiting::{PROPOSAL_LIFETIME, count_waiting_sql, is_settled, is_shown, is_snoozed, is_waiting};
 use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::read::page::{ListPage, PageCursor, rows_to_read};
 use crate::index::store::codec::{from_micros, to_micros};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::RecordPath;
-use steward_domain::trust::by_hand::ANSWER_WINDOW;
 
 /// A filter for actions; every condition that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,47 +78,6 @@ pub struct ActionsSince {
 /// An index for each pair of filters would be written with every record and used once a month.
 pub(crate) const MAX_TESTED_ROWS: u32 = 10_000;
 
-/// The target of the action `a` now has the proposed state or matter, whoever set it, so nothing is left to resolve.
-/// The index does not have the other fields.
-macro_rules! is_settled {
-    () => {
-        "EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.state = a.proposed_state UNION ALL
-            SELECT 1 FROM matters m WHERE m.path = a.target AND m.state = a.proposed_state UNION ALL
-            SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = a.moves_to)"
-    };
-}
-/// The action `a` can be answered by a person. Of equal proposals this is the newest one.
-macro_rules! is_waiting {
-    () => {
-        concat!(
-            "a.waits = 1 AND NOT ",
-            $crate::index::actions::list::is_settled!(),
-            " AND NOT EXISTS (SELECT 1 FROM actions e INDEXED BY actions_by_proposal
-                WHERE e.proposal = a.proposal AND e.seq > a.seq AND e.waits = 1)"
-        )
-    };
-}
-pub(crate) use {is_settled, is_waiting};
-
-/// How long a proposal is shown to a person: 14 days. As long is it compared with what is done by hand.
-pub const PROPOSAL_LIFETIME: TimeDelta = ANSWER_WINDOW;
-
-/// The record `target` (an SQL expression) is put off at this moment. A signal that is first seen later ends that.
-pub(crate) fn is_snoozed(target: &str, now: DateTime<Utc>) -> String {
-    let now = to_micros(now);
-    format!(
-        "EXISTS (SELECT 1 FROM snoozes z WHERE z.target = {target} AND z.until > {now} AND NOT EXISTS (
-            SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
-            WHERE n.target = z.target AND f.at > z.at))"
-    )
-}
-
-/// The action `a` waits for a person at this moment, and is shown.
-pub(crate) fn is_shown(now: DateTime<Utc>) -> String {
-    let oldest = to_micros(now - PROPOSAL_LIFETIME);
-    format!("{} AND a.at > {oldest} AND NOT {}", is_waiting!(), is_snoozed("a.target", now))
-}
-
 /// The columns of a row.
 macro_rules! columns {
     () => {
@@ -170,10 +129,6 @@ pub(crate) const ANSWER_TO_EQUAL: &str = "SELECT b.path FROM actions a
     CROSS JOIN actions b ON b.resolves = c.id AND b.seq > a.seq
     WHERE a.path = ?1 AND a.pending = 1 AND a.ended = 0 AND NOT EXISTS (SELECT 1 FROM actions o WHERE o.resolves = a.id)
     ORDER BY b.seq DESC LIMIT 1";
-
-pub(crate) fn count_waiting_sql(now: DateTime<Utc>) -> String {
-    format!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE {}", is_shown(now))
-}
 
 /// The action `a` changed its target, and nobody has reverted that.
 pub(crate) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (

@@ -3,7 +3,7 @@
 //! A snooze hides; it answers nothing and no gate knows of it. It is state of the index and writes no file. A signal
 //! about the note that is first seen later ends it.
 
-use crate::index::actions::list::is_snoozed;
+use crate::index::actions::waiting::is_snoozed;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::{CursorsView, IndexError};
 use chrono::{DateTime, Utc};

@@ -7,7 +7,7 @@ use super::page::{ListPage, MAX_PAGE, rows_to_read};
 use super::search::match_expression;
 use crate::index::IndexError;
 use crate::index::ReadView;
-use crate::index::actions::list::is_shown;
+use crate::index::actions::waiting::is_shown;
 use crate::index::store::codec::from_micros;
 use crate::index::store::words::{join_document, place_range};
 use chrono::{DateTime, Utc};

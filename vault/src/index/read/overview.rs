@@ -7,7 +7,7 @@ use super::page::{ListPage, rows_to_read};
 use crate::index::IndexError;
 use crate::index::ReadView;
 use crate::index::VaultProblem;
-use crate::index::actions::list::count_waiting_sql;
+use crate::index::actions::waiting::count_waiting_sql;
 use crate::index::cursors::observe::twin_problem;
 use chrono::{DateTime, Utc};
 use serde::Serialize;

@@ -11,7 +11,7 @@ use super::why::{WeighedSignal, WeighedSignalColumns, weighed_signal_columns};
 use crate::index::IndexError;
 use crate::index::ReadView;
 use crate::index::actions::action::ActionRow;
-use crate::index::actions::list::is_snoozed;
+use crate::index::actions::waiting::is_snoozed;
 use crate::index::store::rows::SqlText;
 use chrono::{DateTime, Utc};
 use sqlx::AssertSqlSafe;

@@ -8,7 +8,7 @@
 use super::page::{ListPage, clamp_limit, rows_to_read};
 use crate::index::IndexError;
 use crate::index::ReadView;
-use crate::index::actions::list::is_shown;
+use crate::index::actions::waiting::is_shown;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::words::{join_document, path_slug, place_range};
 use chrono::{DateTime, Utc};

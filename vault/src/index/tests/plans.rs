@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::index::actions::charts::PER_DAY;
-use crate::index::actions::{clusters, list as actions};
+use crate::index::actions::{clusters, list as actions, waiting};
 use crate::index::cursors::task_check;
 use crate::index::read::revision::REVISION;
 use crate::index::read::{matters, overview, questions, search, signals, tasks};
@@ -195,7 +195,7 @@ async fn what_is_rare_is_found_by_pages_that_end() {
 async fn what_waits_is_read_without_what_was_answered() {
     let bench = large().await;
     for sql in [
-        actions::count_waiting_sql(after_all()).as_str(),
+        waiting::count_waiting_sql(after_all()).as_str(),
         clusters::cluster_query(ActionSubset::Waiting(after_all()), None, 3).sql().as_str(),
     ] {
         let plan = plan(&bench.index, sql).await;
@@ -274,7 +274,7 @@ async fn no_other_page_scans_a_large_table() {
         task_check::TASKS.to_owned(),
         search::hits_sql(after_all()),
         search::PLACES.to_owned(),
-        actions::count_waiting_sql(after_all()),
+        waiting::count_waiting_sql(after_all()),
         questions::asking_sql(after_all()),
         questions::WITHHELD.to_owned(),
         doubt::NEWER.to_owned(),
