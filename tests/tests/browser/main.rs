@@ -15,4 +15,5 @@ mod size;
 mod sound;
 mod stop;
 mod temporal;
+mod trust_report;
 mod undo;
