@@ -133,7 +133,8 @@ pub(crate) enum CliCommand {
     Status,
     /// Find problems and print the fix for each
     #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n  \
-        steward doctor --lift-back-off\n\nExits with 4 when something is wrong.")]
+        steward doctor --lift-back-off\n\nA finding is `ok`, a `note` that needs nothing, or `WRONG` with the fix. Before the \
+        first start the command reads the notes itself. Exits with 4 when something is wrong.")]
     Doctor(DoctorArgs),
     /// Propose how the notes of a vault are read, show what that finds, and accept it after a yes
     #[command(after_help = "Examples:\n  steward init ~/notes\n  steward init ~/notes --yes\n  \

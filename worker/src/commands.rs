@@ -34,11 +34,13 @@ use chrono::Utc;
 use rustix::fs::{Access, access};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::record::schema::NoteSchema;
 use steward_server::views::VaultViews;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{ActionLookup, Index};
+use steward_vault::index::{ActionLookup, Index, SyncReport};
 use uuid::Uuid;
 
 /// A vault and its index, for commands that only read.
@@ -81,11 +83,11 @@ pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<Rea
 }
 
 /// A copy of an index, removed when it is dropped.
-pub(crate) struct TemporaryIndexCopy(PathBuf);
+struct TemporaryIndexCopy(PathBuf);
 
 impl TemporaryIndexCopy {
     /// A folder for an index that is filled anew.
-    pub(crate) fn create_empty() -> std::io::Result<Self> {
+    fn create_empty() -> std::io::Result<Self> {
         let copy = Self(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
         std::fs::DirBuilder::new().mode(0o700).create(&copy.0)?;
         Ok(copy)
@@ -110,6 +112,29 @@ impl Drop for TemporaryIndexCopy {
     fn drop(&mut self) {
         // A copy that is left behind does no harm: it is a temporary folder that only its owner can read.
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An index outside the vault and its state folder. It is removed when it is dropped.
+pub(crate) struct TemporaryIndex {
+    pub(crate) index: Index,
+    _folder: TemporaryIndexCopy,
+}
+
+impl TemporaryIndex {
+    /// An empty index that reads notes by this schema.
+    pub(crate) async fn create(
+        schema: NoteSchema,
+        accepted: impl IntoIterator<Item = ContentHash>,
+    ) -> anyhow::Result<Self> {
+        let folder = TemporaryIndexCopy::create_empty()?;
+        let index = Index::open(&folder.0).await?.with_schema(schema, accepted);
+        Ok(Self { index, _folder: folder })
+    }
+
+    /// Reads a whole vault into it.
+    pub(crate) async fn read_vault(&self, root: &VaultRoot) -> anyhow::Result<SyncReport> {
+        Ok(show_index_progress(&self.index, self.index.sync_all(root, Utc::now())).await?)
     }
 }
 

@@ -10,7 +10,6 @@ use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use note::VaultHolder;
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use steward_vault::files::root::VaultRoot;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, NamespacedClient};
@@ -206,10 +205,4 @@ pub(crate) async fn is_namespace_ready(client: &Client) -> bool {
     };
     let mut service = client.connection().workflow_service();
     service.list_schedules(temporalio_client::tonic::IntoRequest::into_request(request)).await.is_ok()
-}
-
-/// Whether a process listens on this port of the machine.
-pub(crate) fn is_port_taken(port: u16) -> bool {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_ok()
 }

@@ -9,7 +9,7 @@
 mod quiet_hours;
 pub mod read;
 
-pub use quiet_hours::QuietHours;
+pub use quiet_hours::{QuietHours, QuietHoursError};
 
 use crate::action::audit::AuditDraft;
 use crate::action::mutation::{Mutation, MutationClass};

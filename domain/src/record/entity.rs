@@ -1,7 +1,11 @@
 //! Matters, tasks and instincts, read from the frontmatter of their records.
 //!
 //! Unknown fields are ignored and stay in the file. A malformed known field is an error that names the field. It must
-//! never be guessed. The caller adds the file's path to the message.
+//! never be guessed. All malformed fields are reported at once. The caller adds the file's path to the message.
+
+mod faults;
+
+pub use faults::RecordFaults;
 
 use crate::gates::mode::Ceiling;
 use crate::record::frontmatter::read_own_fields;
@@ -25,6 +29,17 @@ pub enum RecordError {
     Value { field: &'static str, found: String, expected: &'static str },
     #[error("`{field}`: {source}")]
     Link { field: &'static str, source: PathError },
+}
+
+impl RecordError {
+    /// The field under its fixed name.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::WrongType { .. } => "type",
+            Self::Missing { field } | Self::Value { field, .. } | Self::Link { field, .. } => field,
+        }
+    }
 }
 
 /// The state of a task or a matter.
@@ -129,14 +144,15 @@ impl Matter {
     /// Reads a matter's frontmatter.
     ///
     /// # Errors
-    /// [`RecordError`] naming the field.
-    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
-        check_type(fields, RecordKind::Matter)?;
-        Ok(Self {
-            name: read_text(fields, "name")?.unwrap_or_default(),
-            state: read_state(fields)?,
-            ceiling: read_ceiling(fields, "steward_ceiling").unwrap_or_default(),
-        })
+    /// [`RecordFaults`] naming each field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordFaults> {
+        let mut faults = RecordFaults::default();
+        faults.check_field(check_type(fields, RecordKind::Matter));
+        let name = faults.check_field(read_text(fields, "name"));
+        let state = faults.check_field(read_state(fields));
+        let ceiling = read_ceiling(fields, "steward_ceiling").unwrap_or_default();
+        let matter = || Some(Self { name: name?.unwrap_or_default(), state: state?, ceiling });
+        faults.finish_record(matter())
     }
 }
 
@@ -144,23 +160,34 @@ impl Task {
     /// Reads a task's frontmatter.
     ///
     /// # Errors
-    /// [`RecordError`] naming the field.
-    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
-        check_type(fields, RecordKind::Task)?;
-        let parent = read_text(fields, "parent_matter")?.ok_or(RecordError::Missing { field: "parent_matter" })?;
-        Ok(Self {
-            name: read_text(fields, "name")?.unwrap_or_default(),
-            id: read_text(fields, "id")?,
-            state: read_state(fields)?,
-            parent_matter: spell_matter(&parent)
-                .map_err(|source| RecordError::Link { field: "parent_matter", source })?,
-            parent_link: parent,
-            surface_class: read_surface_class(fields)?,
-            due: read_instant(fields, "due")?,
-            snoozed_until: read_instant(fields, "snoozed_until")?,
-            next_check_after: read_text(fields, "next_check_after").ok().flatten().and_then(|t| time::parse(&t)),
-            plane_issue_id: read_text(fields, "plane_issue_id")?,
-        })
+    /// [`RecordFaults`] naming each field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordFaults> {
+        let mut faults = RecordFaults::default();
+        faults.check_field(check_type(fields, RecordKind::Task));
+        let name = faults.check_field(read_text(fields, "name"));
+        let id = faults.check_field(read_text(fields, "id"));
+        let state = faults.check_field(read_state(fields));
+        let parent = faults.check_field(read_parent(fields));
+        let surface_class = faults.check_field(read_surface_class(fields));
+        let due = faults.check_field(read_instant(fields, "due"));
+        let snoozed_until = faults.check_field(read_instant(fields, "snoozed_until"));
+        let plane_issue_id = faults.check_field(read_text(fields, "plane_issue_id"));
+        let task = || {
+            let ParentLink { path, link } = parent?;
+            Some(Self {
+                name: name?.unwrap_or_default(),
+                id: id?,
+                state: state?,
+                parent_matter: path,
+                parent_link: link,
+                surface_class: surface_class?,
+                due: due?,
+                snoozed_until: snoozed_until?,
+                next_check_after: read_text(fields, "next_check_after").ok().flatten().and_then(|t| time::parse(&t)),
+                plane_issue_id: plane_issue_id?,
+            })
+        };
+        faults.finish_record(task())
     }
 }
 
@@ -200,6 +227,19 @@ pub(crate) fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), Record
         Some(found) if found == folder => Ok(()),
         Some(found) => Err(RecordError::WrongType { found: escape_value(&found), folder }),
     }
+}
+
+/// The link of a task to its matter, and the path that it spells.
+struct ParentLink {
+    path: RecordPath,
+    link: String,
+}
+
+fn read_parent(fields: &Fields) -> Result<ParentLink, RecordError> {
+    let field = "parent_matter";
+    let link = require_text(fields, field)?;
+    let path = spell_matter(&link).map_err(|source| RecordError::Link { field, source })?;
+    Ok(ParentLink { path, link })
 }
 
 /// The path that a link to a matter spells. A relative link spells it by its last part, until the note is found.
@@ -286,77 +326,4 @@ pub(crate) fn escape_value(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn fields(value: Value) -> Fields {
-        value.as_object().unwrap().clone()
-    }
-
-    fn task(extra: Value) -> Result<Task, RecordError> {
-        let mut all = fields(json!({"type": "task", "name": "T", "parent_matter": "[[matter/m]]"}));
-        all.extend(fields(extra));
-        Task::read(&all)
-    }
-
-    #[test]
-    fn a_state_is_read_in_any_case_and_an_unknown_one_is_named() {
-        assert_eq!(task(json!({"state": "DONE"})).unwrap().state, RecordState::Done);
-        let message = task(json!({"state": "opne"})).unwrap_err().to_string();
-        assert_eq!(message, "`state` is `opne`, expected `open`, `done` or `archived`");
-    }
-
-    #[test]
-    fn a_malformed_next_check_counts_as_none() {
-        assert_eq!(task(json!({"next_check_after": "soon"})).unwrap().next_check_after, None);
-        assert_eq!(task(json!({"next_check_after": ["x"]})).unwrap().next_check_after, None);
-    }
-
-    #[test]
-    fn a_malformed_snooze_is_an_error_because_a_guess_would_act_against_a_human() {
-        assert!(task(json!({"snoozed_until": "after the holidays"})).is_err());
-    }
-
-    #[test]
-    fn a_message_holds_no_control_characters() {
-        let message = task(json!({"state": "a\nERROR forged \u{1b}[31m"})).unwrap_err().to_string();
-        assert!(!message.contains('\n') && !message.contains('\u{1b}'), "{message}");
-    }
-
-    #[test]
-    fn a_confidence_out_of_range_is_refused() {
-        let mut all = fields(json!({
-            "type": "signal", "created": "2026-11-01", "source_type": "gmail", "raw_quote": "q", "target_kind": "task",
-            "target_path": "task/t.md", "target_confidence": 0.9, "effect": "mutation", "effect_confidence": 0.9,
-            "mutation_proposal": {"class": "state_change", "set": {"state": "done"}}
-        }));
-        assert_eq!(crate::signals::signal::Signal::read(&all).unwrap().proposed_state(), Some(RecordState::Done));
-        all.insert("effect_confidence".into(), json!(1.5));
-        assert!(crate::signals::signal::Signal::read(&all).is_err());
-    }
-
-    #[test]
-    fn a_source_that_holds_a_link_is_read_as_it_was_written() {
-        let written = crate::record::frontmatter::render_document(&fields(json!({"source": "note:[[ann]]"})), "");
-        assert!(!written.contains("[["), "{written}");
-        let read = crate::record::frontmatter::read_document(written.as_bytes()).unwrap();
-        assert_eq!(Instinct::read(read.fields()).source.as_deref(), Some("note:[[ann]]"));
-        assert_eq!(Instinct::read(&fields(json!({"source": "note:[[ann]]"}))).source.as_deref(), Some("note:[[ann]]"));
-    }
-
-    #[test]
-    fn a_ceiling_that_is_there_but_unreadable_means_ask() {
-        assert_eq!(Instinct::read(&fields(json!({"ceiling": 3}))).ceiling, Some(Ceiling::Ask));
-        assert_eq!(Instinct::read(&fields(json!({}))).ceiling, None);
-        let start = |fields_| Instinct::read(&fields(fields_)).start;
-        assert_eq!(start(json!({"confidence": 0.82})), Some(0.82));
-        assert_eq!(start(json!({"confidence": 0.9, "initial_confidence": 0.82, "counted": 3})), Some(0.82));
-        assert_eq!(start(json!({"confidence": 0.9, "counted": 0})), None, "Steward wrote that one");
-        for none in [json!(82), json!(-0.1), json!("0.82"), json!(null)] {
-            assert_eq!(start(json!({"confidence": none})), None);
-        }
-        let observations = |status| Instinct::read(&fields(json!({"observations": 60, "status": status}))).observations;
-        assert_eq!((observations("live"), observations("pruned")), (60, 0), "a pruned source is unknown");
-    }
-}
+mod tests;

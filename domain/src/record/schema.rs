@@ -11,7 +11,7 @@ use crate::action::mutation::Mutation;
 use crate::action::plan::ContentHash;
 use crate::gates::mode::Ceiling;
 use crate::record::content_hash::hash_content;
-use crate::record::entity::{Matter, RecordError, RecordState, Task};
+use crate::record::entity::{Matter, RecordFaults, RecordState, Task};
 use crate::record::frontmatter::{Document, RecordFields, strip_link_markup};
 use crate::record::link::{LinkError, LinkScope, NoteNames, fold_name, make_link_absolute};
 use crate::record::mapping::{NoteMapping, NoteRole, VaultMapping, write_like};
@@ -264,8 +264,8 @@ impl NoteSchema {
     /// Reads a matter, and how far a steward may go with it.
     ///
     /// # Errors
-    /// [`RecordError`] naming the field.
-    pub fn read_matter(&self, path: &RecordPath, fields: &RecordFields) -> Result<Matter, RecordError> {
+    /// [`RecordFaults`] naming each field.
+    pub fn read_matter(&self, path: &RecordPath, fields: &RecordFields) -> Result<Matter, RecordFaults> {
         let reading = self.read_note(RecordKind::Matter, path, fields);
         let matter = Matter::read(&reading.fields)?;
         Ok(Matter { ceiling: matter.ceiling.min(reading.ceiling), ..matter })
@@ -274,8 +274,8 @@ impl NoteSchema {
     /// Reads a task.
     ///
     /// # Errors
-    /// [`RecordError`] naming the field.
-    pub fn read_task(&self, path: &RecordPath, fields: &RecordFields) -> Result<Task, RecordError> {
+    /// [`RecordFaults`] naming each field.
+    pub fn read_task(&self, path: &RecordPath, fields: &RecordFields) -> Result<Task, RecordFaults> {
         Task::read(&self.read_note(RecordKind::Task, path, fields).fields)
     }
 

@@ -7,8 +7,8 @@
 use crate::action::mutation::Mutation;
 use crate::action::plan::ContentHash;
 use crate::record::entity::{
-    RecordError, RecordState, SignalEffect, check_type, invalid_value, read_confidence, read_effect, read_instant,
-    read_text, require_text,
+    RecordError, RecordFaults, RecordState, SignalEffect, check_type, invalid_value, read_confidence, read_effect,
+    read_instant, read_text, require_text,
 };
 use crate::record::frontmatter::{self, RecordFields};
 use crate::record::link::NoteNames;
@@ -121,42 +121,44 @@ impl Signal {
     /// Reads a signal's frontmatter.
     ///
     /// # Errors
-    /// [`RecordError`] naming the field.
-    pub fn read(fields: &RecordFields) -> Result<Self, RecordError> {
+    /// [`RecordFaults`] naming each field.
+    pub fn read(fields: &RecordFields) -> Result<Self, RecordFaults> {
         let fields = &frontmatter::read_own_fields(fields);
-        check_type(fields, RecordKind::Signal)?;
-        let kind = match require_text(fields, "target_kind")?.as_str() {
-            "task" => RecordKind::Task,
-            "matter" => RecordKind::Matter,
-            other => return Err(invalid_value("target_kind", other, "`task` or `matter`")),
-        };
+        let mut faults = RecordFaults::default();
+        faults.check_field(check_type(fields, RecordKind::Signal));
+        let created = read_instant(fields, "created");
+        let created = faults.check_field(created.and_then(|at| at.ok_or(RecordError::Missing { field: "created" })));
+        let source_event = faults.check_field(read_text(fields, "source_event_path"));
+        let origin_at = faults.check_field(read_text(fields, "origin_at"));
+        let source_type = faults.check_field(read_source_type(fields));
+        let raw_quote = faults.check_field(require_text(fields, "raw_quote"));
+        let target_kind = faults.check_field(read_target_kind(fields));
         let candidates = read_candidates(fields);
-        let target = match read_text(fields, "target_path")? {
-            Some(target) => Some(read_target_link(kind, "target_path", &target)?),
-            None if candidates.is_empty() => return Err(RecordError::Missing { field: "target_path" }),
-            None => None,
+        let target = faults.check_field(read_target(fields, target_kind, !candidates.is_empty()));
+        let target_confidence = faults.check_field(read_confidence(fields, "target_confidence"));
+        let effect = faults.check_field(read_effect(fields));
+        let effect_confidence = faults.check_field(read_confidence(fields, "effect_confidence"));
+        let status = faults.check_field(read_text(fields, "status"));
+        let signal = || {
+            Some(Self {
+                created: created?,
+                source_event: source_event?.and_then(|t| RecordPath::parse(t.trim()).ok()),
+                origin_at: origin_at?.and_then(|t| time::parse(&t)),
+                source_type: source_type?,
+                raw_quote: raw_quote?.chars().take(MAX_QUOTE_CHARS).collect(),
+                target: target?,
+                target_kind: target_kind?,
+                target_confidence: target_confidence?,
+                candidates,
+                effect: effect?,
+                proposal: fields.get("mutation_proposal").and_then(|p| Mutation::from_proposal(p).ok()),
+                effect_confidence: effect_confidence?,
+                reasoning: read_text(fields, "reasoning").ok().flatten().unwrap_or_default(),
+                status: SignalStatus::parse_or_unrouted(&status?.unwrap_or_default()),
+                reason: read_text(fields, "reason").ok().flatten(),
+            })
         };
-        let source_type = require_text(fields, "source_type")?;
-        if source_type.trim().is_empty() || source_type.chars().count() > MAX_SOURCE_CHARS {
-            return Err(invalid_value("source_type", &source_type, "1 to 200 characters"));
-        }
-        Ok(Self {
-            created: read_instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
-            source_event: read_text(fields, "source_event_path")?.and_then(|t| RecordPath::parse(t.trim()).ok()),
-            origin_at: read_text(fields, "origin_at")?.and_then(|t| time::parse(&t)),
-            source_type,
-            raw_quote: require_text(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
-            target,
-            target_kind: kind,
-            target_confidence: read_confidence(fields, "target_confidence")?,
-            candidates,
-            effect: read_effect(fields)?,
-            proposal: fields.get("mutation_proposal").and_then(|p| Mutation::from_proposal(p).ok()),
-            effect_confidence: read_confidence(fields, "effect_confidence")?,
-            reasoning: read_text(fields, "reasoning").ok().flatten().unwrap_or_default(),
-            status: SignalStatus::parse_or_unrouted(&read_text(fields, "status")?.unwrap_or_default()),
-            reason: read_text(fields, "reason").ok().flatten(),
-        })
+        faults.finish_record(signal())
     }
 
     /// Finds the notes that the signal names. A name that fits no single note stays the path that it spells.
@@ -228,6 +230,36 @@ impl Signal {
     #[must_use]
     pub fn clerk_note(&self) -> String {
         self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
+    }
+}
+
+fn read_target_kind(fields: &RecordFields) -> Result<RecordKind, RecordError> {
+    match require_text(fields, "target_kind")?.as_str() {
+        "task" => Ok(RecordKind::Task),
+        "matter" => Ok(RecordKind::Matter),
+        other => Err(invalid_value("target_kind", other, "`task` or `matter`")),
+    }
+}
+
+fn read_source_type(fields: &RecordFields) -> Result<String, RecordError> {
+    let source_type = require_text(fields, "source_type")?;
+    if source_type.trim().is_empty() || source_type.chars().count() > MAX_SOURCE_CHARS {
+        return Err(invalid_value("source_type", &source_type, "1 to 200 characters"));
+    }
+    Ok(source_type)
+}
+
+/// The target, or `None` for an ambiguous one. A signal without candidates must name a target. Without a kind its link
+/// cannot be read.
+fn read_target(
+    fields: &RecordFields,
+    kind: Option<RecordKind>,
+    has_candidates: bool,
+) -> Result<Option<RecordPath>, RecordError> {
+    match read_text(fields, "target_path")? {
+        Some(target) => kind.map(|kind| read_target_link(kind, "target_path", &target)).transpose(),
+        None if has_candidates => Ok(None),
+        None => Err(RecordError::Missing { field: "target_path" }),
     }
 }
 
@@ -321,7 +353,7 @@ mod tests {
         fields.insert("target_path".into(), Value::Null);
         assert_eq!(Signal::read(&fields).unwrap().target, None);
         fields.insert("target_candidates".into(), json!([]));
-        assert_eq!(Signal::read(&fields), Err(RecordError::Missing { field: "target_path" }));
+        assert_eq!(Signal::read(&fields), Err(RecordError::Missing { field: "target_path" }.into()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! has no effect. A value that is not a date stays as well. The vault writer writes the bytes, and
 //! [`crate::steward::tick`] interprets the dates.
 
-use crate::record::entity::{RecordError, RecordState};
+use crate::record::entity::{RecordFaults, RecordState};
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
 use crate::record::path::RecordPath;
 use crate::record::schema::NoteSchema;
@@ -33,7 +33,7 @@ pub struct CheckTimestamps {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CheckTimestampsError {
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(#[from] RecordFaults),
     #[error(transparent)]
     Frontmatter(#[from] FrontmatterError),
 }

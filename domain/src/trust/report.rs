@@ -6,7 +6,9 @@
 
 pub mod advice;
 pub mod clearance;
+pub mod headline;
 pub mod newest;
+pub mod readiness;
 pub mod reliability;
 pub mod risk;
 use crate::action::mutation::MutationClass;
@@ -16,6 +18,7 @@ use crate::gates::result::GateName;
 use crate::trust::case::TrustCase;
 use crate::trust::report::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
 use crate::trust::report::newest::NewestTally;
+use crate::trust::report::readiness::NearestMode;
 use crate::trust::report::reliability::{ReliabilityBins, ReliabilitySummary};
 use crate::trust::tally::{ACTING_MODES, ActedTally, CaseTally, SourceTally, TallyCell, TallyTable};
 use crate::trust::wilson::RateEstimate;
@@ -121,8 +124,18 @@ pub struct TrustReportRow {
     pub modes: Vec<ModeTally>,
     /// The highest mode that the cases support.
     pub supported: Option<Mode>,
+    /// That mode, or the one that needs the fewest further cases.
+    pub nearest: NearestMode,
     /// The same in words. It may hold the name of a source.
     pub summary: String,
+}
+
+impl TrustReportRow {
+    /// The cases that a mode would apply.
+    #[must_use]
+    pub fn acted_in(&self, mode: Mode) -> CaseTally {
+        self.modes.iter().find(|tally| tally.mode == mode).map(|tally| tally.acted).unwrap_or_default()
+    }
 }
 
 /// A band of stated confidence. The upper end is excluded, except for 1 in the last band.
@@ -273,6 +286,7 @@ fn build_row(cell: &TallyCell, what: &str, bar: &EvidenceBar) -> TrustReportRow 
         tally: cell.all,
         modes: (0..ACTING_MODES.len()).map(mode_tally).collect(),
         supported: bar.highest_supported_mode(cell),
+        nearest: bar.find_nearest_mode(cell),
         summary: bar.describe_support(what, cell),
         ..TrustReportRow::default()
     }

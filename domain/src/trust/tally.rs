@@ -123,6 +123,13 @@ impl ActedTally {
     pub fn merge(&self, other: &Self) -> Self {
         Self { tally: self.tally.merge(other.tally), newest: self.newest.merge(&other.newest) }
     }
+
+    /// The same after this many further cases, all newer and all right.
+    #[must_use]
+    pub fn with_right_cases(&self, count: u64) -> Self {
+        let tally = CaseTally { agreed: self.tally.agreed.saturating_add(count), ..self.tally };
+        Self { tally, newest: self.newest.with_right_cases(count) }
+    }
 }
 
 /// The cases of one kind, and those of them that each of [`ACTING_MODES`] would apply.

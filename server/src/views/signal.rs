@@ -12,7 +12,7 @@ use self::explanation::ReasonAndAdvice;
 
 use serde::Serialize;
 use steward_domain::action::mutation::Mutation;
-use steward_domain::record::entity::{Matter, RecordError, SignalEffect, Task};
+use steward_domain::record::entity::{Matter, RecordFaults, SignalEffect, Task};
 use steward_domain::record::frontmatter::{self, FrontmatterError};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::record::schema::NoteSchema;
@@ -66,7 +66,7 @@ pub enum SignalReadError {
     #[error("failed to read {path}: {source}")]
     Form { path: RecordPath, source: FrontmatterError },
     #[error("invalid signal in {path}: {source}")]
-    Record { path: RecordPath, source: RecordError },
+    Record { path: RecordPath, source: RecordFaults },
 }
 
 /// Reads a signal.

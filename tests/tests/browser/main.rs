@@ -16,4 +16,5 @@ mod sound;
 mod stop;
 mod teaching;
 mod temporal;
+mod trust_report;
 mod undo;

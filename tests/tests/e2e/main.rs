@@ -11,6 +11,7 @@ mod commands;
 mod containment;
 mod crash;
 mod docs;
+mod doctor;
 mod extract;
 mod fleet;
 mod full_disk;

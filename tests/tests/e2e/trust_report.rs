@@ -15,6 +15,9 @@ use steward_tests::run;
 use steward_tests::steward::{Said, Steward};
 use steward_tests::vault::Vault;
 
+/// What the report of [`Past::of_a_month`] begins with.
+const HEADLINE: &str = "After 1 day: let Steward change the state of tasks and matters on its own at high confidence for gmail \
+                        (198 of 200 right). Keep confirming everything else.";
 const HOSTILE: &str = "<script>alert(1)</script>\"'&`\u{1b}[2J";
 
 /// A vault with a past.
@@ -160,18 +163,24 @@ async fn a_person_reads_what_is_supported_what_is_not_and_what_to_set() {
     let longest = said.out.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(longest <= 100, "{longest} columns: {said}");
     assert_eq!(past.vault.files(), files, "it changes nothing");
+    let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.starts_with(HEADLINE), "{said}");
+    assert!(flat.contains("; 61 more right cases in a row are missing for live_high_confidence_only"), "{said}");
 }
 
 #[tokio::test]
 async fn a_script_reads_the_same_under_names_that_stay() {
     let past = Past::of_a_month();
     let told = past.run(&["trust", "report", "--json"]).await.expect(0).json();
+    assert_eq!(told["headline"], HEADLINE);
     assert_eq!(told["total"]["actions"], json!(213));
     assert_eq!(told["records"]["last_seq"], json!(425));
     let gmail = &told["class_sources"][0];
     assert_eq!((&gmail["class"], &gmail["source"]), (&json!("state_change"), &json!("gmail")));
     assert_eq!((&gmail["agreed"], &gmail["wrong"], &gmail["open"]), (&json!(198), &json!(2), &json!(0)));
     assert_eq!(gmail["supported"], json!("live"));
+    assert_eq!(gmail["nearest"], json!({"readiness": "ready", "mode": "live", "missing_cases": 0}));
+    assert_eq!(told["class_sources"][1]["nearest"]["missing_cases"], json!(61), "12 of 73");
     let low = gmail["precision"]["low"].as_f64().unwrap();
     assert!((low - 0.9643).abs() < 5e-4, "{low}");
     assert_eq!(told["choice"]["classes"], json!(["state_change"]));
@@ -198,6 +207,17 @@ async fn the_page_stands_by_itself_and_a_hostile_name_stays_text() {
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("<title>Steward: trust report of 20"), "{html}");
     assert!(html.contains("&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;` [2J"), "{html}");
+    let (head, advice) = html.split_once("What the cases support").unwrap();
+    assert!(head.contains(&format!("<p class=\"headline\"><bdi>{HEADLINE}</bdi></p>")), "{html}");
+    let (open, folded) = advice.split_once("What to set").unwrap().0.split_once("<details>").unwrap();
+    assert!(
+        open.contains("state_change from gmail</bdi></strong>: 198 of 200 right, with <code>live</code>"),
+        "{open}"
+    );
+    assert!(folded.contains("related from gmail</bdi></strong>: 12 of 12 right; 61 more right cases"), "{folded}");
+    assert!(!html.contains("<th scope=\"col\"></th>"), "a table has an empty heading: {html}");
+    let scrolls = html.matches("<div class=\"wide\"").count() + html.matches("<pre").count();
+    assert_eq!(html.matches("tabindex=\"0\" role=\"region\" aria-label=\"").count(), scrolls, "{html}");
     let lower = html.to_ascii_lowercase();
     for forbidden in ["<script", "http://", "https://", "src=", "href=", "@import", "url(", "onload", "\u{1b}"] {
         assert!(!lower.contains(forbidden), "`{forbidden}` is in the page: {html}");
@@ -395,6 +415,7 @@ async fn a_broken_chain_is_told_on_top_and_nothing_bolder_is_printed() {
 
     let said = past.run(&["trust", "report"]).await.expect(4);
     assert!(said.out.starts_with("Warning: the chain of audit records is broken: "), "{said}");
+    assert!(said.out.contains("Change no settings now") && !said.out.contains("let Steward"), "{said}");
     let told = past.run(&["trust", "report", "--json"]).await.expect(4).json();
     assert_eq!(told["chain"]["faults"].as_array().unwrap().len(), 1, "{told}");
     let page = past.vault.path().parent().unwrap().join("report.html");

@@ -1,17 +1,17 @@
 //! The command `steward doctor`: finds problems and prints the fix for each.
 //!
-//! Each check prints one line: ok, or the problem and its fix. If no process holds the vault, the command takes the
-//! lock for a moment, which settles what a crash left half done. It changes nothing else, unless an operator accepts
-//! the loss of the ledger or lifts a back-off.
+//! Each check prints one line: `ok`, a `note` that needs nothing, or `WRONG` with the problem and its fix. If no process
+//! holds the vault, the command takes the lock for a moment, which settles what a crash left half done. It changes
+//! nothing else, unless an operator accepts the loss of the ledger or lifts a back-off.
 
 mod mapping;
+mod records;
 mod server;
 
 use crate::cli::DoctorArgs;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::commands::open_index;
 use crate::config::StewardConfig;
-use crate::config::mapping::{MappingBroken, MappingNotAccepted};
 use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{HolderRecord, VaultHolder};
@@ -31,7 +31,6 @@ use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::operator_log::OperatorEventKind;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
-use steward_vault::index::Index;
 use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 
@@ -40,9 +39,32 @@ const READ_PATIENCE: Duration = Duration::from_secs(3);
 /// The pause between two comparisons: 200 ms.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum FindingLevel {
+    Ok,
+    /// Worth knowing. It needs nothing, and does not change the exit code.
+    Note,
+    Wrong,
+}
+
+impl FindingLevel {
+    /// The word of a line, as wide as the others.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Ok => "ok   ",
+            Self::Note => "note ",
+            Self::Wrong => "WRONG",
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct DoctorFinding {
     check: &'static str,
+    level: FindingLevel,
+    /// Whether nothing is wrong, for scripts that know no levels.
     ok: bool,
     /// The finding, with the fix if something is wrong.
     found: String,
@@ -53,15 +75,19 @@ struct DoctorFindings(Vec<DoctorFinding>);
 
 impl DoctorFindings {
     fn add_ok(&mut self, check: &'static str, found: impl Into<String>) {
-        self.add_finding(check, true, found);
+        self.add_finding(check, FindingLevel::Ok, found);
+    }
+
+    fn add_note(&mut self, check: &'static str, found: impl Into<String>) {
+        self.add_finding(check, FindingLevel::Note, found);
     }
 
     fn add_fault(&mut self, check: &'static str, found: impl Into<String>) {
-        self.add_finding(check, false, found);
+        self.add_finding(check, FindingLevel::Wrong, found);
     }
 
-    fn add_finding(&mut self, check: &'static str, ok: bool, found: impl Into<String>) {
-        self.0.push(DoctorFinding { check, ok, found: found.into() });
+    fn add_finding(&mut self, check: &'static str, level: FindingLevel, found: impl Into<String>) {
+        self.0.push(DoctorFinding { check, level, ok: level != FindingLevel::Wrong, found: found.into() });
     }
 }
 
@@ -104,9 +130,7 @@ pub(crate) async fn run(
     }
     let faults = findings.0.iter().any(|f| !f.ok);
     out.print_value(&findings.0, || {
-        let line = |f: &DoctorFinding| {
-            format!("{} {:<14} {}", if f.ok { "ok   " } else { "WRONG" }, f.check, escape_text(&f.found))
-        };
+        let line = |f: &DoctorFinding| format!("{} {:<14} {}", f.level.label(), f.check, escape_text(&f.found));
         findings.0.iter().map(line).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
@@ -199,17 +223,7 @@ async fn check_vault(
     }
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;
-    match open_index(config).await {
-        // The finding on the mapping says it already.
-        Err(e) if e.is::<MappingNotAccepted>() || e.is::<MappingBroken>() => {}
-        Err(e) => findings.add_fault("index", format_causes(&e)),
-        Ok(index) => {
-            let served = matches!(holder, VaultHolder::Runs(_));
-            self::check_index(&index, &root, served, findings).await?;
-            let drill = VaultViews::new(root.clone(), index.clone()).read_drill_status(Utc::now()).await?;
-            self::check_drill(&drill, findings);
-        }
-    }
+    records::check_records(config, &root, matches!(holder, VaultHolder::Runs(_)), findings).await?;
     match steward_vault::action::chain::verify_chain(&root) {
         Ok(v) if v.faults.is_empty() => findings.add_ok("audit", super::audit::describe_intact_chain(&v)),
         Ok(v) => findings.add_fault("audit", format!("{}; `steward audit verify` lists all", v.faults.join("; "))),
@@ -230,35 +244,8 @@ fn check_disk(check: &'static str, folder: &Path, findings: &mut DoctorFindings)
 }
 
 fn check_drill(drill: &NightlyDrillStatus, findings: &mut DoctorFindings) {
-    findings.add_finding("drill", !drill.late, drill.describe_status());
-}
-
-async fn check_index(
-    index: &Index,
-    root: &VaultRoot,
-    served: bool,
-    findings: &mut DoctorFindings,
-) -> anyhow::Result<()> {
-    if !index.is_filled() {
-        findings.add_ok("index", "does not exist yet: `steward up` creates it");
-        return Ok(());
-    }
-    let differences = retry_until_clean(served, async || Ok(index.compare_with_files(root).await?)).await?;
-    if differences.is_empty() {
-        findings.add_ok("index", "agrees with every file");
-    } else {
-        let found = format!(
-            "{} files differ: a running worker reads them again within a minute; otherwise run `steward index rebuild`",
-            differences.len()
-        );
-        findings.add_fault("index", found);
-    }
-    for problem in index.read().list_problems().await? {
-        findings.add_fault("record", format!("{}: {}", problem.path, problem.message));
-    }
-    mapping::list_left_out(index, findings).await?;
-    mapping::list_lost_notes(index, findings).await?;
-    Ok(())
+    let level = if drill.late { FindingLevel::Wrong } else { FindingLevel::Ok };
+    findings.add_finding("drill", level, drill.describe_status());
 }
 
 /// Repeats a check until it finds no fault, for at most [`READ_PATIENCE`]. If no worker serves the vault, it runs once.
@@ -302,7 +289,9 @@ async fn check_ledger(
     let status = ledger.status(Utc::now()).await;
     match (status.refusal, status.ledger) {
         (Some(refusal), None) => findings.add_fault("rate guard", refusal.reason),
-        (Some(refusal), Some(_)) => findings.add_ok("rate guard", format!("refuses calls for now: {}", refusal.reason)),
+        (Some(refusal), Some(_)) => {
+            findings.add_note("rate guard", format!("refuses calls for now: {}", refusal.reason))
+        }
         (None, _) => findings.add_ok("rate guard", "allows calls"),
     }
     Ok(())

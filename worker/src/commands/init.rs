@@ -15,7 +15,6 @@ use crate::config::StewardConfig;
 use crate::config::mapping::{self, AcceptedMapping, MappingStatus};
 use crate::config::user_file::UserFile;
 use crate::runtime::engine::LEDGER_FILE;
-use crate::runtime::reading_progress::show_index_progress;
 use anyhow::{Context, bail};
 use chrono::Utc;
 use findings::{describe_acceptance_again, describe_findings, describe_next_steps};
@@ -31,7 +30,7 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::record::schema::{NoteExclusion, NoteSchema};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
-use steward_vault::index::{ExcludedNote, Index, TaskFilter, VaultCounts, VaultProblem};
+use steward_vault::index::{ExcludedNote, TaskFilter, VaultCounts, VaultProblem};
 use survey::{UnsupportedContent, VaultSurvey};
 
 /// The most changes that are shown.
@@ -193,10 +192,10 @@ async fn find_mapping(vault: &Path, must_stand_there: bool) -> anyhow::Result<Sh
 /// accepted.
 async fn read_vault(vault: &Path, shown: &ShownMapping) -> anyhow::Result<InitReport> {
     let root = VaultRoot::open(vault)?;
-    let scratch = super::TemporaryIndexCopy::create_empty()?;
     let schema = mapping::build_schema(shown.mapping.clone());
-    let index = Index::open(&scratch.0).await?.with_schema(schema.clone(), []);
-    show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
+    let scratch = super::TemporaryIndex::create(schema.clone(), []).await?;
+    scratch.read_vault(&root).await?;
+    let index = &scratch.index;
     let counts = index.read().count_records(Utc::now()).await?;
     let left_out = index.count_excluded_notes().await?;
     let no_matter = serde_json::to_value(NoteExclusion::NoParent)?;

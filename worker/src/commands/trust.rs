@@ -25,6 +25,7 @@ use steward_domain::action::plan::ActionId;
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::mark::TrustSubject;
+use steward_domain::trust::report::headline::describe_headline;
 use steward_domain::trust::report::{TrustReport, TrustReportPass};
 use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::files::root::VaultRoot;
@@ -37,6 +38,8 @@ const MANY: u64 = 20_000;
 #[derive(Serialize)]
 struct TrustReportDocument {
     told_at: DateTime<Utc>,
+    /// What a decision maker can do now, in a sentence or two. It may hold the names of sources.
+    headline: String,
     /// The verification of the records that the report counts.
     chain: ChainVerification,
     #[serde(flatten)]
@@ -126,13 +129,28 @@ async fn build_report(config: &StewardConfig, now: DateTime<Utc>) -> anyhow::Res
     let report = pass.into_report(config.reversal_budget);
     let files = vault.index.trust().list_instinct_files().await?;
     let settings = report.choice.as_ref().map(|choice| RecommendedSettings::from_choice(choice, config, &files));
-    Ok(TrustReportDocument {
-        told_at: now,
-        chain,
-        report,
-        settings,
-        lowered: list_report_demotions(&vault.index).await?,
-    })
+    let lowered = list_report_demotions(&vault.index).await?;
+    let headline = write_headline(&report, &chain, &lowered);
+    Ok(TrustReportDocument { told_at: now, headline, chain, report, settings, lowered })
+}
+
+/// The first sentence of the report. Numbers from changed records are no reason to act, and a demotion holds whatever
+/// the cases support.
+fn write_headline(report: &TrustReport, chain: &ChainVerification, lowered: &[TrustReportDemotion]) -> String {
+    if !chain.faults.is_empty() {
+        return "Change no settings now: the records behind the numbers below are not as Steward wrote them."
+            .to_owned();
+    }
+    let is_chosen = |subject: &TrustSubject| {
+        report.choice.as_ref().is_some_and(|choice| match subject {
+            TrustSubject::Source(key) => choice.sources.contains(key),
+            TrustSubject::Class(class) => choice.classes.contains(class),
+            TrustSubject::UnknownSources => false,
+        })
+    };
+    let held = lowered.iter().find(|demotion| is_chosen(&demotion.subject));
+    let first = held.map(|demotion| format!(" A demotion holds that back: `{}` ends it.", demotion.command));
+    describe_headline(report) + &first.unwrap_or_default()
 }
 
 async fn list_report_demotions(index: &Index) -> anyhow::Result<Vec<TrustReportDemotion>> {

@@ -43,9 +43,9 @@ impl PortSetting {
         self.set.unwrap_or(self.default)
     }
 
-    /// Whether a person set it.
-    pub(crate) fn is_set(self) -> bool {
-        self.set.is_some()
+    /// Whether another process uses the port that is tried first.
+    pub(crate) fn is_in_use(self) -> bool {
+        !is_port_free(self.preferred_port())
     }
 
     /// The configured port; `None` for a default, which depends on the other port.
@@ -71,17 +71,43 @@ impl PortSetting {
     }
 }
 
+/// The port that one setting leads to, or why it leads to none.
+#[derive(Debug)]
+pub(crate) struct PortChoice {
+    pub(crate) setting: PortSetting,
+    pub(crate) port: anyhow::Result<u16>,
+}
+
+/// The choices for both ports.
+#[derive(Debug)]
+pub(crate) struct ServerPortChoices {
+    pub(crate) server: PortChoice,
+    pub(crate) ui: PortChoice,
+}
+
+impl ServerPortChoices {
+    /// Chooses both ports as they are free now. A fault of one leaves the other.
+    pub(crate) fn preview(config: &StewardConfig) -> Self {
+        let (server, ui) = (PortSetting::for_server(config), PortSetting::for_ui(config));
+        let explicit_ui_port = ui.find_explicit_port();
+        let other = explicit_ui_port.as_ref().ok().copied().flatten();
+        let find_port = |port: Option<u16>| port.map_or_else(|| server.find_default_port(other), Ok);
+        let port = server.find_explicit_port().and_then(find_port);
+        let other = port.as_ref().ok().copied();
+        let find_ui_port = |port: Option<u16>| port.map_or_else(|| ui.find_default_port(other), Ok);
+        let ui_port = explicit_ui_port.and_then(find_ui_port);
+        Self { server: PortChoice { setting: server, port }, ui: PortChoice { setting: ui, port: ui_port } }
+    }
+}
+
 impl ServerPorts {
     /// Chooses both ports.
     ///
     /// # Errors
     /// A configured port is taken, or no port is free. The message names the variable.
     pub(crate) fn choose(config: &StewardConfig) -> anyhow::Result<Self> {
-        let (server, ui) = (PortSetting::for_server(config), PortSetting::for_ui(config));
-        let (port, ui_port) = (server.find_explicit_port()?, ui.find_explicit_port()?);
-        let port = port.map_or_else(|| server.find_default_port(ui_port), Ok)?;
-        let ui_port = ui_port.map_or_else(|| ui.find_default_port(Some(port)), Ok)?;
-        Ok(Self { port, ui_port })
+        let ServerPortChoices { server, ui } = ServerPortChoices::preview(config);
+        Ok(Self { port: server.port?, ui_port: ui.port? })
     }
 }
 
@@ -126,6 +152,17 @@ mod tests {
         drop(taken);
         assert_eq!(choose(Some(port), None).unwrap().port, port);
         assert_ne!(choose(Some(0), None).unwrap().port, 0);
+    }
+
+    #[test]
+    fn a_fault_of_one_port_leaves_the_choice_of_the_other() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let mut config = StewardConfig::from_variables(&[]);
+        config.temporal_port = Some(port);
+        let ServerPortChoices { server, ui } = ServerPortChoices::preview(&config);
+        assert!(server.port.is_err() && server.setting.is_in_use());
+        assert!((DEFAULT_UI_PORT..=DEFAULT_UI_PORT + MORE_PORTS).contains(&ui.port.unwrap()));
     }
 
     #[test]

@@ -289,7 +289,7 @@ async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
     bench.put("signal/0.md", &signal("task/broken.md", "{class: related, add: {related_to: Eve}}"));
     bench.sync().await;
     let report = bench.route().await;
-    assert!(report.errors.len() == 1 && report.errors[0].contains("task/broken.md: `state`"), "{report:?}");
+    assert!(report.errors.len() == 1 && report.errors[0].contains("task/broken.md: line 4: `state`"), "{report:?}");
     assert_eq!(report.dispositions.get(&Disposition::Live), Some(&1));
     assert_eq!(bench.route().await, RouteOutput::default(), "it is left alone for a while");
     assert_eq!(bench.standing("signal/0.md").0, "unrouted");

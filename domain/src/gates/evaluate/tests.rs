@@ -168,7 +168,7 @@ fn list_gate_rows() -> Vec<GateRow> {
         waits(Gate::Policy, |f| f.note.classes = Some(Vec::new())).unconfirmable(),
         waits(Gate::Policy, |f| f.note.fields = Some(vec!["name".into()])).unconfirmable(),
         waits(Gate::Policy, |f| f.note.trusted_sources = Some(vec!["bank".into()])),
-        waits(Gate::Policy, |f| f.note.quiet_hours = QuietHours::parse("11:00-13:00")),
+        waits(Gate::Policy, |f| f.note.quiet_hours = QuietHours::parse("11:00-13:00").ok()),
         waits(Gate::Policy, |f| {
             f.note.daily_budget = Some(2);
             f.spent_under_matter = 2;

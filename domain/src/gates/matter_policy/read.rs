@@ -6,7 +6,7 @@
 //! which names the line and the fix. The caller adds the name of the file.
 
 use super::MatterPolicy;
-use super::QuietHours;
+use super::{QuietHours, QuietHoursError};
 use crate::action::mutation::{Mutation, MutationClass};
 use crate::gates::mode::Ceiling;
 use crate::record::entity::escape_value;
@@ -113,10 +113,8 @@ impl MatterPolicyReader {
             daily_budget: self.read_daily_budget(keys),
         };
         if let Some(value) = keys.get("quiet_hours") {
-            policy.quiet_hours = value.as_str().and_then(QuietHours::parse);
+            policy.quiet_hours = self.read_quiet_hours(value);
             if policy.quiet_hours.is_none() {
-                let expected = "hours such as `\"22:00-07:00 +01:00\"` (UTC if no offset is given)";
-                self.report_unreadable("quiet_hours", value, expected, "the ceiling is `ask`");
                 policy.ceiling = Some(Ceiling::Ask);
             }
         }
@@ -127,6 +125,27 @@ impl MatterPolicyReader {
             policy.ceiling = Some(Ceiling::Ask);
         }
         policy
+    }
+
+    /// Reads the quiet hours. `None` if they are invalid, which the caller must not take for no quiet hours.
+    fn read_quiet_hours(&mut self, value: &Value) -> Option<QuietHours> {
+        let (key, fallback) = ("quiet_hours", "the ceiling is `ask`");
+        match value.as_str().map_or(Err(QuietHoursError::Malformed), QuietHours::parse) {
+            Ok(hours) => return Some(hours),
+            Err(QuietHoursError::UnknownZone { zone }) => {
+                let wrong = format!("names the unknown zone `{}`", escape_value(&zone));
+                let hint = format!(
+                    "expected a zone such as `Europe/Berlin`, or an offset such as `+01:00`; until then {fallback}"
+                );
+                self.report_fault(&[BLOCK, key], wrong, hint);
+            }
+            Err(QuietHoursError::Malformed) => {
+                let expected = "hours such as `\"22:00-07:00 Europe/Berlin\"` or `\"22:00-07:00 +01:00\"` (UTC if \
+                                neither a zone nor an offset is given)";
+                self.report_unreadable(key, value, expected, fallback);
+            }
+        }
+        None
     }
 
     fn read_ceiling(&mut self, keys: &Map<String, Value>) -> Option<Ceiling> {

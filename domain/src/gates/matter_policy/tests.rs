@@ -30,7 +30,7 @@ fn note(yaml: &str) -> MatterPolicy {
 }
 
 fn hours(text: &str) -> QuietHours {
-    QuietHours::parse(text).unwrap_or_else(|| panic!("{text}"))
+    QuietHours::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_block_says_what_it_says_and_none_says_nothing() {
 fn what_cannot_be_read_means_the_strictest_and_is_told_with_its_line() {
     let ask = |note: &MatterPolicy| note.ceiling == Some(Ceiling::Ask);
     type Check = fn(&MatterPolicy) -> bool;
-    let table: [(&str, Check, &str); 16] = [
+    let table: [(&str, Check, &str); 17] = [
         (
             "ceiling: acts",
             |n| n.ceiling == Some(Ceiling::Ask),
@@ -81,8 +81,14 @@ fn what_cannot_be_read_means_the_strictest_and_is_told_with_its_line() {
         ("fields: state", |n| n.fields == Some(vec![]), "until then nothing is allowed"),
         ("fields: [state, related_tasks]", |n| n.fields == Some(vec!["state".into()]), "holds `related_tasks`"),
         ("fields: [steward]", |n| n.fields == Some(vec![]), "holds `steward`"),
-        ("quiet_hours: 22-7", |n| n.ceiling == Some(Ceiling::Ask), "UTC if no offset is given"),
-        ("quiet_hours: \"22:00-07:00 Europe/Berlin\"", |n| n.ceiling == Some(Ceiling::Ask), "the ceiling is `ask`"),
+        ("quiet_hours: 22-7", |n| n.ceiling == Some(Ceiling::Ask), "UTC if neither a zone nor an offset is given"),
+        (
+            "quiet_hours: \"22:00-07:00 Europe/Berlim\"",
+            |n| n.ceiling == Some(Ceiling::Ask) && n.quiet_hours.is_none(),
+            "names the unknown zone `Europe/Berlim`: expected a zone such as `Europe/Berlin`, or an offset such as \
+             `+01:00`; until then the ceiling is `ask`",
+        ),
+        ("quiet_hours: \"22:00-07:00 CET\"", |n| n.ceiling == Some(Ceiling::Ask), "unknown zone `CET`"),
         ("trusted_sources: ann", |n| n.trusted_sources == Some(vec![]), "no source is trusted"),
         ("trusted_sources: [ann, 5]", |n| n.trusted_sources == Some(vec!["ann".into()]), "holds `5`"),
         ("daily_budget: many", |n| n.daily_budget == Some(0), "until then it is 0"),
@@ -157,7 +163,7 @@ fn quiet_hours_begin_on_their_minute_and_end_before_theirs() {
         "22:00-07:00 +1",
         "+2:00-07:00",
     ] {
-        assert_eq!(QuietHours::parse(text), None, "{text}");
+        assert!(QuietHours::parse(text).is_err(), "{text}");
     }
 }
 
@@ -435,7 +441,7 @@ prop_compose! {
         daily_budget in option::of(0..4_u32),
     ) -> MatterPolicy {
         let quiet = quiet.and_then(|(from, to, zone)| {
-            QuietHours::parse(&format!("{from:02}:00-{to:02}:00 {}{:02}:00", if zone < 0 { '-' } else { '+' }, zone.unsigned_abs()))
+            QuietHours::parse(&format!("{from:02}:00-{to:02}:00 {}{:02}:00", if zone < 0 { '-' } else { '+' }, zone.unsigned_abs())).ok()
         });
         let fields = fields.map(|fields| fields.into_iter().map(str::to_owned).collect());
         MatterPolicy { classes, fields, ceiling, quiet_hours: quiet, trusted_sources, daily_budget }

@@ -44,6 +44,9 @@ pub enum NoteExclusion {
     UnreadableParent { property: String },
     #[error("{fault}")]
     Unreadable { fault: String },
+    /// Two or more faults that a person can fix, so that none is found only after another was fixed.
+    #[error("{}", .faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    SeveralFaults { faults: Vec<NoteExclusion> },
 }
 
 /// Finds what keeps a note that is mapped as this kind from being used.
@@ -56,29 +59,36 @@ pub(super) fn find_exclusion(
     if is_sync_copy(path.as_str()) {
         return Some(NoteExclusion::SyncCopy);
     }
-    let mut keys = BTreeSet::new();
-    if let Some(property) = fields.keys().find(|key| !keys.insert(fold_name(key))) {
-        return Some(NoteExclusion::DoubledProperty { property: shorten(property) });
-    }
     for (property, value) in fields {
         let text = value.to_string();
         if let Some(mark) = TEMPLATE_MARKS.into_iter().find(|mark| text.contains(mark)) {
             return Some(NoteExclusion::Template { property: shorten(property), mark: mark.to_owned() });
         }
     }
-    if kind != RecordKind::Task {
-        return None;
+    let mut keys = BTreeSet::new();
+    let doubled = fields.keys().filter(|key| !keys.insert(fold_name(key)));
+    let mut faults: Vec<_> =
+        doubled.map(|property| NoteExclusion::DoubledProperty { property: shorten(property) }).collect();
+    if kind == RecordKind::Task {
+        faults.extend(find_state_fault(fields, notes));
+        faults.extend(find_parent_fault(path, fields, notes));
     }
-    if let Some(state) = &notes.state {
-        match find_property(fields, &state.property).map(|(_, value)| value).filter(|value| !value.is_null()) {
-            None => return Some(NoteExclusion::NoState { property: state.property.clone() }),
-            Some(value) if state.read_state(value).is_none() => {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                return Some(NoteExclusion::UnmappedState { property: state.property.clone(), value: shorten(&value) });
-            }
-            Some(_) => {}
-        }
-    }
+    if faults.len() > 1 { Some(NoteExclusion::SeveralFaults { faults }) } else { faults.pop() }
+}
+
+fn find_state_fault(fields: &RecordFields, notes: &NoteMapping) -> Option<NoteExclusion> {
+    let state = notes.state.as_ref()?;
+    let found = find_property(fields, &state.property).map(|(_, value)| value).filter(|value| !value.is_null());
+    let Some(value) = found else {
+        return Some(NoteExclusion::NoState { property: state.property.clone() });
+    };
+    state.read_state(value).is_none().then(|| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        NoteExclusion::UnmappedState { property: state.property.clone(), value: shorten(&value) }
+    })
+}
+
+fn find_parent_fault(path: &RecordPath, fields: &RecordFields, notes: &NoteMapping) -> Option<NoteExclusion> {
     let parent = notes.parent.as_ref()?;
     let named = parent.property.as_deref().and_then(|property| find_property(fields, property));
     let named = named.filter(|(_, value)| is_filled(value));

@@ -75,6 +75,25 @@ fn a_note_that_cannot_be_used_is_left_out_with_the_reason() {
 }
 
 #[test]
+fn every_fault_that_a_person_can_fix_is_named_at_once() {
+    for (text, words) in [
+        ("tags: [task]\nstatus: soon", &["`soon`", "no matter"][..]),
+        ("tags: [task]", &["has no `status`", "no matter"]),
+        ("tags: [task]\nstatus: soon\nproject: 7", &["`soon`", "`project` holds no link"]),
+        ("tags: [task]\nDue: a\ndue: b\nTags: x\nproject: Roof", &["`due`", "`Tags`", "has no `status`"]),
+    ] {
+        let NoteClass::Excluded(exclusion) = classify("a.md", text) else { panic!("{text}") };
+        let message = exclusion.to_string();
+        assert!(words.iter().all(|word| message.contains(word)), "{text}: {message}");
+        let json = serde_json::to_value(&exclusion).unwrap();
+        assert_eq!(serde_json::from_value::<NoteExclusion>(json).unwrap(), exclusion);
+    }
+    // Nobody fills in a template or a copy, so its other faults are of no use.
+    let NoteClass::Excluded(exclusion) = classify("a.md", "tags: [task]\nstatus: '<% x %>'") else { panic!() };
+    assert!(matches!(exclusion, NoteExclusion::Template { .. }));
+}
+
+#[test]
 fn a_note_is_read_under_the_fixed_names() {
     let schema = schema(|_| ());
     let note = fields(

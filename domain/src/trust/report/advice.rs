@@ -33,6 +33,19 @@ pub struct EvidenceBar {
     pub cases_at_least: Option<u64>,
 }
 
+/// A requirement that cases do not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortfall {
+    /// Fewer than `least` of them are decided.
+    TooFew { least: u64 },
+    /// The lower end of their precision is below the bar.
+    TooImprecise,
+    /// It is, if the unanswered ones count as wrong.
+    Unanswered,
+    /// The newest ones contradict.
+    WorseLately,
+}
+
 impl EvidenceBar {
     /// The bar for a budget of wrong changes, 0 to 1: at 0.05, 73 cases.
     #[must_use]
@@ -45,40 +58,56 @@ impl EvidenceBar {
     /// Whether these cases clear it.
     #[must_use]
     pub fn is_cleared_by(&self, acted: &ActedTally) -> bool {
-        self.describe_shortfall(acted).is_none()
+        self.find_shortfall(acted).is_none()
+    }
+
+    /// The first requirement that these cases do not meet. `None` if they clear the bar.
+    #[must_use]
+    pub fn find_shortfall(&self, acted: &ActedTally) -> Option<Shortfall> {
+        let (tally, needed) = (acted.tally, self.precision_at_least);
+        if let Some(least) = self.cases_at_least.filter(|least| tally.decided_count() < *least) {
+            return Some(Shortfall::TooFew { least });
+        }
+        if self.cases_at_least.is_none() || tally.precision().low < needed {
+            return Some(Shortfall::TooImprecise);
+        }
+        if tally.worst_case_precision().low < needed {
+            return Some(Shortfall::Unanswered);
+        }
+        acted.newest.count_wrong().is_surely_below(needed).then_some(Shortfall::WorseLately)
     }
 
     /// What these cases lack to clear it, in words. `None` if they clear it.
     #[must_use]
     pub fn describe_shortfall(&self, acted: &ActedTally) -> Option<String> {
-        let (tally, newest) = (acted.tally, acted.newest.count_wrong());
-        let (decided, needed) = (tally.decided_count(), self.precision_at_least);
+        let (tally, needed) = (acted.tally, self.precision_at_least);
+        let (agreed, decided) = (tally.agreed, tally.decided_count());
         let reach = format!("whose lower end must reach {:.1} %", needed * 100.0);
-        let agreed = format!("{} of {decided} agreed, precision {}", tally.agreed, format_precision(tally));
-        if let Some(least) = self.cases_at_least.filter(|least| decided < *least) {
-            return Some(format!("{decided} decided cases, at least {least} are needed{}", describe_open(tally)));
-        }
-        if self.cases_at_least.is_none() || tally.precision().low < needed {
-            let precision = format_missed_precision(needed, &tally.precision());
-            return Some(format!(
-                "{} of {decided} agreed, precision {precision}, {reach}{}",
-                tally.agreed,
-                describe_open(tally)
-            ));
-        }
-        if tally.worst_case_precision().low < needed {
-            let unanswered = format_grouped(tally.unanswered);
-            let worst = format_missed_precision(needed, &tally.worst_case_precision());
-            return Some(format!(
-                "{} of {decided} agreed, but {unanswered} proposed more than 14 days ago got no answer; \
-                 counted as wrong they leave {worst}, {reach}",
-                tally.agreed
-            ));
-        }
-        let NewestTally { of, wrong } = newest;
-        newest
-            .is_surely_below(needed)
-            .then(|| format!("{agreed}, but it has got worse lately: {wrong} of the {of} newest were wrong"))
+        Some(match self.find_shortfall(acted)? {
+            Shortfall::TooFew { least } => {
+                format!("{decided} decided cases, at least {least} are needed{}", describe_open(tally))
+            }
+            Shortfall::TooImprecise => {
+                let precision = format_missed_precision(needed, &tally.precision());
+                format!("{agreed} of {decided} agreed, precision {precision}, {reach}{}", describe_open(tally))
+            }
+            Shortfall::Unanswered => {
+                let unanswered = format_grouped(tally.unanswered);
+                let worst = format_missed_precision(needed, &tally.worst_case_precision());
+                format!(
+                    "{agreed} of {decided} agreed, but {unanswered} proposed more than 14 days ago got no answer; \
+                     counted as wrong they leave {worst}, {reach}"
+                )
+            }
+            Shortfall::WorseLately => {
+                let NewestTally { of, wrong } = acted.newest.count_wrong();
+                let precision = format_precision(tally);
+                format!(
+                    "{agreed} of {decided} agreed, precision {precision}, but it has got worse lately: {wrong} of the \
+                     {of} newest were wrong"
+                )
+            }
+        })
     }
 
     /// Whether these cases surely miss it, even if they are few.
@@ -111,8 +140,9 @@ impl EvidenceBar {
                 mode.as_str()
             );
         }
-        // If the careful mode would apply nothing, the sentence describes the bolder one.
-        let acted = cell.through.iter().find(|acted| acted.tally.total_count() > 0);
+        // The sentence describes the mode that is nearest, or the one that would apply anything.
+        let nearest = &cell.through[self.find_nearest_step(cell)];
+        let acted = std::iter::once(nearest).chain(&cell.through).find(|acted| acted.tally.total_count() > 0);
         let shortfall = acted.and_then(|acted| self.describe_shortfall(acted)).unwrap_or_else(|| {
             format!("none of its {} proposals would be applied", format_grouped(cell.all.total_count()))
         });
@@ -133,7 +163,7 @@ fn describe_open(tally: CaseTally) -> String {
 }
 
 /// A number as in `2,000`.
-fn format_grouped(number: u64) -> String {
+pub(super) fn format_grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

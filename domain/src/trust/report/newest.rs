@@ -68,6 +68,19 @@ impl NewestCases {
         both
     }
 
+    /// The same after this many further cases, all newer and all right.
+    #[must_use]
+    pub fn with_right_cases(&self, count: u64) -> Self {
+        let last = self.0.back().copied();
+        let NewestCaseEntry { at, seq, .. } =
+            last.unwrap_or(NewestCaseEntry { at: DateTime::UNIX_EPOCH, seq: 0, is_wrong: false });
+        let mut after = self.clone();
+        for number in 1..=count.min(NEWEST as u64) {
+            after.push(NewestCaseEntry { at, seq: seq.saturating_add(number), is_wrong: false });
+        }
+        after
+    }
+
     /// The number of cases, and of those that were wrong.
     #[must_use]
     pub fn count_wrong(&self) -> NewestTally {

@@ -179,7 +179,8 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
             "choice"
         ]
     );
-    let row = "class source name actions agreed wrong open unanswered precision worst_case modes supported summary";
+    let row =
+        "class source name actions agreed wrong open unanswered precision worst_case modes supported nearest summary";
     let row: Vec<&str> = row.split(' ').collect();
     assert_eq!(keys(&value["class_sources"][0]), row);
     assert_eq!(keys(&value["classes"][0]["precision"]), ["count", "of", "share", "low", "high"]);

@@ -27,7 +27,9 @@ const ENDED_SIGNALS: &str = "SELECT DISTINCT e.ref FROM actions a JOIN action_ev
 const SEE_AGAIN: &str = "UPDATE first_seen SET at = ?2 WHERE signal IN (SELECT value FROM json_each(?1))";
 const LEFT_OUT: &str = "SELECT path, exclusion FROM other_notes INDEXED BY notes_left_out
     WHERE exclusion IS NOT NULL AND exclusion->>'why' <> 'knowledge' AND path > ?1 ORDER BY path LIMIT ?2";
-const LEFT_OUT_COUNTS: &str = "SELECT exclusion->>'why', COUNT(*) FROM other_notes INDEXED BY notes_left_out
+/// A note with several faults counts for the first.
+const LEFT_OUT_COUNTS: &str = "SELECT COALESCE(exclusion->'faults'->0->>'why', exclusion->>'why'), COUNT(*)
+    FROM other_notes INDEXED BY notes_left_out
     WHERE exclusion IS NOT NULL AND exclusion->>'why' <> 'knowledge' GROUP BY 1 ORDER BY 2 DESC, 1";
 
 /// A note that is left out, and why.

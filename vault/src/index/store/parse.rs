@@ -5,18 +5,20 @@
 //! no observations and the ceiling `ask`. Pure; [`crate::index::store::rows`] writes the rows.
 
 pub(crate) mod action;
+mod faults;
 pub(crate) mod instinct;
 mod sources;
 
 use super::codec::{encode_enum, to_micros};
 use crate::index::store::files::{FileContent, ScanContext};
 use crate::index::store::rows::to_json;
+use faults::FaultMessages;
 use serde::Serialize;
 use serde_json::Value;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::matter_policy::{self, MatterPolicy};
-use steward_domain::record::entity::{Instinct, Matter, RecordError, Task};
+use steward_domain::record::entity::{Instinct, Matter, RecordError, RecordFaults, Task};
 use steward_domain::record::frontmatter::{self, Document, member_name};
 use steward_domain::record::link::link_key;
 use steward_domain::record::path::{RecordKind, RecordPath};
@@ -201,15 +203,17 @@ pub(crate) fn parse_document(
 ) -> Result<ParsedRecord, String> {
     let fields = document.fields();
     let parsed = match kind {
-        RecordKind::Matter => parse_matter(path, document, hash, scan),
+        RecordKind::Matter => return parse_matter(path, document, hash, scan).map_err(FaultMessages::join),
         RecordKind::Task => parse_task(path, document, hash, scan),
         RecordKind::Signal => Signal::read(fields).map(|signal| signal_row(path, signal, scan)),
-        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, hash)),
+        RecordKind::Stream => {
+            StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, hash)).map_err(RecordFaults::from)
+        }
         RecordKind::Instinct | RecordKind::Event => {
             Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
         }
     };
-    parsed.map_err(|e| e.to_string())
+    parsed.map_err(|faults| FaultMessages::locate_faults(&faults, kind, document, &scan.schema).join())
 }
 
 fn parse_matter(
@@ -217,11 +221,13 @@ fn parse_matter(
     document: &Document,
     hash: &ContentHash,
     scan: &ScanContext,
-) -> Result<ParsedRecord, RecordError> {
+) -> Result<ParsedRecord, FaultMessages> {
     let schema = &scan.schema;
     let NoteReading { fields, ceiling, .. } = schema.read_note(RecordKind::Matter, path, document.fields());
-    let matter = Matter::read(&fields)?;
     let (policy, faults) = matter_policy::read::read_matter_policy(document);
+    let matter = Matter::read(&fields).map_err(|wrong| {
+        FaultMessages::locate_faults(&wrong, RecordKind::Matter, document, schema).with_policy_faults(&faults)
+    })?;
     let messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Ok(ParsedRecord::Matter(MatterData {
         path: path.to_string(),
@@ -243,16 +249,18 @@ fn parse_task(
     document: &Document,
     hash: &ContentHash,
     scan: &ScanContext,
-) -> Result<ParsedRecord, RecordError> {
+) -> Result<ParsedRecord, RecordFaults> {
     let schema = &scan.schema;
     let NoteReading { fields, ceiling, further_parents, has_unreadable_due } =
         schema.read_note(RecordKind::Task, path, document.fields());
-    let task = Task::read(&fields)?;
+    let task = Task::read(&fields);
     // A change must name the text that it replaces, and an empty value has none.
     if fields.get("state").is_some_and(Value::is_null) {
         let expected = "`open`, `done` or `archived` (or remove the line)";
-        return Err(RecordError::Value { field: "state", found: String::new(), expected });
+        let fault = RecordError::Value { field: "state", found: String::new(), expected };
+        return Err(task.err().unwrap_or_default().with_fault(fault));
     }
+    let task = task?;
     Ok(ParsedRecord::Task(TaskData {
         path: path.to_string(),
         parent: task.parent_matter.to_string(),

@@ -79,12 +79,14 @@ async fn a_matter_that_cannot_be_read_allows_the_strictest() {
 
 #[tokio::test]
 async fn quiet_hours_leave_due_what_needs_a_clerk_and_the_matter_awake() {
-    let bench = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
-    let quiet = look(&bench, Mode::Live, "l1", "02:00:00").await;
-    assert_eq!((quiet.task_checks.len(), quiet.signals, quiet.streak), (0, 1, 0));
-    assert_eq!(quiet.skipped, BTreeMap::from([(TaskSkipReason::QuietHours, 1)]));
-    assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.task_checks.len(), 0);
-    assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.task_checks.len(), 1, "it was due all the time");
+    for hours in ["22:00-07:00", "07:00-16:00 Asia/Tokyo"] {
+        let bench = noted(&format!("steward:\n  quiet_hours: \"{hours}\"\n")).await;
+        let quiet = look(&bench, Mode::Live, "l1", "02:00:00").await;
+        assert_eq!((quiet.task_checks.len(), quiet.signals, quiet.streak), (0, 1, 0), "{hours}");
+        assert_eq!(quiet.skipped, BTreeMap::from([(TaskSkipReason::QuietHours, 1)]));
+        assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.task_checks.len(), 0);
+        assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.task_checks.len(), 1, "it was due all the time");
+    }
     let said = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
     assert_eq!(
         look(&said, Mode::Shadow, "l1", "02:00:00").await.task_checks.len(),

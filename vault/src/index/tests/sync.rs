@@ -120,6 +120,30 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn every_fault_of_a_file_is_named_at_once_with_its_line() {
+    let bench = Bench::scanned().await;
+    bench.put("task/t.md", "---\nname: T\nstate: opne\ndue: soon\ntype: note\n---\n");
+    bench.put("task/blank.md", "---\ntype: task\nstate:\ndue: soon\n---\n");
+    bench.put("matter/m.md", "---\ntype: matter\nstate: opne\nsteward:\n  ceilng: act\n---\n");
+    bench.put("signal/s.md", "---\ntype: signal\neffect: x\ntarget_kind: task\n---\n");
+    bench.sync("01:00:00").await;
+    for (path, parts) in [
+        (
+            "task/t.md",
+            &["line 3: `state` is `opne`", "; line 4: `due`", "; line 5: `type` is", "; `parent_matter` is missing"][..],
+        ),
+        ("task/blank.md", &["line 3: `state`", "; line 4: `due`", "; `parent_matter` is missing: add it"]),
+        ("matter/m.md", &["line 3: `state`", "; line 5: `steward.ceilng` is unknown"]),
+        ("signal/s.md", &["line 3: `effect`", "`target_path`", "`source_type`", "`created`"]),
+    ] {
+        let message = bench.problem_of(path).await;
+        for part in parts {
+            assert!(message.contains(part), "{path}: no {part} in: {message}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_first_problems_are_of_every_sort_and_no_more_than_were_asked_for() {
     let bench = Bench::scanned().await;
     bench.matter("m");

@@ -63,11 +63,11 @@ pub(super) async fn list_lost_notes(index: &Index, findings: &mut DoctorFindings
 pub(super) async fn list_left_out(index: &Index, findings: &mut DoctorFindings) -> anyhow::Result<()> {
     let left_out = index.list_excluded_notes("", MOST_LEFT_OUT).await?;
     for note in &left_out {
-        findings.add_ok("left out", format!("{}: {}", note.path, note.exclusion));
+        findings.add_note("left out", format!("{}: {}", note.path, note.exclusion));
     }
     if left_out.len() as u64 == u64::from(MOST_LEFT_OUT) {
         let total: u64 = index.count_excluded_notes().await?.iter().map(|(_, count)| count).sum();
-        findings.add_ok("left out", format!("and {} more", total.saturating_sub(u64::from(MOST_LEFT_OUT))));
+        findings.add_note("left out", format!("and {} more", total.saturating_sub(u64::from(MOST_LEFT_OUT))));
     }
     Ok(())
 }

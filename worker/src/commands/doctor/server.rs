@@ -8,7 +8,7 @@ use crate::config::StewardConfig;
 use crate::registrar::NamespaceConflict;
 use crate::registrar::desired;
 use crate::temporal::note::{HolderRecord, VaultHolder};
-use crate::temporal::ports::PortSetting;
+use crate::temporal::ports::{PortChoice, ServerPortChoices};
 use crate::temporal::{self, pollers};
 use chrono::{TimeDelta, Utc};
 use steward_workflows::clerk_queue;
@@ -25,19 +25,9 @@ pub(super) async fn check_server(
     findings: &mut DoctorFindings,
 ) -> Option<Client> {
     if !temporal::is_server_configured() && !matches!(holder, VaultHolder::Runs(_)) {
-        for (name, setting) in [("port", PortSetting::for_server(config)), ("ui port", PortSetting::for_ui(config))] {
-            let (port, key) = (setting.preferred_port(), setting.variable);
-            if temporal::is_port_taken(port) && setting.is_set() {
-                findings.add_fault(name, format!("{port} is taken: set {key} to a free port, or unset it"));
-            } else if temporal::is_port_taken(port) {
-                findings.add_ok(
-                    name,
-                    format!("{port} is taken; `steward up` takes the next free one, or the one in {key}"),
-                );
-            } else {
-                findings.add_ok(name, format!("{port} is free"));
-            }
-        }
+        let ServerPortChoices { server, ui } = ServerPortChoices::preview(config);
+        report_port("port", &server, findings);
+        report_port("ui port", &ui, findings);
         return None;
     }
     match temporal::connect_client(config, Vec::new()).await {
@@ -58,6 +48,20 @@ pub(super) async fn check_server(
         }
     }
     None
+}
+
+/// Reports a port that `steward up` will take. Only a port that a person set can be wrong.
+fn report_port(check: &'static str, choice: &PortChoice, findings: &mut DoctorFindings) {
+    let (preferred, variable) = (choice.setting.preferred_port(), choice.setting.variable);
+    match &choice.port {
+        Err(e) => findings.add_fault(check, format_causes(e)),
+        Ok(_) if preferred == 0 => findings.add_ok(check, format!("any free one, because {variable} is 0")),
+        Ok(port) if *port == preferred => findings.add_ok(check, format!("{port} is free")),
+        Ok(port) => {
+            let why = if choice.setting.is_in_use() { "in use" } else { "set for the other of the two ports" };
+            findings.add_note(check, format!("{preferred} is {why}; `steward up` will take {port}"));
+        }
+    }
 }
 
 /// Checks that a process serves the vault and that workers poll its queues.

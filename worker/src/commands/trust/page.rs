@@ -6,14 +6,15 @@
 
 use super::settings::RecommendedSettings;
 use super::text::{
-    describe_let_through, describe_unanswered, format_chain_warning, format_interval, list_reader_notes,
-    sort_supported_first,
+    describe_let_through, describe_missing_cases, describe_unanswered, format_chain_warning, format_interval,
+    list_reader_notes, sort_supported_first,
 };
 use super::{TrustReportDemotion, TrustReportDocument, describe_broken_chain};
 use crate::cli::output::escape_text;
 use askama::Template;
 use steward_domain::time::format_seconds;
 use steward_domain::trust::report::advice::format_precision;
+use steward_domain::trust::report::readiness::Readiness;
 use steward_domain::trust::report::{DayTally, RecordSpan, TrustReport, TrustReportRow};
 use steward_domain::trust::tally::CaseTally;
 use steward_server::charts::{Chart, DayPart, DayStack, PlotArea, draw_days, draw_interval, draw_reliability};
@@ -30,6 +31,7 @@ const DAYS_AREA: PlotArea = PlotArea { left: 40.0, top: 10.0, width: 430.0, heig
 struct ReportPage<'a> {
     told_at: String,
     warning: Option<String>,
+    headline: String,
     /// `None` while no change was proposed.
     content: Option<ReportContent<'a>>,
 }
@@ -42,7 +44,7 @@ struct ReportContent<'a> {
     to: String,
     precision: String,
     unanswered: String,
-    supported: ShownRows,
+    advice: Vec<AdviceGroup>,
     why: Option<String>,
     settings: Option<ShownRows>,
     demotions: Vec<DemotionRow>,
@@ -54,6 +56,32 @@ struct ReportContent<'a> {
     days: Chart,
     let_through: String,
     notes: Vec<String>,
+}
+
+/// The kinds that are equally far from support.
+struct AdviceGroup {
+    title: &'static str,
+    /// Whether the group is folded, because nothing can be done about it yet.
+    is_folded: bool,
+    lines: Vec<AdviceLine>,
+    more: usize,
+}
+
+impl AdviceGroup {
+    fn count_all(&self) -> usize {
+        self.lines.len() + self.more
+    }
+}
+
+/// One class of one source.
+struct AdviceLine {
+    name: String,
+    /// As in `198 of 200`.
+    right: String,
+    mode: &'static str,
+    missing: Option<String>,
+    /// What the support rests on, or what is missing for it.
+    reason: String,
 }
 
 /// The first rows, and the number of the other ones.
@@ -73,6 +101,8 @@ struct DemotionRow {
 /// The precision of each class, source or band, as a chart and in numbers.
 struct PrecisionTable {
     caption: &'static str,
+    /// The heading of the names.
+    names: &'static str,
     rows: Vec<PrecisionRow>,
     more: usize,
 }
@@ -93,12 +123,12 @@ struct PrecisionRow {
 pub(super) fn render_page(document: &TrustReportDocument) -> askama::Result<String> {
     let warning = describe_broken_chain(&document.chain).map(|why| escape_text(&format_chain_warning(&why)));
     let content = document.report.records.map(|records| gather_content(document, records));
-    ReportPage { told_at: format_seconds(document.told_at), warning, content }.render()
+    let (told_at, headline) = (format_seconds(document.told_at), escape_text(&document.headline));
+    ReportPage { told_at, warning, headline, content }.render()
 }
 
 fn gather_content(document: &TrustReportDocument, records: RecordSpan) -> ReportContent<'_> {
     let (report, tally) = (&document.report, document.report.total.tally);
-    let supported = sort_supported_first(report);
     ReportContent {
         report,
         records,
@@ -106,10 +136,7 @@ fn gather_content(document: &TrustReportDocument, records: RecordSpan) -> Report
         to: format_seconds(records.to),
         precision: format_precision(tally),
         unanswered: describe_unanswered(tally),
-        supported: ShownRows {
-            shown: supported.iter().take(MAX_ROWS).map(|row| escape_text(&row.summary)).collect(),
-            more: supported.len().saturating_sub(MAX_ROWS),
-        },
+        advice: group_advice(report),
         why: report.choice.as_ref().map(|choice| escape_text(&choice.why)),
         settings: document.settings.as_ref().map(list_settings),
         demotions: document.lowered.iter().map(describe_demotion).collect(),
@@ -121,6 +148,44 @@ fn gather_content(document: &TrustReportDocument, records: RecordSpan) -> Report
         let_through: describe_let_through(report),
         notes: list_reader_notes(report),
     }
+}
+
+/// The classes of each source, by how far they are from support.
+fn group_advice(report: &TrustReport) -> Vec<AdviceGroup> {
+    let groups = [("Ready", Readiness::Ready), ("Nearly", Readiness::Nearly), ("Too early", Readiness::TooEarly)];
+    groups.map(|(title, readiness)| group_rows(report, title, readiness)).into()
+}
+
+fn group_rows(report: &TrustReport, title: &'static str, readiness: Readiness) -> AdviceGroup {
+    let mut rows: Vec<&TrustReportRow> =
+        report.class_sources.iter().filter(|row| row.nearest.readiness == readiness).collect();
+    if readiness == Readiness::Nearly {
+        rows.sort_by_key(|row| row.nearest.missing_cases);
+    }
+    AdviceGroup {
+        title,
+        is_folded: readiness == Readiness::TooEarly,
+        lines: rows.iter().take(MAX_ROWS).map(|row| describe_advice(row)).collect(),
+        more: rows.len().saturating_sub(MAX_ROWS),
+    }
+}
+
+fn describe_advice(row: &TrustReportRow) -> AdviceLine {
+    let (name, acted) = (name_class_source(row), row.acted_in(row.nearest.mode));
+    let reason = row.summary.strip_prefix(&format!("{name} is not supported: ")).unwrap_or(&row.summary);
+    AdviceLine {
+        name: escape_text(&name),
+        right: format!("{} of {}", acted.agreed, acted.decided_count()),
+        mode: row.nearest.mode.as_str(),
+        missing: describe_missing_cases(row),
+        reason: escape_text(reason),
+    }
+}
+
+/// As in `state_change from gmail`. It may hold the name of a source.
+fn name_class_source(row: &TrustReportRow) -> String {
+    let class = row.class.map(|class| class.as_str()).unwrap_or_default();
+    format!("{class} from {}", row.name.as_deref().unwrap_or_default())
 }
 
 fn list_settings(settings: &RecommendedSettings) -> ShownRows {
@@ -157,7 +222,6 @@ fn describe_calibration(report: &TrustReport) -> String {
 fn build_precision_tables(report: &TrustReport) -> Vec<PrecisionTable> {
     let class = |row: &TrustReportRow| row.class.map(|c| c.as_str().to_owned()).unwrap_or_default();
     let source = |row: &TrustReportRow| row.name.clone().unwrap_or_else(|| "all other sources".into());
-    let both = |row: &TrustReportRow| format!("{} from {}", class(row), row.name.as_deref().unwrap_or_default());
     let band = |row: &TrustReportRow| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
     let needed = report.bar.precision_at_least;
     let rows = |chosen: &mut dyn Iterator<Item = &TrustReportRow>, name: &dyn Fn(&TrustReportRow) -> String| {
@@ -165,19 +229,22 @@ fn build_precision_tables(report: &TrustReport) -> Vec<PrecisionTable> {
     };
     let (sources, class_sources) = (&report.sources, sort_supported_first(report));
     vec![
-        PrecisionTable { caption: "By class", rows: rows(&mut report.classes.iter(), &class), more: 0 },
+        PrecisionTable { caption: "By class", names: "class", rows: rows(&mut report.classes.iter(), &class), more: 0 },
         PrecisionTable {
             caption: "By source; a case counts for every source that supported it",
+            names: "source",
             rows: rows(&mut sources.iter().take(MAX_ROWS).chain(&report.other_sources), &source),
             more: sources.len().saturating_sub(MAX_ROWS),
         },
         PrecisionTable {
             caption: "By class and source",
-            rows: rows(&mut class_sources.iter().copied().take(MAX_ROWS), &both),
+            names: "class and source",
+            rows: rows(&mut class_sources.iter().copied().take(MAX_ROWS), &name_class_source),
             more: class_sources.len().saturating_sub(MAX_ROWS),
         },
         PrecisionTable {
             caption: "By stated confidence",
+            names: "confidence",
             rows: rows(&mut report.confidence_bands.iter(), &band),
             more: 0,
         },
@@ -216,3 +283,6 @@ fn draw_report_days(all: &[DayTally]) -> Chart {
     let stacks: Vec<DayStack> = days.iter().map(stack).collect();
     draw_days(DAYS_AREA, "Proposals a day", summary, first..=last, &stacks)
 }
+
+#[cfg(test)]
+mod tests;

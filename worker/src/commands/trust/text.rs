@@ -73,11 +73,10 @@ fn describe_totals(document: &TrustReportDocument) -> String {
     let warning = super::describe_broken_chain(&document.chain)
         .map(|why| wrap_text(&format_chain_warning(&why)) + "\n\n")
         .unwrap_or_default();
-    let Some(records) = report.records else {
-        return format!("{warning}no change has been proposed yet: there is nothing to report");
-    };
+    let headline = wrap_text(&escape_text(&document.headline));
+    let Some(records) = report.records else { return format!("{warning}{headline}") };
     format!(
-        "{warning}{} changes were proposed from {} to {} (records {} to {}).\n\
+        "{warning}{headline}\n\n{} changes were proposed from {} to {} (records {} to {}).\n\
          Decided: {}, of which {} agreed and {} were wrong; precision {}.\nOpen: {}{}.\n",
         tally.total_count(),
         format_seconds(records.from),
@@ -106,6 +105,17 @@ pub(super) fn describe_unanswered(tally: CaseTally) -> String {
     }
 }
 
+/// How many further right cases in a row a kind lacks. `None` if it is supported.
+pub(super) fn describe_missing_cases(row: &TrustReportRow) -> Option<String> {
+    let mode = row.nearest.mode.as_str();
+    match row.nearest.missing_cases {
+        Some(0) => None,
+        Some(1) => Some(format!("1 more right case is missing for {mode}")),
+        Some(missing) => Some(format!("{missing} more right cases in a row are missing for {mode}")),
+        None => Some("no number of right cases is enough".to_owned()),
+    }
+}
+
 /// The classes of each source, the supported ones first.
 pub(super) fn sort_supported_first(report: &TrustReport) -> Vec<&TrustReportRow> {
     let (supported, others): (Vec<&TrustReportRow>, Vec<&TrustReportRow>) =
@@ -114,7 +124,10 @@ pub(super) fn sort_supported_first(report: &TrustReport) -> Vec<&TrustReportRow>
 }
 
 fn describe_supported(report: &TrustReport) -> Vec<String> {
-    let describe = |row: &TrustReportRow| wrap_text(&row.summary);
+    let describe = |row: &TrustReportRow| match describe_missing_cases(row) {
+        Some(missing) => wrap_text(&format!("{}; {missing}", row.summary)),
+        None => wrap_text(&row.summary),
+    };
     let mut lines: Vec<String> = sort_supported_first(report).into_iter().take(MAX_ROWS).map(describe).collect();
     let more = report.class_sources.len().saturating_sub(MAX_ROWS);
     if more > 0 {
@@ -320,7 +333,8 @@ pub(super) fn wrap_text(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match words.last_mut() {
-            Some(open) if open.starts_with('[') && !open.contains(']') => {
+            // The name of a source may hold a bracket that nothing closes.
+            Some(open) if open.starts_with('[') && !open.contains(']') && word.contains(']') => {
                 open.push(' ');
                 open.push_str(word);
             }
