@@ -237,7 +237,8 @@ WHEN new.kind IN ('steward-action-dismissed', 'steward-action-right', 'steward-a
 END;
 CREATE TRIGGER answer_stands_again AFTER DELETE ON actions WHEN old.kind = 'steward-action-reopened' BEGIN
     UPDATE actions SET taken_back = 0, resolves = CASE WHEN kind <> 'steward-action-right' OR settles THEN follows END
-    WHERE id = old.follows;
+    WHERE id = old.follows AND NOT EXISTS (
+        SELECT 1 FROM actions r WHERE r.follows = old.follows AND r.kind = 'steward-action-reopened');
 END;
 
 -- Proposals that wait for a person. An answer to a proposal also answers the equal ones before it.
@@ -248,9 +249,13 @@ CREATE VIEW unanswered_proposals AS SELECT a.path FROM actions a
             WHERE c.proposal = a.proposal AND b.seq > a.seq);
 
 -- They are marked, so that the cost of listing and counting them depends on the open ones alone.
-CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 BEGIN
+CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 OR new.proposal IS NOT NULL BEGIN
     UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)
-    WHERE path = new.path;
+    WHERE pending = 1 AND (path = new.path OR proposal = new.proposal);
+END;
+CREATE TRIGGER equal_action_is_gone AFTER DELETE ON actions WHEN old.proposal IS NOT NULL BEGIN
+    UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)
+    WHERE pending = 1 AND proposal = old.proposal;
 END;
 CREATE TRIGGER action_is_answered AFTER INSERT ON actions WHEN new.resolves IS NOT NULL BEGIN
     UPDATE actions SET waits = EXISTS (SELECT 1 FROM unanswered_proposals u WHERE u.path = actions.path)

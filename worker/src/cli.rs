@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use trust::BACKTEST;
 
-pub(crate) use answers::{ConfirmArgs, ResolveArgs, RightArgs};
+pub(crate) use answers::{AnswerArgs, ConfirmArgs, ResolveArgs, RightArgs};
 pub(crate) use notes::{InitArgs, MovedArgs};
 pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
 pub(crate) use trust::{BacktestArgs, RestoreTrustArgs, TrustCommand};
@@ -103,11 +103,11 @@ pub(crate) enum CliCommand {
     /// Say that a proposal made in Watch is wrong; it is not proposed again from the same messages
     #[command(after_help = "Example:\n  steward wrong 3f9a1c22 --reason \"another invoice\"\n\n\
         Counts as a dismissal in `steward trust report`. Exits with 3 when it is refused.")]
-    Wrong(ResolveArgs),
+    Wrong(AnswerArgs),
     /// Take back a dismissal, a `right` or a `wrong`, within 7 days
     #[command(after_help = "Example:\n  steward reopen 3f9a1c22\n\n\
         Names the action or its answer. Exits with 3 when it is refused.")]
-    Reopen(ResolveArgs),
+    Reopen(AnswerArgs),
     /// Show and restore how far sources and classes are trusted
     #[command(subcommand, after_help = "Example:\n  steward trust report")]
     Trust(TrustCommand),

@@ -77,9 +77,9 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Why { record } => commands::why::run(&config, &record, out).await,
         CliCommand::Undo(resolution) => commands::resolve::undo_actions(&config, resolution, out).await,
         CliCommand::Confirm(resolution) => commands::resolve::confirm_actions(&config, resolution, out).await,
-        CliCommand::Right(cli::RightArgs { resolution, done }) => {
+        CliCommand::Right(cli::RightArgs { answer, done }) => {
             let kind = if done { ResolutionKind::RightDone } else { ResolutionKind::Right };
-            commands::resolve::answer_in_person(&config, kind, resolution, out).await
+            commands::resolve::answer_in_person(&config, kind, answer, out).await
         }
         CliCommand::Wrong(resolution) => {
             commands::resolve::answer_in_person(&config, ResolutionKind::Wrong, resolution, out).await

@@ -10,7 +10,7 @@ use crate::vault::run_blocking;
 use crate::vault::{VaultContext, read_workflow_ref};
 use chrono::Utc;
 use std::sync::Arc;
-use steward_domain::action::audit::{AuditRecord, WorkflowRef};
+use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::Ceiling;
@@ -126,19 +126,25 @@ impl VaultContext {
         kind: ResolutionKind,
         action: &RecordPath,
     ) -> Result<Option<ResolutionRefusal>, ActivityError> {
-        if !matches!(kind, ResolutionKind::Confirm | ResolutionKind::Dismiss) {
-            return Ok(None);
-        }
-        let Some(answer) = self.index.actions().find_answer_to_equal(action).await.map_err(retryable_failure)? else {
-            return Ok(None);
+        let actions = self.index.actions();
+        let answer = match kind {
+            ResolutionKind::Confirm | ResolutionKind::Dismiss => actions.find_answer_to_equal(action).await,
+            ResolutionKind::Right | ResolutionKind::RightDone | ResolutionKind::Wrong => {
+                actions.find_outcome_of_equal(action).await
+            }
+            ResolutionKind::Undo | ResolutionKind::Raise | ResolutionKind::Reopen => Ok(None),
         };
+        let Some(answer) = answer.map_err(retryable_failure)? else { return Ok(None) };
         let (Some(action), Some(answer)) = (self.read_record(action).await?, self.read_record(&answer).await?) else {
             return Ok(None);
         };
-        let by = answer.draft.resolution.as_ref().map_or("nobody", |resolution| resolution.by.as_str());
+        let by = answer.draft.resolution.as_ref().map_or("Steward", |resolution| resolution.by.as_str());
         Ok(Some(ResolutionRefusal::AlreadyResolved {
             id: action.draft.id.to_string(),
-            how: answer.draft.kind.outcome_label().to_lowercase(),
+            how: match answer.draft.kind {
+                ActionKind::Action => "carried out".to_owned(),
+                kind => kind.outcome_label().to_lowercase(),
+            },
             by: format!("{by} at {}, with an equal proposal", format_millis(answer.draft.timestamp)),
             undo: None,
         }))

@@ -95,7 +95,7 @@ impl ModeName {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Watch => "Steward changes nothing. It shows what it would change, and you say whether that is right.",
-            Self::Suggest => "Every change waits for you, except from senders that you let act.",
+            Self::Suggest => "Every change waits for you or is left to you, except from senders that you let act.",
             Self::ActWhenSure => "Steward makes changes of which it is very sure. The others wait for you.",
             Self::Act => "Steward makes changes that pass all gates. The others wait for you.",
         }

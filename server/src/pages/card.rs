@@ -99,6 +99,15 @@ impl ActionCard {
         (self.due.is_none(), self.due, !self.messages.speak_against(), confidence, self.action.at)
     }
 
+    /// The label of the part that is folded.
+    pub(crate) fn folded_label(&self) -> String {
+        match self.messages.folded.len() {
+            0 => "More".into(),
+            1 => "1 more message, and more".into(),
+            count => format!("{count} more messages, and more"),
+        }
+    }
+
     /// The day on which it is due, for a person.
     pub(crate) fn due_day(&self) -> Option<String> {
         self.due.map(|due| due.format("%-d %b").to_string())
@@ -197,11 +206,15 @@ fn describe_outcome(action: &Action) -> String {
         ("steward-action", "pending") if followed.is_empty() && action.is_answered_elsewhere => {
             "proposed, answered with an equal proposal".into()
         }
+        ("steward-action", "pending") if action.is_repeated => "proposed again since".into(),
         ("steward-action", "pending") if followed.is_empty() => "proposed, already so".into(),
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
         ("steward-action", _) if action.decision == "needs_input" => format!("asks you{followed}"),
         ("steward-action", _) => action.decision.replace('_', " "),
+        ("steward-action-confirmed", _) if action.edited && action.decision == "needs_input" => {
+            format!("answered{followed}")
+        }
         ("steward-action-confirmed", _) if action.edited => format!("edited and confirmed{followed}"),
         ("steward-action-confirmed", _) => format!("confirmed{followed}"),
         (kind, _) => describe_record_kind(kind).to_owned(),

@@ -1,6 +1,7 @@
 //! The messages on a card: what speaks for a change, what speaks against it, and what holds it back.
 //!
-//! The newest come first. What speaks against is always shown; of the rest a few are, and the others are folded.
+//! The newest come first. What speaks against is shown, and one message for the change: the one that holds it back, or
+//! else the newest. The others are folded.
 
 use super::format_age;
 use crate::views::action::Action;
@@ -9,7 +10,7 @@ use chrono::{DateTime, Utc};
 use steward_domain::signals::stance::SignalStance;
 use steward_domain::time::format_millis;
 
-/// Most messages for a change, or of a question, that are shown before the others are folded.
+/// Most messages of a question that are shown before the others are folded. What speaks against a change is never folded.
 const SHOWN: usize = 2;
 
 /// One message on a card. Its words and its source are untrusted.
@@ -37,21 +38,20 @@ impl CardMessages {
     /// Chooses the messages to show.
     pub(crate) fn choose(action: &Action, now: DateTime<Utc>) -> Self {
         let is_question = action.proposed.is_none();
-        let (mut messages, mut supporting) = (Self::default(), 0);
+        let is_for = |signal: &&RecordSignal| signal.stance == SignalStance::For;
+        let holding = action.signals.iter().find(|signal| signal.holds);
+        let support = holding.or_else(|| action.signals.iter().find(is_for)).map(|signal| signal.signal.as_str());
+        let (mut messages, mut others) = (Self::default(), 0);
         for signal in &action.signals {
             let is_shown = match signal.stance {
+                SignalStance::For => support == Some(signal.signal.as_str()),
                 SignalStance::Against => true,
-                SignalStance::For => true,
-                SignalStance::Neutral => is_question,
+                SignalStance::Neutral => is_question && (signal.asks || signal.proposes.is_some()),
             };
-            let counts = signal.stance != SignalStance::Against && !signal.holds;
             let message = CardMessage::from_signal(signal, is_question, now);
-            if is_shown && (!counts || supporting < SHOWN) {
-                supporting += usize::from(counts);
-                messages.shown.push(message);
-            } else {
-                messages.folded.push(message);
-            }
+            others += usize::from(is_shown && signal.stance == SignalStance::Neutral);
+            let has_room = signal.stance != SignalStance::Neutral || others <= SHOWN;
+            if is_shown && has_room { messages.shown.push(message) } else { messages.folded.push(message) }
         }
         messages
     }

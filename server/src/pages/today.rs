@@ -35,8 +35,10 @@ use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset,
 const HOURS: i64 = 24;
 /// Most cards of one section; a link leads to the rest.
 const CARDS: usize = 20;
-/// Cards of a section that are shown at once; the others are folded. With 4 sections that is about 3 screens of a phone.
-const FIRST: usize = 5;
+/// Cards of a section that are shown at once; the others are folded. So the page has about 3 screens on a phone.
+const FIRST: usize = 3;
+/// The same for questions, which take more space.
+const FIRST_QUESTIONS: usize = 2;
 /// Rows of the index per query.
 const ROWS: u32 = 200;
 /// Most queries per section. Several may be needed, because many rows can fall into one card.
@@ -72,6 +74,8 @@ struct TodaySection {
     cards: Vec<ActionCard>,
     count: String,
     more: bool,
+    /// How many cards are shown at once.
+    first: usize,
 }
 
 #[derive(Template)]
@@ -172,18 +176,18 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
         merge_repeated_cards(single.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
     let records: usize = cards.iter().map(ActionCard::count_records).sum();
     let count = if more { format!("{records}+") } else { records.to_string() };
-    Ok(TodaySection { cards, count, more })
+    Ok(TodaySection { cards, count, more, first: FIRST })
 }
 
 impl TodaySection {
     /// The cards that are shown at once.
     fn first_cards(&self) -> &[ActionCard] {
-        &self.cards[..self.cards.len().min(FIRST)]
+        &self.cards[..self.cards.len().min(self.first)]
     }
 
     /// The cards that are folded.
     fn other_cards(&self) -> &[ActionCard] {
-        &self.cards[self.cards.len().min(FIRST)..]
+        &self.cards[self.cards.len().min(self.first)..]
     }
 
     /// Counts the records of the cards, and keeps the first cards.
@@ -202,7 +206,7 @@ async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError>
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
     let count = if more { format!("{CARDS}+") } else { cards.len().to_string() };
-    Ok(TodaySection { cards, count, more })
+    Ok(TodaySection { cards, count, more, first: FIRST_QUESTIONS })
 }
 
 /// Groups of rows: those of one batch, and those that propose the same for the same record.
@@ -217,14 +221,16 @@ impl ActionGroups {
     fn add_row(&mut self, row: ActionRow) {
         let batch = row.batch_id.as_ref().map(ToString::to_string);
         if let Some(key) = batch.or_else(|| row.proposal.clone()) {
-            // A row of the group that was undone alone since gets a card of its own. Right ends no proposal, so it holds
-            // for the newer ones of the same change.
-            let is_right = row.resolution == Some(ActionKind::Right);
-            let answered = row.resolution.filter(|_| !is_right).map_or("", |kind| kind.as_str());
+            // A row of the group that was undone alone since gets a card of its own. Of equal proposals made in Watch only
+            // one is answered. Right ends none of them, so it holds for newer ones too.
+            let is_watched = row.disposition == Disposition::Shadow;
+            let answered = row.resolution.filter(|_| !is_watched).map_or("", |kind| kind.as_str());
             let place = *self.places.entry((row.kind.as_str(), answered, key)).or_insert(self.rows.len());
             if let Some((newest, times)) = self.rows.get_mut(place) {
                 *times += 1;
-                if is_right && newest.resolution.is_none() {
+                let is_right = row.resolution == Some(ActionKind::Right);
+                let holds = is_right || row.resolved_at.is_some_and(|at| at > newest.at);
+                if is_watched && holds && newest.resolution.is_none() {
                     newest.resolution = row.resolution;
                     (newest.resolved_by, newest.resolved_at) = (row.resolved_by, row.resolved_at);
                 }

@@ -48,7 +48,7 @@ pub struct Action {
     /// `state_change`, `context_edit`, `parent_matter` or `related`; absent if nothing would change.
     pub class: Option<String>,
     pub change: Option<ActionChange>,
-    /// Whether it waits for a human's resolution.
+    /// Whether it can be answered. Of equal proposals only the newest one. Put-off and expired ones can be, too.
     pub waits: bool,
     /// Until when its change can be undone; absent if it cannot be undone.
     pub undo_until: Option<DateTime<Utc>>,
@@ -86,6 +86,9 @@ pub struct Action {
     /// Whether an equal proposal was answered, so that this one waits no longer.
     #[serde(skip)]
     pub(crate) is_answered_elsewhere: bool,
+    /// Whether an equal proposal after it waits in its place.
+    #[serde(skip)]
+    pub(crate) is_repeated: bool,
     /// For a question, the signals that it withholds: newest first, at most 20.
     pub withheld: Vec<WithheldSignal>,
     /// Why the audit record cannot be read. Its values are missing then.
@@ -147,7 +150,7 @@ impl Action {
             mode: row.mode.as_str().to_owned(),
             class: row.class.map(|class| class.as_str().to_owned()),
             change: None,
-            waits: row.waits && !row.settled,
+            waits: row.waits && !row.settled && !row.is_repeated,
             undo_until: compute_undo_deadline(row, now),
             reopen_until: compute_reopen_deadline(row, now),
             answer_id: if row.kind.can_be_taken_back() { Some(&row.id) } else { row.resolved_by.as_ref() }
@@ -166,6 +169,7 @@ impl Action {
             signals: Vec::new(),
             proposed: None,
             is_answered_elsewhere: row.pending && !row.waits && row.resolution.is_none(),
+            is_repeated: row.is_repeated,
             withheld: Vec::new(),
             problem: None,
         }

@@ -187,7 +187,7 @@ async fn after_a_kill_status_and_doctor_say_that_nothing_runs() {
     let status = other.run(&["status", "--json"]).await.expect(0).json();
     assert_eq!((&status["running"]["pid"], &status["policy"]["mode"]), (&json!(pid), &json!("live")), "{status:#}");
     let shown = other.run(&["status"]).await.expect(0);
-    assert!(shown.out.contains("live (the running process; this shell: shadow)"), "{shown}");
+    assert!(shown.out.contains("live in the running process; this shell: shadow)"), "{shown}");
     let doctor = other.run(&["doctor", "--json"]).await.expect(0);
     assert!(doctor.out.contains("serves the queue") && doctor.out.contains("in mode live"), "{doctor}");
     assert!(doctor.out.contains("this shell: mode shadow; the running process: mode live"), "{doctor}");

@@ -33,6 +33,8 @@ pub struct ActionStanding {
     pub answer: Option<FoundRecord>,
     /// The newest reopening, if an earlier answer was taken back.
     pub reopened: Option<Reopening>,
+    /// The answer that it took back.
+    pub taken_back: Option<AuditRecord>,
 }
 
 /// Reads how an action stands.
@@ -50,7 +52,12 @@ pub fn read_standing(root: &VaultRoot, action: &AuditDraft) -> Result<ActionStan
             return Ok(ActionStanding { answer: Some(answer), ..standing });
         };
         let draft = reopening.record.draft;
+        // Only records that somebody edited could lead back, and then for ever.
+        if standing.reopened.as_ref().map_or(action.timestamp, |before| before.at) >= draft.timestamp {
+            return Ok(ActionStanding { answer: Some(answer), ..standing });
+        }
         standing.reopened = Some(Reopening { id: draft.id, at: draft.timestamp });
+        standing.taken_back = Some(answer.record);
     }
     Ok(standing)
 }
@@ -60,7 +67,15 @@ pub fn read_standing(root: &VaultRoot, action: &AuditDraft) -> Result<ActionStan
 /// # Errors
 /// [`ApplyError::Chain`] if it exists and cannot be read.
 pub fn find_reopening(root: &VaultRoot, answer: &AuditDraft) -> Result<Option<FoundRecord>, ApplyError> {
-    read_if_present(root, answer.follow_up_path(ActionKind::Reopened))
+    let found = read_if_present(root, answer.follow_up_path(ActionKind::Reopened))?;
+    // A copied or edited file takes nothing back.
+    let is_about_it = |found: &FoundRecord| {
+        let draft = &found.record.draft;
+        draft.kind == ActionKind::Reopened
+            && draft.record_path().as_ref() == Ok(&found.path)
+            && draft.resolution.as_ref().is_some_and(|resolution| resolution.action_id == answer.id)
+    };
+    Ok(found.filter(is_about_it))
 }
 
 fn find_answer(

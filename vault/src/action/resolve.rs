@@ -227,7 +227,9 @@ fn read_answer_to_reopen(root: &VaultRoot, path: &RecordPath) -> Result<AuditRec
         return Ok(record);
     }
     let standing = answers::read_standing(root, &record.draft)?;
-    Ok(standing.answer.map_or(record, |answer| answer.record))
+    // A second try of the same run finds the answer that the first one took back.
+    let answer = standing.answer.map(|answer| answer.record).or(standing.taken_back);
+    Ok(answer.unwrap_or(record))
 }
 
 /// The receipt of the same run, or a refusal if somebody else was faster.
@@ -238,7 +240,7 @@ fn find_earlier_resolution(
 ) -> Result<EarlierResolution, ResolutionError> {
     let standing = match request.kind {
         ResolutionKind::Reopen => {
-            ActionStanding { answer: answers::find_reopening(root, &record.draft)?, reopened: None }
+            ActionStanding { answer: answers::find_reopening(root, &record.draft)?, ..ActionStanding::default() }
         }
         _ => answers::read_standing(root, &record.draft)?,
     };

@@ -17,10 +17,24 @@ pub(crate) struct ResolveArgs {
     pub(crate) by: Option<String>,
 }
 
+/// An answer to one action, by a person at this machine.
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    /// Id of the action, or its first digits (at least 4)
+    #[arg(value_name = "ACTION")]
+    pub(crate) action: String,
+    /// State a reason for the record
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Name the person who decides (STEWARD_OPERATOR, else USER)
+    #[arg(long)]
+    pub(crate) by: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RightArgs {
     #[command(flatten)]
-    pub(crate) resolution: ResolveArgs,
+    pub(crate) answer: AnswerArgs,
     /// Say that you have made the change yourself, so that it is not proposed again
     #[arg(long)]
     pub(crate) done: bool,

@@ -145,6 +145,7 @@ mod tests {
             proposed_state: None,
             pending: false,
             waits: false,
+            is_repeated: false,
             settled: false,
             resolves: None,
             resolution,

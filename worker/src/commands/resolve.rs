@@ -54,7 +54,8 @@ pub(crate) async fn confirm_actions(
 async fn edit_proposal(config: &StewardConfig, action: &str, value: &str) -> anyhow::Result<Mutation> {
     let answer = value.parse::<RecordState>().ok().map(|to| Mutation::StateChange { to });
     let proposed = match RemoteStewardClient::connect_if_named(config).await? {
-        Some(server) => server.fetch_proposed_change(action).await?,
+        // A question proposes nothing. The server refuses a state for anything else.
+        Some(server) => server.fetch_proposed_change(action).await?.or(answer),
         None => {
             let vault = super::open_read_only(config).await?;
             let record =
@@ -85,13 +86,11 @@ pub(crate) async fn dismiss_actions(
 pub(crate) async fn answer_in_person(
     config: &StewardConfig,
     kind: ResolutionKind,
-    resolution: cli::ResolveArgs,
+    answer: cli::AnswerArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    if resolution.actions.len() != 1 {
-        bail!("give one action: run the command once for each");
-    }
-    submit_resolution(config, kind, None, resolution, out).await
+    let cli::AnswerArgs { action, reason, by } = answer;
+    submit_resolution(config, kind, None, cli::ResolveArgs { actions: vec![action], reason, by }, out).await
 }
 
 /// Restores a source or a class from its last demotion.

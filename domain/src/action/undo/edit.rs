@@ -58,7 +58,8 @@ pub(super) fn build_answer_to_question(case: &ResolutionCase<'_>) -> Result<Muta
     let Mutation::StateChange { to } = mutation else {
         return refuse("a question is answered by a state alone: done or archived");
     };
-    if !case.notes.schema.can_write(draft.target_kind, mutation) {
+    let schema = case.notes.schema;
+    if !schema.allows_place(draft.target_kind, &draft.target) || !schema.can_write(draft.target_kind, mutation) {
         return refuse("the mapping of the vault has no property for the state");
     }
     let before = RecordState::parse(draft.prior_state.as_deref().unwrap_or("open"));

@@ -4,7 +4,7 @@
 
 use crate::index::ActionsView;
 use crate::index::IndexError;
-use crate::index::actions::list::{ANSWER_TO_EQUAL, ActionFilter, BY_ID, BY_PATH, CITING};
+use crate::index::actions::list::{ANSWER_TO_EQUAL, ActionFilter, BY_ID, BY_PATH, CITING, OUTCOME_OF_EQUAL};
 use crate::index::read::page::MAX_PAGE;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
@@ -37,6 +37,8 @@ pub struct ActionRow {
     pub pending: bool,
     /// It was recorded as pending, and neither it nor an equal proposal after it was answered.
     pub waits: bool,
+    /// It waits, and an equal proposal after it waits in its place.
+    pub is_repeated: bool,
     /// It was recorded as pending, and its target now has the proposed state or matter, so nothing is left to resolve.
     pub settled: bool,
     /// The action that this record resolves.
@@ -80,6 +82,7 @@ pub(crate) struct ActionColumns {
     mode: String,
     pending: bool,
     waits: bool,
+    repeated: bool,
     settled: bool,
     resolves: Option<String>,
     class: Option<String>,
@@ -203,7 +206,23 @@ impl ActionsView<'_> {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn find_answer_to_equal(self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
-        let answer: Option<String> = sqlx::query_scalar(ANSWER_TO_EQUAL)
+        self.find_record_of_equal(ANSWER_TO_EQUAL, action).await
+    }
+
+    /// Finds the outcome of an equal proposal after one that was made in Watch: an answer, or the change itself.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_outcome_of_equal(self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+        self.find_record_of_equal(OUTCOME_OF_EQUAL, action).await
+    }
+
+    async fn find_record_of_equal(
+        self,
+        sql: &'static str,
+        action: &RecordPath,
+    ) -> Result<Option<RecordPath>, IndexError> {
+        let answer: Option<String> = sqlx::query_scalar(sql)
             .bind(action.as_str())
             .fetch_optional(&self.index.store.writer)
             .await
@@ -235,6 +254,7 @@ impl ActionsView<'_> {
             proposed_state: row.proposed_state.map(|s| self.index.parse_enum(&s)).transpose()?,
             pending: row.pending,
             waits: row.waits,
+            is_repeated: row.repeated,
             settled: row.settled,
             resolves: row.resolves.map(|id| self.index.parse_enum(&id)).transpose()?,
             resolution: row.resolution.map(|kind| self.index.parse_enum(&kind)).transpose()?,

@@ -7,7 +7,7 @@
 use crate::index::ActionsView;
 use crate::index::IndexError;
 use crate::index::actions::list::{ActionSubset, UNDOABLE};
-use crate::index::actions::waiting::{is_shown, is_waiting};
+use crate::index::actions::waiting::{is_settled, is_shown};
 use crate::index::read::questions::is_open_question;
 use crate::index::signals::doubt::leaves_unclear;
 use crate::index::store::codec::{from_micros, to_micros};
@@ -81,7 +81,7 @@ const CLUSTERS: &str = "), turns AS (
 const GROUPS: &str = ") AS ids FROM turns GROUP BY source, class HAVING COUNT(*) >= ";
 
 /// A pending action that still waits.
-const WAITING: &str = concat!("SELECT 1 FROM actions a WHERE a.path = ?1 AND ", is_waiting!());
+const WAITING: &str = concat!("SELECT 1 FROM actions a WHERE a.path = ?1 AND a.waits = 1 AND NOT ", is_settled!());
 
 impl ActionsView<'_> {
     /// Whether a proposal that still waits is in no cluster, because newer signals make it unclear or because a

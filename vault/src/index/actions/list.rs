@@ -83,7 +83,9 @@ macro_rules! columns {
     () => {
         concat!(
             "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.disposition, a.mode, a.pending, a.resolves,
-            a.waits, a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by, b.at AS resolved_at,
+            a.waits, a.waits = 1 AND EXISTS (SELECT 1 FROM actions e INDEXED BY actions_by_proposal
+                WHERE e.proposal = a.proposal AND e.seq > a.seq AND e.waits = 1) AS repeated,
+            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.batch_id, b.kind AS resolution, b.id AS resolved_by, b.at AS resolved_at,
             a.pending = 1 AND ",
             is_settled!(),
             " AS settled "
@@ -124,6 +126,16 @@ pub(crate) const OF_BATCH: &str = concat!(
 pub(crate) const AFTER_SEQ: &str =
     concat!(columns!(), "FROM actions a", resolution!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
+/// The newest outcome of an equal proposal after a proposal that was made in Watch: an answer, or the change itself.
+pub(crate) const OUTCOME_OF_EQUAL: &str = "SELECT path FROM (
+    SELECT b.path, b.seq FROM actions a
+        CROSS JOIN actions c INDEXED BY actions_by_proposal ON c.proposal = a.proposal AND c.path <> a.path
+        CROSS JOIN actions b ON b.resolves = c.id AND b.seq > a.seq WHERE a.path = ?1
+    UNION ALL SELECT c.path, c.seq FROM actions a
+        CROSS JOIN actions c INDEXED BY actions_by_proposal ON c.proposal = a.proposal AND c.seq > a.seq
+        WHERE a.path = ?1 AND c.disposition = 'live')
+    ORDER BY seq DESC LIMIT 1";
+/// The newest answer to an equal proposal after one that waited.
 pub(crate) const ANSWER_TO_EQUAL: &str = "SELECT b.path FROM actions a
     CROSS JOIN actions c INDEXED BY actions_by_proposal ON c.proposal = a.proposal AND c.path <> a.path
     CROSS JOIN actions b ON b.resolves = c.id AND b.seq > a.seq

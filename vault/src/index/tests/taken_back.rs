@@ -238,3 +238,119 @@ async fn the_newest_signals_of_each_record_come_with_those_that_are_cited() {
         (vec!["n8".into(), "n7".into(), "s".into()], vec!["u".into()])
     );
 }
+
+#[tokio::test]
+async fn whatever_the_order_of_reading_equal_proposals_wait_as_after_a_rebuild() {
+    for gone in [false, true] {
+        let bench = world().await;
+        propose(&bench, "a", "02:00:00", Disposition::Pending);
+        bench.sync("02:30:00").await;
+        let later = propose(&bench, "c", "03:00:00", Disposition::Pending);
+        let path_of_later = bench.root.path().join("event/steward-action-c.md");
+        let bytes = std::fs::read(&path_of_later).unwrap();
+        std::fs::remove_file(&path_of_later).unwrap();
+        follow(&bench, "d", "04:00:00", ActionKind::Dismissed, &later);
+        bench.sync("05:00:00").await;
+        bench.put("event/steward-action-c.md", String::from_utf8(bytes).unwrap());
+        bench.sync("06:00:00").await;
+        assert_eq!(waiting(&bench).await, 0, "the answer holds for both");
+        if gone {
+            std::fs::remove_file(&path_of_later).unwrap();
+            bench.sync("07:00:00").await;
+            assert_eq!(waiting(&bench).await, 1);
+        }
+        bench.counts_as_rebuilt().await;
+    }
+}
+
+#[tokio::test]
+async fn of_equal_proposals_made_in_watch_one_is_answered() {
+    let bench = world().await;
+    let first = propose(&bench, "a", "02:00:00", Disposition::Shadow);
+    let second = propose(&bench, "b", "03:00:00", Disposition::Shadow);
+    let outcome = async |id: &ActionId| {
+        let row = bench.index.actions().action_by_id(id).await.unwrap().unwrap();
+        bench.index.actions().find_outcome_of_equal(&row.path).await.unwrap().map(|path| path.slug().to_owned())
+    };
+    bench.sync("04:00:00").await;
+    assert_eq!((outcome(&first).await, outcome(&second).await), (None, None));
+    follow(&bench, "w", "05:00:00", ActionKind::Wrong, &second);
+    bench.sync("06:00:00").await;
+    assert_eq!(outcome(&first).await.as_deref(), Some("steward-action-w"));
+    let third = propose(&bench, "c", "07:00:00", Disposition::Shadow);
+    bench.sync("08:00:00").await;
+    assert_eq!(outcome(&third).await, None, "it was proposed after that answer");
+    propose(&bench, "l", "09:00:00", Disposition::Live);
+    bench.sync("10:00:00").await;
+    assert_eq!(outcome(&third).await.as_deref(), Some("steward-action-l"), "the change itself is an outcome");
+}
+
+#[tokio::test]
+async fn an_older_equal_proposal_is_as_unclear_as_the_newer_one() {
+    let bench = world().await;
+    let first = propose(&bench, "a", "02:00:00", Disposition::Pending);
+    propose(&bench, "b", "03:00:00", Disposition::Pending);
+    let text = signal_text("task/t.md", "2026-11-21T04:00:00Z", "effect: action\n");
+    let text = text.replace("mutation_proposal:\n  class: state_change\n  set:\n    state: done\n", "");
+    bench.put("signal/bounced.md", text);
+    bench.sync("05:00:00").await;
+    let row = bench.index.actions().action_by_id(&first).await.unwrap().unwrap();
+    assert!(row.is_repeated);
+    let effect: String = sqlx::query_scalar("SELECT effect FROM signals WHERE path = 'signal/bounced.md'")
+        .fetch_one(&bench.index.store.reader)
+        .await
+        .unwrap();
+    assert_eq!(effect, "action");
+    assert!(bench.index.actions().is_unclear(&row.path).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_change_by_hand_after_a_live_change_is_found_although_the_proposal_was_called_right() {
+    let bench = world().await;
+    let first = propose(&bench, "a", "02:00:00", Disposition::Shadow);
+    follow(&bench, "b", "03:00:00", ActionKind::Right, &first);
+    propose(&bench, "c", "04:00:00", Disposition::Live);
+    bench.sync("05:00:00").await;
+    // Somebody writes the note later.
+    bench.task("t", "m", "owner: ann\n");
+    bench.sync("06:00:00").await;
+    let sql = "SELECT COUNT(*) FROM (".to_owned() + crate::index::trust::demotions::TO_COMPARE + ")";
+    let day = crate::index::store::codec::to_micros;
+    let found: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+        .bind(day(noon("00:00:00")))
+        .bind(day(tonight()))
+        .bind(day(noon("00:00:00")))
+        .bind(9)
+        .fetch_one(&bench.index.store.reader)
+        .await
+        .unwrap();
+    assert_eq!(found, 1, "the live change, and not the proposal");
+}
+
+#[tokio::test]
+async fn a_forged_reopening_leads_nowhere() {
+    let bench = world().await;
+    let write = |draft: &AuditDraft| {
+        let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
+        let record = AuditRecord::from_draft(draft.clone(), Vec::new(), link);
+        bench.put(draft.record_path().unwrap().as_str(), record.render().unwrap());
+    };
+    let action = draft("a");
+    write(&action);
+    let answer = |kind, of: &AuditDraft, clock: &str| {
+        let mut answer = of.derive_follow_up(kind, "ann", None, action.workflow.clone(), noon(clock));
+        answer.timestamp = noon(clock);
+        answer
+    };
+    let dismissed = answer(ActionKind::Dismissed, &action, "10:00:00");
+    write(&dismissed);
+    let standing = || crate::action::answers::read_standing(&bench.root, &action).unwrap();
+    assert!(standing().answer.is_some());
+    // Back to the action itself: its first answer would be found again, and again.
+    let mut forged = answer(ActionKind::Reopened, &dismissed, "11:00:00");
+    forged.timestamp = action.timestamp;
+    write(&forged);
+    assert!(standing().answer.is_some() && standing().reopened.is_none());
+    write(&answer(ActionKind::Reopened, &dismissed, "11:00:00"));
+    assert!(standing().answer.is_none() && standing().reopened.is_some());
+}

@@ -8,6 +8,7 @@ use crate::index::IndexError;
 use crate::index::TrustView;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::rows::to_json;
+use crate::index::trust::cases::last_outcome_seq;
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
 use std::cmp::Reverse;
@@ -78,15 +79,19 @@ const LAST_DEMOTION: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND
 /// Proposals without an answer and changes that can still be undone, if their target file was written since and no later
 /// change of Steward touched the same field. Of repeated proposals only the last one of each source is compared. `?2`
 /// is the newest moment.
-const TO_COMPARE: &str = "
-    SELECT a.path, a.at FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
+pub(crate) const TO_COMPARE: &str = concat!(
+    "SELECT a.path, a.at FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
     WHERE a.kind IN ('steward-action', 'steward-action-confirmed') AND a.disposition IN ('shadow', 'pending', 'live')
     AND a.at > ?1 AND a.at <= ?2 AND (a.disposition <> 'live' OR a.at > ?3) AND a.class IS NOT NULL
     AND f.modified_ns / 1000 > a.at
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id
         AND (b.kind <> 'steward-action-opposed' OR a.disposition = 'live'))
-    AND NOT EXISTS (SELECT 1 FROM actions c CROSS JOIN actions b INDEXED BY actions_that_say_right ON b.follows = c.id
-        AND b.kind = 'steward-action-right' AND b.taken_back = 0 WHERE c.proposal = a.proposal AND c.seq <= a.seq)
+    AND (a.disposition = 'live' OR NOT EXISTS (
+        SELECT 1 FROM actions c CROSS JOIN actions b INDEXED BY actions_that_say_right ON b.follows = c.id
+            AND b.kind = 'steward-action-right' AND b.taken_back = 0
+        WHERE c.proposal = a.proposal AND c.seq <= a.seq AND c.seq > ",
+    last_outcome_seq!(),
+    "))
     AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq
         AND COALESCE(c.changes, (SELECT o.changes FROM actions o WHERE o.id = c.resolves)) IS a.changes
         AND (c.kind IN ('steward-action-confirmed', 'steward-action-reversed')
@@ -95,7 +100,8 @@ const TO_COMPARE: &str = "
         OR EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.supports = 1
             AND NOT EXISTS (SELECT 1 FROM action_sources c WHERE c.supports = 1 AND c.source = s.source
                 AND c.proposal = a.proposal AND c.seq > a.seq)))
-    ORDER BY a.at DESC LIMIT ?4";
+    ORDER BY a.at DESC LIMIT ?4"
+);
 
 impl TrustView<'_> {
     /// Lists the live changes of the last days that needed no confirmation, with their undos.
