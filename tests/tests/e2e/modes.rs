@@ -205,3 +205,24 @@ async fn undo_works_under_a_stop_and_confirm_does_not() {
     assert_eq!(world.vault.state("later"), "done");
     world.verify_chain().await;
 }
+
+#[tokio::test]
+async fn in_suggest_exactly_the_sender_that_was_let_act_acts() {
+    let world = World::new().await.live().set("STEWARD_DEFAULT_CEILING", "confirm");
+    world.vault.matter("house");
+    for source in ["mail", "bank"] {
+        world.vault.instinct(source, 60);
+        world.vault.task(source, "house");
+        world.vault.signal(&format!("s-{source}"), &Signal { source, ..Signal::done(source) });
+    }
+    world.vault.write("instinct/bank.md", "---\ntype: instinct\nsource: bank\nobservations: 60\nceiling: act\n---\n");
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    assert_eq!((world.vault.state("bank"), world.vault.state("mail")), ("done".into(), "open".into()));
+    let records = world.vault.records();
+    let of_mail = records.iter().find(|record| record.draft.target.slug() == "mail").unwrap();
+    assert_eq!(of_mail.draft.disposition, Disposition::Pending);
+    assert_eq!(world.json(&["status"]).await["mode_name"], json!("Suggest"));
+    world.run(&["confirm", of_mail.draft.id.as_str()]).await.expect(0);
+    assert_eq!(world.vault.state("mail"), "done");
+}
