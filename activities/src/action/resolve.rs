@@ -268,17 +268,11 @@ impl VaultContext {
         let ResolvedAction { receipt, original, edited, .. } = &filed.resolved;
         self.mark_signal_resolution(original, filed.kind, *edited).await?;
         self.reindex_paths(&[&original.draft.target, &receipt.record]).await?;
-        match filed.kind {
-            // The demotion must come before the next change of the same source or class.
-            ResolutionKind::Undo => calibrate::apply_demotions(self, &filed.workflow, Utc::now()).await,
-            ResolutionKind::Confirm
-            | ResolutionKind::Dismiss
-            | ResolutionKind::Raise
-            | ResolutionKind::Right
-            | ResolutionKind::RightDone
-            | ResolutionKind::Wrong
-            | ResolutionKind::Reopen => Ok(Vec::new()),
+        if filed.kind != ResolutionKind::Undo {
+            return Ok(Vec::new());
         }
+        // The demotion must come before the next change of the same source or class.
+        calibrate::apply_demotions(self, &filed.workflow, Utc::now()).await
     }
 
     /// Shows the resolutions that were filed while the disk could not be written.

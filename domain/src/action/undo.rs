@@ -334,12 +334,11 @@ fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
 
 fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDraft {
     let resolved = &case.record.draft;
-    let kind = case.request.kind.record_kind();
     let is_confirmation = case.request.kind == ResolutionKind::Confirm;
     let mut id_parts = vec![case.request.kind.as_str(), resolved.id.as_str()];
     id_parts.extend(case.reopened.map(|reopening| reopening.id.as_str()));
     AuditDraft {
-        kind,
+        kind: case.request.kind.record_kind(),
         id: ActionId::derive(&id_parts),
         timestamp: case.request.now,
         proposed_state: resulting_state(case),
@@ -366,20 +365,12 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
 /// The state after the resolution. An undo restores the old state, which is `open` if the field was absent.
 fn resulting_state(case: &ResolutionCase<'_>) -> Option<RecordState> {
     let resolved = &case.record.draft;
-    let is_state_change = resolved.class.is_none_or(|class| class == MutationClass::StateChange);
-    match case.request.kind {
-        ResolutionKind::Undo if is_state_change => {
-            RecordState::parse(resolved.prior_state.as_deref().unwrap_or("open"))
-        }
-        ResolutionKind::Undo => None,
-        ResolutionKind::Confirm
-        | ResolutionKind::Dismiss
-        | ResolutionKind::Raise
-        | ResolutionKind::Right
-        | ResolutionKind::RightDone
-        | ResolutionKind::Wrong
-        | ResolutionKind::Reopen => resolved.proposed_state,
+    if case.request.kind != ResolutionKind::Undo {
+        return resolved.proposed_state;
     }
+    let is_state_change = resolved.class.is_none_or(|class| class == MutationClass::StateChange);
+    let before = resolved.prior_state.as_deref().unwrap_or("open");
+    if is_state_change { RecordState::parse(before) } else { None }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::form::DashboardForm;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
+use crate::temporal::resolve::extract_hex_digits;
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, State};
@@ -40,12 +41,7 @@ pub(crate) async fn snooze_note(
     };
     app.snooze_note(&note, until, now).await?;
     // The value is the action whose card was put off. The page names it in its message.
-    Ok(Redirect::to(&form.return_url_with_result(&extract_id(&form.value))).into_response())
-}
-
-/// Only the hex digits: the value becomes part of an address.
-fn extract_id(text: &str) -> String {
-    text.chars().filter(char::is_ascii_hexdigit).take(16).collect()
+    Ok(Redirect::to(&form.return_url_with_result(&extract_hex_digits(&form.value))).into_response())
 }
 
 /// The end of a snooze that begins now; `None` for an unknown choice.

@@ -1,8 +1,8 @@
 //! The page "Today": failures, pending proposals, questions, changes, shadow decisions, and a count of quiet checks.
 //!
 //! Nothing is shown twice. Repeated proposals for one record are one card, and so is a resolved batch. The rows of the
-//! index decide that, so a large batch does not push other cards off the page. Each section shows its newest cards and
-//! a link to the rest.
+//! index decide that, so a large batch does not push other cards off the page. Each section shows its newest cards,
+//! proposals in the order of their urgency, and a link to the rest.
 
 use super::PageError;
 use super::PageFrame;
@@ -69,7 +69,6 @@ struct BatchOffer {
 }
 
 /// The cards of one section, and their number.
-#[derive(Default)]
 struct TodaySection {
     cards: Vec<ActionCard>,
     count: String,
@@ -118,21 +117,18 @@ pub(crate) async fn show_today(
         ..ActionFilter::default()
     };
     let mut waits =
-        read_section(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
-    let asks = read_questions(app).await?;
+        read_newest_cards(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
     waits.cards.sort_by_key(ActionCard::urgency);
-    waits.show_first(CARDS);
+    let asks = read_questions(app).await?;
     let changes = [ActionKind::Action, ActionKind::Confirmed];
     // An undone change counts as undone.
     let standing = ActionFilter { only: ActionSubset::Undoable, ..recent(&changes, Some(Disposition::Live)) };
-    let mut changed = read_section(app, standing).await?;
-    changed.show_first(CARDS);
-    let mut would = read_section(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
+    let changed = TodaySection::from_cards(read_newest_cards(app, standing).await?, FIRST);
+    let mut would = read_newest_cards(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
     would.cards.retain(|card| card.action.resolution.is_none());
-    would.show_first(CARDS);
     let resolutions =
         [ActionKind::Reversed, ActionKind::Dismissed, ActionKind::Right, ActionKind::Wrong, ActionKind::Reopened];
-    let mut resolved = read_section(app, recent(&resolutions, None)).await?.cards;
+    let mut resolved = read_newest_cards(app, recent(&resolutions, None)).await?.cards;
     resolved.truncate(RESOLUTIONS);
     Ok(render_page(&TodayPage {
         done: DoneNotice::read(app, &query.done, now).await?,
@@ -143,10 +139,10 @@ pub(crate) async fn show_today(
             "/batch/undo",
             app.views.actions().list_undoable_clusters(undo_batch::compute_undo_cutoff(), CLUSTER).await?,
         ),
-        waits,
+        waits: TodaySection::from_cards(waits, FIRST),
         asks,
         changed,
-        would,
+        would: TodaySection::from_cards(would, FIRST),
         resolved,
         snoozed: list_snoozed(app, now).await?,
         expired: count_expired(app, now).await?,
@@ -157,7 +153,14 @@ pub(crate) async fn show_today(
     }))
 }
 
-async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<TodaySection, PageError> {
+/// The newest cards that match a filter.
+struct NewestCards {
+    cards: Vec<ActionCard>,
+    /// Whether there are more.
+    more: bool,
+}
+
+async fn read_newest_cards(app: &SharedAppState, filter: ActionFilter) -> Result<NewestCards, PageError> {
     let (mut groups, mut read, mut before) = (ActionGroups::default(), 0, None);
     let mut more = loop {
         let page = app.views.actions().actions_page(&filter, before.as_ref(), ROWS).await?;
@@ -174,12 +177,20 @@ async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<Toda
     let single = read_cards(&app.views, rows).await?;
     let cards =
         merge_repeated_cards(single.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
-    let records: usize = cards.iter().map(ActionCard::count_records).sum();
-    let count = if more { format!("{records}+") } else { records.to_string() };
-    Ok(TodaySection { cards, count, more, first: FIRST })
+    Ok(NewestCards { cards, more })
 }
 
 impl TodaySection {
+    /// Counts the records of these cards, and keeps as many cards as a section has. `first` are shown at once.
+    fn from_cards(newest: NewestCards, first: usize) -> Self {
+        let NewestCards { mut cards, more } = newest;
+        let records: usize = cards.iter().map(ActionCard::count_records).sum();
+        let count = if more { format!("{records}+") } else { records.to_string() };
+        let more = more || cards.len() > CARDS;
+        cards.truncate(CARDS);
+        Self { cards, count, more, first }
+    }
+
     /// The cards that are shown at once.
     fn first_cards(&self) -> &[ActionCard] {
         &self.cards[..self.cards.len().min(self.first)]
@@ -189,14 +200,6 @@ impl TodaySection {
     fn other_cards(&self) -> &[ActionCard] {
         &self.cards[self.cards.len().min(self.first)..]
     }
-
-    /// Counts the records of the cards, and keeps the first cards.
-    fn show_first(&mut self, most: usize) {
-        let records: usize = self.cards.iter().map(ActionCard::count_records).sum();
-        self.count = if self.more { format!("{records}+") } else { records.to_string() };
-        self.more |= self.cards.len() > most;
-        self.cards.truncate(most);
-    }
 }
 
 /// Reads the open questions of the stewards.
@@ -205,8 +208,7 @@ async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError>
     let mut cards = read_cards(&app.views, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
-    let count = if more { format!("{CARDS}+") } else { cards.len().to_string() };
-    Ok(TodaySection { cards, count, more, first: FIRST_QUESTIONS })
+    Ok(TodaySection::from_cards(NewestCards { cards, more }, FIRST_QUESTIONS))
 }
 
 /// Groups of rows: those of one batch, and those that propose the same for the same record.

@@ -120,7 +120,7 @@ impl ResolutionClient {
 
 /// Keeps only the hex digits of what was typed, at most 16. They become part of a workflow's id and appear on
 /// Temporal's web page, which renders Markdown.
-fn extract_hex_digits(action: &str) -> String {
+pub(crate) fn extract_hex_digits(action: &str) -> String {
     action.chars().filter(char::is_ascii_hexdigit).take(16).collect::<String>().to_ascii_lowercase()
 }
 

@@ -3,9 +3,9 @@
 //! An answer that was taken back leaves its record, and so does the reopening. Later answers are named after the
 //! reopening. So the names alone lead from the action to the answer that holds.
 
-use crate::action::chain::{self, ChainError};
+use crate::action::chain;
 use crate::action::writer::ApplyError;
-use crate::files::root::{VaultRoot, VaultRootError};
+use crate::files::root::VaultRoot;
 use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord, Reopening};
 use steward_domain::record::path::{PathError, RecordPath};
 
@@ -93,9 +93,5 @@ fn find_answer(
 
 fn read_if_present(root: &VaultRoot, path: Result<RecordPath, PathError>) -> Result<Option<FoundRecord>, ApplyError> {
     let path = path.map_err(|e| ApplyError::Form(e.to_string()))?;
-    match chain::read_audit_record(root, &path) {
-        Ok((record, _)) => Ok(Some(FoundRecord { path, record })),
-        Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
-        Err(e) => Err(e.into()),
-    }
+    Ok(chain::read_record_if_present(root, &path)?.map(|record| FoundRecord { path, record }))
 }

@@ -118,6 +118,15 @@ pub(crate) fn read_audit_record(root: &VaultRoot, path: &RecordPath) -> Result<(
     Ok((record, snapshot.hash))
 }
 
+/// Reads one record; `None` if it does not exist.
+pub(crate) fn read_record_if_present(root: &VaultRoot, path: &RecordPath) -> Result<Option<AuditRecord>, ChainError> {
+    match read_audit_record(root, path) {
+        Ok((record, _)) => Ok(Some(record)),
+        Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 /// Writes a record into the staging folder, so that filing it is only a rename.
 pub(crate) fn stage_record(root: &VaultRoot, name: &str, text: &str) -> io::Result<()> {
     root.make_folder(RecordKind::Event.folder())?;

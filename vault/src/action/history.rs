@@ -5,7 +5,7 @@
 //! only the undo of older changes: its name holds the moment of its decision.
 
 use crate::action::chain::{self, ChainError};
-use crate::files::root::{VaultRoot, VaultRootError};
+use crate::files::root::VaultRoot;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::undo::{MOMENT_CHARS, PastChange, is_change_record};
 use steward_domain::record::moves::MoveHistory;
@@ -32,7 +32,7 @@ pub(crate) fn read_target_changes(
     let change_records = names.unwrap_or(&listed).iter().filter(is_ours);
     let mut past = Vec::new();
     for path in change_records.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
-        let found = match read_record_if_present(root, &path) {
+        let found = match chain::read_record_if_present(root, &path) {
             Err(ChainError::Record { .. }) if is_decided_before(&path, record) => None,
             found => found?,
         };
@@ -43,7 +43,7 @@ pub(crate) fn read_target_changes(
             continue;
         }
         let undone = match draft.follow_up_path(ActionKind::Reversed) {
-            Ok(follower) => read_record_if_present(root, &follower)?.map(|undo| undo.seq),
+            Ok(follower) => chain::read_record_if_present(root, &follower)?.map(|undo| undo.seq),
             Err(_) => None,
         };
         past.push(PastChange { record: found, undone });
@@ -60,13 +60,4 @@ fn is_decided_before(path: &RecordPath, record: &AuditRecord) -> bool {
     let moment =
         |path: &RecordPath| path.slug().strip_prefix(&decided).map(|rest| rest.get(..MOMENT_CHARS).map(str::to_owned));
     matches!((moment(path), moment(&own)), (Some(a), Some(b)) if a < b)
-}
-
-/// Reads an audit record; `None` if it does not exist.
-fn read_record_if_present(root: &VaultRoot, path: &RecordPath) -> Result<Option<AuditRecord>, ChainError> {
-    match chain::read_audit_record(root, path) {
-        Ok((record, _)) => Ok(Some(record)),
-        Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
-        Err(e) => Err(e),
-    }
 }

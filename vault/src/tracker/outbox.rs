@@ -5,11 +5,11 @@
 //! state is durable there before anything is sent. So an interrupted delivery continues instead of starting again. This
 //! module must not send anything.
 
-use crate::action::chain::{self, ChainError};
+use crate::action::chain;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::crash;
 use crate::files::durable;
-use crate::files::root::{OWN_FOLDER, VaultRoot, VaultRootError};
+use crate::files::root::{OWN_FOLDER, VaultRoot};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -137,11 +137,7 @@ pub fn find_follower(
     kind: ActionKind,
 ) -> Result<Option<(RecordPath, AuditRecord)>, ApplyError> {
     let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
-    match chain::read_audit_record(root, &path) {
-        Ok((follower, _)) => Ok(Some((path, follower))),
-        Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
-        Err(e) => Err(e.into()),
-    }
+    Ok(chain::read_record_if_present(root, &path)?.map(|follower| (path, follower)))
 }
 
 /// Reads the state of a record's delivery to the tracker; `None` if it owes nothing there.

@@ -157,7 +157,9 @@ impl ActionKind {
         match self {
             Self::Right => done,
             Self::Reopened => false,
-            _ => true,
+            Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::Wrong => true,
+            Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
+            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
         }
     }
 

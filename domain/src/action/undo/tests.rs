@@ -68,21 +68,21 @@ fn ask_for(
     record: &AuditRecord,
     policy: &DecisionPolicy,
 ) -> Result<Plan, ResolutionRefusal> {
-    let now = at("2026-11-22T10:00:00Z");
-    plan_resolution(
-        record,
-        &ResolutionRequest {
-            kind,
-            by: "ann",
-            reason: Some("not yet"),
-            edited,
-            batch_id: None,
-            policy,
-            ceiling: Ceiling::Act,
-            workflow: run("run-2"),
-            now,
-        },
-    )
+    plan_resolution(record, &ResolutionRequest { edited, ..request_of(kind, policy) })
+}
+
+fn request_of(kind: ResolutionKind, policy: &DecisionPolicy) -> ResolutionRequest<'_> {
+    ResolutionRequest {
+        kind,
+        by: "ann",
+        reason: Some("not yet"),
+        edited: None,
+        batch_id: None,
+        policy,
+        ceiling: Ceiling::Act,
+        workflow: run("run-2"),
+        now: at("2026-11-22T10:00:00Z"),
+    }
 }
 
 const TASK: &[u8] = b"---\ntype: task\nname: Pay\nstate: open # since May\nowner: ann\n---\nbody\n";
@@ -132,17 +132,7 @@ fn an_undo_works_in_shadow_mode_and_keeps_the_mode_of_what_it_takes_back() {
 fn the_window_ends_to_the_millisecond() {
     let (_, record) = applied();
     let policy = live();
-    let request = |now| ResolutionRequest {
-        kind: ResolutionKind::Undo,
-        by: "ann",
-        reason: None,
-        edited: None,
-        batch_id: None,
-        policy: &policy,
-        ceiling: Ceiling::Act,
-        workflow: run("run-2"),
-        now,
-    };
+    let request = |now| ResolutionRequest { now, ..request_of(ResolutionKind::Undo, &policy) };
     let in_time = plan_resolution(&record, &request(at("2026-11-28T09:30:15.122Z")));
     assert!(in_time.is_ok());
     let refusal = plan_resolution(&record, &request(at("2026-11-28T09:30:15.123Z"))).unwrap_err();
@@ -346,17 +336,7 @@ fn a_long_name_and_a_long_reason_are_cut() {
     let (by, reason) = ("a".repeat(100_000), "b".repeat(100_000));
     let plan = plan_resolution(
         &record,
-        &ResolutionRequest {
-            kind: ResolutionKind::Undo,
-            by: &by,
-            reason: Some(&reason),
-            edited: None,
-            batch_id: None,
-            policy: &live(),
-            ceiling: Ceiling::Act,
-            workflow: run("run-2"),
-            now: at("2026-11-22T10:00:00Z"),
-        },
+        &ResolutionRequest { by: &by, reason: Some(&reason), ..request_of(ResolutionKind::Undo, &live()) },
     )
     .unwrap();
     let answers = plan.draft().resolution.clone().unwrap();
@@ -654,17 +634,7 @@ fn an_answer_without_a_change_is_taken_back_within_7_days_and_later_answers_are_
     assert_eq!(reopened.draft.resolution.as_ref().unwrap().action_id, dismissed.draft.id);
     let mark = Reopening { id: reopened.draft.id.clone(), at: reopened.draft.timestamp };
     let policy = live();
-    let request = ResolutionRequest {
-        kind: ResolutionKind::Dismiss,
-        by: "ann",
-        reason: None,
-        edited: None,
-        batch_id: None,
-        policy: &policy,
-        ceiling: Ceiling::Act,
-        workflow: run("run-3"),
-        now: at("2026-11-22T11:00:00Z"),
-    };
+    let request = request_of(ResolutionKind::Dismiss, &policy);
     let again = build_resolution_plan(&ResolutionCase {
         request: &request,
         record: &record,

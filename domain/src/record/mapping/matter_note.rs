@@ -72,7 +72,7 @@ mod tests {
         for selector in [
             json!({"type": "matter"}),
             json!({"folder": "Pro/jekte", "tag": "#p", "art": 7}),
-            json!({"folder": "/Work/", "pinned": true}),
+            json!({"folder": "/Projects/", "pinned": true}),
         ] {
             let mapping = mapping(json!({"where": selector, "state": state}));
             let mut names = NoteNames::new(LinkScope::Vault);

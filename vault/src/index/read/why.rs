@@ -94,7 +94,7 @@ macro_rules! weighed_signal_columns {
         concat!(
             "o.path, o.source, o.note, o.created, o.effect, o.class, o.target_confidence, o.effect_confidence, o.status,
             COALESCE(o.reason, (SELECT r.reason FROM routes r WHERE r.signal = o.path)) AS reason, o.proposal, o.applied, ",
-            $crate::index::signals::doubt::is_settled!(),
+            $crate::index::signals::doubt::is_signal_settled!(),
             " AS settled"
         )
     };

@@ -15,7 +15,7 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::signals::route::{ProposalDoubt, question_id};
 
 /// A person has resolved the signal `o` or ticked it off, so it says nothing about its record any more.
-macro_rules! is_settled {
+macro_rules! is_signal_settled {
     () => {
         "((o.status = 'skipped' AND (o.reason LIKE 'dismissed:%' OR o.reason LIKE 'undone:%' OR o.reason LIKE 'edited:%'))
         OR EXISTS (SELECT 1 FROM action_evidence oe CROSS JOIN actions oa ON oa.path = oe.action
@@ -23,7 +23,7 @@ macro_rules! is_settled {
             WHERE oe.ref = o.path AND oa.target = o.target AND oa.decision <> 'needs_input'))"
     };
 }
-pub(crate) use is_settled;
+pub(crate) use is_signal_settled;
 
 /// The signal `o` makes unclear what the signal `s` proposes for the same record.
 macro_rules! leaves_unclear {
@@ -31,7 +31,7 @@ macro_rules! leaves_unclear {
         concat!("((o.class = s.class AND o.changes = s.changes AND o.created >= s.created AND CASE s.class
                 WHEN 'related' THEN (o.proposal->'add' IS NULL) <> (s.proposal->'add' IS NULL)
                 ELSE o.proposal <> s.proposal END)
-            OR (s.class = 'state_change' AND o.effect = 'action' AND o.applied = 0 AND o.created > s.created)) AND NOT ", $crate::index::signals::doubt::is_settled!())
+            OR (s.class = 'state_change' AND o.effect = 'action' AND o.applied = 0 AND o.created > s.created)) AND NOT ", $crate::index::signals::doubt::is_signal_settled!())
     };
 }
 pub(crate) use leaves_unclear;
