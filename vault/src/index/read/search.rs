@@ -110,7 +110,7 @@ const HITS: &str = concat!(
     join_document!("j.value"),
     " LEFT JOIN signals s ON s.path = d.path LEFT JOIN actions a ON a.path = d.path
         WHERE (?2 IS NULL OR d.at >= ?2) AND (?3 IS NULL OR COALESCE(a.class, s.class) = ?3)
-            AND (?4 IS NULL OR a.disposition = ?4) AND (?5 OR ("
+            AND (?4 IS NULL OR a.disposition = ?4) AND (?5 OR ( "
 );
 const HIT_COLUMNS: &str = "))
             AND (?6 IS NULL OR s.instinct = ?6
