@@ -15,7 +15,7 @@ DOVECOT := .tools/dovecot
 FUZZER := .tools/schemathesis/.installed
 DEMO := demo
 
-.PHONY: demo test tools test-model corpora histories reference clean-demo
+.PHONY: demo test test-thorough tools test-model corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -28,6 +28,11 @@ test: tools
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
 	cargo test --workspace --quiet
+
+# The long suites, with every crash point instead of a third of them, and four times the requests of the fuzzer.
+test-thorough: tools
+	cargo build --workspace --all-targets --quiet
+	STEWARD_TEST_THOROUGH=1 cargo test --quiet -p steward-tests --test e2e
 
 tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER)
 

@@ -1,10 +1,11 @@
-//! Activities of calibration and of the reversibility drill.
+//! Activities of calibration, of the reversibility drill and of the ceilings that people set.
 //!
-//! Both run in the process that holds the vault. Both are idempotent: a repeat after a crash continues where the first
+//! All run in the process that holds the vault. All are idempotent: a repeat after a crash continues where the first
 //! run ended.
 
 pub(crate) mod calibrate;
 pub(crate) mod drill;
+pub(crate) mod set_ceiling;
 
 use crate::steward::judge::run_until_cancelled;
 use crate::trust::calibrate::CallDeadline;
@@ -12,7 +13,7 @@ use crate::vault::{VaultContext, read_workflow_ref};
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
-use steward_workflows::{CalibrateOutput, DrillOutput};
+use steward_workflows::{CalibrateOutput, DrillOutput, SetCeilingInput, SetCeilingOutput};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -59,6 +60,16 @@ impl TrustActivities {
     pub async fn step_back(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<u64, ActivityError> {
         let steps = calibrate::apply_demotions(&self.vault, &read_workflow_ref(&ctx), Utc::now()).await?;
         Ok(steps.len() as u64)
+    }
+
+    #[activity(definition = steward_workflows::activities::SetCeiling)]
+    pub async fn set_ceiling(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: SetCeilingInput,
+    ) -> Result<SetCeilingOutput, ActivityError> {
+        let workflow = read_workflow_ref(&ctx);
+        run_until_cancelled(&ctx, set_ceiling::set_ceiling(&self.vault, input, workflow)).await
     }
 
     #[activity(definition = steward_workflows::activities::Drill)]

@@ -9,6 +9,7 @@
 pub mod backtest;
 pub mod by_hand;
 pub mod case;
+pub mod ceiling;
 pub mod confidence;
 pub mod demotion;
 pub mod mark;

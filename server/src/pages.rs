@@ -25,6 +25,7 @@ mod record;
 mod search;
 mod snooze;
 mod today;
+mod trust;
 mod undo;
 mod undo_batch;
 
@@ -58,6 +59,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/records/{*path}", get(record::show_record))
         .route("/search", get(search::show_search))
         .route("/fleet", get(fleet::show_fleet))
+        .route("/trust", get(trust::show_trust))
         .route("/charts", get(charts::show_charts))
         .route("/batch", get(batch::show_batch))
         .route("/batch/undo", get(undo_batch::show_batch_undo))
@@ -69,7 +71,8 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/check", post(click::check_matter))
         .route("/moved", post(moved::say_moved))
         .route("/batch", post(batch::resolve_batch));
-    let operate_routes = Router::new().route("/resume", post(click::resume_vault));
+    let operate_routes =
+        Router::new().route("/resume", post(click::resume_vault)).route("/trust", post(trust::set_ceiling));
     let login_routes = Router::new()
         .route("/login", get(login::show_login).post(login::log_in))
         .route("/logout", post(login::log_out));

@@ -11,6 +11,7 @@ pub(crate) mod quote;
 pub mod record_signals;
 pub(crate) mod revision;
 pub mod schedules;
+pub(crate) mod senders;
 pub mod signal;
 pub mod streams;
 pub mod tracker;
@@ -109,6 +110,11 @@ impl VaultViews {
         target: &RecordPath,
     ) -> Result<Vec<(RecordPath, MatterPolicy)>, IndexError> {
         self.index.gates().list_matter_policies(target, None).await
+    }
+
+    /// The matters whose notes hold a policy.
+    pub(crate) async fn list_matters_with_policy(&self) -> Result<Vec<RecordPath>, IndexError> {
+        self.index.gates().list_matters_with_policy().await
     }
 
     /// The notes that are gone and were not found under another path.

@@ -102,3 +102,17 @@ pub fn temporal_cli() -> &'static Path {
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).unwrap().port()
 }
+
+/// Whether every crash point is tried (`make test-thorough`) and not a third of them (`make test`).
+#[must_use]
+pub fn is_thorough() -> bool {
+    std::env::var_os("STEWARD_TEST_THOROUGH").is_some()
+}
+
+/// The cases to try of a long list: all of them, or every third one and the last.
+#[must_use]
+pub fn choose_cases<T>(cases: Vec<T>) -> Vec<T> {
+    let last = cases.len().saturating_sub(1);
+    let is_chosen = |at: usize| is_thorough() || at.is_multiple_of(3) || at == last;
+    cases.into_iter().enumerate().filter(|(at, _)| is_chosen(*at)).map(|(_, case)| case).collect()
+}

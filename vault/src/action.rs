@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub(crate) mod apply;
+pub mod ceiling;
 pub mod chain;
 pub mod create;
 pub(crate) mod history;

@@ -68,7 +68,7 @@ pub use store::sync::SyncReport;
 pub use trust::TrustView;
 pub use trust::demotions::ComparisonRound;
 pub use trust::drills::DrillHistory;
-pub use trust::sources::{SourceStatusChange, SourceTrust};
+pub use trust::sources::{InstinctSetting, SourceStatusChange, SourceTrust};
 
 /// The hint in messages about a file that cannot be used.
 const REBUILD_HINT: &str = "run `steward index rebuild`: it quarantines the file, reads the vault again and restores \

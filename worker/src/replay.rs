@@ -18,6 +18,7 @@ use steward_workflows::ResolveWorkflow;
 use steward_workflows::ReversalCalibrationWorkflow;
 use steward_workflows::ReversibilityDrillWorkflow;
 use steward_workflows::RouterWorkflow;
+use steward_workflows::SetCeilingWorkflow;
 use steward_workflows::StewardWorkflow;
 use steward_workflows::TrackerWorkflow;
 use temporalio_protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
@@ -114,6 +115,7 @@ pub(crate) async fn replay_histories(paths: &[PathBuf]) -> Vec<ReplayedHistory> 
         .and_then(|o| o.register_workflow::<PurgeWorkflow>())
         .and_then(|o| o.register_workflow::<ReversalCalibrationWorkflow>())
         .and_then(|o| o.register_workflow::<ReversibilityDrillWorkflow>())
+        .and_then(|o| o.register_workflow::<SetCeilingWorkflow>())
         .and_then(|o| o.register_workflow::<ExtractWorkflow>())
         .and_then(|o| o.register_workflow::<TrackerWorkflow>())
         .map(|o| o.build())

@@ -8,6 +8,7 @@
 
 use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
+use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -326,6 +327,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Sets the ceiling of a sender, as a person wished.
+    #[activity(name = "steward.set_ceiling")]
+    pub fn set_ceiling(input: SetCeilingInput) -> Result<SetCeilingOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Files a person's resolution.
     #[activity(name = "steward.answer")]
     pub fn answer(input: ResolveInput) -> Result<ResolveOutput, ActivityError> {
@@ -385,7 +392,7 @@ pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, Settle, StepBack,
+    Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, SetCeiling, Settle, StepBack,
 };
 
 #[cfg(test)]

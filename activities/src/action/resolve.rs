@@ -5,7 +5,7 @@
 //! returned to the workflow. A refusal is a value and not a failure.
 
 use crate::failure::retryable_failure;
-use crate::trust::calibrate;
+use crate::trust::{calibrate, set_ceiling};
 use crate::vault::run_blocking;
 use crate::vault::{VaultContext, read_workflow_ref};
 use chrono::Utc;
@@ -94,6 +94,11 @@ impl VaultContext {
         if let Some(refusal) = self.refuse_answered_twin(kind, &record).await? {
             return Ok(ResolveOutput::from_refusal(refusal));
         }
+        if kind == ResolutionKind::Undo
+            && let Some(refusal) = self.refuse_unsupported_undo(&record, input.batch_id.is_some()).await?
+        {
+            return Ok(ResolveOutput::from_refusal(refusal));
+        }
         let action = record.clone();
         let (writer, policy, workflow_ref) = (Arc::clone(&self.writer), self.settings.policy.clone(), workflow.clone());
         let resolved = run_blocking(move || {
@@ -148,6 +153,24 @@ impl VaultContext {
             by: format!("{by} at {}, with an equal proposal", format_millis(answer.draft.timestamp)),
             undo: None,
         }))
+    }
+
+    /// Refuses an undo that would let a sender act without the evidence for it. A ceiling is undone by itself, because
+    /// that needs more than the scope of other undos.
+    async fn refuse_unsupported_undo(
+        &self,
+        action: &RecordPath,
+        in_batch: bool,
+    ) -> Result<Option<ResolutionRefusal>, ActivityError> {
+        let Some(record) = self.read_record(action).await? else { return Ok(None) };
+        let id = record.draft.id.to_string();
+        if in_batch && record.draft.kind == ActionKind::CeilingSet {
+            return Ok(Some(ResolutionRefusal::CeilingStays { id, reason: "undo it alone".into() }));
+        }
+        let Some(source) = record.source_let_act_by_undo() else { return Ok(None) };
+        let trust = set_ceiling::judge_sender(self, source).await?;
+        let refusal = set_ceiling::refuse_sender(self, &trust).await?;
+        Ok(refusal.map(|refusal| ResolutionRefusal::CeilingStays { id, reason: refusal.message }))
     }
 
     /// Looks for moved notes if the file of the action's target is not the one that the index knows: a person may have

@@ -5,6 +5,7 @@
 //! and audit as every other change. An undo keeps the mode of the action. A confirmation is a live change and must not
 //! happen in shadow mode.
 
+mod ceiling;
 mod edit;
 mod history;
 mod refusal;
@@ -206,7 +207,11 @@ fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
         let ended = crate::time::format_millis(deadline);
         return Err(ResolutionRefusal::Expired { id: record.id.to_string(), ended });
     }
-    check_recipe(case.record, &recipe.vault_patch, case.notes.schema)?;
+    if record.kind == ActionKind::CeilingSet {
+        ceiling::check_recipe(case.record, &recipe.vault_patch)?;
+    } else {
+        check_recipe(case.record, &recipe.vault_patch, case.notes.schema)?;
+    }
     history::check_undo_order(case.record, case.history)?;
     let (number, patches) = (case.record.seq, recipe.vault_patch.clone());
     let change = PlannedChange::Restore { number, life: history::collect_set_steps(&patches, case.history), patches };
@@ -224,11 +229,15 @@ fn check_recipe(record: &AuditRecord, patches: &[FieldPatch], schema: &NoteSchem
     {
         return Ok(());
     }
+    Err(refuse_recipe(record))
+}
+
+fn refuse_recipe(record: &AuditRecord) -> ResolutionRefusal {
     let reason = format!(
         "{}: Steward writes no such undo recipe, so it is not used: run `steward audit verify`",
         record.draft.id
     );
-    Err(ResolutionRefusal::Record { reason })
+    ResolutionRefusal::Record { reason }
 }
 
 /// The mutation that could have made this patch of the target.
@@ -368,7 +377,8 @@ fn resulting_state(case: &ResolutionCase<'_>) -> Option<RecordState> {
     if case.request.kind != ResolutionKind::Undo {
         return resolved.proposed_state;
     }
-    let is_state_change = resolved.class.is_none_or(|class| class == MutationClass::StateChange);
+    let is_state_change = resolved.kind != ActionKind::CeilingSet
+        && resolved.class.is_none_or(|class| class == MutationClass::StateChange);
     let before = resolved.prior_state.as_deref().unwrap_or("open");
     if is_state_change { RecordState::parse(before) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Trust marks: the audit records of a pruned source, a demotion, and the end of a demotion.
+//! Trust marks: the audit records of a pruned source, a demotion, the end of a demotion, and a ceiling that a person set.
 //!
 //! Nothing else is stored about them. The newest mark of each subject in the order of the chain is the valid one.
 //! A mark names its subject by its key. A source's own name is untrusted, so it must never become part of a file name
@@ -7,7 +7,7 @@
 use crate::action::audit::{ActionKind, AuditDraft, WorkflowRef};
 use crate::action::mutation::MutationClass;
 use crate::action::plan::{ActionId, Plan, PlanBasis, PlannedChange};
-use crate::gates::mode::Mode;
+use crate::gates::mode::{Ceiling, Mode};
 use crate::record::path::{PathError, RecordKind, RecordPath};
 use crate::record::plain_text;
 use chrono::{DateTime, Utc};
@@ -129,6 +129,19 @@ pub enum TrustMark {
     Raised {
         subject: TrustSubject,
     },
+    /// A person set how far a source may go. Unlike the others it changes the source's instinct
+    /// ([`crate::trust::ceiling`]).
+    CeilingSet {
+        subject: TrustSubject,
+        /// The source's name in its newest case. Untrusted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// `None` if the instinct had none.
+        from: Option<Ceiling>,
+        to: Ceiling,
+        /// The person's name, as they gave it. Untrusted.
+        by: String,
+    },
 }
 
 impl TrustMark {
@@ -139,15 +152,17 @@ impl TrustMark {
             Self::Pruned { subject, .. }
             | Self::Lowered { subject, .. }
             | Self::Unrestored { subject, .. }
-            | Self::Raised { subject } => subject,
+            | Self::Raised { subject }
+            | Self::CeilingSet { subject, .. } => subject,
         }
     }
 
-    fn action_kind(&self) -> ActionKind {
+    pub(crate) fn action_kind(&self) -> ActionKind {
         match self {
             Self::Pruned { .. } => ActionKind::Pruned,
             Self::Lowered { .. } | Self::Unrestored { .. } => ActionKind::Lowered,
             Self::Raised { .. } => ActionKind::Raised,
+            Self::CeilingSet { .. } => ActionKind::CeilingSet,
         }
     }
 
@@ -199,6 +214,13 @@ impl fmt::Display for TrustMark {
                  `steward trust raise {subject}` restores it"
             ),
             Self::Raised { subject } => write!(f, "{subject} may go as far as the mode allows again"),
+            Self::CeilingSet { subject, name, from, to, by } => write!(
+                f,
+                "{by} set the ceiling of {} from {} to {}",
+                subject.describe(name.as_deref()),
+                from.map_or("none", Ceiling::as_str),
+                to.as_str()
+            ),
         }
     }
 }

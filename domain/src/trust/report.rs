@@ -11,6 +11,7 @@ pub mod newest;
 pub mod readiness;
 pub mod reliability;
 pub mod risk;
+pub mod sender;
 use crate::action::mutation::MutationClass;
 use crate::action::plan::Disposition;
 use crate::gates::mode::{DecisionPolicy, Mode};

@@ -93,6 +93,9 @@ async fn resolve_action(
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // The full id is used, so that two prefixes of one id are one resolution.
     let action = app.views.find_action_row(&action).await?.id.to_string();
+    if kind == ResolutionKind::Undo {
+        app.check_may_undo(&caller, &action).await?;
+    }
     match app
         .resolution_client()
         .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, batch_id: None })

@@ -106,8 +106,10 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::UndoActionRequest>,
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
-        let by = require_caller(&request)?.name;
+        let caller = require_caller(&request)?;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
+        self.check_may_undo(&caller, &id).await.map_err(|refused| refusal::status_from_problem(&refused))?;
+        let by = caller.name;
         let params = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
         let resolution = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::UndoActionResponse { resolution }))

@@ -77,6 +77,7 @@ fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
         | ResolutionRefusal::NothingToReopen { .. } => (Code::FailedPrecondition, RefusalReason::NotPending),
         ResolutionRefusal::PersonOnly => (Code::PermissionDenied, RefusalReason::HumanOnly),
         ResolutionRefusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
+        ResolutionRefusal::CeilingStays { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
         ResolutionRefusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
         ResolutionRefusal::AlreadyResolved { .. } => (Code::AlreadyExists, RefusalReason::AlreadyResolved),
         ResolutionRefusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),

@@ -20,6 +20,7 @@ use crate::temporal::health::{self, TemporalHealth, registered};
 use crate::temporal::resolve::ResolutionClient;
 use crate::views::VaultViews;
 use crate::views::revision::{self, LiveRevision};
+use crate::views::senders::SendersCache;
 use crate::views::streams::ConfiguredStream;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -30,9 +31,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::mutation::MutationClass;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::{CallCaps, GuardStatus};
@@ -82,6 +86,13 @@ pub struct DashboardSettings {
     /// The tracker's address; `None` if none is set.
     pub tracker: Option<String>,
     pub streams: Vec<ConfiguredStream>,
+    /// The share of live changes that may be undone, 0 to 1.
+    pub reversal_budget: f64,
+    /// Live changes that one source may lead to in 24 hours.
+    pub live_per_source_day: u32,
+    /// Where each setting that limits a steward is set, by its key: a variable, or a file with the line. A missing one has
+    /// its default.
+    pub origins: BTreeMap<String, String>,
     /// How often the whole vault is scanned.
     pub scan_every: Duration,
     /// Problems of the configuration. They may quote it.
@@ -95,6 +106,21 @@ impl DashboardSettings {
             self.caps = services.caps;
             self.clerk = services.clerk["kind"].as_str().map_or(self.clerk, str::to_owned);
             self.tracker = services.tracker;
+        }
+        let holder = format!("`steward {}`, process {}", record.command, record.pid);
+        let mut note = |key: &str, is_same: bool| {
+            if !is_same {
+                self.origins.insert(key.to_owned(), holder.clone());
+            }
+        };
+        let (own, found) = (&self.policy, &record.policy);
+        note("live_mode", own.mode == found.mode);
+        note("confidence_threshold", own.confidence_threshold.to_bits() == found.confidence_threshold.to_bits());
+        let is_same = own.high_confidence_threshold.to_bits() == found.high_confidence_threshold.to_bits();
+        note("high_confidence_threshold", is_same);
+        note("default_ceiling", record.default_ceiling.is_none_or(|found| found == self.default_ceiling));
+        for class in MutationClass::ALL {
+            note(&format!("{}_ceiling", class.as_str()), own.class_ceiling(class) == found.class_ceiling(class));
         }
         Self {
             policy: record.policy,
@@ -136,6 +162,8 @@ pub(crate) struct AppState {
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
+    /// The senders as they were judged last.
+    pub(crate) senders: SendersCache,
     /// The last counts that the charts were drawn from.
     pub(crate) charts: pages::charts::ChartCountsCache,
 }
@@ -210,6 +238,29 @@ impl AppState {
     /// Creates a client that requests resolutions from the process that holds the vault now.
     pub(crate) fn resolution_client(&self) -> ResolutionClient {
         ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
+    }
+
+    /// Refuses to undo a ceiling for a caller who may not set one: the undo may let a sender act.
+    ///
+    /// # Errors
+    /// 403, or when the action cannot be found.
+    pub(crate) async fn check_may_undo(
+        &self,
+        caller: &AuthenticatedCaller,
+        action: &str,
+    ) -> Result<(), ProblemDetails> {
+        if caller.scope >= AccessScope::Operate {
+            return Ok(());
+        }
+        match self.views.find_action_row(action).await {
+            Ok(row) if row.kind == ActionKind::CeilingSet => {
+                let detail =
+                    "this record says how far a sender may go: only a caller with the scope `operate` may undo it";
+                Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail))
+            }
+            // An action that cannot be found is refused later, with the reason.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.
@@ -292,6 +343,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         registration,
         stop,
         live: ConnectionLimiter::new(LIVE_PER_CALLER, LIVE_IN_TOTAL),
+        senders: SendersCache::default(),
         charts: Default::default(),
     });
     let router = api::build_router(&app)

@@ -9,6 +9,8 @@ use super::format_moment;
 use crate::http::app::SharedAppState;
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::ActionKind;
+use steward_domain::gates::mode::Ceiling;
+use steward_domain::trust::mark::TrustMark;
 use steward_vault::index::ActionRow;
 
 /// What the last form did.
@@ -45,6 +47,15 @@ impl DoneNotice {
             let text = format!("Put off until {}: {}", format_moment(snooze.until), card.title);
             return Ok(Some(Self { text, way_back: Some(way_back) }));
         }
+        if let Some(text) = describe_ceiling(app, &row).await? {
+            let way_back = card.action.undo_until.map(|_| WayBack {
+                path: format!("/actions/{}/resolve", row.id),
+                kind: "undo",
+                label: "Undo",
+                note: String::new(),
+            });
+            return Ok(Some(Self { text, way_back }));
+        }
         let change = card.action.change.as_ref().filter(|_| row.kind == ActionKind::Confirmed);
         let change = change.map(|change| {
             let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".into());
@@ -63,6 +74,28 @@ impl DoneNotice {
             note: String::new(),
         });
         Ok(Some(Self { text, way_back }))
+    }
+}
+
+/// What a person set for a sender, or undid; `None` for any other record.
+async fn describe_ceiling(app: &SharedAppState, row: &ActionRow) -> Result<Option<String>, PageError> {
+    let Some((row, Ok(record))) = app.views.read_records(vec![row.clone()]).await?.pop() else { return Ok(None) };
+    let Some(TrustMark::CeilingSet { subject, name, from, to, .. }) = record.draft.trust else { return Ok(None) };
+    let name = name.unwrap_or_else(|| subject.to_string());
+    let text = match (row.kind, from) {
+        (ActionKind::CeilingSet, _) => describe_limit(Some(to)),
+        (ActionKind::Reversed, from) => describe_limit(from),
+        (_, _) => return Ok(None),
+    };
+    Ok(Some(format!("{name} {text}.")))
+}
+
+fn describe_limit(ceiling: Option<Ceiling>) -> &'static str {
+    match ceiling {
+        Some(Ceiling::Act) => "may act now",
+        Some(Ceiling::Confirm) => "asks you first now",
+        Some(Ceiling::Ask) => "is only watched now",
+        None => "has no setting of its own now",
     }
 }
 

@@ -11,6 +11,7 @@ use steward_workflows::ResolveBatchOutput;
 use steward_workflows::ResolveBatchWorkflow;
 use steward_workflows::ResolveWorkflow;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
+use steward_workflows::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkflow};
 use temporalio_client::tonic::Request;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::HasWorkflowDefinition;
@@ -76,6 +77,19 @@ impl ResolutionClient {
         let id = format!("steward-{kind}-batch-{}", input.batch_id);
         let options = self.build_start_options(id, format!("{kind} {} actions", input.actions.len()));
         self.run_workflow(ResolveBatchWorkflow::run, input.into(), options).await
+    }
+
+    /// Requests that the ceiling of a sender is set, and waits for the outcome.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_ceiling(&self, input: SetCeilingInput) -> Result<SetCeilingOutput, ResolutionRequestError> {
+        // The key is foreign text, and Temporal's web page renders Markdown.
+        let key = ContentHash::hash_bytes(input.source.as_bytes());
+        let ceiling = input.ceiling.as_str();
+        let id = format!("steward-ceiling-{}-{ceiling}", &key.as_str()[..16]);
+        let options = self.build_start_options(id, format!("set a sender to {ceiling}"));
+        self.run_workflow(SetCeilingWorkflow::run, input.into(), options).await
     }
 
     fn build_start_options(&self, workflow: String, summary: String) -> WorkflowStartOptions {

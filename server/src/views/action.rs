@@ -17,6 +17,8 @@ use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::Judgement;
+use steward_domain::trust::ceiling;
+use steward_domain::trust::mark::TrustMark;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, ActionRow};
 use utoipa::ToSchema;
@@ -231,8 +233,7 @@ impl Action {
 }
 
 fn compute_undo_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let changes =
-        matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.disposition == Disposition::Live;
+    let changes = row.kind.is_change() && row.disposition == Disposition::Live;
     let until = row.at + chrono::TimeDelta::days(steward_domain::action::audit::UNDO_WINDOW_DAYS);
     (changes && row.resolution != Some(ActionKind::Reversed) && now < until).then_some(until)
 }
@@ -249,6 +250,10 @@ fn compute_reopen_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTi
 
 fn describe_change(record: &AuditRecord) -> Option<ActionChange> {
     let draft = &record.draft;
+    if let Some(TrustMark::CeilingSet { from, to, .. }) = &draft.trust {
+        let (before, after) = (from.map(|from| from.as_str().to_owned()), Some(to.as_str().to_owned()));
+        return Some(ActionChange { field: ceiling::FIELD.to_owned(), before, after });
+    }
     let Some(proposal) = &draft.proposal else {
         let after = draft.proposed_state?.as_str().to_owned();
         return Some(ActionChange { field: "state".into(), before: draft.prior_state.clone(), after: Some(after) });

@@ -13,6 +13,8 @@ pub struct ConfiguredStream {
     pub name: String,
     /// How it is read, such as `imap`.
     pub kind: &'static str,
+    /// Where it is set: a file with the line, or that it needs no setting.
+    pub origin: String,
 }
 
 /// One stream with its counts.

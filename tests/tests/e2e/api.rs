@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use steward_domain::action::plan::Disposition;
 use steward_tests::api::{self, Api};
+use steward_tests::run;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
 
@@ -185,6 +186,7 @@ async fn fuzz(api: &Api, token: &str) -> (String, bool) {
     command.env("PYTHONPATH", root.join(".tools/schemathesis")).current_dir(api_folder());
     command.args(["-m", "schemathesis.cli", "--config-file"]).arg(root.join("tests/schemathesis.toml"));
     command.args(["run", &format!("{}/api/v1/openapi.json", api.base), "--no-color", "--rate-limit", "40/s"]);
+    command.args(["--max-examples", if run::is_thorough() { "40" } else { "10" }]);
     command.args(["--seed", "1", "-H", &format!("Authorization: {token}")]);
     let output = command.kill_on_drop(true).output().await.unwrap();
     (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())
@@ -192,5 +194,5 @@ async fn fuzz(api: &Api, token: &str) -> (String, bool) {
 
 /// The folder in which the fuzzer may keep its findings.
 fn api_folder() -> std::path::PathBuf {
-    steward_tests::run::new_folder().0
+    run::new_folder().0
 }

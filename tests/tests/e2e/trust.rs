@@ -13,8 +13,8 @@ use steward_domain::record::frontmatter;
 use steward_domain::record::path::RecordPath;
 use steward_tests::clerk::{Clerk, Says, verdict};
 use steward_tests::vault::Signal;
-use steward_tests::wait;
 use steward_tests::world::World;
+use steward_tests::{run, wait};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 
@@ -316,11 +316,12 @@ async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clea
     let (_, learned, kinds) = calibrated_cut_at(None).await;
     assert_eq!(kinds, [ActionKind::Action, ActionKind::Action, ActionKind::DoneAnyway, ActionKind::Opposed]);
     assert_eq!((&learned["observations"], &learned["status"]), (&json!(1), &json!("pending")), "{learned}");
-    let all = futures::stream::iter(points(false)).map(async |point| (point, calibrated_cut_at(Some(point)).await));
+    let all = futures::stream::iter(run::choose_cases(points(false)))
+        .map(async |point| (point, calibrated_cut_at(Some(point)).await));
     let ended: Vec<_> = all.buffer_unordered(6).collect().await;
     let met = ended.iter().filter(|(_, (met, ..))| *met).count();
     // The calibration files both records, so it meets at least those points.
-    assert!(met >= 5, "{met} points were met: {ended:?}");
+    assert!(met >= if run::is_thorough() { 5 } else { 1 }, "{met} points were met: {ended:?}");
     for (point, (_, numbers, filed)) in ended {
         assert_eq!((&numbers, &filed), (&learned, &kinds), "{point}");
     }

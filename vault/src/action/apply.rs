@@ -158,8 +158,12 @@ impl VaultWriter {
         Ok(tracker::derive_owed_action(kind, document.fields(), patch, schema, project))
     }
 
-    /// The hash of the target's content after the change, as the index will compute it; `None` if it cannot be parsed.
+    /// The hash of the target's content after the change, as the index will compute it; `None` if it cannot be parsed or
+    /// is no note.
     fn hash_content(&self, plan: &Plan, content: &NewContent) -> Option<ContentHash> {
+        if !plan.draft().target_kind.is_note() {
+            return None;
+        }
         let document = frontmatter::read_document(&content.bytes).ok()?;
         let (schema, names, moves) = (self.note_schema(), self.note_names().unwrap_or_default(), self.note_moves());
         let notes = NoteAccess { schema: &schema, names: &names, moves: &moves };
@@ -170,7 +174,7 @@ impl VaultWriter {
     /// Finds the name of the plan's audit record, and the record itself if it was filed before.
     ///
     /// Records are named by the millisecond. If another action has the name, the plan takes the next free millisecond.
-    fn find_record_name<'a>(&self, plan: &'a Plan) -> Result<RecordName<'a>, ApplyError> {
+    pub(crate) fn find_record_name<'a>(&self, plan: &'a Plan) -> Result<RecordName<'a>, ApplyError> {
         let mut plan = Cow::Borrowed(plan);
         for _ in 0..MOMENTS {
             let record = plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))?;
@@ -293,11 +297,11 @@ impl VaultWriter {
 const MOMENTS: usize = 1_000;
 
 /// A plan with the moment after which its audit record is named.
-struct RecordName<'a> {
+pub(crate) struct RecordName<'a> {
     plan: Cow<'a, Plan>,
     record: RecordPath,
     /// The record, if it was filed before.
-    receipt: Option<ActionReceipt>,
+    pub(crate) receipt: Option<ActionReceipt>,
 }
 
 /// Reads the target and computes the plan's new content. Changes nothing.
@@ -347,7 +351,7 @@ fn render_verified_record(record: &AuditRecord, path: &RecordPath) -> Result<Str
     }
 }
 
-fn convert_prepare_error(path: &RecordPath, e: PreparePlanError) -> ApplyError {
+pub(crate) fn convert_prepare_error(path: &RecordPath, e: PreparePlanError) -> ApplyError {
     match e {
         PreparePlanError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
         PreparePlanError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },

@@ -175,7 +175,7 @@ fn preview_undo_among(
     let written = retry_while_changing(|| read_action_record(root, record))?;
     let target = check_target(&written, &request, &moves);
     let action = written.follow_moves(&moves);
-    let schema = notes.find_schema(action.mapping_sha256.as_ref());
+    let schema = notes.find_schema(&action);
     let attempt = || {
         let unknown = || ResolutionRefusal::UnknownMapping { id: action.draft.id.to_string() };
         target.clone()?;

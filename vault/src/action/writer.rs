@@ -230,7 +230,7 @@ impl VaultWriter {
 
     /// The schema under which a record was made.
     pub(crate) fn find_schema(&self, record: &AuditRecord) -> Option<Arc<NoteSchema>> {
-        self.catalog.clone().unwrap_or_default().find_schema(record.mapping_sha256.as_ref())
+        self.catalog.clone().unwrap_or_default().find_schema(record)
     }
 
     /// The tracker, if one is configured.

@@ -1,16 +1,19 @@
-//! Where each setting that limits a steward was set: in the environment, in the file, or by default.
+//! Where each setting that limits a steward, and each stream, was set: in the environment, in a file, or by default.
 //!
-//! It holds names only: the variable, or the file with the key. The values are in [`super::StewardConfig`], and invalid
-//! values are among its warnings.
+//! It holds names only: the variable, or the file with the line and the key. The values are in [`super::StewardConfig`],
+//! and invalid values are among its warnings.
 
+use super::mapping::find_line;
 use super::settings::SETTINGS;
 use super::sources::{self, ConfigFile, EnvironmentVariables};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// The origin of each setting that limits a steward ([`super::settings::Setting::is_limit`]); a missing one has its default.
+/// The origin of each setting that limits a steward ([`super::settings::Setting::is_limit`]), and of each stream as
+/// `streams.<name>`; a missing one has its default.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct SettingOrigins(BTreeMap<&'static str, String>);
+pub(crate) struct SettingOrigins(BTreeMap<String, String>);
 
 impl SettingOrigins {
     pub(super) fn from_sources(file: &ConfigFile, variables: &EnvironmentVariables) -> Self {
@@ -22,17 +25,47 @@ impl SettingOrigins {
                 *variable == name && !in_file.is_some_and(|there| sources::is_lower_ceiling(key, there, value))
             };
             if variables.iter().any(|variable| is_set(&variable)) {
-                return Some((key, name));
+                return Some((key.to_owned(), name));
             }
-            in_file.map(|_| (key, format!("{} ({key})", file.origin_of(key).display())))
+            in_file.map(|_| (key.to_owned(), format!("{} ({key})", locate(file.origin_of(key), &[key]))))
         };
-        Self(SETTINGS.iter().filter(|setting| setting.is_limit).map(|setting| setting.key).filter_map(origin).collect())
+        let limits = SETTINGS.iter().filter(|setting| setting.is_limit).map(|setting| setting.key).filter_map(origin);
+        let streams = file.table.get("streams").and_then(toml::Value::as_table);
+        let files = || [file.path.as_path()].into_iter().chain(file.user.as_ref().map(|(path, _)| path.as_path()));
+        let stream = |name: &String| {
+            let keys = ["streams", name.as_str()];
+            let found = files().find_map(|path| find_key_line(path, &keys).map(|_| locate(path, &keys)));
+            (format!("streams.{name}"), found.unwrap_or_else(|| locate(file.origin_of("streams"), &keys)))
+        };
+        Self(limits.chain(streams.into_iter().flat_map(|streams| streams.keys()).map(stream)).collect())
     }
 
     /// Describes the origin of a key: the variable, the file with the key, or `default`.
     pub(crate) fn describe_key_origin(&self, key: &str) -> String {
         self.0.get(key).map_or_else(|| "default".to_owned(), String::clone)
     }
+
+    /// Describes where a stream is set.
+    pub(crate) fn describe_stream_origin(&self, name: &str) -> String {
+        let found = self.0.get(&format!("streams.{name}"));
+        found.map_or_else(|| "there without a setting".to_owned(), String::clone)
+    }
+
+    /// The origins of all keys that are set.
+    pub(crate) fn describe_all(&self) -> BTreeMap<String, String> {
+        self.0.clone()
+    }
+}
+
+/// A file with the line of a key, as in `steward.toml:3`; the file alone if the key cannot be found there.
+fn locate(path: &Path, keys: &[&str]) -> String {
+    let line = find_key_line(path, keys).map(|line| format!(":{line}")).unwrap_or_default();
+    format!("{}{line}", path.display())
+}
+
+fn find_key_line(path: &Path, keys: &[&str]) -> Option<usize> {
+    let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    find_line(&std::fs::read_to_string(path).ok()?, &keys)
 }
 
 #[cfg(test)]
@@ -47,5 +80,18 @@ mod tests {
         let origins = SettingOrigins::from_sources(&file, &variables);
         let found = ["live_mode", "related_ceiling", "default_ceiling"].map(|key| origins.describe_key_origin(key));
         assert_eq!(found, ["STEWARD_LIVE_MODE", "steward.toml (related_ceiling)", "default"]);
+    }
+
+    #[test]
+    fn a_file_is_named_with_the_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("steward.toml");
+        let text = "# mine\nrelated_ceiling = \"ask\"\n\n[streams.mail]\nkind = \"maildir\"\n";
+        std::fs::write(&path, text).unwrap();
+        let origins =
+            SettingOrigins::from_sources(&ConfigFile::new(path.clone(), text.parse().unwrap(), false), &Vec::new());
+        assert_eq!(origins.describe_key_origin("related_ceiling"), format!("{}:2 (related_ceiling)", path.display()));
+        assert_eq!(origins.describe_stream_origin("mail"), format!("{}:4", path.display()));
+        assert_eq!(origins.describe_stream_origin("inbox"), "there without a setting");
     }
 }

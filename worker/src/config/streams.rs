@@ -12,7 +12,11 @@ use steward_server::views::streams::ConfiguredStream;
 impl StewardConfig {
     /// The names and kinds of all streams, in their order.
     pub(crate) fn list_stream_names(&self) -> Vec<ConfiguredStream> {
-        let name = |stream: &StreamConfig| ConfiguredStream { name: stream.name.clone(), kind: stream.kind };
+        let name = |stream: &StreamConfig| ConfiguredStream {
+            name: stream.name.clone(),
+            kind: stream.kind,
+            origin: self.origins.describe_stream_origin(&stream.name),
+        };
         self.streams.iter().map(name).collect()
     }
 }

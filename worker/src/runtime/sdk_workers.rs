@@ -29,6 +29,7 @@ use steward_workflows::ResolveWorkflow;
 use steward_workflows::ReversalCalibrationWorkflow;
 use steward_workflows::ReversibilityDrillWorkflow;
 use steward_workflows::RouterWorkflow;
+use steward_workflows::SetCeilingWorkflow;
 use steward_workflows::StewardWorkflow;
 use steward_workflows::TrackerWorkflow;
 use steward_workflows::clerk_queue;
@@ -195,6 +196,7 @@ fn build_worker_options(
                 .register_workflow::<PurgeWorkflow>()?
                 .register_workflow::<ReversalCalibrationWorkflow>()?
                 .register_workflow::<ReversibilityDrillWorkflow>()?
+                .register_workflow::<SetCeilingWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
                 .register_activities(activities.steward.clone())
                 .register_activities(activities.resolve.clone())

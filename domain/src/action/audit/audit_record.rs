@@ -81,7 +81,7 @@ impl AuditRecord {
         {
             prior.entry(proposal.mutation.field()).or_insert_with(|| replaced.clone());
         }
-        let undoable = matches!(draft.kind, ActionKind::Action | ActionKind::Confirmed) && !patch.is_empty();
+        let undoable = draft.kind.is_change() && !patch.is_empty();
         let expires_at = compute_undo_deadline(&draft);
         Self {
             seq: link.seq,

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The prefixes of audit records' file names. Other files in `event/` belong to people.
-const PREFIXES: [&str; 5] =
-    ["steward-action", "steward-source-pruned", "steward-trust", "steward-mapping", "steward-notes"];
+const PREFIXES: [&str; 6] =
+    ["steward-action", "steward-source-pruned", "steward-trust", "steward-ceiling", "steward-mapping", "steward-notes"];
 
 /// Whether a file in `event/` has the name of an audit record.
 #[must_use]
@@ -60,6 +60,9 @@ pub enum ActionKind {
     /// A human ended a demotion.
     #[serde(rename = "steward-trust-raised")]
     Raised,
+    /// A human set how far a source may go.
+    #[serde(rename = "steward-ceiling-set")]
+    CeilingSet,
     /// A human accepted a mapping of the vault's notes.
     #[serde(rename = "steward-mapping-accepted")]
     MappingAccepted,
@@ -87,6 +90,7 @@ impl ActionKind {
             Self::Pruned => "steward-source-pruned",
             Self::Lowered => "steward-trust-lowered",
             Self::Raised => "steward-trust-raised",
+            Self::CeilingSet => "steward-ceiling-set",
             Self::MappingAccepted => "steward-mapping-accepted",
             Self::NotesMoved => "steward-notes-moved",
         }
@@ -106,6 +110,7 @@ impl ActionKind {
             Self::DoneAnyway => "Done anyway",
             Self::Opposed => "Decided otherwise",
             Self::Raised => "Raised",
+            Self::CeilingSet => "Set",
             Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved => "Answered",
         }
     }
@@ -128,6 +133,7 @@ impl ActionKind {
             Self::Pruned => "source pruned",
             Self::Lowered => "demoted",
             Self::Raised => "restored",
+            Self::CeilingSet => "ceiling set",
             Self::MappingAccepted => "mapping accepted",
             Self::NotesMoved => "notes moved",
         }
@@ -137,11 +143,17 @@ impl ActionKind {
     #[must_use]
     pub fn has_no_disposition(self) -> bool {
         match self {
-            Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed => false,
+            Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::CeilingSet => false,
             Self::Right | Self::Wrong | Self::Reopened => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
         }
+    }
+
+    /// Whether it changes the file of its target, so that it has an undo recipe.
+    #[must_use]
+    pub fn is_change(self) -> bool {
+        matches!(self, Self::Action | Self::Confirmed | Self::CeilingSet)
     }
 
     /// Whether a human may take it back, so that its action is open again.
@@ -158,6 +170,7 @@ impl ActionKind {
             Self::Right => done,
             Self::Reopened => false,
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::Wrong => true,
+            Self::CeilingSet => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
         }
@@ -177,8 +190,8 @@ mod tests {
     #[test]
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
-            Action, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed, Pruned, Raised,
-            Reopened, Reversed, Right, TrackFailed, Tracked, Wrong,
+            Action, CeilingSet, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed,
+            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wrong,
         };
         for kind in [
             Action,
@@ -195,6 +208,7 @@ mod tests {
             Pruned,
             Lowered,
             Raised,
+            CeilingSet,
             MappingAccepted,
             NotesMoved,
         ] {

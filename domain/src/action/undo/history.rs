@@ -35,7 +35,8 @@ impl PastChange {
 pub fn is_change_record(file_name: &str, target: &RecordPath, kind: RecordKind) -> bool {
     let named = file_name.strip_suffix(".md").and_then(|name| name.strip_suffix(&short_name(target, kind)));
     let Some((kind, moment)) = named.and_then(|name| name.strip_suffix('-')?.rsplit_once('-')) else { return false };
-    let changes = [ActionKind::Action, ActionKind::Confirmed].iter().any(|k| k.as_str() == kind);
+    let changes =
+        [ActionKind::Action, ActionKind::Confirmed, ActionKind::CeilingSet].iter().any(|k| k.as_str() == kind);
     changes && moment.len() == MOMENT_CHARS
 }
 

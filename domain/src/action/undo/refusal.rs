@@ -48,6 +48,8 @@ pub enum ResolutionRefusal {
     AlreadyResolved { id: String, how: String, by: String, undo: Option<String> },
     #[error("{id} cannot be confirmed with that value: {reason}")]
     NotAnEdit { id: String, reason: String },
+    #[error("{id} set how far a sender may go, and that stays: {reason}")]
+    CeilingStays { id: String, reason: String },
     #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
     Conflict { fields: Vec<String> },
     #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
@@ -100,6 +102,7 @@ impl ResolutionRefusal {
             | Self::HumanOnly { .. } => 400,
             Self::PersonOnly => 403,
             Self::AlreadyResolved { .. }
+            | Self::CeilingStays { .. }
             | Self::Conflict { .. }
             | Self::NotTheNewest { .. }
             | Self::Unclear { .. }
@@ -134,6 +137,7 @@ impl ResolutionRefusal {
             | Self::HumanOnly { .. }
             | Self::NotAnEdit { .. }
             | Self::AlreadyResolved { .. }
+            | Self::CeilingStays { .. }
             | Self::Unclear { .. }
             | Self::OtherMapping { .. }
             | Self::UnknownMapping { .. }

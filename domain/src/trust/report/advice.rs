@@ -163,7 +163,8 @@ fn describe_open(tally: CaseTally) -> String {
 }
 
 /// A number as in `2,000`.
-pub(super) fn format_grouped(number: u64) -> String {
+#[must_use]
+pub fn format_grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -47,6 +47,19 @@ impl SettingsClearance {
         }
     }
 
+    /// A pass over cases that were counted elsewhere.
+    pub(super) fn from_tallies(
+        rules: ReplayRules,
+        before: ReplayRules,
+        now: DateTime<Utc>,
+        classes: [ActedTally; 4],
+        newly: [ActedTally; 4],
+        sources: BTreeMap<String, (String, [ActedTally; 4])>,
+        current_ceilings: BTreeMap<String, Option<Ceiling>>,
+    ) -> Self {
+        Self { classes, newly, sources, current_ceilings, ..Self::new(rules, before, now) }
+    }
+
     /// Counts one case.
     pub fn add_case(&mut self, case: &TrustCase) {
         for source in case.cited.iter().filter(|source| self.rules.sources.contains_key(&source.key)) {

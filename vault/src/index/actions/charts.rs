@@ -115,6 +115,7 @@ fn action_label(kind: ActionKind, disposition: Disposition) -> &'static str {
         ActionKind::Pruned => "pruned",
         ActionKind::Lowered => "lowered",
         ActionKind::Raised => "raised",
+        ActionKind::CeilingSet => "ceiling_set",
         ActionKind::MappingAccepted => "mapping_accepted",
         ActionKind::NotesMoved => "notes_moved",
     }

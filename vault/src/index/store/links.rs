@@ -10,6 +10,7 @@ use serde::Serialize;
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::link::{LinkError, NoteNames, link_key};
 use steward_domain::record::moves::MoveHistory;
@@ -96,9 +97,12 @@ impl NoteCatalog {
         self.read().unwrap_or_default()
     }
 
-    /// The schema under which a record was made; `None` if no person accepted that mapping.
-    pub(crate) fn find_schema(&self, mapping: Option<&ContentHash>) -> Option<Arc<NoteSchema>> {
+    /// The schema under which a record was made; `None` if no person accepted that mapping. No mapping changes how
+    /// Steward's own files are read.
+    pub(crate) fn find_schema(&self, record: &AuditRecord) -> Option<Arc<NoteSchema>> {
+        let mapping = record.mapping_sha256.as_ref();
         match mapping {
+            _ if record.draft.target.own_kind().is_some() => Some(Arc::default()),
             // What was made before there was a mapping would be read by other names now.
             None if self.schema.is_mapped() => None,
             None => Some(Arc::default()),

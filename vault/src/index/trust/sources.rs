@@ -7,12 +7,14 @@
 use super::cases::{is_repeated, is_repeated_by_source, parse_disposition, parse_proposal_history, resolutions_text};
 use crate::index::IndexError;
 use crate::index::TrustView;
+use crate::index::signals::route::decode_ceiling;
 use crate::index::store::codec::from_micros;
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::ActionKind;
+use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::confidence::{ConfidenceStatus, ConfidenceStep, SourceConfidence};
 use steward_domain::trust::outcome::count_observations;
@@ -103,6 +105,9 @@ const PROPOSAL_HISTORIES: &str = concat!(
 const START_VALUES: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
     WHERE start IS NOT NULL";
 
+const INSTINCTS: &str = "SELECT path, source, ceiling, observations FROM instincts
+    WHERE ?1 IS NULL OR source = ?1 ORDER BY path";
+
 impl TrustView<'_> {
     /// Computes the trust in every source so far, by the source's key.
     ///
@@ -186,6 +191,36 @@ impl TrustView<'_> {
             .await
             .map_err(|e| self.index.sql_error(e))?;
         rows.into_iter().map(|(source, path)| Ok((source, self.index.parse_path(&path)?))).collect()
+    }
+}
+
+/// What an instinct says about its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstinctSetting {
+    pub path: RecordPath,
+    /// The key of its source.
+    pub source: String,
+    /// The ceiling that a person has set.
+    pub ceiling: Option<Ceiling>,
+    pub observations: u32,
+}
+
+impl TrustView<'_> {
+    /// Lists the instincts of one source, or of all, by path. An instinct that cannot be read has the ceiling `ask`.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_instincts(self, source: Option<&str>) -> Result<Vec<InstinctSetting>, IndexError> {
+        let rows: Vec<(String, String, Option<i64>, u32)> = sqlx::query_as(INSTINCTS)
+            .bind(source)
+            .fetch_all(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        let decode = |(path, source, ceiling, observations): (String, String, Option<i64>, u32)| {
+            let ceiling = ceiling.map(|set| decode_ceiling(Some(set), Ceiling::Ask));
+            Ok(InstinctSetting { path: self.index.parse_path(&path)?, source, ceiling, observations })
+        };
+        rows.into_iter().map(decode).collect()
     }
 }
 

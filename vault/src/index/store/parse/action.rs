@@ -74,7 +74,7 @@ fn encode_trust_mark(mark: &TrustMark) -> (String, Option<&'static str>) {
     let mode = match mark {
         TrustMark::Lowered { to, .. } => Some(to.as_str()),
         TrustMark::Unrestored { .. } => Some(Mode::Shadow.as_str()),
-        TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
+        TrustMark::Pruned { .. } | TrustMark::Raised { .. } | TrustMark::CeilingSet { .. } => None,
     };
     (to_json(mark.subject()), mode)
 }
