@@ -99,6 +99,13 @@ impl Api {
         self.post(&format!("/api/v1/steward/{kind}/{action}"), &json!({"reason": "as the test says"})).await
     }
 
+    /// Sends a form, as a browser does. Names and values must need no encoding.
+    pub async fn form(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let one = self.with("content-type", "application/x-www-form-urlencoded");
+        one.ask(Method::POST, path, Some(body.join("&"))).await
+    }
+
     /// Sends a request of any method and body.
     pub async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Answer {
         let mut request = self.client.request(method, format!("{}{path}", self.base)).headers(self.headers.clone());

@@ -13,7 +13,7 @@ use super::render_refusal;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::{DashboardSettings, SharedAppState};
-use crate::views::senders::SenderRow;
+use crate::views::senders::{IndexState, SenderRow};
 use askama::Template;
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
@@ -107,8 +107,8 @@ pub(crate) async fn show_trust(
 ) -> Result<Response, PageError> {
     let page = PageFrame::load(&app, &caller, "trust", &uri).await?;
     let settings = app.read_settings();
-    let revision = app.revision.borrow().revision;
-    let rows = app.senders.list_senders(&app.views, &settings.policy, settings.reversal_budget, revision).await?;
+    let state = IndexState { revision: app.revision.borrow().revision, seq: page.seen };
+    let rows = app.senders.list_senders(&app.views, &settings.policy, settings.reversal_budget, state).await?;
     let bar = EvidenceBar::from_budget(settings.reversal_budget);
     Ok(render_page(&TrustPage {
         done: DoneNotice::read(&app, &query.done, Utc::now()).await?,

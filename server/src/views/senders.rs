@@ -32,10 +32,17 @@ pub(crate) struct SenderRow {
     pub(crate) demoted_to: Option<Mode>,
 }
 
+/// What the index held. The revision may be half a second late, so the newest record that a page can show counts, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexState {
+    pub(crate) revision: i64,
+    pub(crate) seq: u64,
+}
+
 /// What a judgement of all senders rests on.
 #[derive(Clone, Debug, PartialEq)]
 struct SendersKey {
-    revision: i64,
+    state: IndexState,
     policy: DecisionPolicy,
     budget: f64,
 }
@@ -46,7 +53,7 @@ pub(crate) struct SendersCache(Mutex<Option<(Instant, SendersKey, Arc<Vec<Sender
 
 impl SendersCache {
     /// The senders, those with the most cases first. Concurrent requests share one pass, because it keeps a connection of
-    /// the index busy. `revision` is the index's.
+    /// the index busy.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -55,9 +62,9 @@ impl SendersCache {
         views: &VaultViews,
         policy: &DecisionPolicy,
         budget: f64,
-        revision: i64,
+        state: IndexState,
     ) -> Result<Arc<Vec<SenderRow>>, IndexError> {
-        let key = SendersKey { revision, policy: policy.clone(), budget };
+        let key = SendersKey { state, policy: policy.clone(), budget };
         let mut kept = self.0.lock().await;
         if let Some((read_at, known, rows)) = kept.as_ref()
             && *known == key

@@ -11,6 +11,7 @@ mod login;
 mod names;
 mod naughty;
 mod power;
+mod senders;
 mod size;
 mod sound;
 mod stop;

@@ -80,11 +80,12 @@ impl SenderTrust {
     #[must_use]
     pub fn describe_refusal(&self) -> String {
         let missing = match self.missing_cases {
-            Some(0) | None => String::new(),
-            Some(1) => "1 more right case is missing. ".to_owned(),
-            Some(missing) => format!("{} more right cases are missing. ", format_grouped(missing)),
+            Some(0) | None => return self.shortfalls.join("; "),
+            Some(1) => "1 more right case is missing".to_owned(),
+            Some(missing) => format!("{} more right cases are missing", format_grouped(missing)),
         };
-        format!("{missing}{}", self.shortfalls.join("; "))
+        // The other shortfalls say the same of parts of these cases.
+        format!("{missing}: {}", self.shortfalls.first().map_or("", String::as_str))
     }
 }
 
