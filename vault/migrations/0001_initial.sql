@@ -374,6 +374,19 @@ CREATE TABLE snoozes (
     until INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- The numbers that calibration wrote into instincts, as JSON. Any other number in the file is a person's.
+CREATE TABLE instinct_numbers (
+    path TEXT NOT NULL,
+    field TEXT NOT NULL,
+    value TEXT NOT NULL,
+    -- What the file held until then. After a crash it still may.
+    before TEXT,
+    -- The number of a person that calibration changed last, and when.
+    given TEXT,
+    changed_at INTEGER,
+    PRIMARY KEY (path, field)
+) WITHOUT ROWID;
+
 -- The tasks that a run is judging.
 CREATE TABLE leases (
     task TEXT PRIMARY KEY,

@@ -68,6 +68,7 @@ pub use store::sync::SyncReport;
 pub use trust::TrustView;
 pub use trust::demotions::ComparisonRound;
 pub use trust::drills::DrillHistory;
+pub use trust::numbers::{ChangedNumber, InstinctNumber};
 pub use trust::sources::{InstinctSetting, SourceStatusChange, SourceTrust};
 
 /// The hint in messages about a file that cannot be used.

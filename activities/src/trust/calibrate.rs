@@ -23,7 +23,7 @@ use steward_domain::trust::mark::{TrustMark, TrustSubject, short_source_name};
 use steward_vault::action::create::CreateError;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::files::root::VaultRootError;
-use steward_vault::index::SourceTrust;
+use steward_vault::index::{InstinctNumber, SourceTrust};
 use steward_workflows::CalibrateOutput;
 use temporalio_common::ActivityError;
 
@@ -192,6 +192,14 @@ async fn write_instincts(
         let slice: Vec<(RecordPath, SourceTrust)> =
             slice.collect::<Result<_, PathError>>().map_err(retryable_failure)?;
         let writer = Arc::clone(&vault.writer);
+        let (slice, numbers) = run_blocking(move || {
+            let numbers: Vec<InstinctNumber> =
+                slice.iter().flat_map(|(path, trust)| list_numbers(&writer, path, trust)).collect();
+            (slice, numbers)
+        })
+        .await?;
+        vault.index.trust().note_instinct_numbers(&numbers, Utc::now()).await.map_err(retryable_failure)?;
+        let writer = Arc::clone(&vault.writer);
         let outcome = run_blocking(move || write_instinct_slice(&writer, slice)).await?;
         report.written += outcome.written.len() as u64;
         report.failed += outcome.failed;
@@ -231,6 +239,22 @@ fn write_instinct_slice(writer: &VaultWriter, slice: Vec<(RecordPath, SourceTrus
     outcome
 }
 
+/// The numbers that an instinct holds and is to hold. None for a file that is yet to be created or cannot be read.
+fn list_numbers(writer: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Vec<InstinctNumber> {
+    let Ok(current) = writer.root().read_file(path) else { return Vec::new() };
+    let Ok(document) = frontmatter::read_document(&current.bytes) else { return Vec::new() };
+    let fields = document.fields();
+    let is_counted = fields.get(Instinct::COUNTED).and_then(Value::as_u64).is_some();
+    let number = |field: &'static str, wanted: &Value| InstinctNumber {
+        path: path.clone(),
+        field,
+        found: fields.get(field).filter(|value| !value.is_null()).map(Value::to_string),
+        wanted: wanted.to_string(),
+        is_counted,
+    };
+    compute_numbers(fields, trust).iter().map(|(field, wanted)| number(field, wanted)).collect()
+}
+
 /// Updates an instinct's file, and returns whether anything had to be written.
 fn update_instinct(writer: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
     let current = match writer.root().read_file(path) {
@@ -260,26 +284,31 @@ fn create_instinct(writer: &VaultWriter, path: &RecordPath, trust: &SourceTrust)
     }
 }
 
-/// Lists the edits that bring an instinct's fields up to date.
-fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldEdit> {
+/// The numbers that an instinct with these fields is to hold, of those that a person may write as well.
+fn compute_numbers(fields: &RecordFields, trust: &SourceTrust) -> [(&'static str, Value); 3] {
     let number = |field: &str| fields.get(field).and_then(Value::as_u64);
     // Until our count is in the file, every number is the person's. One write stores both, so that a crash adds nothing
     // twice.
-    let counted = number(Instinct::COUNTED);
-    let given = number("observations").unwrap_or(0).saturating_sub(counted.unwrap_or(0));
+    let given = number("observations").unwrap_or(0).saturating_sub(number(Instinct::COUNTED).unwrap_or(0));
+    [
+        ("observations", json!(given.saturating_add(trust.observations.into()))),
+        ("confidence", json!((trust.confidence.value * 10_000.0).round() / 10_000.0)),
+        ("status", json!(trust.confidence.status.as_str())),
+    ]
+}
+
+/// Lists the edits that bring an instinct's fields up to date.
+fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldEdit> {
+    let counted = fields.get(Instinct::COUNTED).and_then(Value::as_u64);
     let start = if counted.is_none() { Instinct::read(fields).start } else { None };
     let history: Vec<String> = trust
         .status_changes
         .iter()
         .map(|m| format!("{} {} {:.2} ({})", time::format_seconds(m.at), m.to.as_str(), m.value, m.cause))
         .collect();
-    let wanted = [
-        ("observations", json!(given.saturating_add(trust.observations.into()))),
-        (Instinct::COUNTED, json!(trust.observations)),
-        ("confidence", json!((trust.confidence.value * 10_000.0).round() / 10_000.0)),
-        ("status", json!(trust.confidence.status.as_str())),
-        ("history", json!(history)),
-    ];
+    let [observations, confidence, status] = compute_numbers(fields, trust);
+    let counted = (Instinct::COUNTED, json!(trust.observations));
+    let wanted = [observations, counted, confidence, status, ("history", json!(history))];
     // An empty list is not written. It would stay on one line when members are added, and so look different from a list
     // that was written at once.
     let is_new_empty_list = |(field, value): &(&str, Value)| *value == json!([]) && !fields.contains_key(*field);

@@ -14,6 +14,7 @@ use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::{DashboardSettings, SharedAppState};
 use crate::views::senders::{IndexState, SenderRow};
+use crate::views::trust::describe_changed_number;
 use askama::Template;
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
@@ -106,17 +107,18 @@ pub(crate) async fn show_trust(
     Query(query): Query<TrustQuery>,
 ) -> Result<Response, PageError> {
     let page = PageFrame::load(&app, &caller, "trust", &uri).await?;
+    let now = Utc::now();
     let settings = app.read_settings();
     let state = IndexState { revision: app.revision.borrow().revision, seq: page.seen };
     let rows = app.senders.list_senders(&app.views, &settings.policy, settings.reversal_budget, state).await?;
     let bar = EvidenceBar::from_budget(settings.reversal_budget);
     Ok(render_page(&TrustPage {
-        done: DoneNotice::read(&app, &query.done, Utc::now()).await?,
+        done: DoneNotice::read(&app, &query.done, now).await?,
         lead: describe_mode(page.mode_name),
         bar: describe_bar(&bar),
         groups: group_senders(&rows, settings.default_ceiling),
         more: rows.len().saturating_sub(MOST),
-        changed_numbers: Vec::new(),
+        changed_numbers: app.views.list_changed_numbers(now).await?.iter().map(describe_changed_number).collect(),
         quiet: list_quiet_hours(&app).await?,
         streams: settings.streams.iter().map(describe_stream).collect(),
         settings: describe_settings(&settings),

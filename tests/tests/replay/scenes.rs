@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 31] = [
+const SCENES: [(&str, Scene); 33] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -53,6 +53,8 @@ const SCENES: [(&str, Scene); 31] = [
     ("router-stopped", |w| router_stopped(w).boxed_local()),
     ("purge", |w| purge(w).boxed_local()),
     ("calibration", |w| calibration(w.live()).boxed_local()),
+    ("set-ceiling", |w| set_ceiling(w, "ask").boxed_local()),
+    ("set-ceiling-refused", |w| set_ceiling(w, "act").boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -346,6 +348,18 @@ async fn calibration(world: World) -> (World, String) {
     world.tick("house").await;
     worker.stop().await;
     run_of(world, "ReversalCalibrationWorkflow", &["al-reversal-calibration"]).await
+}
+
+/// A person says how far the source of one proposal may go. It has too few cases to be let act.
+async fn set_ceiling(world: World, ceiling: &str) -> (World, String) {
+    one_done(&world);
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let input = json!({"source": "mail", "ceiling": ceiling, "by": "ann", "at": Utc::now()});
+    let run = world.begin_as("set-ceiling", "SetCeilingWorkflow", &input).await;
+    let output = run.result().await;
+    assert_eq!(output["kind"], if ceiling == "act" { "refused" } else { "set" }, "{output}");
+    (world, run.id().to_owned())
 }
 
 /// One run of a workflow without arguments, while these schedules are paused because they could be faster.

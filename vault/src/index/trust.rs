@@ -6,6 +6,7 @@
 pub(crate) mod cases;
 pub(crate) mod demotions;
 pub(crate) mod drills;
+pub(crate) mod numbers;
 pub(crate) mod sources;
 
 use crate::index::Index;

@@ -21,14 +21,16 @@ use steward_domain::time::format_seconds;
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules};
 use steward_server::views::tracker::TrackerDebt;
-use steward_server::views::trust::Demotion;
+use steward_server::views::trust::{Demotion, describe_changed_number};
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
 use steward_vault::gates::stop::{self, VaultStop};
-use steward_vault::index::{CheckCount, Index, LostNote, StreamCount, VaultCounts, VaultProblem};
+use steward_vault::index::{ChangedNumber, CheckCount, Index, LostNote, StreamCount, VaultCounts, VaultProblem};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Changed numbers that are printed one by one; the newest.
+const MAX_CHANGED_NUMBERS: usize = 3;
 
 #[derive(Serialize)]
 struct StatusReport {
@@ -64,6 +66,8 @@ struct StatusReport {
     tracker: TrackerDebt,
     /// Demoted sources and classes, and the mode that each may still use.
     lowered: Vec<Demotion>,
+    /// Numbers in instincts that people wrote and calibration changed.
+    changed_numbers: Vec<ChangedNumber>,
     problems: Vec<VaultProblem>,
     /// The mapping in force; `None` in a vault without one.
     mapping: Option<StatusMapping>,
@@ -196,6 +200,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         drill,
         tracker: vault.views.read_tracker_debt(effective.tracker).await?,
         lowered: vault.views.list_demotions().await?,
+        changed_numbers: vault.views.list_changed_numbers(now).await?,
         problems: index.read().list_problems().await?,
         mapping: StatusMapping::read(config, index).await?,
         lost_notes: index.list_lost_notes().await?,
@@ -256,6 +261,13 @@ fn describe_status(status: &StatusReport) -> String {
         let since = steward_domain::time::format_seconds(demotion.since);
         let subject = escape_text(&demotion.subject.to_string());
         row("demoted", format!("{name} to {} at {since}: `steward trust raise {subject}`", demotion.mode.as_str()));
+    }
+    for number in status.changed_numbers.iter().take(MAX_CHANGED_NUMBERS) {
+        row("your number", escape_text(&describe_changed_number(number)));
+    }
+    let more = status.changed_numbers.len().saturating_sub(MAX_CHANGED_NUMBERS);
+    if more > 0 {
+        row("", format!("and {more} more that calibration changed: the page Trust lists them"));
     }
     row("running", describe_holder(status));
     for listener in &status.serving {

@@ -120,3 +120,48 @@ async fn a_call_that_was_let_go_keeps_nobody_back() {
     );
     assert!(bench.dir.path().join("instinct/bank.md").exists());
 }
+
+/// The numbers of a person that calibration changed, as `field given value`.
+async fn list_changed(bench: &VaultFixture) -> Vec<String> {
+    let changed = bench.context.index.trust().list_changed_numbers(Utc::now()).await.unwrap();
+    let mut words: Vec<String> =
+        changed.into_iter().map(|number| format!("{} {} {}", number.field, number.given, number.value)).collect();
+    words.sort();
+    words
+}
+
+#[tokio::test]
+async fn a_number_of_a_person_that_calibration_changes_is_reported_and_our_own_is_not() {
+    let bench = VaultFixture::new(Mode::Live).await;
+    let file = write_instinct(&bench, "observations: 62\nconfidence: 0.82\n");
+    bench.changed("").await;
+    let calibrate = async |days: i64| {
+        let at = Utc::now() + chrono::TimeDelta::days(days);
+        run_calibration(&bench.context, CallDeadline::from_now, run(), at).await.unwrap()
+    };
+    calibrate(0).await;
+    assert_eq!(list_changed(&bench).await, ["confidence 0.82 0.837"], "the observations are as they were");
+    // Our own numbers change, and that is no report.
+    calibrate(8).await;
+    assert_eq!(read_fields(&file)["observations"], json!(63));
+    assert_eq!(list_changed(&bench).await, ["confidence 0.82 0.837"]);
+    // A person writes over ours. What is computed stays, and the person is told.
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        text.replace("confidence: 0.837", "confidence: 0.99").replace("status: pending", "status: pinned"),
+    )
+    .unwrap();
+    calibrate(8).await;
+    assert_eq!(read_fields(&file)["confidence"], json!(0.837));
+    let all = ["confidence 0.99 0.837", "status \"pinned\" \"pending\""];
+    assert_eq!(list_changed(&bench).await, all);
+    calibrate(8).await;
+    assert_eq!(list_changed(&bench).await, all, "nothing new");
+    // What is written again by hand as it was is no change.
+    std::fs::write(&file, std::fs::read_to_string(&file).unwrap().replace("observations: 63", "observations: 70"))
+        .unwrap();
+    calibrate(8).await;
+    assert_eq!(read_fields(&file)["observations"], json!(70), "seven more are the person's");
+    assert_eq!(list_changed(&bench).await, all);
+}
