@@ -55,6 +55,13 @@ async fn a_track_record_written_by_hand_survives_calibration_a_lost_index_and_a_
     let first = holds();
     assert!(first["confidence"].as_f64().unwrap() > 0.7, "the average starts from 0.82: {first}");
     assert_eq!(calibrate(&world, "second").await["written"], 0, "once");
+    let changed = world.json(&["status"]).await["changed_numbers"].clone();
+    let ours = changed.as_array().unwrap().iter().find(|one| one["path"] == "instinct/gmail.md").unwrap();
+    assert_eq!((&ours["field"], &ours["given"]), (&json!("confidence"), &json!(0.82)), "{changed}");
+    let status = world.run(&["status"]).await.expect(0).out;
+    let told = status.lines().find(|line| line.contains("instinct/bank.md: confidence 0.88 became 0."));
+    assert!(told.is_some_and(|line| line.contains("`initial_confidence` says where it begins")), "{status}");
+    assert!(status.contains("more that calibration changed: the page Trust lists them"), "{status}");
 
     // 62 observations need 0.75, none need 0.95: the contract's signal has 0.78.
     let contract = world.tick("apprentice").await;
