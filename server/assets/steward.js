@@ -40,6 +40,9 @@
     if (one.matches("input")) one.focus();
     else one.click();
   });
+  // Installed as an app, the dashboard says so when it cannot be reached.
+  const worker = document.documentElement.dataset.worker;
+  if (worker && "serviceWorker" in navigator) navigator.serviceWorker.register(worker, { scope: "/" }).catch(() => {});
   // A form is sent only once, however often its button is clicked.
   document.addEventListener("submit", (event) => {
     if (event.defaultPrevented || event.target.method !== "post") return;
@@ -58,11 +61,19 @@
   for (const offer of document.querySelectorAll("[data-for]")) {
     setTimeout(() => offer.remove(), offer.dataset.for * 1000);
   }
+  // Moments are shown in the reader's own zone; UTC stays in the title.
+  const shown = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+  const localize = (root) => {
+    for (const moment of root.querySelectorAll("time.moment")) moment.textContent = shown.format(new Date(moment.dateTime));
+  };
+  localize(document);
   // The server escapes what it sends; the policy of the page runs no script in it.
   const fetchPart = async (url, selector, signal) => {
     const response = await fetch(url, { signal, headers: { accept: "text/html" } });
     if (!response.ok) return null;
-    return new DOMParser().parseFromString(await response.text(), "text/html").querySelector(selector);
+    const part = new DOMParser().parseFromString(await response.text(), "text/html").querySelector(selector);
+    if (part) localize(part);
+    return part;
   };
   // Says that there is news; nothing that is being read or typed moves.
   for (const news of document.querySelectorAll("[data-live]")) {

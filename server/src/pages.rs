@@ -19,6 +19,7 @@ mod live;
 mod login;
 mod matters;
 mod message;
+mod moment;
 mod moved;
 mod note;
 mod record;
@@ -44,7 +45,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use chrono::{DateTime, Utc};
 use frame::PageFrame;
 use std::sync::Arc;
 use steward_vault::index::IndexError;
@@ -218,32 +218,8 @@ fn build_url(path: &str, query: &[(&str, &str)]) -> String {
     format!("{path}?{}", serde_urlencoded::to_string(query).unwrap_or_default())
 }
 
-/// Formats how long ago a moment was, in one unit that suits the span.
-fn format_age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let seconds = (now - at).num_seconds();
-    let span = |seconds: i64| match seconds {
-        ..90 => format!("{seconds} s"),
-        90..5_400 => format!("{} min", (seconds + 30) / 60),
-        5_400..129_600 => format!("{} h", (seconds + 1_800) / 3_600),
-        _ => format!("{} days", (seconds + 43_200) / 86_400),
-    };
-    if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
-}
-
-/// Formats a moment for a person, in UTC, to the minute.
-fn format_moment(at: DateTime<Utc>) -> String {
-    at.format("%-d %b %Y, %H:%M UTC").to_string()
-}
-
-/// Formats a moment from a file. Text that is not a valid moment, such as a person's own words, is shown unchanged.
-fn format_written_moment(at: &str) -> String {
-    steward_domain::time::parse(at).map_or_else(|| at.to_owned(), format_moment)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     /// Names of template values that hold foreign text, or paths that somebody else may have named.
     const FOREIGN_VALUES: [&str; 36] = [
         "about",
@@ -314,15 +290,5 @@ mod tests {
         }
         assert_eq!(unprotected, Vec::<String>::new(), "to be shown within <bdi>");
         assert_eq!(shown_bare("<p title=\"{{ name }}\"><bdi>{{ name }}</bdi> {{ quote }}</p>"), ["quote"]);
-    }
-
-    #[test]
-    fn ages_are_shown_in_the_unit_that_a_person_would_use() {
-        let now = Utc::now();
-        let age = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
-        assert_eq!([age(5), age(600), age(7_200), age(172_800)], ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]);
-        assert_eq!(age(-600), "in 10 min");
-        let at = steward_domain::time::parse("2026-11-03T09:05:59.123Z").unwrap();
-        assert_eq!(format_moment(at), "3 Nov 2026, 09:05 UTC");
     }
 }

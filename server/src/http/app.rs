@@ -398,7 +398,7 @@ async fn catch_panics(request: Request, next: Next) -> Response {
 /// Adds the security headers to every response.
 async fn add_security_headers(mut response: Response) -> Response {
     const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-        connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+        connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
     let headers = response.headers_mut();
     let set = [
         (header::CONTENT_SECURITY_POLICY, CSP),

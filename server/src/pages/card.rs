@@ -4,8 +4,8 @@
 //! held it. Foreign text stays plain text; the templates escape it.
 
 use super::build_url;
-use super::format_age;
 use super::message::CardMessages;
+use super::moment::format_age;
 use super::note::NoteLinks;
 use crate::views::FactsError;
 use crate::views::VaultViews;

@@ -5,7 +5,7 @@
 
 use super::PageError;
 use super::card::read_cards;
-use super::format_moment;
+use super::moment::Moment;
 use crate::http::app::SharedAppState;
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::ActionKind;
@@ -16,6 +16,8 @@ use steward_vault::index::ActionRow;
 /// What the last form did.
 pub(crate) struct DoneNotice {
     pub(crate) text: String,
+    /// Until when a card is put off.
+    pub(crate) until: Option<Moment>,
     pub(crate) way_back: Option<WayBack>,
 }
 
@@ -44,8 +46,8 @@ impl DoneNotice {
         if let Some(snooze) = snooze {
             let way_back =
                 WayBack { path: "/snooze".into(), kind: "end", label: "Show it now", note: snooze.note.to_string() };
-            let text = format!("Put off until {}: {}", format_moment(snooze.until), card.title);
-            return Ok(Some(Self { text, way_back: Some(way_back) }));
+            let text = format!("Put off: {}, until", card.title);
+            return Ok(Some(Self { text, until: Some(Moment(snooze.until)), way_back: Some(way_back) }));
         }
         if let Some(text) = describe_ceiling(app, &row).await? {
             let way_back = card.action.undo_until.map(|_| WayBack {
@@ -54,7 +56,7 @@ impl DoneNotice {
                 label: "Undo",
                 note: String::new(),
             });
-            return Ok(Some(Self { text, way_back }));
+            return Ok(Some(Self { text, until: None, way_back }));
         }
         let change = card.action.change.as_ref().filter(|_| row.kind == ActionKind::Confirmed);
         let change = change.map(|change| {
@@ -73,7 +75,7 @@ impl DoneNotice {
             label,
             note: String::new(),
         });
-        Ok(Some(Self { text, way_back }))
+        Ok(Some(Self { text, until: None, way_back }))
     }
 }
 

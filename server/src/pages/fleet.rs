@@ -5,9 +5,7 @@
 
 use super::PageError;
 use super::PageFrame;
-use super::format_age;
-use super::format_moment;
-use super::format_written_moment;
+use super::moment::{FactValue, WrittenMoment, format_age};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::{DashboardSettings, SharedAppState};
@@ -20,7 +18,6 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use steward_domain::action::mutation::MutationClass;
 use steward_domain::steward::guard::{GuardStatus, LedgerStatus, WindowFill};
 use steward_domain::time;
 use steward_vault::gates::stop;
@@ -61,14 +58,14 @@ struct FleetStreamRow {
 struct FleetPage {
     page: PageFrame,
     attention: Vec<AttentionItem>,
-    modes: Vec<LabeledValue>,
     refuses: Option<String>,
     windows: Vec<GuardWindowRow>,
-    guard: Vec<LabeledValue>,
+    guard: Vec<(&'static str, FactValue)>,
     workers: Vec<LabeledValue>,
     index: Vec<LabeledValue>,
     streams: Vec<FleetStreamRow>,
-    events: Vec<OperatorEventRow>,
+    /// Each with its moment.
+    events: Vec<(WrittenMoment, OperatorEventRow)>,
 }
 
 pub(crate) async fn show_fleet(
@@ -81,7 +78,6 @@ pub(crate) async fn show_fleet(
     let streams = app.views.list_stream_counts().await?;
     let fleet = FleetPage {
         attention: problems::list_attention_items(&app).await?,
-        modes: describe_modes(&settings),
         refuses: describe_guard_refusal(status.as_ref()),
         windows: status
             .iter()
@@ -93,43 +89,12 @@ pub(crate) async fn show_fleet(
         index: describe_index(&app, now).await?,
         events: operator_events::read_newest_events(app.views.root(), OPERATOR_EVENTS)
             .into_iter()
-            .map(|event| OperatorEventRow { at: format_written_moment(&event.at), ..event })
+            .map(|event| (WrittenMoment::read(&event.at), event))
             .collect(),
         streams: streams.into_iter().map(|count| build_stream_row(count, now)).collect(),
         page: PageFrame::load(&app, &caller, "fleet", &uri).await?,
     };
     Ok(render_page(&fleet))
-}
-
-fn describe_modes(settings: &DashboardSettings) -> Vec<LabeledValue> {
-    let policy = &settings.policy;
-    let mut facts = vec![
-        (
-            "mode",
-            format!(
-                "{} (set by STEWARD_LIVE_MODE or `live_mode` in your file, never by a vault)",
-                policy.mode.as_str()
-            ),
-        ),
-        (
-            "confidence",
-            format!(
-                "{:.2} needed in mode live, {:.2} in live_high_confidence_only",
-                policy.confidence_threshold, policy.high_confidence_threshold
-            ),
-        ),
-    ];
-    for class in MutationClass::ALL {
-        let name = match class {
-            MutationClass::StateChange => "state changes",
-            MutationClass::ContextEdit => "context edits",
-            MutationClass::ParentMatter => "moves of tasks",
-            MutationClass::Related => "relations",
-        };
-        facts.push((name, policy.class_ceiling(class).as_str().to_owned()));
-    }
-    facts.push(("sources", format!("{} unless set for a source", settings.default_ceiling.as_str())));
-    facts
 }
 
 fn describe_guard_refusal(status: Option<&GuardStatus>) -> Option<String> {
@@ -156,13 +121,10 @@ fn nearly_full_threshold(cap: u32) -> u32 {
     cap - cap / 10
 }
 
-fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<LabeledValue> {
-    let mut facts = Vec::new();
+fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<(&'static str, FactValue)> {
+    let mut facts: Vec<(&'static str, FactValue)> = Vec::new();
     if let Some(back_off) = &ledger.back_off {
-        facts.push((
-            "back-off",
-            format!("until {}, {}", format_moment(back_off.until), format_age(back_off.until, now)),
-        ));
+        facts.push(("back-off", FactValue::from_moment(back_off.until, now)));
     }
     if ledger.probe.is_some() {
         facts.push(("probe", "one call tests whether the clerk answers again".into()));
@@ -173,13 +135,13 @@ fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<LabeledValue
         if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
     };
     if !ledger.full_tasks.is_empty() {
-        facts.push(("tasks without calls left", full(&ledger.full_tasks)));
+        facts.push(("tasks without calls left", full(&ledger.full_tasks).into()));
     }
     if !ledger.full_matters.is_empty() {
-        facts.push(("matters without calls left", full(&ledger.full_matters)));
+        facts.push(("matters without calls left", full(&ledger.full_matters).into()));
     }
     let usage = &ledger.day_usage;
-    facts.push(("tokens in 24 h", format!("{} in, {} out", usage.prompt_tokens, usage.completion_tokens)));
+    facts.push(("tokens in 24 h", format!("{} in, {} out", usage.prompt_tokens, usage.completion_tokens).into()));
     facts
 }
 

@@ -2,9 +2,10 @@
 //!
 //! It is loaded before the content of a page, so that records that arrive meanwhile are announced as new.
 
+use super::PageError;
 use super::assets::{self, AssetUrls};
 use super::live;
-use super::{PageError, format_written_moment};
+use super::moment::WrittenMoment;
 use crate::access::{AccessScope, AuthenticatedCaller, CallerProof};
 use crate::http::app::SharedAppState;
 use axum::http::Uri;
@@ -80,13 +81,13 @@ impl PageFrame {
 /// Who stopped the vault, when and why.
 pub(super) struct StopNotice {
     pub(super) by: String,
-    pub(super) at: String,
+    pub(super) at: WrittenMoment,
     pub(super) reason: Option<String>,
 }
 
 impl StopNotice {
     fn from_stop(stop: stop::VaultStop) -> Self {
-        Self { by: stop.by, at: format_written_moment(&stop.at), reason: stop.reason }
+        Self { by: stop.by, at: WrittenMoment::read(&stop.at), reason: stop.reason }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::PageError;
 use super::PageFrame;
 use super::build_url;
-use super::format_age;
+use super::moment::format_age;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;

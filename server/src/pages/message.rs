@@ -3,7 +3,7 @@
 //! The newest come first. What speaks against is shown, and one message for the change: the one that holds it back, or
 //! else the newest. The others are folded.
 
-use super::format_age;
+use super::moment::format_age;
 use crate::views::action::Action;
 use crate::views::record_signals::RecordSignal;
 use chrono::{DateTime, Utc};

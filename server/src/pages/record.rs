@@ -9,8 +9,7 @@ use super::PageFrame;
 use super::build_record_url;
 use super::build_url;
 use super::card::{ActionCard, read_cards};
-use super::format_age;
-use super::format_moment;
+use super::moment::{FactValue, format_age};
 use super::moved::LostNotePanel;
 use super::note::{self, NoteLinks, NoteText};
 use super::render_page;
@@ -111,7 +110,7 @@ struct RecordPage {
     limits: Vec<String>,
     /// The matter that "Check now" checks; `None` if there is none that can be checked.
     checked: Option<String>,
-    checks: Vec<(&'static str, String)>,
+    checks: Vec<(&'static str, FactValue)>,
     schedule: Option<String>,
     runs: Vec<ScheduledRunRow>,
     tasks: TaskTable,
@@ -202,14 +201,14 @@ async fn add_matter_schedule(
     let mut checks = Vec::new();
     let mut runs = Vec::new();
     match app.temporal.describe_schedule(&id).await {
-        Err(e) => checks.push(("next check", e.to_string())),
+        Err(e) => checks.push(("next check", e.to_string().into())),
         Ok(None) => checks.push(("next check", "it has no schedule".into())),
         Ok(Some(schedule)) => {
             checks.push((
                 "next check",
                 match schedule.next {
-                    _ if schedule.paused => format!("paused: {}", schedule.note),
-                    Some(at) => format!("{}, {}", format_age(at, now), format_moment(at)),
+                    _ if schedule.paused => format!("paused: {}", schedule.note).into(),
+                    Some(at) => FactValue::from_moment(at, now),
                     None => "unknown".into(),
                 },
             ));
@@ -235,13 +234,13 @@ async fn add_matter_schedule(
     Ok(RecordPage { checks, schedule: ui.map(|ui| build_schedule_url(ui, &id)), runs, ..bare })
 }
 
-fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("last check", format!("{}, {}", format_age(tick.at, now), format_moment(tick.at)))];
+fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, FactValue)> {
+    let mut facts = vec![("last check", FactValue::from_moment(tick.at, now))];
     let found =
         format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.task_checks, tick.quiet);
-    facts.push(("found", found));
+    facts.push(("found", found.into()));
     if tick.left_due > 0 {
-        facts.push(("left for the next check", format!("{} tasks", tick.left_due)));
+        facts.push(("left for the next check", format!("{} tasks", tick.left_due).into()));
     }
     let skipped: Vec<String> = tick
         .skipped
@@ -252,7 +251,7 @@ fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str,
         })
         .collect();
     if !skipped.is_empty() {
-        facts.push(("skipped", skipped.join(", ")));
+        facts.push(("skipped", skipped.join(", ").into()));
     }
     let interval = &tick.interval;
     let reason = match (interval.streak, interval.grows_after) {
@@ -260,14 +259,14 @@ fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str,
         (streak, Some(more)) => format!("after {streak} checks without news; it doubles after {more} more"),
         (streak, None) => format!("after {streak} checks without news; it grows no further"),
     };
-    facts.push(("interval", format!("{} min, {reason}", interval.seconds / 60)));
+    facts.push(("interval", format!("{} min, {reason}", interval.seconds / 60).into()));
     facts
 }
 
-fn describe_task_checks(subject: &SubjectRow) -> Vec<(&'static str, String)> {
+fn describe_task_checks(subject: &SubjectRow) -> Vec<(&'static str, FactValue)> {
     let now = Utc::now();
     let when = |at: Option<DateTime<Utc>>, never: &str| {
-        at.map_or_else(|| never.to_owned(), |at| format!("{}, {}", format_age(at, now), format_moment(at)))
+        at.map_or_else(|| FactValue::from(never), |at| FactValue::from_moment(at, now))
     };
     let mut facts = vec![
         ("last check", when(subject.last_check_at, "never")),

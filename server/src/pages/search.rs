@@ -9,7 +9,7 @@ use super::PageFrame;
 use super::build_record_url;
 use super::build_url;
 use super::card::{ActionCard, read_cards};
-use super::format_age;
+use super::moment::format_age;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;

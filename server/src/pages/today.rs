@@ -9,7 +9,7 @@ use super::PageFrame;
 use super::build_url;
 use super::card::{ActionCard, merge_repeated_cards, read_cards};
 use super::done::DoneNotice;
-use super::format_moment;
+use super::moment::Moment;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
@@ -279,7 +279,7 @@ fn build_batch_offers(path: &str, mut clusters: Vec<ActionCluster>) -> Vec<Batch
 struct SnoozedRow {
     note: String,
     title: String,
-    until: String,
+    until: Moment,
 }
 
 async fn list_snoozed(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<SnoozedRow>, PageError> {
@@ -289,7 +289,7 @@ async fn list_snoozed(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<Sn
     let row = |snoozed: SnoozedNote| SnoozedRow {
         title: names.get(&snoozed.note).map_or_else(|| snoozed.note.to_string(), |label| label.name.clone()),
         note: snoozed.note.to_string(),
-        until: format_moment(snoozed.until),
+        until: Moment(snoozed.until),
     };
     Ok(snoozed.into_iter().map(row).collect())
 }

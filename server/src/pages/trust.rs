@@ -7,7 +7,7 @@ use super::PageError;
 use super::PageFrame;
 use super::done::DoneNotice;
 use super::form::DashboardForm;
-use super::format_moment;
+use super::moment::{FactValue, Moment};
 use super::render_page;
 use super::render_refusal;
 use crate::access::AuthenticatedCaller;
@@ -81,7 +81,7 @@ impl SenderGroup {
 /// A setting, its value, and where it is set.
 struct SettingRow {
     what: String,
-    value: String,
+    value: FactValue,
     from: String,
 }
 
@@ -265,7 +265,7 @@ fn describe_settings(settings: &DashboardSettings) -> Vec<SettingRow> {
         let from = settings.origins.get(key).cloned();
         SettingRow {
             what: what.to_owned(),
-            value,
+            value: value.into(),
             from: from.unwrap_or_else(|| format!("default; {variable} sets it")),
         }
     };
@@ -300,7 +300,7 @@ fn describe_settings(settings: &DashboardSettings) -> Vec<SettingRow> {
 }
 
 fn describe_stream(stream: &crate::views::streams::ConfiguredStream) -> SettingRow {
-    SettingRow { what: stream.name.clone(), value: stream.kind.to_owned(), from: stream.origin.clone() }
+    SettingRow { what: stream.name.clone(), value: stream.kind.into(), from: stream.origin.clone() }
 }
 
 /// The quiet hours of matters, with the line of the note that sets them.
@@ -311,10 +311,11 @@ async fn list_quiet_hours(app: &SharedAppState) -> Result<Vec<SettingRow>, PageE
         let Ok(document) = frontmatter::read_document(&file.bytes) else { continue };
         let Some(policy) = read::read_matter_policy(&document).0 else { continue };
         let Some(hours) = policy.quiet_hours else { continue };
-        let until = policy.quiet_until(now).map(|until| format!(", now, until {}", format_moment(until)));
+        let until = policy.quiet_until(now);
+        let value = if until.is_some() { format!("{hours}, now, until") } else { hours.to_string() };
         rows.push(SettingRow {
             what: matter_name(app, &matter).await?,
-            value: format!("{hours}{}", until.unwrap_or_default()),
+            value: FactValue { text: value, at: until.map(Moment) },
             from: app.views.locate_key(&matter, &[read::BLOCK, "quiet_hours"]),
         });
         if rows.len() == MOST_MATTERS {

@@ -7,7 +7,7 @@ use super::PageError;
 use super::PageFrame;
 use super::action::{ActionIdPath, format_field_value, read_card, require_action_id};
 use super::card::ActionCard;
-use super::format_moment;
+use super::moment::{FactValue, Moment};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
@@ -33,8 +33,8 @@ pub(super) struct UndoPreviewSummary {
     pub(super) tracker: Option<String>,
     /// Newer changes that must be undone first.
     pub(super) newer: Vec<String>,
-    pub(super) followers: Vec<String>,
-    pub(super) until: Option<String>,
+    pub(super) followers: Vec<FactValue>,
+    pub(super) until: Option<Moment>,
 }
 
 #[derive(Template)]
@@ -98,16 +98,11 @@ impl UndoPreviewSummary {
                 .followers
                 .iter()
                 .map(|after| {
-                    format!(
-                        "{} by {}, {} ({})",
-                        after.kind.outcome_label(),
-                        after.by,
-                        format_moment(after.at),
-                        after.id
-                    )
+                    let text = format!("{} by {} ({}),", after.kind.outcome_label(), after.by, after.id);
+                    FactValue { text, at: Some(Moment(after.at)) }
                 })
                 .collect(),
-            until: preview.until.map(format_moment),
+            until: preview.until.map(Moment),
         }
     }
 }

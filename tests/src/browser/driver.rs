@@ -68,6 +68,8 @@ async fn start() -> String {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", run::folder())
+        // A reader who is not in Greenwich.
+        .env("TZ", "Asia/Kolkata")
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log)

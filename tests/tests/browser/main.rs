@@ -19,3 +19,4 @@ mod teaching;
 mod temporal;
 mod trust_report;
 mod undo;
+mod web_app;
