@@ -36,7 +36,7 @@ use steward_workflows::{SetCeilingInput, SetCeilingOutput};
 /// Senders of a group that are shown at once; the others are folded.
 const FIRST: usize = 10;
 /// Most senders that are shown; those with the most cases.
-const MOST: usize = 200;
+const MOST: usize = 100;
 /// Most matters whose quiet hours are shown.
 const MOST_MATTERS: usize = 50;
 

@@ -204,7 +204,7 @@ async fn no_words_of_others_run_or_break_a_page() {
     page.shot("why").await;
 
     let id = ActionId::derive(&["naughty", "3"]);
-    let more = ["/", "/fleet", "/charts", "/records/task/t0.md", "/records/matter/m0.md"].map(str::to_owned);
+    let more = ["/", "/trust", "/fleet", "/charts", "/records/task/t0.md", "/records/matter/m0.md"].map(str::to_owned);
     for at in more.into_iter().chain([format!("/actions/{id}/undo"), "/search?kind=action".into()]) {
         page.goto(&at).await;
         assert_eq!(page.status().await, 200, "{at}");

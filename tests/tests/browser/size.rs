@@ -161,6 +161,7 @@ async fn lists_of_a_large_house_come_in_pages() {
         ("/search?kind=action&disposition=waits", true),
         ("/records/matter/m500.md", false),
         ("/records/task/t100.md", false),
+        ("/trust", false),
         ("/fleet", false),
         ("/charts", false),
         ("/api/v1/steward/recent-actions?limit=100", false),

@@ -29,6 +29,7 @@ async fn everybody_can_use_every_page_in_light_and_dark_on_a_phone_and_a_desk() 
         ("matters", "/matters".into()),
         ("matter", "/records/matter/house.md".into()),
         ("task", "/records/task/rent.md".into()),
+        ("trust", "/trust".into()),
         ("fleet", "/fleet".into()),
         ("charts", "/charts".into()),
         ("search", "/search?q=rent".into()),

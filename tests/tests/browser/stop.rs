@@ -19,6 +19,7 @@ async fn stop_works_at_once_from_every_page() {
         "/batch/undo",
         "/records/matter/house.md",
         "/records/task/rent.md",
+        "/trust",
         "/fleet",
         "/search?q=rent",
         "/charts",

@@ -57,8 +57,9 @@ async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
         let listed = MattersServiceClient::new(line.clone()).list_matters(v1::ListMattersRequest::default()).await;
         let guard = GuardServiceClient::new(line.clone()).get_guard(v1::GetGuardRequest {}).await.unwrap();
         let fleet = reader.get("/fleet").await.body;
+        let trust = reader.get("/trust").await.body;
         let (sources, ui) =
-            (fleet.contains("confirm unless set for a source"), fleet.contains("https://temporal.example/"));
+            (trust.contains(&senders_without_a_setting("confirm")), fleet.contains("https://temporal.example/"));
         let (mode, matters) = (modes.unwrap().into_inner().configured(), listed.unwrap().into_inner().matters);
         let cap = guard.into_inner().ledger.unwrap().minute.unwrap().cap;
         (mode, matters[0].interval_seconds, cap == 7, sources, ui)
@@ -69,6 +70,11 @@ async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
     other.set("STEWARD_CADENCE_MATTER_SECONDS", 600).set("STEWARD_TEMPORAL_UI", "https://temporal.example");
     let _worker = world.worker_with(&other.with("STEWARD_CAPS_PER_MINUTE", 7)).await;
     assert_eq!(shown().await, (Mode::Live, 600, true, true, true));
+}
+
+/// The row of the page "Trust" about senders on which no person has set a ceiling.
+fn senders_without_a_setting(ceiling: &str) -> String {
+    format!("<td><bdi>Senders without a setting</bdi></td><td><bdi>{ceiling}</bdi></td>")
 }
 
 #[tokio::test]
@@ -98,7 +104,7 @@ async fn a_server_keeps_the_configuration_of_its_start_and_takes_a_new_one_at_th
     let (token, id) = rpc::token(&world, "read").await;
     let with_token = |api: &Api| api.with("authorization", &format!("Bearer {token}"));
     let says = async |api: &Api, word: &str| {
-        with_token(api).get("/fleet").await.body.contains(&format!("{word} unless set for a source"))
+        with_token(api).get("/trust").await.body.contains(&senders_without_a_setting(word))
     };
     assert!(says(&api, "ask").await);
     std::fs::write(&file, "no_such_key = 1\n").unwrap();
