@@ -36,7 +36,7 @@ use steward_workflows::{SetCeilingInput, SetCeilingOutput};
 /// Senders of a group that are shown at once; the others are folded.
 const FIRST: usize = 10;
 /// Most senders that are shown; those with the most cases.
-const MOST: usize = 100;
+const MOST: usize = 50;
 /// Most matters whose quiet hours are shown.
 const MOST_MATTERS: usize = 50;
 
@@ -45,6 +45,9 @@ pub(crate) struct TrustQuery {
     /// The id of the record that the last form wrote; empty if none was sent.
     #[serde(default)]
     done: String,
+    /// Part of a sender's name.
+    #[serde(default)]
+    q: String,
 }
 
 /// One sender, in the words of the page.
@@ -91,6 +94,7 @@ struct TrustPage {
     page: PageFrame,
     done: Option<DoneNotice>,
     lead: String,
+    q: String,
     bar: String,
     groups: Vec<SenderGroup>,
     more: usize,
@@ -111,13 +115,19 @@ pub(crate) async fn show_trust(
     let settings = app.read_settings();
     let state = IndexState { revision: app.revision.borrow().revision, seq: page.seen };
     let rows = app.senders.list_senders(&app.views, &settings.policy, settings.reversal_budget, state).await?;
+    let wanted = query.q.trim().to_lowercase();
+    let is_wanted = |row: &&SenderRow| {
+        row.trust.name.to_lowercase().contains(&wanted) || row.trust.source.to_lowercase().contains(&wanted)
+    };
+    let found: Vec<&SenderRow> = rows.iter().filter(is_wanted).collect();
     let bar = EvidenceBar::from_budget(settings.reversal_budget);
     Ok(render_page(&TrustPage {
         done: DoneNotice::read(&app, &query.done, now).await?,
         lead: describe_mode(page.mode_name),
         bar: describe_bar(&bar),
-        groups: group_senders(&rows, settings.default_ceiling),
-        more: rows.len().saturating_sub(MOST),
+        groups: group_senders(&found, settings.default_ceiling),
+        more: found.len().saturating_sub(MOST),
+        q: query.q,
         changed_numbers: app.views.list_changed_numbers(now).await?.iter().map(describe_changed_number).collect(),
         quiet: list_quiet_hours(&app).await?,
         streams: settings.streams.iter().map(describe_stream).collect(),
@@ -179,7 +189,7 @@ fn describe_bar(bar: &EvidenceBar) -> String {
     }
 }
 
-fn group_senders(rows: &[SenderRow], default_ceiling: Ceiling) -> Vec<SenderGroup> {
+fn group_senders(rows: &[&SenderRow], default_ceiling: Ceiling) -> Vec<SenderGroup> {
     let mut groups = [
         SenderGroup { id: "acting", title: "May act", senders: Vec::new() },
         SenderGroup { id: "ready", title: "Ready", senders: Vec::new() },
