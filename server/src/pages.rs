@@ -129,7 +129,7 @@ struct RefusalPage {
 }
 
 /// Puts a refusal into the page frame if the caller is known. A person who was refused may want to stop the vault.
-async fn frame_refusals(State(app): State<SharedAppState>, request: Request, next: Next) -> Response {
+pub(crate) async fn frame_refusals(State(app): State<SharedAppState>, request: Request, next: Next) -> Response {
     let (caller, uri) = (request.extensions().get::<AuthenticatedCaller>().cloned(), request.uri().clone());
     let mut response = next.run(request).await;
     let (Some(notice), Some(caller)) = (response.extensions_mut().remove::<RefusalNotice>(), caller) else {

@@ -351,6 +351,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         .merge(grpc::build_router(&app)?)
         .fallback(
             respond_not_found
+                .layer(from_fn_with_state(Arc::clone(&app), pages::frame_refusals))
                 .layer(from_fn_with_state((Arc::clone(&access), AccessScope::Read), admission::authorize_request)),
         )
         .method_not_allowed_fallback(respond_method_not_allowed)
@@ -427,8 +428,11 @@ pub(crate) fn respond_with_problem(method: &Method, uri: &Uri, problem: ProblemD
     if is_api { problem.into_response() } else { pages::render_refusal(&problem, back) }
 }
 
+/// The text of a 404 for an address that no interface has.
+pub(crate) const NO_SUCH_PAGE: &str = "There is no page at this address. A note may have been renamed or removed.";
+
 async fn respond_not_found(method: Method, uri: Uri) -> Response {
-    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"))
+    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE))
 }
 
 async fn respond_method_not_allowed(method: Method, uri: Uri) -> Response {

@@ -11,7 +11,7 @@ use super::edit::{self, ProposalEditForm};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
-use crate::http::app::SharedAppState;
+use crate::http::app::{NO_SUCH_PAGE, SharedAppState};
 use crate::views::action::ActionDetail;
 use crate::views::{quote, why};
 use askama::Template;
@@ -90,14 +90,14 @@ pub(crate) async fn show_action(
 }
 
 pub(super) fn require_action_id(id: ActionIdPath) -> Result<String, PageError> {
-    let not_found = |_| PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"));
+    let not_found = |_| PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE));
     id.map(|Path(id)| id).map_err(not_found)
 }
 
 pub(super) async fn read_card(app: &SharedAppState, detail: &ActionDetail) -> Result<ActionCard, PageError> {
     let action = quote::complete_quotes(app.views.root(), vec![detail.action.clone()]).await?;
     let cards = card::build_cards(&app.views, action, Utc::now()).await?;
-    let not_found = || ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist");
+    let not_found = || ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE);
     cards.into_iter().next().ok_or_else(|| not_found().into())
 }
 

@@ -15,7 +15,7 @@ use super::note::{self, NoteLinks, NoteText};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::api::problem::ProblemDetails;
-use crate::http::app::SharedAppState;
+use crate::http::app::{NO_SUCH_PAGE, SharedAppState};
 use crate::views::{build_run_url, build_schedule_url, quote};
 use askama::Template;
 use axum::Extension;
@@ -125,7 +125,7 @@ pub(crate) async fn show_record(
     Path(path): Path<String>,
     Query(query): Query<RecordPageQuery>,
 ) -> Result<Response, PageError> {
-    let not_found = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "this page does not exist"));
+    let not_found = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE));
     let path = RecordPath::parse(&path).map_err(|_| not_found())?;
     let subject = app.views.read().find_subject(&path).await?;
     let before: Option<PageCursor> = query.before.parse().ok();
@@ -340,11 +340,17 @@ async fn read_timeline(
     let ids: Vec<ActionId> = actions.iter().map(|row| row.id.clone()).collect();
     let cards = read_cards(&app.views, actions).await?;
     let mut cards: BTreeMap<ActionId, ActionCard> = ids.into_iter().zip(cards).collect();
-    let event = |row: TimelineRow| match row {
-        TimelineRow::Signal(row) => Some(TimelineEvent::Signal(build_timeline_signal(row))),
-        TimelineRow::Action(row) => cards.remove(&row.id).map(|card| TimelineEvent::Action(Box::new(card))),
-    };
-    Ok((page.rows.into_iter().filter_map(event).collect(), next))
+    let mut events = Vec::with_capacity(page.rows.len());
+    for row in page.rows {
+        events.extend(match row {
+            TimelineRow::Signal(row) => {
+                let history = app.views.read_signal_history(&row.signal.path).await?;
+                Some(TimelineEvent::Signal(build_timeline_signal(row, history.outcome_label())))
+            }
+            TimelineRow::Action(row) => cards.remove(&row.id).map(|card| TimelineEvent::Action(Box::new(card))),
+        });
+    }
+    Ok((events, next))
 }
 
 fn as_action_row(row: &TimelineRow) -> Option<&ActionRow> {
@@ -354,15 +360,17 @@ fn as_action_row(row: &TimelineRow) -> Option<&ActionRow> {
     }
 }
 
-fn build_timeline_signal(row: SignalRow) -> TimelineSignal {
+/// `outcome` is what became of the signal. Without one, the status in its file is shown.
+fn build_timeline_signal(row: SignalRow, outcome: Option<&str>) -> TimelineSignal {
     let SignalRow { signal, target } = row;
     let reason = signal.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let status = outcome.map(str::to_owned);
     TimelineSignal {
         at: format_millis(signal.created),
         ago: format_age(signal.created, Utc::now()),
         quote: quote::mark_cut_quote(&signal.note),
         source: signal.source,
-        status: format!("{}{reason}", signal.status.as_str().replace('_', " ")),
+        status: status.unwrap_or_else(|| format!("{}{reason}", signal.status.as_str().replace('_', " "))),
         about: target.map(|target| target.to_string()),
         class: signal.class.map(|class| class.as_str().replace('_', " ")),
     }

@@ -29,7 +29,7 @@ use steward_domain::action::mutation::MutationClass;
 use steward_domain::action::plan::Disposition;
 use steward_domain::gates::mode::ModeName;
 use steward_domain::record::path::RecordPath;
-use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset, SnoozedNote};
+use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset, MatterFilter, SnoozedNote};
 
 /// The period that the page covers, in hours.
 const HOURS: i64 = 24;
@@ -83,6 +83,8 @@ struct TodayPage {
     page: PageFrame,
     done: Option<DoneNotice>,
     lead: String,
+    /// Whether the vault has no matter yet.
+    is_empty: bool,
     attention: Vec<AttentionItem>,
     clusters: Vec<BatchOffer>,
     undoable: Vec<BatchOffer>,
@@ -133,6 +135,7 @@ pub(crate) async fn show_today(
     Ok(render_page(&TodayPage {
         done: DoneNotice::read(app, &query.done, now).await?,
         lead: summarize_day(page.waiting, &asks, &changed),
+        is_empty: is_without_matters(app, now).await?,
         attention: problems::list_attention_items(app).await?,
         clusters: build_batch_offers("/batch", app.views.actions().list_pending_clusters(CLUSTER, now).await?),
         undoable: build_batch_offers(
@@ -241,6 +244,10 @@ impl ActionGroups {
         }
         self.rows.push((row, 1));
     }
+}
+
+async fn is_without_matters(app: &SharedAppState, now: DateTime<Utc>) -> Result<bool, PageError> {
+    Ok(app.views.read().matters_page(&MatterFilter::default(), None, 1, now).await?.rows.is_empty())
 }
 
 fn summarize_day(waiting: u64, asks: &TodaySection, changed: &TodaySection) -> String {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use steward_domain::time::format_seconds;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_client::{Client, NamespacedClient};
+use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType, WorkflowExecutionStatus};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleActionResult;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
@@ -55,7 +56,7 @@ pub(crate) struct ScheduledRun {
     pub(crate) late_seconds: i64,
     pub(crate) workflow: String,
     pub(crate) run: String,
-    /// `running`, `completed`, `failed`, …, as the schedule last saw it.
+    /// `running`, `completed`, `failed`, …; `started` if it is not known what became of it.
     pub(crate) status: String,
 }
 
@@ -94,8 +95,32 @@ impl TemporalQueryClient {
             Err(_) => Err(timeout_error()),
             Ok(Err(status)) if status.code() == Code::NotFound => Ok(None),
             Ok(Err(status)) => Err(TemporalQueryError(status.message().to_owned())),
-            Ok(Ok(response)) => Ok(Some(parse_schedule(response.into_inner()))),
+            Ok(Ok(response)) => {
+                let mut schedule = parse_schedule(response.into_inner());
+                self.refresh_runs(&mut schedule.recent).await;
+                Ok(Some(schedule))
+            }
         }
+    }
+
+    /// Asks for the status of the runs that were running when the schedule last saw them. If there is no answer, such a
+    /// run is said to have been started.
+    async fn refresh_runs(&self, runs: &mut [ScheduledRun]) {
+        let ask = |run: &ScheduledRun| {
+            let request = svc::DescribeWorkflowExecutionRequest {
+                namespace: self.client.namespace().to_owned(),
+                execution: Some(WorkflowExecution { workflow_id: run.workflow.clone(), run_id: run.run.clone() }),
+            };
+            let mut service = self.client.connection().workflow_service();
+            async move {
+                let asked = service.describe_workflow_execution(request.into_request());
+                let response = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?.into_inner();
+                Some(describe_run_status(response.workflow_execution_info?.status))
+            }
+        };
+        let stale = runs.iter_mut().filter(|run| run.status == RUNNING);
+        let asked = stale.map(|run| async { run.status = ask(run).await.unwrap_or_else(|| "started".to_owned()) });
+        futures_util::future::join_all(asked).await;
     }
 
     /// Lists the schedules with this prefix of which a run failed since then. Each has its newest failed run; the
@@ -193,6 +218,9 @@ fn parse_failed_run(info: WorkflowExecutionInfo) -> Option<FailedSchedule> {
         status: describe_run_status(info.status),
     })
 }
+
+/// The status of a run that has not ended.
+const RUNNING: &str = "running";
 
 /// A status as lower-case words.
 fn describe_run_status(status: i32) -> String {

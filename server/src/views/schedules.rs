@@ -113,7 +113,8 @@ pub struct RecentScheduleRun {
     /// When it was started.
     pub at: Option<DateTime<Utc>>,
     pub workflow_id: String,
-    /// `running`, `completed`, `failed`, `timed_out`, …: as the schedule last saw it.
+    /// `started`, `completed`, `failed`, `timed_out`, …: as the schedule last saw it. A run that was started may have
+    /// ended since.
     pub status: String,
 }
 
@@ -252,7 +253,11 @@ fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleR
 fn parse_recent_run(result: ScheduleActionResult) -> RecentScheduleRun {
     let at = result.actual_time.or(result.schedule_time);
     let status = WorkflowExecutionStatus::try_from(result.start_workflow_status);
-    let name = status.map_or("", |status| status.as_str_name()).trim_start_matches("WORKFLOW_EXECUTION_STATUS_");
+    let name = match status {
+        Ok(WorkflowExecutionStatus::Running) => "started",
+        Ok(status) => status.as_str_name().trim_start_matches("WORKFLOW_EXECUTION_STATUS_"),
+        Err(_) => "",
+    };
     RecentScheduleRun {
         at: at.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
         workflow_id: result.start_workflow_result.map(|run| run.workflow_id).unwrap_or_default(),

@@ -322,7 +322,7 @@ async fn a_trigger_starts_a_run_at_once_and_further_ones_add_one_buffered_run() 
     .await;
     assert_eq!(rows[0].matter.as_deref(), Some("matter/farm.md"));
     assert_eq!((rows[0].interval_seconds, rows[0].phase_seconds), (1800, phase_of("farm").into()));
-    assert_eq!(rows[0].recent[0].status, "running");
+    assert_eq!(rows[0].recent[0].status, "started");
     assert!(rows[0].next_run.is_some_and(|at| at > chrono::Utc::now()));
 }
 

@@ -65,6 +65,27 @@ impl VaultViews {
     }
 }
 
+impl SignalHistory {
+    /// What became of the signal, in a word or two; `None` if no action says so.
+    pub(crate) fn outcome_label(&self) -> Option<&'static str> {
+        let action = self.cited_by.as_ref()?;
+        match (action.resolution, action.disposition) {
+            (Some(ActionKind::Confirmed), _) if self.is_confirmation_undone => Some("confirmed, then undone"),
+            (Some(ActionKind::Confirmed), _) => Some("confirmed"),
+            (Some(ActionKind::Reversed), _) => Some("undone"),
+            (Some(ActionKind::Dismissed), _) => Some("dismissed"),
+            (Some(ActionKind::Right), _) => Some("called right"),
+            (Some(ActionKind::Wrong), _) => Some("called wrong"),
+            (_, Disposition::Live) => Some("changed the note"),
+            (_, Disposition::Pending | Disposition::Shadow) if action.settled => Some("the note is already so"),
+            (Some(_), Disposition::Pending | Disposition::Shadow) => Some("settled by hand"),
+            (_, Disposition::Pending) => Some("waits for you"),
+            (_, Disposition::Shadow) => Some("would change the note"),
+            (_, Disposition::Recorded) => (self.open_question.as_ref() == Some(&action.id)).then_some("asked about"),
+        }
+    }
+}
+
 /// The reason of a signal's status, and advice on how to change it.
 pub(super) struct ReasonAndAdvice {
     pub(super) why: String,
