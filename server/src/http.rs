@@ -1,6 +1,6 @@
 //! The HTTP server: its address, its router, and the layers that every request passes.
 //!
-//! [`app`] builds the router. [`listen`] serves it until the process ends. [`holder`] records which process holds the
+//! [`app`] builds the router, and [`settings`] holds what the interfaces show of the configuration. [`listen`] serves it until the process ends. [`holder`] records which process holds the
 //! vault and where it listens. Authentication is in [`crate::access`].
 
 pub mod app;
@@ -8,3 +8,4 @@ pub mod holder;
 pub mod listen;
 pub(crate) mod operator_log;
 pub mod serving;
+pub mod settings;

@@ -11,7 +11,6 @@ use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::{ActionId, Disposition, Plan};
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
@@ -121,57 +120,6 @@ impl ResolveOutput {
     #[must_use]
     pub fn from_refusal(refusal: ResolutionRefusal) -> Self {
         Self::Refused { status: refusal.http_status(), message: refusal.to_string(), refusal }
-    }
-}
-
-/// The input of one round of the router.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RouteInput {
-    /// Most signals of this round.
-    pub limit: u32,
-}
-
-/// The result of one round of routing, or of a whole run; the result of `RouterWorkflow`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RouteOutput {
-    /// The number of actions by their disposition.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub dispositions: BTreeMap<Disposition, u32>,
-    /// The number of skipped signals by reason.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub skipped: BTreeMap<String, u32>,
-    /// The signals that could not be routed now and are tried again, with the reason; at most 20 of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<String>,
-    /// An operator stopped the vault, so routing ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stopped: bool,
-    /// More signals wait to be routed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
-}
-
-/// Most errors in one report: 20.
-const MAX_ERRORS: usize = 20;
-
-impl RouteOutput {
-    /// Adds the result of another round.
-    pub fn add_round(&mut self, other: Self) {
-        for (disposition, count) in other.dispositions {
-            *self.dispositions.entry(disposition).or_default() += count;
-        }
-        for (reason, count) in other.skipped {
-            *self.skipped.entry(reason).or_default() += count;
-        }
-        other.errors.into_iter().for_each(|error| self.add_error(error));
-        (self.stopped, self.more) = (other.stopped, other.more);
-    }
-
-    /// Adds the reason why a signal could not be routed.
-    pub fn add_error(&mut self, error: String) {
-        if self.errors.len() < MAX_ERRORS {
-            self.errors.push(error);
-        }
     }
 }
 
@@ -388,6 +336,7 @@ impl ClerkActivities {
     }
 }
 
+pub use crate::signals::router::{RouteInput, RouteOutput};
 pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};

@@ -4,11 +4,14 @@
 //! rest. Only counts come here, and no signal must. The decision is pure code in the vault's process, next to the
 //! files that it reads and the vault writer that applies it.
 
-use crate::activities::{RouteInput, RouteOutput, VaultActivities};
+use crate::activities::VaultActivities;
 use crate::argument::WorkflowArgument;
 use crate::steward::tick::local_activity_options;
 use crate::steward::tick::permanent_failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
+use steward_domain::action::plan::Disposition;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -18,6 +21,57 @@ const ROUND: u32 = 50;
 const MAX_ROUNDS: u32 = 200;
 /// No round starts later than this into a run: 180 s, so that the run ends within 240 s.
 const START_NO_LATER: Duration = Duration::from_secs(180);
+
+/// The input of one round of the router.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteInput {
+    /// Most signals of this round.
+    pub limit: u32,
+}
+
+/// The result of one round of routing, or of a whole run; the result of `RouterWorkflow`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteOutput {
+    /// The number of actions by their disposition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dispositions: BTreeMap<Disposition, u32>,
+    /// The number of skipped signals by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped: BTreeMap<String, u32>,
+    /// The signals that could not be routed now and are tried again, with the reason; at most 20 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// An operator stopped the vault, so routing ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// More signals wait to be routed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}
+
+/// Most errors in one report: 20.
+const MAX_ERRORS: usize = 20;
+
+impl RouteOutput {
+    /// Adds the result of another round.
+    pub fn add_round(&mut self, other: Self) {
+        for (disposition, count) in other.dispositions {
+            *self.dispositions.entry(disposition).or_default() += count;
+        }
+        for (reason, count) in other.skipped {
+            *self.skipped.entry(reason).or_default() += count;
+        }
+        other.errors.into_iter().for_each(|error| self.add_error(error));
+        (self.stopped, self.more) = (other.stopped, other.more);
+    }
+
+    /// Adds the reason why a signal could not be routed.
+    pub fn add_error(&mut self, error: String) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        }
+    }
+}
 
 /// One run of the router. No argument; result: [`RouteOutput`].
 #[workflow]
