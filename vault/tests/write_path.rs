@@ -7,6 +7,8 @@
 mod answers;
 #[path = "write_path/by_hand.rs"]
 mod by_hand;
+#[path = "write_path/ceiling.rs"]
+mod ceiling;
 #[path = "write_path/chain.rs"]
 mod chain;
 #[path = "write_path/changes.rs"]

@@ -3,6 +3,7 @@
 //! A child process runs one flow and kills itself at the point. This process then plays the restart: it recovers, runs
 //! the flow again, and checks the files.
 
+use crate::ceiling;
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, task, timestamped, timestamps};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionKind;
-use steward_domain::gates::mode::DecisionPolicy;
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::files::crash::POINTS;
@@ -24,7 +25,8 @@ const LATE: &str = "late words of a human\n";
 const OVER: &str = "words of another human, who saved over ours\n";
 
 /// The flows, by the names that the child gets.
-const FLOWS: [&str; 9] = ["live", "undo", "confirm", "dismiss", "shadow", "late", "stamp", "late-stamp", "two-humans"];
+const FLOWS: [&str; 10] =
+    ["live", "undo", "confirm", "dismiss", "shadow", "ceiling", "late", "stamp", "late-stamp", "two-humans"];
 
 fn wish(flow: &str) -> Wish {
     Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match flow {
@@ -51,6 +53,10 @@ fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
         "undo" => click(ResolutionKind::Undo),
         "confirm" => click(ResolutionKind::Confirm),
         "dismiss" => click(ResolutionKind::Dismiss),
+        "ceiling" => {
+            let set = writer.set_ceiling(&ceiling::request(Ceiling::Act), &ceiling::paths());
+            set.map(|receipts| receipts.iter().all(|receipt| receipt.repeated)).map_err(|e| e.to_string())
+        }
         "stamp" | "late-stamp" => writer
             .write_timestamps(&task("pay"), &timestamps())
             .map(|done| done == TimestampWriteOutcome::Unchanged)
@@ -61,6 +67,9 @@ fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
 
 /// Prepares the vault for a flow: a resolution needs an action.
 fn prepare(desk: &Desk, flow: &str) {
+    if flow == "ceiling" {
+        ceiling::write_instincts(desk);
+    }
     if ["undo", "confirm", "dismiss"].contains(&flow) {
         let writer = desk.writer();
         writer.apply_plan(wish(flow).plan()).unwrap();
@@ -113,6 +122,7 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
         "confirm" => (&original, &done, ActionKind::Confirmed),
         "dismiss" => (&original, &original, ActionKind::Dismissed),
         "shadow" => (&original, &original, ActionKind::Action),
+        "ceiling" => return restart_ceiling(desk, what),
         "late" => return restart_late(desk, what),
         "two-humans" => return restart_two_humans(desk, what),
         "stamp" | "late-stamp" => return restart_stamp(desk, what),
@@ -134,6 +144,20 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
     let answers = ["undo", "confirm", "dismiss"].contains(&flow);
     assert_eq!(records.len(), if answers { 2 } else { 1 }, "{what}");
     assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}");
+    desk.is_tidy();
+}
+
+/// Each instinct of the source is changed with its record, or neither.
+fn restart_ceiling(desk: &Desk, what: &str) {
+    let writer = desk.writer();
+    let is_changed = |path: &RecordPath| desk.read(path.as_str()).contains("ceiling: act");
+    let changed = ceiling::paths().iter().filter(|path| is_changed(path)).count();
+    assert_eq!(ceiling::records(desk).len(), changed, "{what}: files and records disagree");
+    assert_eq!(act(&writer, "ceiling").unwrap(), changed == 2, "{what}");
+    assert!(act(&writer, "ceiling").unwrap(), "{what}");
+    settle(&writer);
+    assert!(ceiling::paths().iter().all(is_changed), "{what}");
+    assert_eq!((ceiling::records(desk).len(), desk.records().len()), (2, 0), "{what}");
     desk.is_tidy();
 }
 
@@ -223,7 +247,7 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
 
 /// Whether a flow passes a crash point.
 fn passes(flow: &str, point: &str) -> bool {
-    let changes = ["live", "undo", "confirm", "late", "stamp", "late-stamp", "two-humans"].contains(&flow);
+    let changes = ["live", "undo", "confirm", "ceiling", "late", "stamp", "late-stamp", "two-humans"].contains(&flow);
     match point {
         "after-staging-record" | "before-filing" | "after-filing" | "after-chain-head" => !flow.ends_with("stamp"),
         "after-staging-content" | "before-swap" | "after-swap" => changes,
@@ -236,7 +260,7 @@ fn passes(flow: &str, point: &str) -> bool {
 #[test]
 fn a_second_crash_during_the_recovery_changes_nothing() {
     let mut deaths = 0;
-    for flow in ["live", "undo", "late", "shadow", "stamp", "late-stamp", "two-humans"] {
+    for flow in ["live", "undo", "ceiling", "late", "shadow", "stamp", "late-stamp", "two-humans"] {
         for point in POINTS {
             for second in POINTS {
                 // A crash before the intent leaves the same files as one before any change.
