@@ -89,3 +89,9 @@ pub(crate) fn unescape_markdown(text: &str) -> String {
     }
     out
 }
+
+/// A number with its noun, as in `1 task` and `2 tasks`.
+#[must_use]
+pub fn count_noun(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -27,6 +27,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::steward::tick::MAX_CHECKS_PER_TICK;
 use steward_domain::time::format_millis;
 use steward_vault::gates::stop;
@@ -236,11 +237,15 @@ async fn add_matter_schedule(
 
 fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, FactValue)> {
     let mut facts = vec![("last check", FactValue::from_moment(tick.at, now))];
-    let found =
-        format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.task_checks, tick.quiet);
+    let found = format!(
+        "{}; {} asked about, {} without news",
+        count_noun(tick.signals.into(), "new signal"),
+        count_noun(tick.task_checks.into(), "task"),
+        tick.quiet
+    );
     facts.push(("found", found.into()));
     if tick.left_due > 0 {
-        facts.push(("left for the next check", format!("{} tasks", tick.left_due).into()));
+        facts.push(("left for the next check", count_noun(tick.left_due.into(), "task").into()));
     }
     let skipped: Vec<String> = tick
         .skipped

@@ -314,5 +314,9 @@ async fn describe_quiet_checks(app: &SharedAppState) -> Result<String, PageError
     }
     let nothing_new = reasons.remove("no_signals").unwrap_or_default();
     let others: String = reasons.iter().map(|(reason, n)| format!("; {n} {}", reason.replace('_', " "))).collect();
-    Ok(format!("Checks today that found nothing new: {nothing_new}{others}."))
+    let nothing = match nothing_new {
+        1 => "1 check found nothing new today".to_owned(),
+        n => format!("{n} checks found nothing new today"),
+    };
+    Ok(format!("{nothing}{others}."))
 }

@@ -47,9 +47,16 @@ struct SendersKey {
     budget: f64,
 }
 
+#[derive(Debug)]
+struct JudgedSenders {
+    at: Instant,
+    key: SendersKey,
+    rows: Arc<Vec<SenderRow>>,
+}
+
 /// The judgement that was made last.
 #[derive(Debug, Default)]
-pub(crate) struct SendersCache(Mutex<Option<(Instant, SendersKey, Arc<Vec<SenderRow>>)>>);
+pub(crate) struct SendersCache(Mutex<Option<JudgedSenders>>);
 
 impl SendersCache {
     /// The senders, those with the most cases first. Concurrent requests share one pass, because it keeps a connection of
@@ -66,14 +73,14 @@ impl SendersCache {
     ) -> Result<Arc<Vec<SenderRow>>, IndexError> {
         let key = SendersKey { state, policy: policy.clone(), budget };
         let mut kept = self.0.lock().await;
-        if let Some((read_at, known, rows)) = kept.as_ref()
-            && *known == key
-            && read_at.elapsed() < KEPT
+        if let Some(judged) = kept.as_ref()
+            && judged.key == key
+            && judged.at.elapsed() < KEPT
         {
-            return Ok(Arc::clone(rows));
+            return Ok(Arc::clone(&judged.rows));
         }
         let rows = Arc::new(views.judge_senders(policy, budget, Utc::now()).await?);
-        *kept = Some((Instant::now(), key, Arc::clone(&rows)));
+        *kept = Some(JudgedSenders { at: Instant::now(), key, rows: Arc::clone(&rows) });
         Ok(rows)
     }
 }

@@ -38,8 +38,7 @@ impl AuditRecord {
         };
         let patches = self.undo_recipe.as_ref().map_or(&[][..], |recipe| &recipe.vault_patch);
         let restores_act = |patch: &FieldPatch| {
-            patch.prior.as_ref().and_then(Value::as_str).and_then(|text| Some(Ceiling::parse_or_ask(text)))
-                == Some(Ceiling::Act)
+            patch.prior.as_ref().and_then(Value::as_str).map(Ceiling::parse_or_ask) == Some(Ceiling::Act)
         };
         (self.draft.kind == ActionKind::CeilingSet && patches.iter().any(restores_act)).then_some(key)
     }

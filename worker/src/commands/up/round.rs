@@ -16,6 +16,7 @@ use steward_domain::action::plan::Disposition;
 use steward_domain::gates::result::{GateName, GateResult};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TickReport};
 
 /// How many matters are ticked at once: 16, enough to keep two cores busy.
@@ -242,10 +243,10 @@ pub(super) fn describe_round(round: &TickRound) -> String {
     lines.extend([
         tasks.to_string(),
         format!(
-            "{} matters ticked at {}; {} due tasks without news; skipped: {skipped}",
-            round.ticks,
+            "{} checked at {}; {} without news; skipped: {skipped}",
+            count_noun(round.ticks as u64, "matter"),
             Utc::now().format("%H:%M:%S UTC"),
-            round.quiet
+            count_noun(round.quiet.into(), "due task")
         ),
     ]);
     lines.extend(round.errors.iter().map(|e| format!("problem    {}", escape_text(e))));
