@@ -56,7 +56,12 @@
   });
   const next = document.getElementById(sessionStorage.getItem("next"));
   sessionStorage.removeItem("next");
-  if (next) next.focus({ preventScroll: true });
+  if (next) {
+    const folded = next.closest("details");
+    if (folded) folded.open = true;
+    next.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "center", behavior: "instant" });
+  }
   // The way back is offered for a while; on the record it stays.
   for (const offer of document.querySelectorAll("[data-for]")) {
     setTimeout(() => offer.remove(), offer.dataset.for * 1000);
@@ -64,7 +69,10 @@
   // Moments are shown in the reader's own zone; UTC stays in the title.
   const shown = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
   const localize = (root) => {
-    for (const moment of root.querySelectorAll("time.moment")) moment.textContent = shown.format(new Date(moment.dateTime));
+    for (const moment of root.querySelectorAll("time.moment")) {
+      const at = new Date(moment.dateTime);
+      if (!Number.isNaN(at.getTime())) moment.textContent = shown.format(at);
+    }
   };
   localize(document);
   // The server escapes what it sends; the policy of the page runs no script in it.

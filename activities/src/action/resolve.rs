@@ -17,6 +17,7 @@ use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::moves::{NoteFinder, PathTime};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::time::format_millis;
+use steward_domain::trust::mark::{TrustMark, TrustSubject};
 use steward_vault::action::moves::settle_moves;
 use steward_vault::action::resolve::{ResolutionError, ResolvedAction};
 use steward_vault::files::crash;
@@ -167,10 +168,22 @@ impl VaultContext {
         if in_batch && record.draft.kind == ActionKind::CeilingSet {
             return Ok(Some(ResolutionRefusal::CeilingStays { id, reason: "undo it alone".into() }));
         }
+        if let Some(TrustMark::CeilingSet { subject, .. }) = &record.draft.trust
+            && !self.is_instinct_of(&record.draft.target, subject).await?
+        {
+            let reason = format!("{} names another source by now", record.draft.target);
+            return Ok(Some(ResolutionRefusal::CeilingStays { id, reason }));
+        }
         let Some(source) = record.source_let_act_by_undo() else { return Ok(None) };
         let trust = set_ceiling::judge_sender(self, source).await?;
         let refusal = set_ceiling::refuse_sender(self, &trust).await?;
         Ok(refusal.map(|refusal| ResolutionRefusal::CeilingStays { id, reason: refusal.message }))
+    }
+
+    async fn is_instinct_of(&self, path: &RecordPath, subject: &TrustSubject) -> Result<bool, ActivityError> {
+        let TrustSubject::Source(source) = subject.clone() else { return Ok(false) };
+        let (writer, path) = (Arc::clone(&self.writer), path.clone());
+        run_blocking(move || writer.is_instinct_of(&path, &source)).await
     }
 
     /// Looks for moved notes if the file of the action's target is not the one that the index knows: a person may have

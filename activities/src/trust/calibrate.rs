@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::record::entity::Instinct;
 use steward_domain::record::frontmatter::{self, FieldEdit, RecordFields};
-use steward_domain::record::path::{PathError, RecordKind, RecordPath};
+use steward_domain::record::path::RecordPath;
 use steward_domain::time;
 use steward_domain::trust::confidence::ConfidenceStatus;
 use steward_domain::trust::demotion::find_demotions;
@@ -186,11 +186,12 @@ async fn write_instincts(
         }
         let mut path = |source: &str| match files.remove(source) {
             Some(path) => Ok(path),
-            None => RecordPath::new(RecordKind::Instinct, source),
+            // The name may belong to a file of another source.
+            None => vault.writer.find_instinct_place(source),
         };
         let slice = left.by_ref().take(SLICE).map(|(source, trust)| Ok((path(&source)?, trust)));
         let slice: Vec<(RecordPath, SourceTrust)> =
-            slice.collect::<Result<_, PathError>>().map_err(retryable_failure)?;
+            slice.collect::<Result<_, ApplyError>>().map_err(retryable_failure)?;
         let writer = Arc::clone(&vault.writer);
         let (slice, numbers) = run_blocking(move || {
             let numbers: Vec<InstinctNumber> =

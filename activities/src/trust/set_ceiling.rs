@@ -10,6 +10,7 @@ use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::RecordKind;
+use steward_domain::time;
 use steward_domain::trust::ceiling::CeilingRequest;
 use steward_domain::trust::report::advice::EvidenceBar;
 use steward_domain::trust::report::sender::{SenderPass, SenderTrust};
@@ -48,6 +49,12 @@ pub(crate) async fn set_ceiling(
     }
     // A change that is applied meanwhile would not see the ceiling.
     let _guard = vault.apply_lock.lock().await;
+    // To let a sender act takes longer than to stop it. The last wish holds, not the last workflow.
+    let last = vault.index.trust().find_last_setting(&input.source).await.map_err(retryable_failure)?;
+    if let Some(last) = last.filter(|last| *last > time::truncate_to_millis(input.at)) {
+        let message = format!("it was set again at {}, so this one no longer holds", time::format_millis(last));
+        return Ok(SetCeilingOutput::Refused { status: 409, message, missing_cases: None });
+    }
     let paths: Vec<_> = instincts.into_iter().map(|instinct| instinct.path).collect();
     let (writer, mode) = (Arc::clone(&vault.writer), vault.settings.policy.mode);
     let set = run_blocking(move || {
@@ -57,7 +64,9 @@ pub(crate) async fn set_ceiling(
     });
     let receipts = match set.await? {
         Ok(receipts) => receipts,
-        Err(e @ (ApplyError::Record { .. } | ApplyError::Conflict { .. } | ApplyError::Root(_))) => {
+        Err(
+            e @ (ApplyError::Record { .. } | ApplyError::Conflict { .. } | ApplyError::Root(_) | ApplyError::Form(_)),
+        ) => {
             return Ok(SetCeilingOutput::Refused { status: 422, message: e.to_string(), missing_cases: None });
         }
         Err(e) => return Err(retryable_failure(e)),

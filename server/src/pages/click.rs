@@ -60,9 +60,10 @@ pub(crate) async fn resolve_action(
     if kind.needs_person() && !matches!(caller.proof, CallerProof::Session { .. }) {
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, ResolutionRefusal::PersonOnly.to_string()).into());
     }
-    if kind == ResolutionKind::Undo {
-        app.check_may_undo(&caller, &action).await?;
-    }
+    let action = match kind {
+        ResolutionKind::Undo => app.find_action_to_undo(&caller, &action).await?,
+        _ => action,
+    };
     let result = app
         .resolution_client()
         .request_resolution(ResolveInput {

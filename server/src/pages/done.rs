@@ -4,13 +4,12 @@
 //! page.
 
 use super::PageError;
-use super::card::read_cards;
+use super::card::{ActionCard, read_cards, spell_ceiling};
 use super::moment::Moment;
 use crate::http::app::SharedAppState;
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::gates::mode::Ceiling;
-use steward_domain::trust::mark::TrustMark;
 use steward_vault::index::ActionRow;
 
 /// What the last form did.
@@ -49,25 +48,20 @@ impl DoneNotice {
             let text = format!("Put off: {}, until", card.title);
             return Ok(Some(Self { text, until: Some(Moment(snooze.until)), way_back: Some(way_back) }));
         }
-        if let Some(text) = describe_ceiling(app, &row).await? {
-            let way_back = card.action.undo_until.map(|_| WayBack {
-                path: format!("/actions/{}/resolve", row.id),
-                kind: "undo",
-                label: "Undo",
-                note: String::new(),
-            });
-            return Ok(Some(Self { text, until: None, way_back }));
-        }
         let change = card.action.change.as_ref().filter(|_| row.kind == ActionKind::Confirmed);
         let change = change.map(|change| {
             let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".into());
             format!(" ({}: {} → {})", change.field, value(&change.before), value(&change.after))
         });
-        let mut status = card.status.clone();
+        let mut status =
+            if row.kind == ActionKind::Reopened { "back in your list".into() } else { card.status.clone() };
         if let Some(first) = status.get_mut(..1) {
             first.make_ascii_uppercase();
         }
-        let text = format!("{status}: {}{}", card.title, change.unwrap_or_default());
+        let text = match &card.action.sender {
+            Some(sender) => describe_setting(app, &sender.key, &card).await?,
+            None => format!("{status}: {}{}{}", card.title, change.unwrap_or_default(), describe_effect(&row)),
+        };
         let kind = if card.action.undo_until.is_some() { Some(("undo", "Undo")) } else { reopening_of(&row) };
         let way_back = kind.map(|(kind, label)| WayBack {
             path: format!("/actions/{}/resolve", row.id),
@@ -79,26 +73,23 @@ impl DoneNotice {
     }
 }
 
-/// What a person set for a sender, or undid; `None` for any other record.
-async fn describe_ceiling(app: &SharedAppState, row: &ActionRow) -> Result<Option<String>, PageError> {
-    let Some((row, Ok(record))) = app.views.read_records(vec![row.clone()]).await?.pop() else { return Ok(None) };
-    let Some(TrustMark::CeilingSet { subject, name, from, to, .. }) = record.draft.trust else { return Ok(None) };
-    let name = name.unwrap_or_else(|| subject.to_string());
-    let text = match (row.kind, from) {
-        (ActionKind::CeilingSet, _) => describe_limit(Some(to)),
-        (ActionKind::Reversed, from) => describe_limit(from),
-        (_, _) => return Ok(None),
+/// How far a sender may go since the last form. Of several instincts the lowest ceiling counts.
+async fn describe_setting(app: &SharedAppState, source: &str, card: &ActionCard) -> Result<String, PageError> {
+    let now = app.views.find_ceiling(source).await?;
+    let effect = match now {
+        Some(Ceiling::Act) => "may act from its next message on. What waits already still waits for you",
+        Some(Ceiling::Confirm) => "asks you first from now on",
+        Some(Ceiling::Ask) => "is only watched from now on",
+        None => "has no setting of its own any more",
     };
-    Ok(Some(format!("{name} {text}.")))
+    let written = card.action.change.as_ref().and_then(|change| change.after.as_deref());
+    let other = if written == Some(spell_ceiling(now)) { "" } else { ". Another instinct of it says so" };
+    Ok(format!("{} {effect}{other}.", card.title))
 }
 
-fn describe_limit(ceiling: Option<Ceiling>) -> &'static str {
-    match ceiling {
-        Some(Ceiling::Act) => "may act now",
-        Some(Ceiling::Confirm) => "asks you first now",
-        Some(Ceiling::Ask) => "is only watched now",
-        None => "has no setting of its own now",
-    }
+/// What an undo teaches.
+fn describe_effect(row: &ActionRow) -> &'static str {
+    if row.kind == ActionKind::Reversed && row.class.is_some() { ". It counts as a wrong change" } else { "" }
 }
 
 fn reopening_of(row: &ActionRow) -> Option<(&'static str, &'static str)> {

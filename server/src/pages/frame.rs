@@ -4,6 +4,7 @@
 
 use super::PageError;
 use super::assets::{self, AssetUrls};
+use super::card::ActionCard;
 use super::live;
 use super::moment::WrittenMoment;
 use crate::access::{AccessScope, AuthenticatedCaller, CallerProof};
@@ -92,6 +93,11 @@ impl StopNotice {
 }
 
 impl PageFrame {
+    /// Whether the caller may answer this card. How far a sender may go is set by whoever may operate.
+    pub(super) fn may_answer(&self, card: &ActionCard) -> bool {
+        if card.action.sender.is_some() { self.may_operate } else { self.may_act }
+    }
+
     /// Whether a person's answer may change a note now.
     pub(super) fn may_change(&self) -> bool {
         self.stop.is_none() && self.mode_name != ModeName::Watch

@@ -134,7 +134,11 @@ pub(crate) async fn show_today(
     resolved.truncate(RESOLUTIONS);
     Ok(render_page(&TodayPage {
         done: DoneNotice::read(app, &query.done, now).await?,
-        lead: summarize_day(page.waiting, &asks, &changed),
+        lead: if page.mode_name == ModeName::Watch {
+            summarize_watch(&would, &asks)
+        } else {
+            summarize_day(page.waiting, &asks, &changed)
+        },
         is_empty: is_without_matters(app, now).await?,
         attention: problems::list_attention_items(app).await?,
         clusters: build_batch_offers("/batch", app.views.actions().list_pending_clusters(CLUSTER, now).await?),
@@ -246,6 +250,21 @@ impl ActionGroups {
     }
 }
 
+/// The first sentence in Watch, where nothing is changed.
+fn summarize_watch(would: &NewestCards, asks: &TodaySection) -> String {
+    let guesses = match would.cards.len() {
+        0 => "Nothing would have been changed".to_owned(),
+        1 => "One thing would have been changed: say whether that is right".to_owned(),
+        n => format!("{n} things would have been changed: say which are right"),
+    };
+    let asks = match asks.count.as_str() {
+        "0" => String::new(),
+        "1" => "; you have one question".to_owned(),
+        n => format!("; you have {n} questions"),
+    };
+    format!("{guesses}{asks}.")
+}
+
 async fn is_without_matters(app: &SharedAppState, now: DateTime<Utc>) -> Result<bool, PageError> {
     Ok(app.views.read().matters_page(&MatterFilter::default(), None, 1, now).await?.rows.is_empty())
 }
@@ -258,8 +277,8 @@ fn summarize_day(waiting: u64, asks: &TodaySection, changed: &TodaySection) -> S
     };
     let waits = match asks.count.as_str() {
         "0" => waits,
-        "1" => format!("{waits}; one question is for you"),
-        n => format!("{waits}; {n} questions are for you"),
+        "1" => format!("{waits}; you have one question"),
+        n => format!("{waits}; you have {n} questions"),
     };
     let changes = match changed.count.as_str() {
         "0" => "nothing was changed".to_owned(),

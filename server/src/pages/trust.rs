@@ -5,6 +5,7 @@
 
 use super::PageError;
 use super::PageFrame;
+use super::card::{ActionCard, read_cards};
 use super::done::DoneNotice;
 use super::form::DashboardForm;
 use super::moment::{FactValue, Moment};
@@ -22,8 +23,9 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use chrono::Utc;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
+use steward_domain::action::audit::{ActionKind, UNDO_WINDOW_DAYS};
 use steward_domain::action::mutation::MutationClass;
 use steward_domain::gates::matter_policy::read;
 use steward_domain::gates::mode::{Ceiling, ModeName};
@@ -32,12 +34,15 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::trust::report::advice::{EvidenceBar, format_grouped};
 use steward_domain::trust::report::readiness::Readiness;
 use steward_domain::trust::report::sender::SenderClassTrust;
+use steward_vault::index::ActionFilter;
 use steward_workflows::{SetCeilingInput, SetCeilingOutput};
 
 /// Senders of a group that are shown at once; the others are folded.
 const FIRST: usize = 10;
 /// Most senders that are shown; those with the most cases.
 const MOST: usize = 50;
+/// Settings of senders that are listed; the newest.
+const RECENT: u32 = 10;
 /// Most matters whose quiet hours are shown.
 const MOST_MATTERS: usize = 50;
 
@@ -63,6 +68,12 @@ struct SenderCard {
     demotion: Option<String>,
     is_ready: bool,
     ceiling: Option<Ceiling>,
+}
+
+impl SenderCard {
+    fn may_act(&self) -> bool {
+        self.ceiling == Some(Ceiling::Act)
+    }
 }
 
 /// Senders that are equally far.
@@ -95,6 +106,8 @@ struct TrustPage {
     page: PageFrame,
     done: Option<DoneNotice>,
     lead: String,
+    /// The settings of the last days, which can be undone.
+    recent: Vec<ActionCard>,
     q: String,
     bar: String,
     groups: Vec<SenderGroup>,
@@ -125,8 +138,9 @@ pub(crate) async fn show_trust(
     Ok(render_page(&TrustPage {
         done: DoneNotice::read(&app, &query.done, now).await?,
         lead: describe_mode(page.mode_name),
+        recent: read_recent_settings(&app, now).await?,
         bar: describe_bar(&bar),
-        groups: group_senders(&found, settings.default_ceiling),
+        groups: group_senders(&found, page.mode_name),
         more: found.len().saturating_sub(MOST),
         q: query.q,
         changed_numbers: app.views.list_changed_numbers(now).await?.iter().map(describe_changed_number).collect(),
@@ -170,27 +184,33 @@ pub(crate) async fn set_ceiling(
 /// What the mode means for the settings of this page.
 fn describe_mode(mode: ModeName) -> String {
     let effect = match mode {
-        ModeName::Watch => "In Watch nothing is changed, whatever is set here. It holds once the mode opens.",
-        ModeName::Suggest => "In Suggest only the senders that you let act change notes on their own.",
-        ModeName::ActWhenSure => "In Act when sure a sender without a setting of its own may act too.",
-        ModeName::Act => "In Act a sender without a setting of its own may act too.",
+        ModeName::Watch => "Steward changes nothing now. What you set here counts once you choose another mode.",
+        ModeName::Suggest => "Steward asks before it changes a note, unless you let the sender act.",
+        ModeName::ActWhenSure => "Steward changes notes when it is very sure, unless you limit the sender.",
+        ModeName::Act => "Steward changes notes on its own, unless you limit the sender.",
     };
-    format!("{effect} No page raises the mode: STEWARD_LIVE_MODE is the limit of everything.")
+    format!(
+        "Mode: {}. {effect} The mode is the limit of everything, and only STEWARD_LIVE_MODE changes it.",
+        mode.as_str()
+    )
 }
 
 fn describe_bar(bar: &EvidenceBar) -> String {
     let share = bar.precision_at_least * 100.0;
     match bar.cases_at_least {
         Some(cases) => format!(
-            "A sender may act once at least {} of its proposals were decided, and surely {share:.0} % of them were right. \
-             Only proposals count that nothing but its setting holds back.",
+            "A sender may act once it is nearly certain that at least {share:.0} % of its proposals are right. That takes \
+             {} decided proposals if all were right, and more after each wrong one. Only proposals that nothing but this \
+             setting holds back count.",
             format_grouped(cases)
         ),
-        None => format!("No number of cases is enough for {share:.0} %: set STEWARD_REVERSAL_BUDGET higher than 0."),
+        None => {
+            format!("No number of proposals is enough for {share:.0} %: set STEWARD_REVERSAL_BUDGET higher than 0.")
+        }
     }
 }
 
-fn group_senders(rows: &[&SenderRow], default_ceiling: Ceiling) -> Vec<SenderGroup> {
+fn group_senders(rows: &[&SenderRow], mode: ModeName) -> Vec<SenderGroup> {
     let mut groups = [
         SenderGroup { id: "acting", title: "May act", senders: Vec::new() },
         SenderGroup { id: "ready", title: "Ready", senders: Vec::new() },
@@ -204,14 +224,14 @@ fn group_senders(rows: &[&SenderRow], default_ceiling: Ceiling) -> Vec<SenderGro
             (_, Readiness::Nearly) => 2,
             (_, Readiness::TooEarly) => 3,
         };
-        groups[at].senders.push(describe_sender(row, default_ceiling));
+        groups[at].senders.push(describe_sender(row, mode));
     }
     groups.into_iter().filter(|group| !group.senders.is_empty()).collect()
 }
 
-fn describe_sender(row: &SenderRow, default_ceiling: Ceiling) -> SenderCard {
+fn describe_sender(row: &SenderRow, mode: ModeName) -> SenderCard {
     let trust = &row.trust;
-    let set_in = if row.set_in.is_empty() { "no setting of its own".to_owned() } else { row.set_in.join(", ") };
+    let set_in = if row.set_in.is_empty() { String::new() } else { row.set_in.join(", ") };
     let demotion = row.demoted_to.map(|mode| {
         format!(
             "Held at {} after too many undos, whatever is set here. `steward trust raise {}` ends that.",
@@ -222,11 +242,7 @@ fn describe_sender(row: &SenderRow, default_ceiling: Ceiling) -> SenderCard {
     SenderCard {
         source: trust.source.clone(),
         name: if trust.name.is_empty() { trust.source.clone() } else { trust.name.clone() },
-        status: match row.ceiling.unwrap_or(default_ceiling) {
-            Ceiling::Act => "may act",
-            Ceiling::Confirm => "asks you first",
-            Ceiling::Ask => "only watched",
-        },
+        status: describe_status(row.ceiling, mode),
         set_in,
         classes: trust.classes.iter().map(describe_class).collect(),
         verdict: describe_verdict(row),
@@ -236,15 +252,28 @@ fn describe_sender(row: &SenderRow, default_ceiling: Ceiling) -> SenderCard {
     }
 }
 
+/// How far a sender may go in this mode.
+fn describe_status(ceiling: Option<Ceiling>, mode: ModeName) -> &'static str {
+    match (ceiling, mode) {
+        (Some(Ceiling::Act), ModeName::Watch) => "may act once Watch ends",
+        (Some(Ceiling::Act), _) => "may act",
+        (Some(Ceiling::Confirm), _) => "asks you first",
+        (Some(Ceiling::Ask), _) => "only watched",
+        (None, ModeName::Watch) => "watched, like every sender in Watch",
+        (None, ModeName::Suggest) => "asks you first, like every sender in Suggest",
+        (None, ModeName::ActWhenSure | ModeName::Act) => "acts, like every sender in this mode",
+    }
+}
+
 fn describe_verdict(row: &SenderRow) -> String {
     if row.ceiling == Some(Ceiling::Act) {
         return "You let it act.".to_owned();
     }
     match row.trust.missing_cases {
-        Some(0) if row.trust.shortfalls.is_empty() => "Its cases support that it acts.".to_owned(),
-        Some(1) => "1 more right case is missing before it may act.".to_owned(),
+        Some(0) if row.trust.shortfalls.is_empty() => "It has earned to act: you can let it.".to_owned(),
+        Some(1) => "It needs 1 more right proposal before it may act.".to_owned(),
         Some(missing) if missing > 0 => {
-            format!("{} more right cases are missing before it may act.", format_grouped(missing))
+            format!("It needs {} more right proposals before it may act.", format_grouped(missing))
         }
         Some(_) | None => format!("It may not act: {}.", row.trust.shortfalls.join("; ")),
     }
@@ -277,18 +306,22 @@ fn describe_settings(settings: &DashboardSettings) -> Vec<SettingRow> {
         SettingRow {
             what: what.to_owned(),
             value: value.into(),
-            from: from.unwrap_or_else(|| format!("default; {variable} sets it")),
+            from: from.unwrap_or_else(|| format!("default; set {variable} to change it")),
         }
     };
     let name = ModeName::from_settings(policy.mode, settings.default_ceiling);
     let mut rows = vec![
         row("Mode", "live_mode", format!("{} ({})", policy.mode.as_str(), name.as_str())),
-        row("Senders without a setting", "default_ceiling", settings.default_ceiling.as_str().to_owned()),
-        row("Confidence to act", "confidence_threshold", format!("at least {}", policy.confidence_threshold)),
+        row("Senders without a setting", "default_ceiling", spell_limit(settings.default_ceiling)),
         row(
-            "Confidence in Act when sure",
+            "Confidence to change a note",
+            "confidence_threshold",
+            format!("at least {}", format_share(policy.confidence_threshold)),
+        ),
+        row(
+            "The same in Act when sure",
             "high_confidence_threshold",
-            format!("at least {}", policy.high_confidence_threshold),
+            format!("at least {}", format_share(policy.high_confidence_threshold)),
         ),
     ];
     for (class, what) in [
@@ -298,16 +331,35 @@ fn describe_settings(settings: &DashboardSettings) -> Vec<SettingRow> {
         (MutationClass::Related, "Related links"),
     ] {
         let key = format!("{}_ceiling", class.as_str());
-        rows.push(row(what, &key, policy.class_ceiling(class).as_str().to_owned()));
+        rows.push(row(what, &key, spell_limit(policy.class_ceiling(class))));
     }
-    rows.push(row(
-        "Wrong changes that are accepted",
-        "reversal_budget",
-        format!("{} %", settings.reversal_budget * 100.0),
-    ));
-    let budget = format!("fewer than {} live changes in 24 h", settings.live_per_source_day);
-    rows.push(row("Each sender", "live_per_source_day", budget));
+    rows.push(row("Share of changes that may be wrong", "reversal_budget", format_share(settings.reversal_budget)));
+    let budget = format!("fewer than {} in 24 h", settings.live_per_source_day);
+    rows.push(row("Changes by one sender", "live_per_source_day", budget));
     rows
+}
+
+/// A share as in `5 %` and `57.5 %`.
+fn format_share(share: f64) -> String {
+    format!("{} %", (share * 1_000.0).round() / 10.0)
+}
+
+/// A ceiling as a limit of changes.
+fn spell_limit(ceiling: Ceiling) -> String {
+    let words = match ceiling {
+        Ceiling::Act => "may be made",
+        Ceiling::Confirm => "wait for you",
+        Ceiling::Ask => "are left to you",
+    };
+    format!("{words} ({})", ceiling.as_str())
+}
+
+/// The newest settings of senders that can still be undone.
+async fn read_recent_settings(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<ActionCard>, PageError> {
+    let since = Some(now - TimeDelta::days(UNDO_WINDOW_DAYS));
+    let filter = ActionFilter { since, kinds: vec![ActionKind::CeilingSet], ..ActionFilter::default() };
+    let page = app.views.actions().actions_page(&filter, None, RECENT).await?;
+    Ok(read_cards(&app.views, page.rows).await?)
 }
 
 fn describe_stream(stream: &crate::views::streams::ConfiguredStream) -> SettingRow {

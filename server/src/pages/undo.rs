@@ -55,8 +55,11 @@ pub(crate) async fn show_undo(
     let record = app.views.find_record_path(&id).await?;
     let detail = app.views.read_detail(&id).await?;
     let card = read_card(&app, &detail).await?;
-    let preview = read_previews(&app.views, vec![record]).await.pop().unwrap_or_default();
+    let mut preview = read_previews(&app.views, vec![record]).await.pop().unwrap_or_default();
     let page = PageFrame::load(&app, &caller, "", &uri).await?;
+    if card.action.sender.is_some() && !page.may_operate {
+        preview.refused = Some("only somebody who may operate can undo how far a sender may go".into());
+    }
     Ok(render_page(&UndoPage { page, card, preview }))
 }
 

@@ -82,6 +82,9 @@ pub struct Action {
     /// The newest signals about the record and those that the action cites, newest first. Empty if it proposes, makes and
     /// asks nothing.
     pub signals: Vec<RecordSignal>,
+    /// The sender on which it sets a ceiling, or undoes that.
+    #[serde(skip)]
+    pub(crate) sender: Option<SettingSender>,
     /// The change in the terms of the rules.
     #[serde(skip)]
     pub(crate) proposed: Option<Mutation>,
@@ -95,6 +98,15 @@ pub struct Action {
     pub withheld: Vec<WithheldSignal>,
     /// Why the audit record cannot be read. Its values are missing then.
     pub problem: Option<String>,
+}
+
+/// The sender on which a person set a ceiling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingSender {
+    /// The source's key.
+    pub(crate) key: String,
+    /// Untrusted.
+    pub(crate) name: String,
 }
 
 /// The change that an action makes or proposes.
@@ -169,6 +181,7 @@ impl Action {
             gates: Vec::new(),
             evidence: Vec::new(),
             signals: Vec::new(),
+            sender: None,
             proposed: None,
             is_answered_elsewhere: row.pending && !row.waits && row.resolution.is_none(),
             is_repeated: row.is_repeated,
@@ -180,12 +193,18 @@ impl Action {
     fn with_record(mut self, record: &AuditRecord) -> Self {
         let draft = &record.draft;
         self.change = describe_change(record);
+        self.by = draft.resolution.as_ref().map(|answer| answer.by.clone());
+        if let Some(TrustMark::CeilingSet { subject, name, by, .. }) = &draft.trust {
+            let by_setting = (draft.kind == ActionKind::CeilingSet).then(|| by.clone());
+            self.by = self.by.take().or(by_setting);
+            let key = subject.to_string();
+            self.sender = Some(SettingSender { name: name.clone().unwrap_or_else(|| key.clone()), key });
+        }
         if draft.kind == ActionKind::Action {
             let state_change = draft.proposed_state.map(|to| Mutation::StateChange { to });
             self.proposed = draft.proposal.as_ref().map(|proposal| proposal.mutation.clone()).or(state_change);
         }
         self.confirmable = draft.confirmable;
-        self.by = draft.resolution.as_ref().map(|answer| answer.by.clone());
         self.reason = draft.resolution.as_ref().and_then(|answer| answer.reason.clone());
         self.reasoning.clone_from(&draft.reasoning);
         let gate = |gate: &steward_domain::gates::result::GateResult| ActionGate {
@@ -225,7 +244,7 @@ impl Action {
         self.is_question() && self.resolution.is_none()
     }
 
-    pub(super) fn is_question(&self) -> bool {
+    pub(crate) fn is_question(&self) -> bool {
         let asks =
             self.decision == Judgement::NeedsInput.as_str() && self.disposition == Disposition::Recorded.as_str();
         asks && self.kind == ActionKind::Action.as_str()
@@ -251,7 +270,8 @@ fn compute_reopen_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTi
 fn describe_change(record: &AuditRecord) -> Option<ActionChange> {
     let draft = &record.draft;
     if let Some(TrustMark::CeilingSet { from, to, .. }) = &draft.trust {
-        let (before, after) = (from.map(|from| from.as_str().to_owned()), Some(to.as_str().to_owned()));
+        let (from, to) = (from.map(|from| from.as_str().to_owned()), Some(to.as_str().to_owned()));
+        let (before, after) = if draft.kind == ActionKind::Reversed { (to, from) } else { (from, to) };
         return Some(ActionChange { field: ceiling::FIELD.to_owned(), before, after });
     }
     let Some(proposal) = &draft.proposal else {

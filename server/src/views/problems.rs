@@ -10,6 +10,7 @@ use crate::views::encode_path;
 use crate::views::trust::Demotion;
 use chrono::Utc;
 use std::sync::Arc;
+use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_seconds;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::index::{IndexError, ListPage, LostNote};
@@ -144,10 +145,18 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     }
     let ListPage { rows, more, .. } = app.views.read().list_first_problems(COUNTED).await?;
     for problem in rows.iter().take(RECORDS) {
-        add(&problem.path, problem.message.clone());
+        let message = problem.message.strip_prefix("failed to read ");
+        let message = message.map(|rest| format!("could not be read, {rest}"));
+        let is_note = RecordPath::parse(&problem.path).is_ok_and(|path| path.own_kind().is_none());
+        items.push(AttentionItem {
+            href: is_note.then(|| format!("/records/{}", encode_path(&problem.path))),
+            subject: problem.path.clone(),
+            problem: message.unwrap_or_else(|| problem.message.clone()),
+        });
     }
     if rows.len() > RECORDS {
-        add(&describe_remaining(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
+        let problem = "cannot be used: `steward status` lists them".into();
+        items.push(AttentionItem { subject: describe_remaining(rows.len() - RECORDS, more), problem, href: None });
     }
     items.extend(list_lost_items(app).await?);
     Ok(items)

@@ -124,12 +124,22 @@ impl VaultViews {
         Ok(rows)
     }
 
+    /// The lowest ceiling that a person has set on a sender.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub(crate) async fn find_ceiling(&self, source: &str) -> Result<Option<Ceiling>, IndexError> {
+        let instincts = self.index.trust().list_instincts(Some(source)).await?;
+        Ok(instincts.into_iter().filter_map(|instinct| instinct.ceiling).min())
+    }
+
     /// The line of a file that sets a key, as in `instinct/gmail.md:4`; the file alone if it cannot be found.
     pub(crate) fn locate_key(&self, path: &RecordPath, key: &[&str]) -> String {
         let document = self.root.read_file(path).ok().and_then(|file| frontmatter::read_document(&file.bytes).ok());
+        let place = self.root.locate(path);
         match document.and_then(|document| document.line_of_key(key)) {
-            Some(line) => format!("{path}:{line}"),
-            None => path.to_string(),
+            Some(line) => format!("{place}:{line}"),
+            None => place.into_owned(),
         }
     }
 }

@@ -80,7 +80,7 @@ async fn what_only_a_human_can_say_is_asked_once_and_can_be_set_aside() {
     assert_eq!(page.count(&format!("{card} button[value=confirm]")).await, 0, "there is nothing to confirm");
     page.shot("asked").await;
     page.press(&format!("{card} button[value=dismiss]")).await;
-    assert_eq!(page.text(".done[role=status] span").await, "Dismissed: loan");
+    assert_eq!(page.text(".done[role=status] span").await, "Kept open: loan");
     assert_eq!(house.answer(&house.action("loan")).0, "steward-action-dismissed");
 
     // The other change is made by hand, so it is no longer a question.

@@ -56,12 +56,12 @@ async fn one_sender_is_let_act_acts_is_undone_and_is_asked_first_again_all_from_
     let key = path.trim_start_matches("instinct/").trim_end_matches(".md").to_owned();
     let card = format!("#s-{key}");
     let text = page.text("section[aria-labelledby=ready]").await;
-    assert!(text.contains(VENDOR) && text.contains("Its cases support that it acts."), "{text}");
+    assert!(text.contains(VENDOR) && text.contains("It has earned to act: you can let it."), "{text}");
     let early = page.text("section[aria-labelledby=early]").await;
-    assert!(early.contains("senders"), "{early}");
+    assert!(early.contains("Show all"), "{early}");
     page.find("section[aria-labelledby=early] summary").await.click().await.unwrap();
     assert!(
-        page.text("section[aria-labelledby=early]").await.contains("more right cases are missing before it may act")
+        page.text("section[aria-labelledby=early]").await.contains("more right proposals before it may act")
     );
     assert!(page.count("section[aria-labelledby=early] button[value=act][disabled]").await >= 5);
     let mut barriers = Vec::new();
@@ -73,7 +73,7 @@ async fn one_sender_is_let_act_acts_is_undone_and_is_asked_first_again_all_from_
     assert_eq!(barriers, Vec::<String>::new());
 
     page.press(&format!("{card} button[value=act]")).await;
-    assert!(page.text(".done[role=status]").await.contains("may act now"));
+    assert!(page.text(".done[role=status]").await.contains("may act from its next message on"));
     assert_eq!(instinct(world).1, before.replacen("\n---\n", "\nceiling: act\n---\n", 1));
     let line = page.text(&format!("section[aria-labelledby=acting] {card}")).await;
     assert!(line.contains(&format!("{path}:")), "the line that sets it is named: {line}");
@@ -92,7 +92,7 @@ async fn one_sender_is_let_act_acts_is_undone_and_is_asked_first_again_all_from_
 
     page.goto("/trust").await;
     page.press(&format!("{card} button[value=confirm]")).await;
-    assert!(page.text(".done[role=status]").await.contains("asks you first now"));
+    assert!(page.text(".done[role=status]").await.contains("asks you first from now on"));
     assert!(instinct(world).1.contains("\nceiling: confirm\n"));
     vendor_writes(world, "asked");
     assert_eq!(until_decided(world, "asked").await, Disposition::Pending);
@@ -116,7 +116,7 @@ async fn only_who_may_operate_raises_a_sender_and_only_with_the_cases_for_it() {
     page.log_in(&steward_tests::api::link(&house.up)).await;
     page.goto("/trust").await;
     let nearly = page.text("section[aria-labelledby=nearly]").await;
-    assert!(nearly.contains(VENDOR) && nearly.contains("more right cases are missing before it may act"), "{nearly}");
+    assert!(nearly.contains(VENDOR) && nearly.contains("more right proposals before it may act"), "{nearly}");
     let (path, before) = instinct(world);
     let key = path.trim_start_matches("instinct/").trim_end_matches(".md").to_owned();
     let set = async |api: &steward_tests::api::Api, source: &str, kind: &str| {
@@ -125,7 +125,7 @@ async fn only_who_may_operate_raises_a_sender_and_only_with_the_cases_for_it() {
     let operator = house.api.token(world, "operate").await;
     let refused = set(&operator, &key, "act").await;
     assert_eq!(refused.status, 409, "{refused:?}");
-    assert!(refused.body.contains("more right cases are missing"), "{refused:?}");
+    assert!(refused.body.contains("more right proposals are needed"), "{refused:?}");
     assert_eq!(instinct(world).1, before);
     assert_eq!(set(&operator, "nobody", "ask").await.status, 404);
     assert_eq!(set(&operator, &key, "live").await.status, 400);
@@ -153,7 +153,7 @@ async fn only_who_may_operate_raises_a_sender_and_only_with_the_cases_for_it() {
     let lowered = world.vault.records().pop().unwrap();
     let answer = operator.answer("undo", lowered.draft.id.as_str()).await;
     assert_eq!(answer.status, 409, "{answer:?}");
-    assert!(answer.body.contains("more right cases are missing"), "{answer:?}");
+    assert!(answer.body.contains("more right proposals are needed"), "{answer:?}");
     assert!(instinct(world).1.contains("\nceiling: confirm\n"));
     world.verify_chain().await;
 }

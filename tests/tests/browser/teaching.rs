@@ -139,7 +139,7 @@ async fn in_watch_a_person_says_right_and_wrong_and_the_report_counts_it() {
     let (page, vault) = (&house.browser, &house.world.vault);
     let before = vault.files();
     page.goto("/").await;
-    assert_eq!(page.text(".mode").await, "Watch");
+    assert_eq!(page.text(".mode").await, "Mode: Watch");
     assert_eq!(page.count("section[aria-labelledby=would] .card").await, 10);
     page.is_sound().await;
     page.shot("before").await;

@@ -48,7 +48,7 @@ impl SettingOrigins {
     /// Describes where a stream is set.
     pub(crate) fn describe_stream_origin(&self, name: &str) -> String {
         let found = self.0.get(&format!("streams.{name}"));
-        found.map_or_else(|| "there without a setting".to_owned(), String::clone)
+        found.map_or_else(|| "built in, nothing to set".to_owned(), String::clone)
     }
 
     /// The origins of all keys that are set.
@@ -64,8 +64,12 @@ fn locate(path: &Path, keys: &[&str]) -> String {
 }
 
 fn find_key_line(path: &Path, keys: &[&str]) -> Option<usize> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let table: toml::Table = text.parse().ok()?;
+    let (last, tables) = keys.split_last()?;
+    let inner = tables.iter().try_fold(&table, |table, key| table.get(*key)?.as_table())?;
     let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-    find_line(&std::fs::read_to_string(path).ok()?, &keys)
+    inner.contains_key(*last).then(|| find_line(&text, &keys)).flatten()
 }
 
 #[cfg(test)]
@@ -92,6 +96,7 @@ mod tests {
             SettingOrigins::from_sources(&ConfigFile::new(path.clone(), text.parse().unwrap(), false), &Vec::new());
         assert_eq!(origins.describe_key_origin("related_ceiling"), format!("{}:2 (related_ceiling)", path.display()));
         assert_eq!(origins.describe_stream_origin("mail"), format!("{}:4", path.display()));
-        assert_eq!(origins.describe_stream_origin("inbox"), "there without a setting");
+        assert_eq!(origins.describe_stream_origin("inbox"), "built in, nothing to set");
+        assert_eq!(find_key_line(&path, &["streams", "chat"]), None, "another file may have it");
     }
 }

@@ -26,6 +26,8 @@ pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, addre
         policy: config.policy.clone(),
         cadence: Some(config.cadence),
         default_ceiling: Some(config.default_ceiling),
+        reversal_budget: Some(config.reversal_budget),
+        live_per_source_day: Some(config.live_per_source_day),
         scan_seconds: Some(config.scan_seconds),
         schedule_check_seconds: Some(config.schedule_check_seconds),
         asks: build_holder_asks(EffectiveHolderSettings::from_config(config)),

@@ -13,18 +13,28 @@ use serde_json::Value;
 
 pub(super) fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), ResolutionRefusal> {
     let is_instinct = record.draft.target.own_kind() == Some(RecordKind::Instinct);
-    match patches {
-        [patch] if is_instinct && is_ceiling_patch(patch) => Ok(()),
-        _ => Err(refuse_recipe(record)),
+    match (patches, &record.draft.trust) {
+        ([patch], Some(TrustMark::CeilingSet { subject: TrustSubject::Source(_), from, to, .. }))
+            if is_instinct && is_ceiling_patch(patch, *from, *to) =>
+        {
+            Ok(())
+        }
+        (_, _) => Err(refuse_recipe(record)),
     }
 }
 
-fn is_ceiling_patch(patch: &FieldPatch) -> bool {
-    let is_ceiling = |value: &Value| value.as_str().is_some_and(|text| text.parse::<Ceiling>().is_ok());
+/// Whether a patch changes the ceiling as its record says.
+fn is_ceiling_patch(patch: &FieldPatch, from: Option<Ceiling>, to: Ceiling) -> bool {
     patch.field == FIELD
         && patch.key() == FIELD
-        && patch.value.as_ref().is_some_and(is_ceiling)
+        && read_ceiling(patch.prior.as_ref()) == from
+        && patch.value.as_ref().and_then(Value::as_str) == Some(to.as_str())
         && check_recorded_lines(patch).is_some()
+}
+
+/// The ceiling that a value means, as [`crate::record::entity::Instinct`] reads it.
+fn read_ceiling(value: Option<&Value>) -> Option<Ceiling> {
+    value.map(|value| value.as_str().map_or(Ceiling::Ask, Ceiling::parse_or_ask))
 }
 
 impl AuditRecord {
@@ -37,9 +47,7 @@ impl AuditRecord {
             return None;
         };
         let patches = self.undo_recipe.as_ref().map_or(&[][..], |recipe| &recipe.vault_patch);
-        let restores_act = |patch: &FieldPatch| {
-            patch.prior.as_ref().and_then(Value::as_str).map(Ceiling::parse_or_ask) == Some(Ceiling::Act)
-        };
+        let restores_act = |patch: &FieldPatch| read_ceiling(patch.prior.as_ref()) == Some(Ceiling::Act);
         (self.draft.kind == ActionKind::CeilingSet && patches.iter().any(restores_act)).then_some(key)
     }
 }

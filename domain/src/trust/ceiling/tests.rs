@@ -122,6 +122,11 @@ fn a_forged_recipe_is_not_used() {
         forge(&|forged| patch(forged).field = "observations".into()),
         forge(&|forged| patch(forged).prior = Some("act".into())),
         forge(&|forged| patch(forged).value = Some("banana".into())),
+        forge(&|forged| forged.draft.trust = None),
+        forge(&|forged| {
+            let Some(TrustMark::CeilingSet { from, .. }) = &mut forged.draft.trust else { panic!() };
+            *from = Some(Ceiling::Act);
+        }),
         forge(&|forged| {
             let second = patch(forged).clone();
             forged.undo_recipe.as_mut().unwrap().vault_patch.push(second);

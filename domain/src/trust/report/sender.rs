@@ -47,6 +47,26 @@ impl SenderTally {
     fn count_cases(&self) -> u64 {
         self.supported.iter().map(|tally| tally.total_count()).sum()
     }
+
+    /// Whether no case of a class would be live, and all of them together are known to be below the bar. Other gates hold
+    /// such a class today, and need not tomorrow.
+    fn is_missed_in(&self, class: MutationClass, bar: &EvidenceBar) -> bool {
+        let all = ActedTally { tally: self.supported[class as usize], ..ActedTally::default() };
+        self.newly[class as usize].tally.total_count() == 0 && bar.is_missed_by(&all)
+    }
+
+    fn describe_bad_class(&self, class: MutationClass) -> String {
+        let CaseTally { agreed, wrong, .. } = self.supported[class as usize];
+        format!("{}: {agreed} of {} were right, and other gates held all of them", class.as_str(), agreed + wrong)
+    }
+
+    /// The further right cases that a class lacks. A class without a case that would be live lacks none, unless it is
+    /// known to be bad.
+    fn count_missing_in(&self, class: MutationClass, bar: &EvidenceBar) -> Option<u64> {
+        let acted = &self.newly[class as usize];
+        let lacks_none = acted.tally.total_count() == 0 && !self.is_missed_in(class, bar);
+        if lacks_none { Some(0) } else { bar.count_missing_cases(acted) }
+    }
 }
 
 /// How far one sender is from acting.
@@ -71,7 +91,8 @@ pub struct SenderClassTrust {
     pub class: MutationClass,
     #[serde(flatten)]
     pub tally: CaseTally,
-    /// The further right cases in a row that this class lacks. Only cases count that the other gates let through.
+    /// The further right cases in a row that this class lacks. Only cases count that nothing but the sender's ceiling
+    /// holds. 0 if there is none: then the class asks for nothing.
     pub missing_cases: Option<u64>,
 }
 
@@ -81,8 +102,8 @@ impl SenderTrust {
     pub fn describe_refusal(&self) -> String {
         let missing = match self.missing_cases {
             Some(0) | None => return self.shortfalls.join("; "),
-            Some(1) => "1 more right case is missing".to_owned(),
-            Some(missing) => format!("{} more right cases are missing", format_grouped(missing)),
+            Some(1) => "1 more right proposal is needed".to_owned(),
+            Some(missing) => format!("{} more right proposals are needed", format_grouped(missing)),
         };
         // The other shortfalls say the same of parts of these cases.
         format!("{missing}: {}", self.shortfalls.first().map_or("", String::as_str))
@@ -96,7 +117,9 @@ fn suggest_rules(policy: &DecisionPolicy) -> ReplayRules {
 }
 
 fn with_sender(rules: &ReplayRules, key: &str) -> ReplayRules {
-    ReplayRules { sources: BTreeMap::from([(key.to_owned(), Ceiling::Act)]), ..rules.clone() }
+    let mut rules = rules.clone();
+    rules.sources.insert(key.to_owned(), Ceiling::Act);
+    rules
 }
 
 impl SenderPass {
@@ -113,10 +136,13 @@ impl SenderPass {
         }
     }
 
-    /// An empty pass for one sender, by its key.
+    /// An empty pass for one sender, by its key. Its cases are read as if no person had set a ceiling on it, so that
+    /// the result does not depend on how far it may go now.
     #[must_use]
     pub fn for_sender(source: &str, policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
-        Self { only: Some(source.to_owned()), ..Self::new(policy, now) }
+        let mut pass = Self { only: Some(source.to_owned()), ..Self::new(policy, now) };
+        pass.rules.sources.insert(source.to_owned(), Ceiling::Confirm);
+        pass
     }
 
     fn counts_sender(&self, key: &str) -> bool {
@@ -194,7 +220,9 @@ impl SenderPass {
             sender.sources.clone(),
             BTreeMap::from([(key.to_owned(), ceiling)]),
         );
-        let shortfalls = clearance.list_shortfalls(bar);
+        let mut shortfalls = clearance.list_shortfalls(bar);
+        let bad_classes = MutationClass::ALL.into_iter().filter(|class| sender.is_missed_in(*class, bar));
+        shortfalls.extend(bad_classes.map(|class| sender.describe_bad_class(class)));
         let missing_cases = if shortfalls.is_empty() { Some(0) } else { count_missing(sender, bar) };
         let readiness = match missing_cases {
             _ if shortfalls.is_empty() => Readiness::Ready,
@@ -204,7 +232,7 @@ impl SenderPass {
         let class_trust = |class: MutationClass| SenderClassTrust {
             class,
             tally: sender.supported[class as usize],
-            missing_cases: bar.count_missing_cases(&sender.newly[class as usize]),
+            missing_cases: sender.count_missing_in(class, bar),
         };
         SenderTrust {
             source: key.to_owned(),
@@ -224,8 +252,8 @@ impl SenderPass {
 /// The further right cases that a sender lacks: those of each class that it has cases of, or those of all classes
 /// together if that is more.
 fn count_missing(sender: &SenderTally, bar: &EvidenceBar) -> Option<u64> {
-    let seen = sender.newly.iter().filter(|acted| acted.tally.total_count() > 0);
-    let by_class = seen.map(|acted| bar.count_missing_cases(acted)).sum::<Option<u64>>()?;
+    let by_class = MutationClass::ALL.into_iter().map(|class| sender.count_missing_in(class, bar));
+    let by_class = by_class.sum::<Option<u64>>()?;
     let all = sender.newly.iter().fold(ActedTally::default(), |all, acted| all.merge(acted));
     Some(by_class.max(bar.count_missing_cases(&all)?))
 }

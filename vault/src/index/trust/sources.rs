@@ -9,6 +9,7 @@ use crate::index::IndexError;
 use crate::index::TrustView;
 use crate::index::signals::route::decode_ceiling;
 use crate::index::store::codec::from_micros;
+use crate::index::store::rows::to_json;
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
@@ -17,6 +18,7 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::confidence::{ConfidenceStatus, ConfidenceStep, SourceConfidence};
+use steward_domain::trust::mark::TrustSubject;
 use steward_domain::trust::outcome::count_observations;
 
 /// The most status changes that are kept for a source, the newest.
@@ -105,6 +107,8 @@ const PROPOSAL_HISTORIES: &str = concat!(
 const START_VALUES: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
     WHERE start IS NOT NULL";
 
+const LAST_SETTING: &str = "SELECT MAX(at) FROM actions WHERE trust_subject = ?1
+    AND kind IN ('steward-ceiling-set', 'steward-action-reversed')";
 const INSTINCTS: &str = "SELECT path, source, ceiling, observations FROM instincts
     WHERE ?1 IS NULL OR source = ?1 ORDER BY path";
 
@@ -206,6 +210,20 @@ pub struct InstinctSetting {
 }
 
 impl TrustView<'_> {
+    /// When a person last set a ceiling on a source, or undid that; `None` if nobody did.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn find_last_setting(self, source: &str) -> Result<Option<DateTime<Utc>>, IndexError> {
+        let subject = to_json(&TrustSubject::Source(source.to_owned()));
+        let at: Option<i64> = sqlx::query_scalar(LAST_SETTING)
+            .bind(subject)
+            .fetch_one(&self.index.store.reader)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        Ok(at.and_then(from_micros))
+    }
+
     /// Lists the instincts of one source, or of all, by path. An instinct that cannot be read has the ceiling `ask`.
     ///
     /// # Errors

@@ -6,7 +6,6 @@ use super::ParsedRecord;
 use serde::Serialize;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::entity::Instinct;
-use steward_domain::signals::signal::source_key;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct InstinctData {
@@ -28,8 +27,7 @@ pub(crate) fn unreadable_instinct(path: &str) -> ParsedRecord {
 pub(super) fn instinct_row(path: &str, name: &str, instinct: Instinct) -> ParsedRecord {
     ParsedRecord::Instinct(InstinctData {
         path: path.to_owned(),
-        // A file without `source` counts for its own name, because a person chose that name.
-        source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),
+        source: instinct.source_key(name),
         observations: instinct.observations,
         start: instinct.start,
         ceiling: instinct.ceiling.map(|c| c as u8),
