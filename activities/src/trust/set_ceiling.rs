@@ -109,3 +109,6 @@ pub(crate) async fn refuse_sender(
         missing_cases: None,
     }))
 }
+
+#[cfg(test)]
+mod tests;

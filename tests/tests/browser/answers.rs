@@ -73,7 +73,7 @@ async fn what_only_a_human_can_say_is_asked_once_and_can_be_set_aside() {
         vault.signal(&format!("s-{task}"), &asks);
     }
     page.script(false).await;
-    leads_to(&house, "2 proposals wait for you; 2 questions are for you; ").await;
+    leads_to(&house, "2 proposals wait for you; you have 2 questions; ").await;
     let card = house.card("loan");
     let shown = page.text(&card).await;
     assert!(shown.contains("asks you") && shown.contains(quote), "{shown}");

@@ -60,9 +60,7 @@ async fn one_sender_is_let_act_acts_is_undone_and_is_asked_first_again_all_from_
     let early = page.text("section[aria-labelledby=early]").await;
     assert!(early.contains("Show all"), "{early}");
     page.find("section[aria-labelledby=early] summary").await.click().await.unwrap();
-    assert!(
-        page.text("section[aria-labelledby=early]").await.contains("more right proposals before it may act")
-    );
+    assert!(page.text("section[aria-labelledby=early]").await.contains("more right proposals before it may act"));
     assert!(page.count("section[aria-labelledby=early] button[value=act][disabled]").await >= 5);
     let mut barriers = Vec::new();
     for (width, dark) in [(390, false), (390, true), (1_280, false), (1_280, true)] {
