@@ -1,4 +1,7 @@
 //! The settings that the interfaces show: those of the process that holds the vault, and where they are set.
+//!
+//! The process that serves a page may have another environment than the one that holds the vault. What decides is the
+//! latter. It must not read a file or a variable.
 
 use crate::http::holder::HolderRecord;
 use crate::views::streams::ConfiguredStream;
