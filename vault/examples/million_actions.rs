@@ -12,6 +12,8 @@ use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::trust::backtest::BacktestPass;
 use steward_domain::trust::case::ReplayRules;
 use steward_domain::trust::report::TrustReportPass;
+use steward_domain::trust::report::advice::EvidenceBar;
+use steward_domain::trust::report::sender::SenderPass;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE, Index};
 
@@ -59,6 +61,7 @@ async fn main() -> Outcome {
     let index = Index::open(folder).await?;
     timed("filled", fill(&folder.join(FILE), count)).await?;
     timed("reported", report(&index)).await?;
+    timed("judged", senders(&index)).await?;
     timed("replayed", replay(&index)).await?;
     timed("learned", learn(&index)).await?;
     timed("walked", walk(&index, &folder.join("vault"))).await
@@ -97,6 +100,17 @@ async fn report(index: &Index) -> Outcome {
     let report = reporting.into_report(0.05);
     let (tally, sources) = (report.total.tally, report.sources.len());
     eprintln!("{} actions, {} decided, {sources} sources one by one", tally.total_count(), tally.decided_count());
+    Ok(())
+}
+
+/// What the page "Trust" does when the index has changed.
+async fn senders(index: &Index) -> Outcome {
+    let mut pass = SenderPass::new(&DecisionPolicy::default(), Utc::now());
+    index.trust().for_each_case(Utc::now(), |case| pass.add_case(case)).await?;
+    let keys: Vec<String> = pass.list_senders().into_iter().map(str::to_owned).collect();
+    let judged = keys.iter().map(|key| pass.judge_sender(key, None, &EvidenceBar::from_budget(0.05)));
+    let ready = judged.filter(|sender| sender.shortfalls.is_empty()).count();
+    eprintln!("{} senders, {ready} ready", keys.len());
     Ok(())
 }
 

@@ -140,7 +140,7 @@ pub(crate) async fn show_trust(
         lead: describe_mode(page.mode_name),
         recent: read_recent_settings(&app, now).await?,
         bar: describe_bar(&bar),
-        groups: group_senders(&found, page.mode_name),
+        groups: group_senders(&app, &found, page.mode_name),
         more: found.len().saturating_sub(MOST),
         q: query.q,
         changed_numbers: app.views.list_changed_numbers(now).await?.iter().map(describe_changed_number).collect(),
@@ -210,7 +210,7 @@ fn describe_bar(bar: &EvidenceBar) -> String {
     }
 }
 
-fn group_senders(rows: &[&SenderRow], mode: ModeName) -> Vec<SenderGroup> {
+fn group_senders(app: &SharedAppState, rows: &[&SenderRow], mode: ModeName) -> Vec<SenderGroup> {
     let mut groups = [
         SenderGroup { id: "acting", title: "May act", senders: Vec::new() },
         SenderGroup { id: "ready", title: "Ready", senders: Vec::new() },
@@ -224,14 +224,16 @@ fn group_senders(rows: &[&SenderRow], mode: ModeName) -> Vec<SenderGroup> {
             (_, Readiness::Nearly) => 2,
             (_, Readiness::TooEarly) => 3,
         };
-        groups[at].senders.push(describe_sender(row, mode));
+        groups[at].senders.push(describe_sender(app, row, mode));
     }
     groups.into_iter().filter(|group| !group.senders.is_empty()).collect()
 }
 
-fn describe_sender(row: &SenderRow, mode: ModeName) -> SenderCard {
+fn describe_sender(app: &SharedAppState, row: &SenderRow, mode: ModeName) -> SenderCard {
     let trust = &row.trust;
-    let set_in = if row.set_in.is_empty() { String::new() } else { row.set_in.join(", ") };
+    // Only the senders that are shown have their files read.
+    let set_in: Vec<String> = row.set_in.iter().map(|path| app.views.locate_key(path, &["ceiling"])).collect();
+    let set_in = set_in.join(", ");
     let demotion = row.demoted_to.map(|mode| {
         format!(
             "Held at {} after too many undos, whatever is set here. `steward trust raise {}` ends that.",

@@ -19,6 +19,9 @@ use tokio::sync::Mutex;
 
 /// How long the judgement of all senders is kept while nothing changes: 60 s. Unanswered cases grow old meanwhile.
 const KEPT: Duration = Duration::from_secs(60);
+/// While something changes, it is kept for ten times as long as it took: at a million cases for minutes, else for less than a
+/// second. So it never takes more than a tenth of the time.
+const KEPT_PER_COST: u32 = 10;
 
 /// One sender.
 #[derive(Clone, Debug)]
@@ -26,8 +29,8 @@ pub(crate) struct SenderRow {
     pub(crate) trust: SenderTrust,
     /// The lowest ceiling that a person has set on it.
     pub(crate) ceiling: Option<Ceiling>,
-    /// The files that set it, with the line, such as `instinct/gmail.md:4`.
-    pub(crate) set_in: Vec<String>,
+    /// The instincts that set one.
+    pub(crate) set_in: Vec<RecordPath>,
     /// The mode to which it was demoted after too many undos.
     pub(crate) demoted_to: Option<Mode>,
 }
@@ -39,10 +42,9 @@ pub(crate) struct IndexState {
     pub(crate) seq: u64,
 }
 
-/// What a judgement of all senders rests on.
+/// The settings that a judgement of all senders rests on.
 #[derive(Clone, Debug, PartialEq)]
 struct SendersKey {
-    state: IndexState,
     policy: DecisionPolicy,
     budget: f64,
 }
@@ -50,8 +52,17 @@ struct SendersKey {
 #[derive(Debug)]
 struct JudgedSenders {
     at: Instant,
+    cost: Duration,
     key: SendersKey,
-    rows: Arc<Vec<SenderRow>>,
+    state: IndexState,
+    senders: Arc<Vec<SenderTrust>>,
+}
+
+impl JudgedSenders {
+    fn holds_for(&self, key: &SendersKey, state: IndexState) -> bool {
+        let age = self.at.elapsed();
+        self.key == *key && ((self.state == state && age < KEPT) || age < self.cost * KEPT_PER_COST)
+    }
 }
 
 /// The judgement that was made last.
@@ -59,8 +70,8 @@ struct JudgedSenders {
 pub(crate) struct SendersCache(Mutex<Option<JudgedSenders>>);
 
 impl SendersCache {
-    /// The senders, those with the most cases first. Concurrent requests share one pass, because it keeps a connection of
-    /// the index busy.
+    /// The senders, those with the most cases first, with the ceilings of this moment. Concurrent requests share one pass
+    /// over the cases, because it keeps a connection of the index busy.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -70,18 +81,20 @@ impl SendersCache {
         policy: &DecisionPolicy,
         budget: f64,
         state: IndexState,
-    ) -> Result<Arc<Vec<SenderRow>>, IndexError> {
-        let key = SendersKey { state, policy: policy.clone(), budget };
+    ) -> Result<Vec<SenderRow>, IndexError> {
+        let key = SendersKey { policy: policy.clone(), budget };
         let mut kept = self.0.lock().await;
-        if let Some(judged) = kept.as_ref()
-            && judged.key == key
-            && judged.at.elapsed() < KEPT
-        {
-            return Ok(Arc::clone(&judged.rows));
-        }
-        let rows = Arc::new(views.judge_senders(policy, budget, Utc::now()).await?);
-        *kept = Some(JudgedSenders { at: Instant::now(), key, rows: Arc::clone(&rows) });
-        Ok(rows)
+        let senders = match kept.as_ref().filter(|judged| judged.holds_for(&key, state)) {
+            Some(judged) => Arc::clone(&judged.senders),
+            None => {
+                let at = Instant::now();
+                let senders = Arc::new(views.judge_senders(policy, budget, Utc::now()).await?);
+                *kept = Some(JudgedSenders { at, cost: at.elapsed(), key, state, senders: Arc::clone(&senders) });
+                senders
+            }
+        };
+        drop(kept);
+        views.add_settings(&senders).await
     }
 }
 
@@ -91,37 +104,44 @@ impl VaultViews {
         policy: &DecisionPolicy,
         budget: f64,
         now: DateTime<Utc>,
-    ) -> Result<Vec<SenderRow>, IndexError> {
+    ) -> Result<Vec<SenderTrust>, IndexError> {
         let trust = self.index.trust();
         let mut pass = SenderPass::new(policy, now);
         trust.for_each_case(now, |case| pass.add_case(case)).await?;
-        let caps = trust.read_mode_caps().await?;
-        let mut settings: BTreeMap<String, Vec<_>> = BTreeMap::new();
-        for instinct in trust.list_instincts(None).await? {
-            settings.entry(instinct.source.clone()).or_default().push(instinct);
-        }
+        let ceilings = self.list_ceilings().await?;
         let bar = EvidenceBar::from_budget(budget);
-        let mut keys: Vec<String> = pass.list_senders().into_iter().map(str::to_owned).collect();
+        let mut keys: Vec<&str> = pass.list_senders();
         // A sender that a person has set a ceiling on is shown even if it has no case.
-        let is_set = |(key, instincts): &(&String, &Vec<steward_vault::index::InstinctSetting>)| {
-            !keys.contains(key) && instincts.iter().any(|instinct| instinct.ceiling.is_some())
-        };
-        let others: Vec<String> = settings.iter().filter(is_set).map(|(key, _)| key.clone()).collect();
+        let others = ceilings.keys().map(String::as_str).filter(|key| !keys.contains(key));
+        let others: Vec<&str> = others.collect();
         keys.extend(others);
-        let mut rows = Vec::with_capacity(keys.len());
-        for key in keys {
-            let instincts = settings.remove(&key).unwrap_or_default();
-            let ceiling = instincts.iter().filter_map(|instinct| instinct.ceiling).min();
-            let set = instincts.iter().filter(|instinct| instinct.ceiling.is_some());
-            let demoted_to = caps.get(&TrustSubject::Source(key.clone())).and_then(|cap| cap.mode);
-            rows.push(SenderRow {
-                trust: pass.judge_sender(&key, ceiling, &bar),
-                ceiling,
-                set_in: set.map(|instinct| self.locate_key(&instinct.path, &["ceiling"])).collect(),
-                demoted_to,
-            });
+        let ceiling = |key: &str| ceilings.get(key).and_then(|set| set.iter().map(|one| one.1).min());
+        Ok(keys.into_iter().map(|key| pass.judge_sender(key, ceiling(key), &bar)).collect())
+    }
+
+    /// The ceilings that people have set, by the key of the sender, each with its instinct.
+    async fn list_ceilings(&self) -> Result<BTreeMap<String, Vec<(RecordPath, Ceiling)>>, IndexError> {
+        let mut ceilings: BTreeMap<String, Vec<(RecordPath, Ceiling)>> = BTreeMap::new();
+        for instinct in self.index.trust().list_instincts(None).await? {
+            if let Some(ceiling) = instinct.ceiling {
+                ceilings.entry(instinct.source).or_default().push((instinct.path, ceiling));
+            }
         }
-        Ok(rows)
+        Ok(ceilings)
+    }
+
+    async fn add_settings(&self, senders: &[SenderTrust]) -> Result<Vec<SenderRow>, IndexError> {
+        let (mut ceilings, caps) = (self.list_ceilings().await?, self.index.trust().read_mode_caps().await?);
+        let add = |trust: &SenderTrust| {
+            let set = ceilings.remove(&trust.source).unwrap_or_default();
+            SenderRow {
+                trust: trust.clone(),
+                ceiling: set.iter().map(|one| one.1).min(),
+                set_in: set.into_iter().map(|(path, _)| path).collect(),
+                demoted_to: caps.get(&TrustSubject::Source(trust.source.clone())).and_then(|cap| cap.mode),
+            }
+        };
+        Ok(senders.iter().map(add).collect())
     }
 
     /// The lowest ceiling that a person has set on a sender.

@@ -74,7 +74,8 @@ async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
 
 /// The row of the page "Trust" about senders on which no person has set a ceiling.
 fn senders_without_a_setting(ceiling: &str) -> String {
-    format!("<td><bdi>Senders without a setting</bdi></td><td><bdi>{ceiling}</bdi></td>")
+    let words = if ceiling == "confirm" { "wait for you" } else { "are left to you" };
+    format!("<td><bdi>Senders without a setting</bdi></td><td><bdi>{words} ({ceiling})</bdi></td>")
 }
 
 #[tokio::test]
