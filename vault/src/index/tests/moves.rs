@@ -7,7 +7,7 @@ use steward_domain::action::moves::plan_moves;
 use steward_domain::record::moves::NoteMove;
 
 /// Columns whose value is a path, but not that of a note, or that a scan writes anew from the notes themselves.
-const NO_PATHS_OF_NOTES: [(&str, &str); 38] = [
+const NO_PATHS_OF_NOTES: [(&str, &str); 39] = [
     ("action_evidence", "action"),
     ("action_evidence", "ref"),
     ("action_sources", "action"),
@@ -15,6 +15,7 @@ const NO_PATHS_OF_NOTES: [(&str, &str); 38] = [
     ("documents", "path"),
     ("files", "path"),
     ("first_seen", "signal"),
+    ("instinct_numbers", "path"),
     ("instincts", "path"),
     ("matters", "path"),
     ("other_notes", "path"),
@@ -55,6 +56,7 @@ const READ_AGAIN: [(&str, &str); 4] =
     [("actions", "target"), ("actions", "moves_to"), ("actions", "moved_from"), ("signals", "target")];
 /// Columns whose value is no path.
 const OTHER_TEXTS: &[&str] = &[
+    "answer",
     "batch_id",
     "before",
     "by",
@@ -67,9 +69,12 @@ const OTHER_TEXTS: &[&str] = &[
     "decision",
     "disposition",
     "effect",
-    "follows",
     "error",
     "exclusion",
+    "fault",
+    "field",
+    "follows",
+    "given",
     "hash",
     "id",
     "instinct",
@@ -82,7 +87,6 @@ const OTHER_TEXTS: &[&str] = &[
     "note",
     "outcome",
     "parent_fault",
-    "fault",
     "pattern",
     "prev",
     "problem",
@@ -91,7 +95,6 @@ const OTHER_TEXTS: &[&str] = &[
     "reason",
     "resolves",
     "run",
-    "answer",
     "source",
     "state",
     "state_as_written",
@@ -101,6 +104,7 @@ const OTHER_TEXTS: &[&str] = &[
     "tracks_of",
     "trust_mode",
     "trust_subject",
+    "value",
 ];
 
 impl Bench {
