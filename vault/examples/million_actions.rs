@@ -39,10 +39,10 @@ const ANSWERS: &str = "
         target, at + 1000000, decision, confidence, 'live', 'live', 0, id, id, 1, ?1 + row_number() OVER (ORDER BY seq)
     FROM actions WHERE (disposition = 'live' AND seq % 60 = 0) OR (disposition = 'pending' AND seq % 2 = 0)";
 const SOURCES: &str = "
-    INSERT INTO action_sources (action, source, name, contribution, cited, supports, proposal, seq)
-    SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq FROM actions
+    INSERT INTO action_sources (action, source, name, contribution, cited, supports, proposal, seq, at)
+    SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq, at FROM actions
     WHERE kind = 'steward-action' UNION ALL
-    SELECT path, 'also', 'Also', seq % 2 * 0.5, 1, seq % 2, proposal, seq FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
+    SELECT path, 'also', 'Also', seq % 2 * 0.5, 1, seq % 2, proposal, seq, at FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
 /// Numbers are used in place of hashes.
 const CHAIN: &str = "UPDATE actions SET prev = printf('%064x', seq - 1)";
 const FILES: &str = "INSERT INTO files (path, kind, size, modified_ns, inode, hash)
