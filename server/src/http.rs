@@ -1,7 +1,8 @@
 //! The HTTP server: its address, its router, and the layers that every request passes.
 //!
-//! [`app`] builds the router, and [`settings`] holds what the interfaces show of the configuration. [`listen`] serves it until the process ends. [`holder`] records which process holds the
-//! vault and where it listens. Authentication is in [`crate::access`].
+//! [`app`] builds the router, and [`settings`] holds what the interfaces show of the configuration. [`listen`] serves it
+//! until the process ends. [`holder`] records which process holds the vault and where it listens. Authentication is in
+//! [`crate::access`].
 
 pub mod app;
 pub mod holder;

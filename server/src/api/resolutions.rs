@@ -6,7 +6,7 @@
 use super::actions::bad_request;
 use super::problem::ProblemDetails;
 use crate::access::AuthenticatedCaller;
-use crate::http::app::SharedAppState;
+use crate::http::app::{SharedAppState, check_may_resolve};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
@@ -92,10 +92,9 @@ async fn resolve_action(
     let body = body.map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // The full id is used, so that two prefixes of one id are one resolution.
-    let action = app.views.find_action_row(&action).await?.id.to_string();
-    if kind == ResolutionKind::Undo {
-        app.find_action_to_undo(&caller, &action).await?;
-    }
+    let row = app.views.find_action_row(&action).await?;
+    check_may_resolve(&caller, kind, &row)?;
+    let action = row.id.to_string();
     match app
         .resolution_client()
         .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, batch_id: None })

@@ -10,10 +10,11 @@ use super::record;
 use super::refusal::{self, internal_error};
 use super::require_caller;
 use super::values::{decode_moment, encode_moment, encode_value};
+use crate::access::AuthenticatedCaller;
 use crate::grpc::request;
+use crate::http::app::check_may_resolve;
 use crate::views::FactsError;
 use chrono::Utc;
-use steward_domain::action::audit::ActionKind;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
@@ -109,12 +110,7 @@ impl ActionsService for GrpcService {
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
         let caller = require_caller(&request)?;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
-        if self.views.find_action_row(&id).await?.kind == ActionKind::CeilingSet {
-            let allowed = self.find_action_to_undo(&caller, &id).await;
-            allowed.map_err(|refused| refusal::status_from_problem(&refused))?;
-        }
-        let by = caller.name;
-        let params = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
+        let params = ResolutionParams { kind: ResolutionKind::Undo, edited: None, caller, reason };
         let resolution = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::UndoActionResponse { resolution }))
     }
@@ -123,9 +119,9 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::ConfirmActionRequest>,
     ) -> Result<Response<v1::ConfirmActionResponse>, Status> {
-        let by = require_caller(&request)?.name;
+        let caller = require_caller(&request)?;
         let v1::ConfirmActionRequest { id, reason } = request.into_inner();
-        let params = ResolutionParams { kind: ResolutionKind::Confirm, edited: None, by, reason };
+        let params = ResolutionParams { kind: ResolutionKind::Confirm, edited: None, caller, reason };
         let resolution = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::ConfirmActionResponse { resolution }))
     }
@@ -134,9 +130,9 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::DismissActionRequest>,
     ) -> Result<Response<v1::DismissActionResponse>, Status> {
-        let by = require_caller(&request)?.name;
+        let caller = require_caller(&request)?;
         let v1::DismissActionRequest { id, reason } = request.into_inner();
-        let params = ResolutionParams { kind: ResolutionKind::Dismiss, edited: None, by, reason };
+        let params = ResolutionParams { kind: ResolutionKind::Dismiss, edited: None, caller, reason };
         let resolution = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::DismissActionResponse { resolution }))
     }
@@ -145,10 +141,10 @@ impl ActionsService for GrpcService {
         &self,
         request: Request<v1::EditAndConfirmActionRequest>,
     ) -> Result<Response<v1::EditAndConfirmActionResponse>, Status> {
-        let by = require_caller(&request)?.name;
+        let caller = require_caller(&request)?;
         let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
         let edited = Some(request::require_mutation(change)?);
-        let params = ResolutionParams { kind: ResolutionKind::Confirm, edited, by, reason };
+        let params = ResolutionParams { kind: ResolutionKind::Confirm, edited, caller, reason };
         let resolution = Some(self.resolve_action(&id, params).await?);
         Ok(Response::new(v1::EditAndConfirmActionResponse { resolution }))
     }
@@ -203,12 +199,14 @@ impl GrpcService {
     async fn resolve_action(
         &self,
         id: &str,
-        ResolutionParams { kind, edited, by, reason }: ResolutionParams,
+        ResolutionParams { kind, edited, caller, reason }: ResolutionParams,
     ) -> Result<v1::ActionResolution, Status> {
         // The full id is used, so that two prefixes of one id are one resolution.
-        let action = self.views.find_action_row(id).await?.id.to_string();
+        let row = self.views.find_action_row(id).await?;
+        check_may_resolve(&caller, kind, &row).map_err(|refused| refusal::status_from_problem(&refused))?;
+        let action = row.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let input = ResolveInput { kind, action, by, reason, edited, batch_id: None };
+        let input = ResolveInput { kind, action, by: caller.name, reason, edited, batch_id: None };
         let outcome = self.resolution_client().request_resolution(input).await;
         encode_resolution(outcome.map_err(|e| refusal::resolution_error(&e))?)
             .map_err(|refusal| refusal::status_from_refusal(&refusal))
@@ -219,7 +217,7 @@ impl GrpcService {
 struct ResolutionParams {
     kind: ResolutionKind,
     edited: Option<Mutation>,
-    by: String,
+    caller: AuthenticatedCaller,
     reason: String,
 }
 

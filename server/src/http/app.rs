@@ -35,10 +35,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::audit::ActionKind;
+use steward_domain::action::undo::ResolutionKind;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::GuardStatus;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{Index, IndexError, MoveRefusal};
+use steward_vault::index::{ActionRow, Index, IndexError, MoveRefusal};
 use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 use tokio::sync::watch;
@@ -170,24 +171,6 @@ impl AppState {
         ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
     }
 
-    /// Finds the action to undo, by its whole id. Refuses to undo a ceiling for a caller who may not set one: the undo may
-    /// let a sender act.
-    ///
-    /// # Errors
-    /// 403, or when the action cannot be found.
-    pub(crate) async fn find_action_to_undo(
-        &self,
-        caller: &AuthenticatedCaller,
-        action: &str,
-    ) -> Result<String, ProblemDetails> {
-        let row = self.views.find_action_row(action).await?;
-        if row.kind == ActionKind::CeilingSet && caller.scope < AccessScope::Operate {
-            let detail = "this record says how far a sender may go: only a caller with the scope `operate` may undo it";
-            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
-        }
-        Ok(row.id.to_string())
-    }
-
     /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.
     pub(crate) async fn read_guard_status(&self) -> Option<GuardStatus> {
         let ledger = self.ledger.as_ref()?;
@@ -217,6 +200,22 @@ impl AppState {
     pub(crate) fn can_still_read(&self, headers: &HeaderMap) -> Result<bool, AccessError> {
         Ok(self.access.identify_caller(headers)?.is_some_and(|caller| caller.scope >= AccessScope::Read))
     }
+}
+
+/// Refuses to undo a ceiling for a caller who may not set one: the undo may let a sender act.
+///
+/// # Errors
+/// 403.
+pub(crate) fn check_may_resolve(
+    caller: &AuthenticatedCaller,
+    kind: ResolutionKind,
+    row: &ActionRow,
+) -> Result<(), ProblemDetails> {
+    if kind == ResolutionKind::Undo && row.kind == ActionKind::CeilingSet && caller.scope < AccessScope::Operate {
+        let detail = "this record says how far a sender may go: only a caller with the scope `operate` may undo it";
+        return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
+    }
+    Ok(())
 }
 
 /// Why the router could not be built.

@@ -52,12 +52,11 @@ pub(crate) struct ActionCard {
 }
 
 impl ActionCard {
-    fn from_action(action: Action, name: Option<String>, links: NoteLinks, now: DateTime<Utc>) -> Self {
+    fn from_action(mut action: Action, name: Option<String>, links: NoteLinks, now: DateTime<Utc>) -> Self {
         let resolver = action.by.as_ref().map(|by| match &action.reason {
             Some(reason) => format!("{by}: {reason}"),
             None => by.clone(),
         });
-        let mut action = action;
         if action.sender.is_some() {
             action.change = action.change.map(spell_setting);
         }

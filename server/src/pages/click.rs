@@ -10,7 +10,7 @@ use super::form::DashboardForm;
 use super::render_refusal;
 use crate::access::{AuthenticatedCaller, CallerProof};
 use crate::api::problem::ProblemDetails;
-use crate::http::app::SharedAppState;
+use crate::http::app::{SharedAppState, check_may_resolve};
 use crate::temporal::trigger::{self, TriggerOutcome};
 use axum::Extension;
 use axum::extract::rejection::{FormRejection, PathRejection};
@@ -61,7 +61,11 @@ pub(crate) async fn resolve_action(
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, ResolutionRefusal::PersonOnly.to_string()).into());
     }
     let action = match kind {
-        ResolutionKind::Undo => app.find_action_to_undo(&caller, &action).await?,
+        ResolutionKind::Undo => {
+            let row = app.views.find_action_row(&action).await.map_err(ProblemDetails::from)?;
+            check_may_resolve(&caller, kind, &row)?;
+            row.id.to_string()
+        }
         _ => action,
     };
     let result = app

@@ -281,13 +281,18 @@ fn describe_verdict(row: &SenderRow) -> String {
     }
 }
 
-fn describe_class(row: &SenderClassTrust) -> String {
-    let what = match row.class {
+/// The changes of a class, as the page calls them.
+fn spell_class(class: MutationClass) -> &'static str {
+    match class {
         MutationClass::StateChange => "Changes of state",
         MutationClass::ContextEdit => "Edits of text",
         MutationClass::ParentMatter => "Moves of tasks",
         MutationClass::Related => "Related links",
-    };
+    }
+}
+
+fn describe_class(row: &SenderClassTrust) -> String {
+    let what = spell_class(row.class);
     let (right, decided) = (format_grouped(row.tally.agreed), format_grouped(row.tally.decided_count()));
     let open = match row.tally.open {
         0 => String::new(),
@@ -326,14 +331,11 @@ fn describe_settings(settings: &DashboardSettings) -> Vec<SettingRow> {
             format!("at least {}", format_share(policy.high_confidence_threshold)),
         ),
     ];
-    for (class, what) in [
-        (MutationClass::StateChange, "Changes of state"),
-        (MutationClass::ContextEdit, "Edits of text"),
-        (MutationClass::ParentMatter, "Moves of tasks"),
-        (MutationClass::Related, "Related links"),
-    ] {
+    for class in
+        [MutationClass::StateChange, MutationClass::ContextEdit, MutationClass::ParentMatter, MutationClass::Related]
+    {
         let key = format!("{}_ceiling", class.as_str());
-        rows.push(row(what, &key, spell_limit(policy.class_ceiling(class))));
+        rows.push(row(spell_class(class), &key, spell_limit(policy.class_ceiling(class))));
     }
     rows.push(row("Share of changes that may be wrong", "reversal_budget", format_share(settings.reversal_budget)));
     let budget = format!("fewer than {} in 24 h", settings.live_per_source_day);

@@ -145,7 +145,7 @@ async fn a_number_of_a_person_that_calibration_changes_is_reported_and_our_own_i
     calibrate(8).await;
     assert_eq!(read_fields(&file)["observations"], json!(63));
     assert_eq!(list_changed(&bench).await, ["confidence 0.82 0.837"]);
-    // A person writes over ours. What is computed stays, and the person is told.
+    // A person writes over ours. What is computed stays, and the page shows both numbers.
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(
         &file,
