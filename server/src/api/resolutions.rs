@@ -93,7 +93,7 @@ async fn resolve_action(
     let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // The full id is used, so that two prefixes of one id are one resolution.
     let row = app.views.find_action_row(&action).await?;
-    check_may_resolve(&caller, kind, &row)?;
+    check_may_resolve(caller.scope, kind, row.kind)?;
     let action = row.id.to_string();
     match app
         .resolution_client()

@@ -203,7 +203,7 @@ impl GrpcService {
     ) -> Result<v1::ActionResolution, Status> {
         // The full id is used, so that two prefixes of one id are one resolution.
         let row = self.views.find_action_row(id).await?;
-        check_may_resolve(&caller, kind, &row).map_err(|refused| refusal::status_from_problem(&refused))?;
+        check_may_resolve(caller.scope, kind, row.kind).map_err(|refused| refusal::status_from_problem(&refused))?;
         let action = row.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
         let input = ResolveInput { kind, action, by: caller.name, reason, edited, batch_id: None };

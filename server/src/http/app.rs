@@ -39,7 +39,7 @@ use steward_domain::action::undo::ResolutionKind;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::GuardStatus;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{ActionRow, Index, IndexError, MoveRefusal};
+use steward_vault::index::{Index, IndexError, MoveRefusal};
 use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 use tokio::sync::watch;
@@ -207,11 +207,11 @@ impl AppState {
 /// # Errors
 /// 403.
 pub(crate) fn check_may_resolve(
-    caller: &AuthenticatedCaller,
-    kind: ResolutionKind,
-    row: &ActionRow,
+    scope: AccessScope,
+    resolution: ResolutionKind,
+    resolved: ActionKind,
 ) -> Result<(), ProblemDetails> {
-    if kind == ResolutionKind::Undo && row.kind == ActionKind::CeilingSet && caller.scope < AccessScope::Operate {
+    if resolution == ResolutionKind::Undo && resolved == ActionKind::CeilingSet && scope < AccessScope::Operate {
         let detail = "this record says how far a sender may go: only a caller with the scope `operate` may undo it";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
     }
@@ -365,4 +365,19 @@ async fn respond_method_not_allowed(method: Method, uri: Uri) -> Response {
         &uri,
         ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not support the method"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_operator_undoes_a_ceiling() {
+        for scope in [AccessScope::Read, AccessScope::Act, AccessScope::Operate] {
+            let undo = check_may_resolve(scope, ResolutionKind::Undo, ActionKind::CeilingSet);
+            let status = undo.err().map(|refused| refused.status);
+            assert_eq!(status, (scope != AccessScope::Operate).then_some(StatusCode::FORBIDDEN.as_u16()), "{scope:?}");
+            assert!(check_may_resolve(scope, ResolutionKind::Undo, ActionKind::Confirmed).is_ok());
+        }
+    }
 }

@@ -63,7 +63,7 @@ pub(crate) async fn resolve_action(
     let action = match kind {
         ResolutionKind::Undo => {
             let row = app.views.find_action_row(&action).await.map_err(ProblemDetails::from)?;
-            check_may_resolve(&caller, kind, &row)?;
+            check_may_resolve(caller.scope, kind, row.kind)?;
             row.id.to_string()
         }
         _ => action,

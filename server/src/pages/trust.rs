@@ -331,9 +331,7 @@ fn describe_settings(settings: &DashboardSettings) -> Vec<SettingRow> {
             format!("at least {}", format_share(policy.high_confidence_threshold)),
         ),
     ];
-    for class in
-        [MutationClass::StateChange, MutationClass::ContextEdit, MutationClass::ParentMatter, MutationClass::Related]
-    {
+    for class in MutationClass::ALL {
         let key = format!("{}_ceiling", class.as_str());
         rows.push(row(spell_class(class), &key, spell_limit(policy.class_ceiling(class))));
     }
