@@ -1,4 +1,4 @@
-//! Hands the Temporal protocol's descriptors to `src/replay.rs`, which reads histories with them.
+//! Hands the Temporal protocol's descriptors to `src/preflight/history.rs`, which reads histories with them.
 #![allow(clippy::print_stdout, reason = "cargo listens on standard output")]
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

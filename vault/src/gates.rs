@@ -1,6 +1,7 @@
-//! The gate that is a file of the vault.
+//! The gates that are files of the vault.
 //!
-//! [`stop`] is the stop file, which stops every process of the vault. The facts behind the other gates come from the
+//! [`stop`] is the stop file, which stops every process of the vault. [`drain`] lets no new run begin. The facts behind the other gates come from the
 //! index: see `index/gates`.
 
+pub mod drain;
 pub mod stop;

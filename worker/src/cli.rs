@@ -163,16 +163,42 @@ pub(crate) enum CliCommand {
     /// Manage the streams that bring events in: mail, calendars, webhooks, the drop folder
     #[command(subcommand, after_help = "Example:\n  steward streams list")]
     Streams(StreamsCommand),
-    /// Replay recorded workflow histories against this build
-    #[command(
-        after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json\n\n\
-        Exits with 4 when a history does not replay."
-    )]
-    Replay {
-        /// Files with histories, as `temporal workflow show -o json` prints them
-        #[arg(required = true)]
-        histories: Vec<PathBuf>,
-    },
+    /// Let no new run begin and wait until the open ones have ended, before a new build takes over
+    #[command(after_help = "Examples:\n  steward drain && echo now start the new build\n  steward drain --end\n\n\
+        Exits with 0 when nothing is under way; the drain then stands until --end. After 5 minutes it ends by itself and \
+        exits with 1.")]
+    Drain(DrainArgs),
+    /// Check whether this build can continue the open runs, before it is deployed
+    #[command(after_help = "Examples:\n  steward preflight\n  steward preflight --hours 2 --json\n  \
+        temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward preflight --from h.json\n\n\
+        Nothing is changed. Exits with 0 when every run is safe, with 4 when this build would break one, with 1 when not \
+        everything could be checked, and with 3 when there are more runs than --max.")]
+    Preflight(PreflightArgs),
+}
+
+/// The options of `steward drain`.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DrainArgs {
+    /// End the drain and resume the schedules
+    #[arg(long)]
+    pub(crate) end: bool,
+}
+
+/// The options of `steward preflight`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PreflightArgs {
+    /// Replay the newest N ended runs of each shape: of those that took the same steps
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) closed: usize,
+    /// Look at the runs that ended in the last N hours
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
+    pub(crate) hours: u32,
+    /// Refuse to look at more than N runs
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) max: usize,
+    /// Check histories in files or folders instead, as `temporal workflow show -o json` prints them; needs no server
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["closed", "hours", "max"])]
+    pub(crate) from: Vec<PathBuf>,
 }
 
 /// The options of `steward doctor`.

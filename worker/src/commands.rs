@@ -6,12 +6,13 @@
 
 pub(crate) mod audit;
 pub(crate) mod doctor;
+pub(crate) mod drain;
 pub(crate) mod example;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod moved;
 pub(crate) mod policy;
-pub(crate) mod replay;
+pub(crate) mod preflight;
 pub(crate) mod resolve;
 pub(crate) mod schedules;
 pub(crate) mod serve;

@@ -8,9 +8,9 @@ mod cli;
 mod commands;
 mod config;
 mod example;
+mod preflight;
 mod registrar;
 mod remote;
-mod replay;
 mod runtime;
 mod simulate;
 mod telemetry;
@@ -21,6 +21,7 @@ use cli::output::{CommandExit, CommandOutput};
 use cli::{Cli, CliCommand};
 use std::process::ExitCode;
 use steward_domain::action::undo::ResolutionKind;
+use steward_server::temporal::resolve::ResolutionRequestError;
 use steward_vault::action::writer::LockError;
 use steward_vault::files::steward_folder::StewardFolderError;
 
@@ -58,7 +59,9 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
     let out = CommandOutput { json: cli.json };
     match cli.command {
         CliCommand::Example { folder } => return commands::example::run(&folder, out),
-        CliCommand::Replay { histories } => return commands::replay::run(&histories, out).await,
+        CliCommand::Preflight(preflight) if !preflight.from.is_empty() => {
+            return commands::preflight::check_files(&preflight, out).await;
+        }
         CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
         _ => {}
     }
@@ -101,7 +104,9 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Index(command) => commands::index::run(&config, &command, out).await,
         CliCommand::Moved(moved) => commands::moved::run(&config, &moved, out).await,
         CliCommand::Init(init) => commands::init::run(&config, &init, out).await,
-        CliCommand::Example { .. } | CliCommand::Replay { .. } | CliCommand::Simulate(_) => Ok(CommandExit::Ok),
+        CliCommand::Drain(drain) => commands::drain::run(&config, &drain, out).await,
+        CliCommand::Preflight(preflight) => commands::preflight::check_server(&config, &preflight, out).await,
+        CliCommand::Example { .. } | CliCommand::Simulate(_) => Ok(CommandExit::Ok),
     }
 }
 
@@ -113,13 +118,15 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         cli::output::print_json_error(&message);
     }
-    // A namespace of another vault and a mapping that nobody accepted are refusals (3). Any other error is a failure (1).
+    // A namespace of another vault, a mapping that nobody accepted, more runs than allowed and a drain are refusals (3). Any other error is a failure (1).
     let is_refusal = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<registrar::NamespaceConflict>()
             || cause.is::<config::mapping::MappingNotAccepted>()
             || cause.is::<config::mapping::MappingBroken>()
             || cause.is::<StewardFolderError>()
+            || cause.is::<preflight::TooManyRuns>()
             || matches!(cause.downcast_ref(), Some(LockError::StewardFolder(_)))
+            || matches!(cause.downcast_ref(), Some(ResolutionRequestError::Paused { .. }))
     };
     let refused = e.chain().any(is_refusal);
     ExitCode::from(if refused { CommandExit::Refused as u8 } else { 1 })

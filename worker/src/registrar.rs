@@ -63,6 +63,8 @@ pub(crate) struct ScheduleSettings {
     pub(crate) describe_all: bool,
     /// Whether a tracker is configured, so that debts to it are delivered.
     pub(crate) tracker: bool,
+    /// Whether the vault is drained: then its schedules are paused.
+    pub(crate) draining: bool,
     /// The vault whose schedules are kept; `None` if it has no id yet.
     pub(crate) owner: Option<VaultIdentity>,
     /// The folder of that vault, for refusals.
@@ -92,6 +94,7 @@ impl Default for ScheduleSettings {
             operator_confirmed: false,
             describe_all: false,
             tracker: false,
+            draining: false,
             owner: None,
             folder: String::new(),
             private_server: false,
@@ -142,6 +145,13 @@ impl ScheduleRegistrar {
     #[must_use]
     pub(crate) fn with_progress(self, on_progress: ProgressCallback) -> Self {
         Self { on_progress, ..self }
+    }
+
+    /// Sets whether the vault is drained now.
+    #[must_use]
+    pub(crate) fn with_drain(mut self, draining: bool) -> Self {
+        self.settings.draining = draining;
+        self
     }
 
     fn start_progress(&self, operation: &'static str, total: usize) -> ProgressReporter {

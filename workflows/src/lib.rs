@@ -9,6 +9,7 @@
 mod action;
 pub mod activities;
 mod argument;
+pub mod registry;
 mod signals;
 mod steward;
 mod tracker;

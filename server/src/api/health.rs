@@ -53,6 +53,9 @@ fn find_registration_fault(app: &AppState) -> Option<String> {
 /// Describes what is missing, without naming a file, a matter or a person.
 async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
     match app.views.holder() {
+        VaultHolder::Runs(record) if record.obstacle.is_some() => {
+            return Some("the process does not poll yet: the page Today and `steward status` say why");
+        }
         VaultHolder::Runs(_) | VaultHolder::Silent(_) => {}
         VaultHolder::Died(_) => {
             return Some("the process that served the vault died: start `steward up` or a worker again");

@@ -79,6 +79,9 @@ impl From<ResolutionRequestError> for ProblemDetails {
         let detail = e.to_string();
         match e {
             ResolutionRequestError::Away { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+            ResolutionRequestError::Paused { retry_after_seconds, .. } => {
+                Self { retry_after: Some(retry_after_seconds), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+            }
             ResolutionRequestError::Late { workflow } => {
                 Self { workflow: Some(workflow.into()), ..Self::new(StatusCode::GATEWAY_TIMEOUT, detail) }
             }

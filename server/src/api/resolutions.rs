@@ -62,7 +62,7 @@ macro_rules! endpoint {
                 (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 500, description = "The resolution failed", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 502, description = "Done in the vault (`record`), not in the tracker", body = ProblemDetails, content_type = "application/problem+json"),
-                (status = 503, description = "The Temporal server gives no answer; nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 503, description = "The Temporal server gives no answer, or no resolution is taken during a drain; nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
                 (status = 504, description = "No outcome within a minute; it goes on as `workflow`", body = ProblemDetails, content_type = "application/problem+json"),
             )
         )]

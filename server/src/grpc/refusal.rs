@@ -147,7 +147,9 @@ pub(super) fn stop_error(e: &StopFileError) -> Status {
 
 pub(super) fn resolution_error(e: &ResolutionRequestError) -> Status {
     match e {
-        ResolutionRequestError::Away { .. } => build_status(Code::Unavailable, 503, e.to_string()),
+        ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. } => {
+            build_status(Code::Unavailable, 503, e.to_string())
+        }
         ResolutionRequestError::Late { .. } => build_status(Code::DeadlineExceeded, 504, e.to_string()),
         ResolutionRequestError::Failed { .. } => internal_error(&e.to_string()),
     }

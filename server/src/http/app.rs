@@ -19,6 +19,7 @@ use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
 use crate::temporal::health::{self, TemporalHealth, registered};
 use crate::temporal::resolve::ResolutionClient;
+use crate::temporal::service_pause::find_service_pause;
 use crate::views::VaultViews;
 use crate::views::revision::{self, LiveRevision};
 use crate::views::senders::SendersCache;
@@ -168,7 +169,8 @@ impl AppState {
 
     /// Creates a client that requests resolutions from the process that holds the vault now.
     pub(crate) fn resolution_client(&self) -> ResolutionClient {
-        ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue)
+        let pause = find_service_pause(self.views.root(), &self.views.holder());
+        ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue, pause)
     }
 
     /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.

@@ -74,6 +74,9 @@ pub struct HolderRecord {
     /// The services that it uses and their limits; `None` in older records.
     #[serde(default)]
     pub asks: Option<HolderServiceSettings>,
+    /// Why it does not poll yet: its build would break open runs, or they could not be checked. `None` if it polls.
+    #[serde(default)]
+    pub obstacle: Option<String>,
 }
 
 /// The services that the holder of a vault uses, without any secret.
@@ -179,6 +182,7 @@ mod tests {
             scan_seconds: None,
             schedule_check_seconds: None,
             asks: None,
+            obstacle: None,
         }
     }
 

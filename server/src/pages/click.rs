@@ -11,6 +11,7 @@ use super::render_refusal;
 use crate::access::{AuthenticatedCaller, CallerProof};
 use crate::api::problem::ProblemDetails;
 use crate::http::app::{SharedAppState, check_may_resolve};
+use crate::temporal::service_pause::find_service_pause;
 use crate::temporal::trigger::{self, TriggerOutcome};
 use axum::Extension;
 use axum::extract::rejection::{FormRejection, PathRejection};
@@ -110,6 +111,9 @@ pub(crate) async fn check_matter(
     };
     if stop::is_stopped(app.views.root()) {
         return Ok(refuse(StatusCode::CONFLICT, "Steward is stopped. Resume it, then check again."));
+    }
+    if let Some(pause) = find_service_pause(app.views.root(), &app.views.holder()) {
+        return Ok(refuse(StatusCode::SERVICE_UNAVAILABLE, &pause.reason));
     }
     let ours = VaultIdentity::read(app.views.root()).ok().flatten().map(|identity| identity.id);
     Ok(match trigger::trigger_schedule(app.temporal.client(), &schedule_id(&matter), ours).await {

@@ -3,6 +3,7 @@
 //! Each resolution is one workflow. So a click survives a crash, and equal clicks at the same time are one. The caller
 //! waits for the outcome. If that takes too long, the workflow goes on without the caller.
 
+use crate::temporal::service_pause::ServicePause;
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::action::undo::ResolutionKind;
@@ -33,6 +34,8 @@ pub enum ResolutionRequestError {
     Late { workflow: String },
     #[error("workflow {workflow} failed: {reason}")]
     Failed { workflow: String, reason: String },
+    #[error("{reason}; nothing was changed: try again later")]
+    Paused { reason: String, retry_after_seconds: u32 },
 }
 
 /// Requests resolutions.
@@ -40,13 +43,15 @@ pub enum ResolutionRequestError {
 pub struct ResolutionClient {
     client: Client,
     task_queue: String,
+    /// Why no resolution is taken now.
+    pause: Option<ServicePause>,
 }
 
 impl ResolutionClient {
-    /// The process that serves this task queue carries the resolutions out.
+    /// The process that serves this task queue carries the resolutions out, unless there is a pause.
     #[must_use]
-    pub fn new(client: Client, task_queue: &str) -> Self {
-        Self { client, task_queue: task_queue.to_owned() }
+    pub fn new(client: Client, task_queue: &str, pause: Option<ServicePause>) -> Self {
+        Self { client, task_queue: task_queue.to_owned(), pause }
     }
 
     /// Requests a resolution and waits for its outcome.
@@ -110,6 +115,9 @@ impl ResolutionClient {
         W: HasWorkflowDefinition,
         W::Input: Send,
     {
+        if let Some(ServicePause { reason, retry_after_seconds }) = self.pause.clone() {
+            return Err(ResolutionRequestError::Paused { reason, retry_after_seconds });
+        }
         let workflow = options.workflow_id.clone();
         let away = |reason: String| ResolutionRequestError::Away { reason };
         let started = tokio::time::timeout(START_TIMEOUT, self.client.start_workflow(run, input, options)).await;

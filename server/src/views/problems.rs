@@ -6,6 +6,7 @@ use crate::http::app::AppState;
 use crate::http::holder::VaultHolder;
 use crate::temporal::client::FailedSchedule;
 use crate::temporal::health::{PausedSchedule, TemporalHealth, name_schedule};
+use crate::temporal::service_pause::find_service_pause;
 use crate::views::encode_path;
 use crate::views::trust::Demotion;
 use chrono::Utc;
@@ -97,6 +98,9 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
         |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
     if !VaultWriter::is_locked(app.views.root()) {
         add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
+    }
+    if let Some(pause) = find_service_pause(app.views.root(), &app.views.holder()) {
+        add("Nothing is checked or resolved", pause.reason);
     }
     for AttentionItem { subject, problem, .. } in list_temporal_items(&app.temporal_health.borrow()) {
         add(&subject, problem);

@@ -82,7 +82,12 @@ pub enum ScheduleListingError {
     Endless,
 }
 
-/// Whether Steward paused a schedule with this note, because its matter is done. A person made any other pause.
+/// The note of a pause during a drain.
+pub const DRAIN_NOTE: &str =
+    "Paused by Steward: the vault is drained for a new build. `steward drain --end` resumes it.";
+
+/// Whether Steward paused a schedule with this note: its matter is done, or the vault is drained. A person made any
+/// other pause.
 ///
 /// The text is the beginning of the notes that the worker writes.
 #[must_use]

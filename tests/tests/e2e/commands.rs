@@ -142,7 +142,7 @@ async fn help_has_an_example_for_every_command() {
         seen.push(command.join(" "));
     }
     // The loop above must have found commands.
-    for known in ["up", "schedules", "schedules apply", "audit verify", "index check", "replay"] {
+    for known in ["up", "schedules", "schedules apply", "audit verify", "index check", "preflight"] {
         assert!(seen.iter().any(|command| command == known), "{known} is not among {seen:?}");
     }
 }

@@ -28,8 +28,8 @@ async fn a_second_worker_takes_over_when_the_first_is_killed() {
     let tick = world.begin("house").await;
     second.says("serving the vault").await;
     tick.report().await;
-    wait::until("the second task to be done", async || (world.vault.state("later") == "done").then_some(())).await;
-    assert_eq!(world.live_actions().len(), 2);
+    wait::until("the second task to be done", async || (world.live_actions().len() == 2).then_some(())).await;
+    assert_eq!(world.vault.state("later"), "done");
     world.verify_chain().await;
 }
 

@@ -26,6 +26,7 @@ mod names;
 mod outages;
 mod owners;
 mod policy;
+mod preflight;
 mod purge;
 mod questions;
 mod remote;

@@ -19,6 +19,8 @@ const PLAIN: &str = "     ──            ";
 pub(crate) enum CommandExit {
     /// The command succeeded.
     Ok = 0,
+    /// The command could not look at everything.
+    Incomplete = 1,
     /// A rule refused the command; the message names the rule.
     Refused = 3,
     /// The command ran and found something wrong.

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
 use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_millis;
+use steward_server::temporal::service_pause::describe_drain;
 use steward_server::views::VaultViews;
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::compare_schedules;
@@ -30,7 +31,7 @@ use steward_vault::action::writer::{LockError, VaultWriter};
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::operator_log::OperatorEventKind;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::gates::stop;
+use steward_vault::gates::{drain, stop};
 use steward_vault::steward::guard::Ledger;
 use temporalio_client::Client;
 
@@ -220,6 +221,16 @@ async fn check_vault(
         findings.add_fault("stop", found);
     } else {
         findings.add_ok("stop", "not stopped");
+    }
+    match drain::read_drain(&root) {
+        Some(drain) if drain.is_forgotten(Utc::now()) => findings.add_fault("drain", describe_drain(&drain)),
+        Some(drain) => findings.add_note("drain", describe_drain(&drain)),
+        None => {}
+    }
+    if let VaultHolder::Runs(record) = holder
+        && let Some(obstacle) = &record.obstacle
+    {
+        findings.add_fault("boot check", format!("process {} does not poll yet: {obstacle}", record.pid));
     }
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;

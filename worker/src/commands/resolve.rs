@@ -20,6 +20,7 @@ use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
 use steward_domain::trust::mark::TrustSubject;
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError, describe_resolution};
+use steward_server::temporal::service_pause::read_service_pause;
 use steward_vault::files::root::VaultRoot;
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
@@ -166,17 +167,21 @@ async fn request_resolution<T>(
     config: &StewardConfig,
     request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
 ) -> anyhow::Result<T> {
-    if let Some(parts) = standalone::open_idle_vault(config).await? {
+    let (root, state) = (VaultRoot::open(config.vault_folder()?)?, config.state_dir()?);
+    let pause = read_service_pause(&root, &state);
+    if pause.is_none()
+        && let Some(parts) = standalone::open_idle_vault(config).await?
+    {
         return standalone::resolve_standalone(config, parts, request).await;
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
     // Who holds the vault may serve another queue than the one that is set here.
-    let queue = match VaultHolder::read(&VaultRoot::open(config.vault_folder()?)?, &config.state_dir()?) {
+    let queue = match VaultHolder::read(&root, &state) {
         VaultHolder::Runs(note) => note.task_queue,
         VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => config.task_queue.clone(),
     };
-    Ok(request(ResolutionClient::new(client, &queue)).await?)
+    Ok(request(ResolutionClient::new(client, &queue, pause)).await?)
 }
 
 /// Resolves several actions in one batch.

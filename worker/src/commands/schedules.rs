@@ -103,11 +103,14 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
         let (change, reason) = match verb {
             ScheduleStepVerb::Unchanged => ("unchanged", String::new()),
             ScheduleStepVerb::Create { paused: false } => ("create", format!("every {} min", interval_seconds / 60)),
-            ScheduleStepVerb::Create { paused: true } => ("create, paused", "the matter is done".into()),
+            ScheduleStepVerb::Create { paused: true } => {
+                ("create, paused", "the matter is done, or the vault is drained".into())
+            }
             ScheduleStepVerb::Move { from_id, .. } => ("move", format!("from {from_id}: the matter was renamed")),
             ScheduleStepVerb::Update { differences } => ("update", differences.join("\n")),
             ScheduleStepVerb::Pause => ("pause", "the matter is done".into()),
-            ScheduleStepVerb::Resume => ("resume", "the matter is open again".into()),
+            ScheduleStepVerb::Drain => ("pause", "the vault is drained".into()),
+            ScheduleStepVerb::Resume => ("resume", "the matter is open again, or the drain has ended".into()),
             ScheduleStepVerb::Delete => ("delete", "the matter is archived or gone".into()),
             ScheduleStepVerb::Keep { why } => ("keep", why.clone()),
         };

@@ -18,6 +18,7 @@ use std::time::Duration;
 use steward_domain::gates::mode::{DecisionPolicy, Mode, ModeName};
 use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_domain::time::format_seconds;
+use steward_server::temporal::service_pause::read_service_pause;
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules};
 use steward_server::views::tracker::TrackerDebt;
@@ -43,6 +44,8 @@ struct StatusReport {
     #[serde(skip)]
     shell_mode: Mode,
     stop: Option<VaultStop>,
+    /// Why no run begins and no resolution is taken: a drain, or a process that does not poll yet.
+    paused: Option<String>,
     /// The clerk of the same process or environment as the policy.
     clerk: ClerkChoice,
     /// The process that holds the vault and wrote a holder record.
@@ -183,6 +186,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         .as_str(),
         shell_mode: config.policy.mode,
         stop: stop::read_stop(root),
+        paused: read_service_pause(root, &state).map(|pause| pause.reason),
         clerk: effective.clerk,
         grpc: endpoint.map(|endpoint| endpoint.to_url()),
         serving: ListenerRecord::read_all(&state),
@@ -216,6 +220,9 @@ fn describe_status(status: &StatusReport) -> String {
     let mut row = |name: &str, value: String| lines.push(format!("{name:<12} {value}"));
     row("vault", status.vault.clone());
     row("mode", describe_mode(status));
+    if let Some(reason) = &status.paused {
+        row("paused", escape_text(reason));
+    }
     row(
         "matters",
         format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived),

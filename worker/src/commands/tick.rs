@@ -12,6 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
+use steward_server::temporal::service_pause::read_service_pause;
 use steward_server::views::quote_argument;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
 use steward_vault::gates::stop::{self, VaultStop};
@@ -37,6 +38,12 @@ pub(crate) async fn run(
         }
         if let Err(VaultRootError::Missing { path }) = root.read_file(&matter) {
             bail!("{path} is not in the vault {}: give the path or slug of an existing matter", vault.display());
+        }
+        if let Some(pause) = read_service_pause(&root, &config.state_dir()?) {
+            out.print_value(&json!({"paused": pause.reason}), || {
+                format!("nothing was started: {}", escape_text(&pause.reason))
+            })?;
+            return Ok(CommandExit::Refused);
         }
         // With --wait the report says it. Without it nobody would learn that the started tick does nothing.
         if let Some(stop) = stop::read_stop(&root).filter(|_| !tick.wait) {

@@ -8,6 +8,7 @@ mod round;
 
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
+use crate::preflight;
 use crate::registrar::desired;
 use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
 use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
@@ -20,7 +21,6 @@ use anyhow::Context;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_server::http::listen::RunningServer;
 use steward_vault::action::writer::VaultWriter;
@@ -102,7 +102,8 @@ struct StartedServices {
     vault: OpenedVault,
     context: WorkerContext,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
-    clerk: JoinHandle<()>,
+    /// What this process has recorded about itself.
+    record: HolderRecord,
     /// Whether this process created the schedule that claims the namespace.
     claimed: bool,
     /// The server of the dashboard; `None` with `--once`.
@@ -123,58 +124,103 @@ async fn start_services(
     cleanup.writer = Some(Arc::clone(&vault.writer));
     let state = config.state_dir()?;
     let listen = serving.as_ref().map(|serving| serving.address);
-    let connected = if temporal::is_server_configured() {
+    let (connected, record) = if temporal::is_server_configured() {
         let client = temporal::connect_patiently(config, || telemetry.create_client_plugins()).await?;
         let address = temporal::find_server_address(config)?;
-        HolderRecord { listen, ..note::describe_this_process(config, "up", &address) }.write(&state)?;
-        TemporalConnection { client, address }
+        let record = HolderRecord { listen, ..note::describe_this_process(config, "up", &address) };
+        record.write(&state)?;
+        (TemporalConnection { client, address }, record)
     } else {
         out.print_text("starting Temporal …")?;
         let server = cleanup.server.insert(LocalTemporalServer::spawn(config).await?);
         let record = note::describe_this_process(config, "up", &server.address);
-        HolderRecord { listen, ui: server.ui.clone(), server_pid: Some(server.pid), ..record }.write(&state)?;
-        TemporalConnection {
-            client: server.connect(|| telemetry.create_client_plugins()).await?,
-            address: server.address.clone(),
-        }
+        let record = HolderRecord { listen, ui: server.ui.clone(), server_pid: Some(server.pid), ..record };
+        record.write(&state)?;
+        let client = server.connect(|| telemetry.create_client_plugins()).await?;
+        (TemporalConnection { client, address: server.address.clone() }, record)
     };
     let TemporalConnection { client, address } = &connected;
     let claimed = desired::claim_namespace(config, client, address, &vault.writer, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
-    let clerk = engine::start_clerk_worker(config, &context)?;
     let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
-    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, clerk, claimed, serving })
+    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, record, claimed, serving })
 }
 
 /// Serves the vault until the stop flag is raised or a part fails, and then stops all parts.
+///
+/// The dashboard comes first: it must show why this process does not poll yet.
 async fn serve_vault(
     config: &StewardConfig,
     up: &crate::cli::UpArgs,
-    services: StartedServices,
+    mut services: StartedServices,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let StartedServices { raise, ui, vault, context, mut failures, clerk, claimed, serving } = services;
-    // The web page is known only of a server that this process started.
-    let mut engine = engine::start_engine(config, &context, vault, ui.is_some()).await?;
-    if claimed {
-        engine.registered.include_claim();
-    }
-    let listen = serving.as_ref().map(|serving| serving.address);
+    let serving = services.serving.take();
     if let Some(serving) = &serving {
-        let (root, index) = (engine.parts.writer.root().clone(), Arc::clone(&engine.parts.index));
-        let ledger = Some(Arc::clone(&engine.parts.ledger));
-        let settings = web::build_dashboard_settings(config, &context.client.options().namespace, ui.as_deref());
+        let (context, vault) = (&services.context, &services.vault);
+        let (root, index) = (vault.writer.root().clone(), Arc::clone(&vault.index));
+        let settings =
+            web::build_dashboard_settings(config, &context.client.options().namespace, services.ui.as_deref());
+        let ledger = Some(Arc::clone(&vault.ledger));
         let web = WebInterface { client: context.client.clone(), root, index, ledger, settings };
         web.serve_requests(config, serving, context.stop.clone())?;
     }
-    let runtime = UpRuntime { config, context: &context, engine: &engine, ui: ui.as_deref(), listen };
-    let outcome = run_until_stopped(&runtime, up, &mut failures, out).await;
+    let (raise, listen) = (services.raise.clone(), serving.as_ref().map(|serving| serving.address));
+    let link = listen.map(|address| web::create_operator_login_link(config, address)).transpose()?;
+    let checked = check_open_runs(config, &services.context, &services.vault, services.record.clone(), link, out);
+    let outcome = match run_unless_stopped(&services.context.stop, checked).await {
+        Some(Ok(())) => run_engine(config, up, services, listen, out).await,
+        Some(Err(e)) => Err(e),
+        None => end_on_request(out),
+    };
     raise.send_replace(true);
     if let Some(serving) = serving {
         // The same flag stops it. If it ends for another reason, it logs that itself.
         serving.wait_until_ended().await;
     }
+    outcome
+}
+
+/// Waits until this build can continue the open runs of the vault. Meanwhile the holder record says why it does not poll.
+async fn check_open_runs(
+    config: &StewardConfig,
+    context: &WorkerContext,
+    vault: &OpenedVault,
+    mut record: HolderRecord,
+    link: Option<String>,
+    out: CommandOutput,
+) -> anyhow::Result<()> {
+    let state = config.state_dir()?;
+    let connection = TemporalConnection { client: context.client.clone(), address: context.address.clone() };
+    preflight::wait_until_runs_are_safe(config, &connection, vault, |obstacle| {
+        record.obstacle = obstacle.map(str::to_owned);
+        record.write(&state)?;
+        let Some(obstacle) = obstacle else { return out.print_text("this build can continue every open run now") };
+        out.print_text(&format!("not polling yet: {obstacle}"))?;
+        link.iter().try_for_each(|link| out.print_text(&format!("dashboard  {link}")))
+    })
+    .await
+}
+
+/// Runs the workers and loops until the stop flag is raised or a part fails, and then stops them.
+async fn run_engine(
+    config: &StewardConfig,
+    up: &crate::cli::UpArgs,
+    services: StartedServices,
+    listen: Option<SocketAddr>,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let StartedServices { raise, ui, vault, context, mut failures, claimed, .. } = services;
+    let clerk = engine::start_clerk_worker(config, &context)?;
+    // The web page is known only of a server that this process started.
+    let mut engine = engine::start_engine(config, &context, vault, ui.is_some()).await?;
+    if claimed {
+        engine.registered.include_claim();
+    }
+    let runtime = UpRuntime { config, context: &context, engine: &engine, ui: ui.as_deref(), listen };
+    let outcome = run_until_stopped(&runtime, up, &mut failures, out).await;
+    raise.send_replace(true);
     engine.shut_down().await;
     // A worker that panicked has already logged why.
     let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
@@ -301,7 +347,11 @@ async fn acquire_vault(
         claimed = desired::claim_namespace(config, &context.client, address, &vault.writer, false) => claimed?,
         () = wait_for_stop(&mut stop) => return Ok(None),
     };
-    note::describe_this_process(config, "worker", address).write(&config.state_dir()?)?;
+    let record = note::describe_this_process(config, "worker", address);
+    record.write(&config.state_dir()?)?;
+    let checked = check_open_runs(config, context, &vault, record, None, out);
+    let Some(checked) = run_unless_stopped(&context.stop, checked).await else { return Ok(None) };
+    checked?;
     let mut engine = engine::start_engine(config, context, vault, false).await?;
     if claimed {
         engine.registered.include_claim();

@@ -9,7 +9,8 @@ use super::edit::ScheduleEditOutcome;
 use super::facts;
 use super::owner::NamespaceConflict;
 use super::plan::{
-    DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, ScheduleStep, ScheduleStepVerb, is_our_pause,
+    DONE_NOTE, DRAIN_NOTE, DRAINED_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, ScheduleStep, ScheduleStepVerb,
+    is_our_pause,
 };
 use super::server::RegistrarError;
 use futures_util::{StreamExt, stream};
@@ -89,7 +90,7 @@ impl ScheduleRegistrar {
         let edited = match &step.verb {
             ScheduleStepVerb::Unchanged | ScheduleStepVerb::Keep { .. } => return Ok(true),
             ScheduleStepVerb::Create { paused } => {
-                return self.create_matter_schedule(step, initial_state(*paused)).await;
+                return self.create_matter_schedule(step, initial_state(*paused, self.settings.draining)).await;
             }
             ScheduleStepVerb::Move { from_id, paused, note, old_stays } => {
                 let state = spb::ScheduleState { paused: *paused, notes: note.clone(), ..Default::default() };
@@ -105,18 +106,28 @@ impl ScheduleRegistrar {
                 self.edit_own_schedule(&step.id, |schedule| facts::copy_own_fields(schedule, &wanted)).await
             }
             ScheduleStepVerb::Pause => self.edit_own_schedule(&step.id, pause_schedule).await,
+            ScheduleStepVerb::Drain => self.edit_own_schedule(&step.id, drain_schedule).await,
             ScheduleStepVerb::Resume => self.edit_own_schedule(&step.id, resume_schedule).await,
         };
         Ok(edited? == ScheduleEditOutcome::Changed)
     }
 }
 
-/// Pauses a schedule with our note, unless it is already paused: the listing may not show a person's new pause yet.
+/// Pauses the schedule of a matter that is done. A person's pause is kept: the listing may not show a new one yet.
 pub(super) fn pause_schedule(schedule: &mut spb::Schedule) {
+    let state = schedule.state.get_or_insert_default();
+    if !state.paused || state.notes == DRAIN_NOTE {
+        state.paused = true;
+        state.notes = DONE_NOTE.to_owned();
+    }
+}
+
+/// Pauses a schedule during a drain, unless it is already paused.
+pub(super) fn drain_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if !state.paused {
         state.paused = true;
-        state.notes = DONE_NOTE.to_owned();
+        state.notes = DRAIN_NOTE.to_owned();
     }
 }
 
@@ -125,13 +136,19 @@ pub(super) fn resume_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if state.paused && is_our_pause(&state.notes) {
         state.paused = false;
-        state.notes = REOPENED_NOTE.to_owned();
+        let note = if state.notes == DRAIN_NOTE { DRAINED_NOTE } else { REOPENED_NOTE };
+        state.notes = note.to_owned();
     }
 }
 
-pub(super) fn initial_state(paused: bool) -> spb::ScheduleState {
-    let notes = if paused { DONE_NOTE.to_owned() } else { String::new() };
-    spb::ScheduleState { paused, notes, ..Default::default() }
+/// The state of a new schedule.
+pub(super) fn initial_state(paused: bool, draining: bool) -> spb::ScheduleState {
+    let notes = match (paused, draining) {
+        (true, true) => DRAIN_NOTE,
+        (true, false) => DONE_NOTE,
+        (false, _) => "",
+    };
+    spb::ScheduleState { paused, notes: notes.to_owned(), ..Default::default() }
 }
 
 impl RegistrationOutcome {
@@ -145,7 +162,7 @@ impl RegistrationOutcome {
             (Ok(true), ScheduleStepVerb::Create { .. }) => &mut self.created,
             (Ok(true), ScheduleStepVerb::Move { .. }) => &mut self.moved,
             (Ok(true), ScheduleStepVerb::Update { .. }) => &mut self.updated,
-            (Ok(true), ScheduleStepVerb::Pause) => &mut self.paused,
+            (Ok(true), ScheduleStepVerb::Pause | ScheduleStepVerb::Drain) => &mut self.paused,
             (Ok(true), ScheduleStepVerb::Resume) => &mut self.resumed,
             (Ok(true), ScheduleStepVerb::Delete) => &mut self.deleted,
             (Ok(true), ScheduleStepVerb::Unchanged) => &mut self.unchanged,

@@ -9,10 +9,12 @@ use crate::registrar::{
     WantedMatter,
 };
 use crate::temporal::start_retry::retry_unanswered;
+use std::path::Path;
 use steward_domain::record::entity::RecordState;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::drain;
 use steward_vault::index::Index;
 use temporalio_client::Client;
 
@@ -30,11 +32,16 @@ pub(crate) fn build_registrar(
         interval_seconds: config.cadence.matter_seconds,
         workflow_task_timeout: config.workflow_task_timeout,
         tracker: config.tracker.is_some(),
+        draining: config.vault_folder().is_ok_and(is_vault_draining),
         ..ScheduleSettings::default()
     };
     change(&mut settings);
     ScheduleRegistrar::new(client, settings)
         .with_progress(|operation, done, total| tracing::info!("{done} of {total} {operation}"))
+}
+
+fn is_vault_draining(folder: &Path) -> bool {
+    VaultRoot::open(folder).is_ok_and(|root| drain::is_draining(&root))
 }
 
 /// Claims the namespace for this vault. It must be called before the vault is served. Returns whether this call created

@@ -8,6 +8,7 @@
 use super::ScheduleRegistrar;
 use super::ScheduleStep;
 use super::facts::{self, ScheduleFacts};
+use super::plan::DRAIN_NOTE;
 use super::server::{RegistrarError, none_if_missing};
 use serde::Serialize;
 use steward_domain::record::path::RecordPath;
@@ -40,6 +41,8 @@ pub(crate) enum ScheduleTriggerOutcome {
     Triggered,
     /// The schedule is paused, by a person or because its matter is done; no run is started.
     Paused,
+    /// The schedule is still paused by a drain; no run is started.
+    Drained,
     /// There is no such schedule.
     Missing,
     /// The schedule with this id belongs to another vault; no run is started.
@@ -68,8 +71,10 @@ impl ScheduleRegistrar {
         if self.is_marked_foreign(&schedule) {
             return Ok(ScheduleTriggerOutcome::OfAnother);
         }
-        if schedule.state.is_some_and(|state| state.paused) {
-            return Ok(ScheduleTriggerOutcome::Paused);
+        let state = schedule.state.unwrap_or_default();
+        if state.paused {
+            let drained = state.notes == DRAIN_NOTE;
+            return Ok(if drained { ScheduleTriggerOutcome::Drained } else { ScheduleTriggerOutcome::Paused });
         }
         // Not Skip: a signal that arrives after the open tick has read its signals would wait for the next interval.
         let overlap_policy = ScheduleOverlapPolicy::BufferOne.into();

@@ -26,6 +26,10 @@ use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The note of a pause by Steward.
 pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
+/// The note of a pause by Steward during a drain.
+pub(crate) use steward_server::views::schedules::DRAIN_NOTE;
+/// The note after a drain.
+pub(crate) const DRAINED_NOTE: &str = "Resumed by Steward: the drain has ended.";
 /// The note after Steward has ended its own pause.
 pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
 
@@ -85,7 +89,7 @@ pub(crate) struct KnownSchedule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub(crate) enum ScheduleStepVerb {
-    /// `paused` for a matter that is done.
+    /// `paused` for a matter that is done, and during a drain.
     Create {
         paused: bool,
     },
@@ -101,7 +105,10 @@ pub(crate) enum ScheduleStepVerb {
     Update {
         differences: Vec<String>,
     },
+    /// For a matter that is done.
     Pause,
+    /// Pauses while the vault is drained.
+    Drain,
     Resume,
     Delete,
     Unchanged,
@@ -168,13 +175,13 @@ pub(crate) fn plan_matter_schedules(
             find_former_schedule(matter, &wanted, &known, settings).filter(|_| is_missing && needs_one)
             && moved.insert(&former.id)
         {
-            plan_moved_schedule(&mut plan, id, matter, former, false);
+            plan_moved_schedule(&mut plan, id, matter, former, false, settings);
         } else if let Some(former) =
             find_pause_left_behind(matter, &known, settings).filter(|_| is_missing && needs_one)
         {
-            plan_moved_schedule(&mut plan, id, matter, former, true);
+            plan_moved_schedule(&mut plan, id, matter, former, true, settings);
         } else if is_missing {
-            plan_missing_schedule(&mut plan, id, matter);
+            plan_missing_schedule(&mut plan, id, matter, settings);
         }
     }
     for (id, matter) in &wanted {
@@ -279,11 +286,12 @@ fn plan_existing_schedule(
             return plan.push_step(id, matter, ScheduleStepVerb::Delete);
         }
         MatterScheduleStatus::Unreadable => {
-            return plan.push_step(
-                id,
-                matter,
-                ScheduleStepVerb::Keep { why: format!("{} cannot be read", matter.path) },
-            );
+            let verb = match (settings.draining, schedule.paused) {
+                (true, false) => ScheduleStepVerb::Drain,
+                (false, true) if schedule.note == DRAIN_NOTE => ScheduleStepVerb::Resume,
+                _ => ScheduleStepVerb::Keep { why: format!("{} cannot be read", matter.path) },
+            };
+            return plan.push_step(id, matter, verb);
         }
     };
     let differences = match &schedule.contents {
@@ -300,7 +308,10 @@ fn plan_existing_schedule(
     }
     let state = match (done, schedule.paused) {
         (true, false) => Some(ScheduleStepVerb::Pause),
+        (false, false) if settings.draining => Some(ScheduleStepVerb::Drain),
+        (false, true) if settings.draining && is_our_pause(&schedule.note) => None,
         (false, true) if is_our_pause(&schedule.note) => Some(ScheduleStepVerb::Resume),
+        (true, true) if schedule.note == DRAIN_NOTE && !settings.draining => Some(ScheduleStepVerb::Pause),
         (true, true) if is_our_pause(&schedule.note) => None,
         (_, true) if changed => None,
         (_, true) => Some(ScheduleStepVerb::Keep { why: format!("paused by a person: {}", schedule.note) }),
@@ -332,9 +343,11 @@ fn find_schedule_differences(
 }
 
 /// Plans a matter that has no schedule.
-fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter) {
+fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter, settings: &ScheduleSettings) {
     match matter.status {
-        MatterScheduleStatus::Open => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: false }),
+        MatterScheduleStatus::Open => {
+            plan.push_step(id, matter, ScheduleStepVerb::Create { paused: settings.draining })
+        }
         MatterScheduleStatus::Done => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: true }),
         MatterScheduleStatus::Archived | MatterScheduleStatus::Lost => {}
         MatterScheduleStatus::Unreadable => {

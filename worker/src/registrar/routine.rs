@@ -6,9 +6,10 @@
 
 use super::ScheduleRegistrar;
 use super::ScheduleSettings;
+use super::apply;
 use super::edit::ScheduleEditOutcome;
 use super::facts::{self, ScheduleFacts};
-use super::plan::{SchedulePlan, ScheduleStepVerb};
+use super::plan::{DRAIN_NOTE, SchedulePlan, ScheduleStepVerb, is_our_pause};
 use super::server::RegistrarError;
 use serde::Serialize;
 use std::time::Duration;
@@ -121,7 +122,7 @@ impl ScheduleRegistrar {
     async fn plan_routine(&self, routine: &RoutineSchedule) -> Result<Option<ScheduleStepVerb>, RegistrarError> {
         let wanted = routine.id != TRACKER_SCHEDULE || self.settings.tracker;
         let Some(found) = self.describe_schedule(routine.id).await? else {
-            return Ok(wanted.then_some(ScheduleStepVerb::Create { paused: false }));
+            return Ok(wanted.then_some(ScheduleStepVerb::Create { paused: self.settings.draining }));
         };
         let found = found.schedule.unwrap_or_default();
         let workflow = facts::find_workflow_type(&found);
@@ -136,6 +137,12 @@ impl ScheduleRegistrar {
         if !wanted {
             return Ok(Some(ScheduleStepVerb::Delete));
         }
+        let state = found.state.clone().unwrap_or_default();
+        match (self.settings.draining, state.paused) {
+            (true, false) => return Ok(Some(ScheduleStepVerb::Drain)),
+            (false, true) if state.notes == DRAIN_NOTE => return Ok(Some(ScheduleStepVerb::Resume)),
+            _ => {}
+        }
         let desired = build_routine_schedule(routine, &self.settings);
         let mut differences =
             ScheduleFacts::from_schedule(&found).list_differences(&ScheduleFacts::from_schedule(&desired));
@@ -145,8 +152,7 @@ impl ScheduleRegistrar {
         if !differences.is_empty() {
             return Ok(Some(ScheduleStepVerb::Update { differences }));
         }
-        let state = found.state.unwrap_or_default();
-        if state.paused {
+        if state.paused && !is_our_pause(&state.notes) {
             return Ok(Some(ScheduleStepVerb::Keep { why: format!("paused by a person: {}", state.notes) }));
         }
         Ok(Some(ScheduleStepVerb::Unchanged))
@@ -160,20 +166,29 @@ impl ScheduleRegistrar {
         let Some(routine) = ROUTINES.iter().find(|r| r.id == step.id) else { return Ok(false) };
         let wanted = build_routine_schedule(routine, &self.settings);
         match &step.verb {
-            ScheduleStepVerb::Create { .. } => self.create_schedule(step.id, wanted).await,
-            ScheduleStepVerb::Update { .. } => {
-                let edited =
-                    self.edit_own_schedule(step.id, |schedule| facts::copy_own_fields(schedule, &wanted)).await?;
-                Ok(edited == ScheduleEditOutcome::Changed)
+            ScheduleStepVerb::Create { paused } => {
+                let state = Some(apply::initial_state(*paused, self.settings.draining));
+                self.create_schedule(step.id, spb::Schedule { state, ..wanted }).await
             }
+            ScheduleStepVerb::Update { .. } => {
+                self.edit_routine(step.id, |schedule| facts::copy_own_fields(schedule, &wanted)).await
+            }
+            ScheduleStepVerb::Drain => self.edit_routine(step.id, apply::drain_schedule).await,
+            ScheduleStepVerb::Resume => self.edit_routine(step.id, apply::resume_schedule).await,
             ScheduleStepVerb::Delete => self.delete_schedule(step.id).await,
-            // Only a person pauses or resumes a routine.
+            // Except for a drain, only a person pauses a routine.
             ScheduleStepVerb::Pause
-            | ScheduleStepVerb::Resume
             | ScheduleStepVerb::Move { .. }
             | ScheduleStepVerb::Unchanged
             | ScheduleStepVerb::Keep { .. } => Ok(false),
         }
+    }
+}
+
+impl ScheduleRegistrar {
+    /// Edits a routine; `false` if there was nothing left to do.
+    async fn edit_routine(&self, id: &str, change: impl Fn(&mut spb::Schedule)) -> Result<bool, RegistrarError> {
+        Ok(self.edit_own_schedule(id, change).await? == ScheduleEditOutcome::Changed)
     }
 }
 

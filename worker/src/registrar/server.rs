@@ -59,7 +59,10 @@ impl ScheduleRegistrar {
     }
 
     /// Describes one schedule in full; `None` if it does not exist.
-    pub(super) async fn describe_schedule(
+    ///
+    /// # Errors
+    /// [`RegistrarError::Call`].
+    pub(crate) async fn describe_schedule(
         &self,
         id: &str,
     ) -> Result<Option<svc::DescribeScheduleResponse>, RegistrarError> {

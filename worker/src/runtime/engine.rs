@@ -41,7 +41,7 @@ use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::FolderPlacement;
-use steward_vault::gates::stop;
+use steward_vault::gates::{drain, stop};
 use steward_vault::index::{Index, SyncReport};
 use tokio::sync::{Notify, mpsc, watch as flag};
 
@@ -124,10 +124,14 @@ pub(crate) async fn start_engine(
         () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
     };
     let (writer, index) = (Arc::clone(&parts.writer), Arc::clone(&parts.index));
-    // While the vault's folder is missing, a tick could not change anything: requests wait until it is back.
+    // While the vault's folder is missing, a tick could not change anything: requests wait until it is back. During a
+    // drain no run may begin.
     let is_stopped = {
         let writer = Arc::clone(&writer);
-        move || stop::is_stopped(writer.root()) || writer.root().placement() != FolderPlacement::Here
+        move || {
+            let root = writer.root();
+            stop::is_stopped(root) || drain::is_draining(root) || root.placement() != FolderPlacement::Here
+        }
     };
     let returned = Arc::new(Notify::new());
     let registration = Arc::new(RegistrationLoop::new(registrar.clone(), &parts, config.clone(), behind));
@@ -247,6 +251,10 @@ async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> Wa
         Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
             tracing::debug!(matter = %matter, "not woken: its schedule is paused or belongs to another vault");
             WakeOutcome::Paused
+        }
+        Ok(ScheduleTriggerOutcome::Drained) => {
+            tracing::info!(matter = %matter, "not woken yet: its schedule is still paused by a drain");
+            WakeOutcome::Missing { round: registration.request_round() }
         }
         Ok(ScheduleTriggerOutcome::Missing) => {
             tracing::info!(matter = %matter, "not woken yet: its schedule is missing and will be registered again");

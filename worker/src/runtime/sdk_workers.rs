@@ -22,21 +22,14 @@ use steward_activities::steward::judge::ClerkWorker;
 use steward_activities::steward::tick::StewardActivities;
 use steward_activities::tracker::TrackerDispatcher;
 use steward_activities::trust::TrustActivities;
-use steward_workflows::ExtractWorkflow;
-use steward_workflows::PurgeWorkflow;
-use steward_workflows::ResolveBatchWorkflow;
-use steward_workflows::ResolveWorkflow;
-use steward_workflows::ReversalCalibrationWorkflow;
-use steward_workflows::ReversibilityDrillWorkflow;
-use steward_workflows::RouterWorkflow;
-use steward_workflows::SetCeilingWorkflow;
-use steward_workflows::StewardWorkflow;
-use steward_workflows::TrackerWorkflow;
 use steward_workflows::clerk_queue;
+use steward_workflows::registry::{WorkflowVisitor, visit_workflows};
 use temporalio_client::Client;
+use temporalio_common::WorkflowDefinition;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use temporalio_sdk::runtime::RuntimeOptions;
-use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use temporalio_sdk::{Runtime, Worker, WorkerOptions, WorkflowRegistrationError};
+use temporalio_workflow::workflows::WorkflowImplementation;
 use tokio::sync::{mpsc, watch};
 
 /// How long running activities may take to end when a worker is rebuilt or stopped: 10 s.
@@ -79,6 +72,7 @@ pub(crate) struct WorkerContext {
 }
 
 /// A client with the address of its server, for messages.
+#[derive(Clone)]
 pub(crate) struct TemporalConnection {
     pub(crate) client: Client,
     pub(crate) address: String,
@@ -188,30 +182,37 @@ fn build_worker_options(
         .activity_inbound_interceptor(ActivityCountInterceptor(Arc::clone(counter)));
     Ok(match role {
         WorkerRole::Vault(activities) => {
-            let options = options
-                .register_workflow::<StewardWorkflow>()?
-                .register_workflow::<ResolveWorkflow>()?
-                .register_workflow::<ResolveBatchWorkflow>()?
-                .register_workflow::<RouterWorkflow>()?
-                .register_workflow::<PurgeWorkflow>()?
-                .register_workflow::<ReversalCalibrationWorkflow>()?
-                .register_workflow::<ReversibilityDrillWorkflow>()?
-                .register_workflow::<SetCeilingWorkflow>()?
-                .register_workflow::<ExtractWorkflow>()?
+            let mut registration = WorkerRegistration(options.build());
+            visit_workflows(&mut registration)?;
+            let WorkerRegistration(mut options) = registration;
+            options
                 .register_activities(activities.steward.clone())
                 .register_activities(activities.resolve.clone())
                 .register_activities(activities.signals.clone())
                 .register_activities(activities.trust.clone())
                 .register_activities(activities.extractor.clone());
-            match &activities.dispatcher {
-                Some(dispatcher) => {
-                    options.register_workflow::<TrackerWorkflow>()?.register_activities(dispatcher.clone()).build()
-                }
-                None => options.build(),
+            if let Some(dispatcher) = &activities.dispatcher {
+                options.register_activities(dispatcher.clone());
             }
+            options
         }
         WorkerRole::Clerk(worker) => options.register_activities(worker.clone()).build(),
     })
+}
+
+/// Registers workflows at a worker.
+struct WorkerRegistration(WorkerOptions);
+
+impl WorkflowVisitor for WorkerRegistration {
+    type Error = WorkflowRegistrationError;
+
+    fn visit_workflow<W>(&mut self) -> Result<(), WorkflowRegistrationError>
+    where
+        W: WorkflowImplementation,
+        <W::Run as WorkflowDefinition>::Input: Send,
+    {
+        self.0.register_workflow::<W>().map(drop)
+    }
 }
 
 /// Counts activities until a worker has run enough of them.

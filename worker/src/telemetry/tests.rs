@@ -188,8 +188,8 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
 
     let history = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(history.path(), server.history(asking["workflow_id"].as_str().unwrap())).unwrap();
-    let replayed = crate::replay::replay_histories(&[history.path().to_owned()]).await;
-    assert!(replayed[0].is_ok(), "a traced run replays without traces: {}", replayed[0]);
+    let report = crate::preflight::Preflight::new(0).unwrap().check_files(&[history.path().to_owned()]).await.unwrap();
+    assert!(report.is_safe(), "a traced run replays without traces: {report:?}");
 }
 
 #[tokio::test]

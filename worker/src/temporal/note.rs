@@ -31,6 +31,7 @@ pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, addre
         scan_seconds: Some(config.scan_seconds),
         schedule_check_seconds: Some(config.schedule_check_seconds),
         asks: build_holder_asks(EffectiveHolderSettings::from_config(config)),
+        obstacle: None,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::index::store::codec::to_micros;
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
+use steward_domain::record::path::RecordPath;
 
 /// How long a silent run keeps its leases: 310 s, a little more than the 300 s that a run may take.
 const LEASE: TimeDelta = TimeDelta::seconds(310);
@@ -56,6 +57,22 @@ pub(crate) async fn end_lease(tx: &mut SqliteConnection, task: &str) -> sqlx::Re
 }
 
 impl CursorsView<'_> {
+    /// Lists the matters of which a run is judging tasks. Such a run has recorded a path.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_leased_matters(self, now: DateTime<Utc>) -> Result<Vec<RecordPath>, IndexError> {
+        let paths: Vec<String> = sqlx::query_scalar(
+            "SELECT DISTINCT COALESCE(t.parent, m.path) FROM leases l LEFT JOIN tasks t ON t.path = l.task
+             LEFT JOIN matters m ON m.path = l.task WHERE l.until > ?1 AND COALESCE(t.parent, m.path) IS NOT NULL",
+        )
+        .bind(to_micros(now))
+        .fetch_all(&self.index.store.reader)
+        .await
+        .map_err(|e| self.index.sql_error(e))?;
+        paths.iter().map(|path| self.index.parse_path(path)).collect()
+    }
+
     /// Releases the leases of a run on tasks that it did not judge. They are due for the next run at once.
     ///
     /// # Errors

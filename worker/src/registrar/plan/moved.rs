@@ -3,7 +3,7 @@
 //! The new schedule gets the pause and the note of the old one, because both belong to a person. It must not create or
 //! delete anything itself.
 
-use super::{DONE_NOTE, KnownSchedule, MatterScheduleStatus, SchedulePlan, ScheduleStepVerb, WantedMatter};
+use super::{DONE_NOTE, DRAIN_NOTE, KnownSchedule, MatterScheduleStatus, SchedulePlan, ScheduleStepVerb, WantedMatter};
 use super::{is_our_pause, is_ours};
 use crate::registrar::{ScheduleSettings, facts};
 use std::collections::BTreeMap;
@@ -39,14 +39,17 @@ pub(super) fn plan_moved_schedule(
     matter: &WantedMatter,
     former: &KnownSchedule,
     old_stays: bool,
+    settings: &ScheduleSettings,
 ) {
     let done = matter.status == MatterScheduleStatus::Done;
     let by_person = former.paused && !is_our_pause(&former.note);
     let note = match (by_person, done) {
         (true, _) => former.note.clone(),
         (false, true) => DONE_NOTE.to_owned(),
+        (false, false) if settings.draining => DRAIN_NOTE.to_owned(),
         (false, false) => String::new(),
     };
-    let verb = ScheduleStepVerb::Move { from_id: former.id.clone(), paused: by_person || done, note, old_stays };
+    let paused = by_person || done || settings.draining;
+    let verb = ScheduleStepVerb::Move { from_id: former.id.clone(), paused, note, old_stays };
     plan.push_step(id, matter, verb);
 }

@@ -392,6 +392,7 @@ fn any_schedule(number: u8) -> impl Strategy<Value = spb::Schedule> {
         1 => Just((true, "harvest")),
         1 => Just((true, "")),
         1 => Just((true, DONE_NOTE)),
+        1 => Just((true, DRAIN_NOTE)),
         1 => Just((false, REOPENED_NOTE)),
         1 => Just((false, "back again")),
     ];
@@ -451,6 +452,7 @@ fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &ScheduleSettin
         match &step.verb {
             ScheduleStepVerb::Update { .. } => edit(&|schedule| facts::copy_own_fields(schedule, &wanted)),
             ScheduleStepVerb::Pause => edit(&apply::pause_schedule),
+            ScheduleStepVerb::Drain => edit(&apply::drain_schedule),
             ScheduleStepVerb::Resume => edit(&apply::resume_schedule),
             ScheduleStepVerb::Delete => drop(server.remove(&slug).unwrap()),
             ScheduleStepVerb::Move { from_id, paused, note, old_stays } => {
@@ -461,7 +463,7 @@ fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &ScheduleSettin
                 }
             }
             ScheduleStepVerb::Create { paused } => {
-                let state = Some(apply::initial_state(*paused));
+                let state = Some(apply::initial_state(*paused, settings.draining));
                 server.insert(slug, (spb::Schedule { state, ..wanted }, false));
             }
             ScheduleStepVerb::Unchanged | ScheduleStepVerb::Keep { .. } => {}
@@ -488,9 +490,9 @@ proptest! {
 
     #[test]
     fn an_applied_plan_leaves_nothing_to_do(
-        matters in vec(any_matter(), 0..20), mut server in any_server(), operator_confirmed: bool,
+        matters in vec(any_matter(), 0..20), mut server in any_server(), operator_confirmed: bool, draining: bool,
     ) {
-        let settings = ScheduleSettings { operator_confirmed, ..ScheduleSettings::default() };
+        let settings = ScheduleSettings { operator_confirmed, draining, ..ScheduleSettings::default() };
         let first = plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings);
         carry_out(&mut server, &first, &settings);
         let second = plan_matter_schedules(&matters, &read_server(&server, &matters, &settings), &settings);
@@ -515,6 +517,32 @@ proptest! {
     }
 
     #[test]
+    fn a_drain_pauses_every_schedule_of_a_matter_and_its_end_resumes_what_it_paused(
+        matters in vec(any_matter(), 1..20), mut server in any_server(),
+    ) {
+        let normal = ScheduleSettings::default();
+        let drained = ScheduleSettings { draining: true, ..normal.clone() };
+        let wanted: BTreeSet<String> = matters.iter().map(|matter| facts::schedule_id(&matter.path)).collect();
+        let of_matters = |server: &Server, settings: &ScheduleSettings| -> Vec<KnownSchedule> {
+            let known = read_server(server, &matters, settings);
+            known.into_iter().filter(|each| wanted.contains(&each.id) && is_ours(each, settings)).collect()
+        };
+        let plan = plan_matter_schedules(&matters, &read_server(&server, &matters, &drained), &drained);
+        carry_out(&mut server, &plan, &drained);
+        prop_assume!(matters.iter().any(|matter| matter.status != MatterScheduleStatus::Lost));
+        let kept = |id: &str| plan.refused.as_ref().is_some_and(|refused| refused.ids.iter().any(|each| each == id));
+        for schedule in of_matters(&server, &drained) {
+            prop_assert!(schedule.paused || kept(&schedule.id), "{schedule:?} after {plan:?}");
+        }
+        let plan = plan_matter_schedules(&matters, &read_server(&server, &matters, &normal), &normal);
+        carry_out(&mut server, &plan, &normal);
+        for schedule in of_matters(&server, &normal) {
+            let stays = schedule.paused && schedule.note == DRAIN_NOTE && !kept(&schedule.id);
+            prop_assert!(!stays, "{schedule:?} after {plan:?}");
+        }
+    }
+
+    #[test]
     fn a_pause_made_by_a_person_stays_with_its_note(matters in vec(any_matter(), 0..20), mut server in any_server()) {
         let before = server.clone();
         let settings = ScheduleSettings::default();
@@ -522,7 +550,7 @@ proptest! {
         carry_out(&mut server, &plan, &settings);
         for (slug, (was, _)) in before {
             let state = was.state.unwrap();
-            if !state.paused || state.notes == DONE_NOTE {
+            if !state.paused || is_our_pause(&state.notes) {
                 continue;
             }
             if let Some((is, _)) = server.get(&slug) {

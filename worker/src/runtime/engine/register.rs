@@ -15,6 +15,7 @@ use steward_activities::steward::tick::NewInterval;
 use steward_domain::record::path::RecordPath;
 use steward_vault::action::moves::settle_moves;
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::gates::drain;
 use steward_vault::index::Index;
 use tokio::sync::{Notify, mpsc, watch as flag};
 
@@ -86,8 +87,10 @@ impl RegistrationLoop {
     async fn register_schedules(&self) -> anyhow::Result<bool> {
         // A scan may just have seen a renamed matter that is not recorded yet, and must not become a new one.
         while settle_moves(&self.writer, &self.index, Utc::now()).await? > 0 {}
-        let plan = desired::plan_schedules(&self.registrar, &self.index, &self.config).await?;
-        let outcome = desired::apply_schedules(&self.registrar, plan).await;
+        // A drain may have begun or ended since the last round.
+        let registrar = self.registrar.clone().with_drain(drain::is_draining(self.writer.root()));
+        let plan = desired::plan_schedules(&registrar, &self.index, &self.config).await?;
+        let outcome = desired::apply_schedules(&registrar, plan).await;
         tracing::info!(
             created = outcome.created,
             moved = outcome.moved,

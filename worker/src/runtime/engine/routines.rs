@@ -80,6 +80,10 @@ async fn trigger_routine(registration: Arc<RegistrationLoop>, id: &'static str) 
             tracing::warn!(schedule = id, "not triggered: it is missing; all schedules will be registered again");
             registration.request_round();
         }
+        Ok(ScheduleTriggerOutcome::Drained) => {
+            tracing::info!(schedule = id, "not triggered: it is still paused by a drain; it fires at its interval");
+            registration.request_round();
+        }
         Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
             tracing::debug!(schedule = id, "not triggered: it is paused or belongs to another vault");
         }

@@ -2,6 +2,7 @@
 // The macros want their workflows public.
 #![allow(unreachable_pub)]
 
+use super::super::history::parse_history;
 use super::*;
 use crate::temporal::test_server::DevServer;
 use std::time::Duration;
@@ -115,14 +116,14 @@ toy!(that_panics, String, |ctx, given| {
     Ok(ctx.execute_local_activity(Toys::look, given, local()).await?)
 });
 
-async fn against<W: WorkflowImplementation>(text: &str) -> ReplayedHistory
+async fn against<W: WorkflowImplementation>(text: &str) -> ReplayOutcome
 where
     <W::Run as WorkflowDefinition>::Input: Send,
 {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), text).unwrap();
     let options = WorkflowReplayerOptions::new().register_workflow::<W>().unwrap().build();
-    replay_file(&options, file.path()).await
+    let mut types = PayloadTypes::default();
+    let Ok(()) = types.visit_workflow::<W>();
+    HistoryReplayer { options, types }.replay_history(&parse_history(text).unwrap()).await
 }
 
 /// The message and the event of the first step that does not fit.
@@ -130,23 +131,19 @@ async fn other_path<W: WorkflowImplementation>() -> (String, Option<i64>)
 where
     <W::Run as WorkflowDefinition>::Input: Send,
 {
-    let replayed = against::<W>(RECORDED).await;
-    let line = replayed.to_string();
-    assert!(line.contains("Toy, 13 events: this build would take another path at event "), "{line}");
-    assert!(line.contains("guard the change with ctx.patched(..) or restore the old step"), "{line}");
+    let outcome = against::<W>(RECORDED).await;
+    let line = outcome.to_string();
+    assert!(line.starts_with("breaks at event "), "{line}");
     assert!(!line.contains("failure_info"), "{line}");
-    match replayed.outcome {
-        ReplayOutcome::Nondeterminism { message, event_id } => (message, event_id),
+    match outcome {
+        ReplayOutcome::Breaks { message, event_id, .. } => (message, event_id),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
 async fn the_recorded_build_takes_the_recorded_path() {
-    let replayed = against::<recorded::Toy>(RECORDED).await;
-    assert!(replayed.is_ok(), "{replayed}");
-    assert_eq!(replayed.workflow_type.as_deref(), Some("Toy"));
-    assert!(replayed.to_string().ends_with(": Toy, 13 events: ok"), "{replayed}");
+    assert_eq!(against::<recorded::Toy>(RECORDED).await, ReplayOutcome::Safe);
 }
 
 #[tokio::test]
@@ -181,63 +178,43 @@ async fn a_renamed_step_is_caught() {
 
 #[tokio::test]
 async fn a_step_behind_a_patch_is_no_other_path() {
-    let replayed = against::<with_a_guarded_step::Toy>(RECORDED).await;
-    assert!(replayed.is_ok(), "{replayed}");
+    assert_eq!(against::<with_a_guarded_step::Toy>(RECORDED).await, ReplayOutcome::Safe);
 }
 
 #[tokio::test]
 async fn a_history_that_breaks_the_build_is_told_from_another_path() {
-    for replayed in [against::<with_another_argument::Toy>(RECORDED).await, against::<that_panics::Toy>(RECORDED).await]
+    for outcome in [against::<with_another_argument::Toy>(RECORDED).await, against::<that_panics::Toy>(RECORDED).await]
     {
-        assert!(matches!(replayed.outcome, ReplayOutcome::Failed { .. }), "{replayed}");
-        assert!(replayed.to_string().contains("this build fails on it"), "{replayed}");
+        assert!(matches!(outcome, ReplayOutcome::Fails { .. }), "{outcome}");
     }
 }
 
 #[tokio::test]
-async fn files_that_are_no_history_of_ours_say_so_and_do_not_stop_the_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
-    let open = RECORDED.replace("\"Toy\"", "\"ResolveWorkflow\"");
-    let headless = r#"{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_TASK_SCHEDULED"}]}"#;
-    let replayed = replay_histories(&[
-        folder.path().join("missing.json"),
-        write("text.json", "not JSON"),
-        write("other.json", r#"{"events": "many"}"#),
-        write("empty.json", r#"{"events":[]}"#),
-        write("two.json", &format!("{RECORDED}{RECORDED}")),
-        write("headless.json", headless),
-        write("toy.json", RECORDED),
-        write("open.json", &open),
-    ])
-    .await;
-    for (replayed, words) in
-        replayed.iter().zip(["No such file", "expected", "invalid type", "no events", "trailing", "first event"])
-    {
-        assert!(
-            matches!(&replayed.outcome, ReplayOutcome::Unreadable { message } if message.contains(words)),
-            "{replayed}"
-        );
-        assert!(replayed.to_string().contains("temporal workflow show"), "{replayed}");
-    }
-    assert_eq!(replayed[6].outcome, ReplayOutcome::UnknownWorkflow);
-    assert!(
-        matches!(replayed[7].outcome, ReplayOutcome::Failed { .. } | ReplayOutcome::Nondeterminism { .. }),
-        "{}",
-        replayed[7]
+async fn what_is_no_whole_history_of_ours_says_so() {
+    assert_eq!(
+        HistoryReplayer::of_this_build().unwrap().replay_history(&parse_history(RECORDED).unwrap()).await,
+        ReplayOutcome::UnknownType
     );
+    for (text, words) in [
+        ("not JSON", "expected"),
+        (r#"{"events": "many"}"#, "invalid type"),
+        (r#"{"events":[]}"#, "no events"),
+        (&format!("{RECORDED}{RECORDED}"), "trailing"),
+    ] {
+        let message = parse_history(text).unwrap_err();
+        assert!(message.contains(words), "{message}");
+    }
+    let headless = r#"{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_TASK_SCHEDULED"}]}"#;
+    let outcome = against::<recorded::Toy>(headless).await.to_string();
+    assert!(outcome.contains("first event") && outcome.contains("temporal workflow show"), "{outcome}");
 }
 
 #[test]
 fn the_bridge_reads_what_the_cli_prints() {
     let newer = RECORDED.replacen("\"eventId\"", "\"aFieldOfTomorrow\": 1, \"eventId\"", 1);
-    let history = read_history(&newer).unwrap();
+    let history = parse_history(&newer).unwrap();
     assert_eq!(history.events.iter().map(|e| e.event_id).collect::<Vec<_>>(), (1..=13).collect::<Vec<_>>());
-    assert_eq!(history, read_history(RECORDED).unwrap());
+    assert_eq!(history, parse_history(RECORDED).unwrap());
     assert_eq!(read_local_activity(&history.events[4]).unwrap().activity_type, "toy.look");
     assert!(history.events[0].event_time.is_some());
 }
@@ -263,6 +240,6 @@ async fn a_fresh_run_on_a_real_server_replays() {
     ended.unwrap();
     assert_eq!(result, "a toy, seen, asked, filed");
     let text = server.history("toy-1");
-    assert!(against::<recorded::Toy>(&text).await.is_ok());
-    assert!(!against::<with_a_step_renamed::Toy>(&text).await.is_ok());
+    assert!(against::<recorded::Toy>(&text).await.is_safe());
+    assert!(!against::<with_a_step_renamed::Toy>(&text).await.is_safe());
 }
