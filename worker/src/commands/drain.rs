@@ -20,7 +20,7 @@ use steward_vault::gates::drain::{self, VaultDrain};
 use steward_vault::index::Index;
 use temporalio_client::Client;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long open runs may take to end: 5 min, which is the time limit of a tick.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -62,7 +62,6 @@ pub(crate) async fn run(config: &StewardConfig, args: &DrainArgs, out: CommandOu
                 None => Vec::new(),
             };
             resume_schedules(config, &client, &root, &index).await?;
-            let open: Vec<_> = open.into_iter().collect();
             out.print_value(&json!({"drained": false, "open": open}), || describe_failure(&open))?;
             Ok(CommandExit::Incomplete)
         }
@@ -80,19 +79,24 @@ fn describe_failure(open: &[String]) -> String {
 
 /// Pauses the schedules and waits until two looks in a row find no run under way.
 async fn wait_for_runs(config: &StewardConfig, client: &Client, root: &VaultRoot, index: &Index) -> anyhow::Result<()> {
-    apply_schedules(config, client, root, index).await?;
     let mut clock = interval(PAUSE);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut quiet, began) = (0, Instant::now());
-    while quiet < 2 {
-        clock.tick().await;
-        let open = list_open_runs(config, client, root, index).await?;
-        quiet = if open.is_empty() { quiet + 1 } else { 0 };
-        if !open.is_empty() && began.elapsed() > PAUSE * 5 {
-            tracing::info!("waiting for {}", open.join(", "));
+    // A schedule that was made a moment ago may not be in the first listing.
+    loop {
+        let changed = apply_schedules(config, client, root, index).await?;
+        let mut quiet = 0;
+        while quiet < 2 {
+            clock.tick().await;
+            let open = list_open_runs(config, client, root, index).await?;
+            quiet = if open.is_empty() { quiet + 1 } else { 0 };
+            if !open.is_empty() {
+                tracing::debug!("waiting for {}", open.join(", "));
+            }
+        }
+        if changed == 0 {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// The ids of the runs that a worker has begun and not ended.
@@ -109,22 +113,27 @@ async fn list_open_runs(
     Ok(runs.into_iter().map(|WorkflowRun { workflow_id, .. }| workflow_id).collect())
 }
 
-/// Brings the schedules in line with the drain file: paused while it stands, resumed when it is gone.
+/// Brings the schedules in line with the drain file: paused while it stands, resumed when it is gone. Returns how many
+/// were changed.
 async fn apply_schedules(
     config: &StewardConfig,
     client: &Client,
     root: &VaultRoot,
     index: &Index,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<usize> {
     let owner = VaultIdentity::read(root)?;
-    let registrar = desired::build_registrar(client.clone(), config, owner, |_| ()).with_progress(print_progress);
+    // A listing lags behind, so it may not show yet what a drain has just paused. Nothing may stay paused by it.
+    let resumes = !drain::is_draining(root);
+    let registrar = desired::build_registrar(client.clone(), config, owner, |s| s.describe_all = resumes)
+        .with_progress(print_progress);
     let plan = desired::plan_schedules(&registrar, index, config).await?;
     let outcome = desired::apply_schedules(&registrar, plan).await;
     if let Some(conflict) = outcome.conflict {
         return Err(conflict.into());
     }
+    let changed = outcome.paused + outcome.resumed + outcome.created + outcome.routines_changed;
     let failed = outcome.errors.into_iter().map(|e| e.message).chain(outcome.routine_errors).next();
-    failed.map_or(Ok(()), |message| bail!("failed to {message}"))
+    failed.map_or(Ok(changed), |message| bail!("failed to {message}"))
 }
 
 async fn end_drain(config: &StewardConfig, root: &VaultRoot, out: CommandOutput) -> anyhow::Result<CommandExit> {
@@ -154,5 +163,5 @@ async fn resume_schedules(
     index: &Index,
 ) -> anyhow::Result<()> {
     drain::end_drain(root)?;
-    apply_schedules(config, client, root, index).await.context("run `steward drain --end`")
+    apply_schedules(config, client, root, index).await.context("run `steward drain --end`").map(drop)
 }
