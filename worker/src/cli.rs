@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
 mod answers;
+mod deploy;
 mod notes;
 pub(crate) mod output;
 mod token;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use trust::BACKTEST;
 
 pub(crate) use answers::{AnswerArgs, ConfirmArgs, ResolveArgs, RightArgs};
+pub(crate) use deploy::{DrainArgs, PreflightArgs};
 pub(crate) use notes::{InitArgs, MovedArgs};
 pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
 pub(crate) use trust::{BacktestArgs, RestoreTrustArgs, TrustCommand};
@@ -174,31 +176,6 @@ pub(crate) enum CliCommand {
         Nothing is changed. Exits with 0 when every run is safe, with 4 when this build would break one, with 1 when not \
         everything could be checked, and with 3 when there are more runs than --max.")]
     Preflight(PreflightArgs),
-}
-
-/// The options of `steward drain`.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct DrainArgs {
-    /// End the drain and resume the schedules
-    #[arg(long)]
-    pub(crate) end: bool,
-}
-
-/// The options of `steward preflight`.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct PreflightArgs {
-    /// Replay the newest N ended runs of each shape: of those that took the same steps
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub(crate) closed: usize,
-    /// Look at the runs that ended in the last N hours
-    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
-    pub(crate) hours: u32,
-    /// Refuse to look at more than N runs
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
-    pub(crate) max: usize,
-    /// Check histories in files or folders instead, as `temporal workflow show -o json` prints them; needs no server
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["closed", "hours", "max"])]
-    pub(crate) from: Vec<PathBuf>,
 }
 
 /// The options of `steward doctor`.

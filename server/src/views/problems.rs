@@ -34,6 +34,20 @@ pub(crate) struct AttentionItem {
     pub(crate) problem: String,
 }
 
+/// Why no check runs now: no process serves the vault, it is drained, or the process does not poll yet.
+fn list_process_items(app: &AppState) -> Vec<AttentionItem> {
+    let mut items = Vec::new();
+    let mut add =
+        |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
+    if !VaultWriter::is_locked(app.views.root()) {
+        add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
+    }
+    if let Some(pause) = find_service_pause(app.views.root(), &app.views.holder()) {
+        add("Nothing is checked or resolved", pause.reason);
+    }
+    items
+}
+
 /// The problems at Temporal.
 fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
     let mut items = Vec::new();
@@ -96,11 +110,8 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     let mut items = Vec::new();
     let mut add =
         |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
-    if !VaultWriter::is_locked(app.views.root()) {
-        add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
-    }
-    if let Some(pause) = find_service_pause(app.views.root(), &app.views.holder()) {
-        add("Nothing is checked or resolved", pause.reason);
+    for AttentionItem { subject, problem, .. } in list_process_items(app) {
+        add(&subject, problem);
     }
     for AttentionItem { subject, problem, .. } in list_temporal_items(&app.temporal_health.borrow()) {
         add(&subject, problem);

@@ -5,6 +5,9 @@
 //! holds the vault writes a holder record about itself. They must not decide anything that a tick decides.
 
 mod round;
+mod worker;
+
+pub(crate) use worker::run_worker;
 
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
@@ -274,94 +277,6 @@ async fn run_until_stopped(
 fn end_on_request(out: CommandOutput) -> anyhow::Result<CommandExit> {
     out.print_text("ending …; unfinished work goes on at the next start")?;
     Ok(CommandExit::Ok)
-}
-
-/// Serves clerk calls, and also the vault as soon as its lock is free.
-pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let (raise, stop) = watch::channel(false);
-    install_stop_handler(raise.clone())?;
-    let telemetry = crate::telemetry::init_telemetry()?;
-    log_warnings(config);
-    let address = temporal::find_server_address(config)?;
-    let Some(client) =
-        run_unless_stopped(&stop, temporal::connect_patiently(config, || telemetry.create_client_plugins())).await
-    else {
-        return Ok(CommandExit::Ok);
-    };
-    let connected = TemporalConnection { client: client?, address: address.clone() };
-    // Otherwise its clerk would answer the calls of another vault.
-    let checked = desired::check_owner_patiently(config, &connected.client, &address);
-    let Some(checked) = run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
-    checked?;
-    let (context, mut failures) =
-        sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
-    let clerk = engine::start_clerk_worker(config, &context)?;
-    out.print_text("serving clerk calls")?;
-    let mut cleanup = ProcessCleanup::default();
-    let mut engine = None;
-    let outcome = {
-        let serving = acquire_vault(config, &context, &address, &mut cleanup, out);
-        tokio::pin!(serving);
-        let mut stop = stop.clone();
-        let mut opened = false;
-        loop {
-            tokio::select! {
-                result = &mut serving, if !opened => {
-                    opened = true;
-                    match result {
-                        Ok(started) => engine = started,
-                        Err(e) => break Err(e),
-                    }
-                }
-                failed = failures.recv() => break failed.context("the workers ended unexpectedly").and_then(Err),
-                () = wait_for_stop(&mut stop), if opened => break end_on_request(out),
-            }
-        }
-    };
-    raise.send_replace(true);
-    if let Some(engine) = engine {
-        engine.shut_down().await;
-    }
-    // A worker that panicked has already logged why.
-    let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
-    cleanup.shut_down(config).await?;
-    telemetry.shutdown().await;
-    outcome
-}
-
-/// Waits for the lock of the vault and begins to serve it; `None` if the process is stopped before, or has no vault.
-async fn acquire_vault(
-    config: &StewardConfig,
-    context: &WorkerContext,
-    address: &str,
-    cleanup: &mut ProcessCleanup,
-    out: CommandOutput,
-) -> anyhow::Result<Option<Engine>> {
-    let mut stop = context.stop.clone();
-    if config.vault.is_none() {
-        return Ok(None);
-    }
-    let Some(vault) = OpenedVault::open_when_unlocked(config, &mut stop).await? else { return Ok(None) };
-    cleanup.writer = Some(Arc::clone(&vault.writer));
-    let claimed = tokio::select! {
-        claimed = desired::claim_namespace(config, &context.client, address, &vault.writer, false) => claimed?,
-        () = wait_for_stop(&mut stop) => return Ok(None),
-    };
-    let record = note::describe_this_process(config, "worker", address);
-    record.write(&config.state_dir()?)?;
-    let checked = check_open_runs(config, context, &vault, record, None, out);
-    let Some(checked) = run_unless_stopped(&context.stop, checked).await else { return Ok(None) };
-    checked?;
-    let mut engine = engine::start_engine(config, context, vault, false).await?;
-    if claimed {
-        engine.registered.include_claim();
-    }
-    engine.begin_waking();
-    if !*stop.borrow() {
-        out.print_text(&super::schedules::describe_plan(&engine.registered))?;
-        out.print_text("serving the vault")?;
-    }
-    Ok(Some(engine))
 }
 
 /// Raises the stop flag on Ctrl-C (SIGINT) and on SIGTERM, from now on.

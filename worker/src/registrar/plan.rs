@@ -10,6 +10,7 @@
 mod budget;
 mod foreign;
 mod moved;
+mod pause;
 
 use super::ScheduleSettings;
 use super::facts::{self, ScheduleFacts};
@@ -17,21 +18,14 @@ use super::owner::NamespaceConflict;
 pub(crate) use budget::RefusedDeletions;
 use foreign::{explain_foreign_schedule, is_ours};
 use moved::{find_former_schedule, find_pause_left_behind, plan_moved_schedule};
+use pause::plan_pause;
+pub(crate) use pause::{DONE_NOTE, DRAINED_NOTE, REOPENED_NOTE};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::record::path::RecordPath;
-pub(crate) use steward_server::views::schedules::is_our_pause;
 use steward_server::views::schedules::mark::ScheduleMark;
+pub(crate) use steward_server::views::schedules::{DRAIN_NOTE, is_our_pause};
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
-
-/// The note of a pause by Steward.
-pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
-/// The note of a pause by Steward during a drain.
-pub(crate) use steward_server::views::schedules::DRAIN_NOTE;
-/// The note after a drain.
-pub(crate) const DRAINED_NOTE: &str = "Resumed by Steward: the drain has ended.";
-/// The note after Steward has ended its own pause.
-pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
 
 /// The state of a matter, as far as its schedule is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -306,17 +300,7 @@ fn plan_existing_schedule(
     if changed {
         plan.push_step(id, matter, ScheduleStepVerb::Update { differences });
     }
-    let state = match (done, schedule.paused) {
-        (true, false) => Some(ScheduleStepVerb::Pause),
-        (false, false) if settings.draining => Some(ScheduleStepVerb::Drain),
-        (false, true) if settings.draining && is_our_pause(&schedule.note) => None,
-        (false, true) if is_our_pause(&schedule.note) => Some(ScheduleStepVerb::Resume),
-        (true, true) if schedule.note == DRAIN_NOTE && !settings.draining => Some(ScheduleStepVerb::Pause),
-        (true, true) if is_our_pause(&schedule.note) => None,
-        (_, true) if changed => None,
-        (_, true) => Some(ScheduleStepVerb::Keep { why: format!("paused by a person: {}", schedule.note) }),
-        (false, false) => None,
-    };
+    let state = plan_pause(done, schedule, changed, settings);
     match state {
         Some(verb) => plan.push_step(id, matter, verb),
         None if changed => {}

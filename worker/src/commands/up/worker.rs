@@ -1,0 +1,102 @@
+//! The command `steward worker`: serves clerk calls at once, and the vault as soon as its lock is free.
+//!
+//! It joins a configured Temporal server and must not start one.
+
+use super::{ProcessCleanup, check_open_runs, end_on_request, install_stop_handler, log_warnings, run_unless_stopped};
+use crate::cli::output::{CommandExit, CommandOutput};
+use crate::config::StewardConfig;
+use crate::registrar::desired;
+use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
+use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
+use crate::temporal::{self, note};
+use anyhow::Context;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Serves clerk calls, and also the vault as soon as its lock is free.
+pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let (raise, stop) = watch::channel(false);
+    install_stop_handler(raise.clone())?;
+    let telemetry = crate::telemetry::init_telemetry()?;
+    log_warnings(config);
+    let address = temporal::find_server_address(config)?;
+    let Some(client) =
+        run_unless_stopped(&stop, temporal::connect_patiently(config, || telemetry.create_client_plugins())).await
+    else {
+        return Ok(CommandExit::Ok);
+    };
+    let connected = TemporalConnection { client: client?, address: address.clone() };
+    // Otherwise its clerk would answer the calls of another vault.
+    let checked = desired::check_owner_patiently(config, &connected.client, &address);
+    let Some(checked) = run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
+    checked?;
+    let (context, mut failures) =
+        sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
+    let clerk = engine::start_clerk_worker(config, &context)?;
+    out.print_text("serving clerk calls")?;
+    let mut cleanup = ProcessCleanup::default();
+    let mut engine = None;
+    let outcome = {
+        let serving = acquire_vault(config, &context, &address, &mut cleanup, out);
+        tokio::pin!(serving);
+        let mut stop = stop.clone();
+        let mut opened = false;
+        loop {
+            tokio::select! {
+                result = &mut serving, if !opened => {
+                    opened = true;
+                    match result {
+                        Ok(started) => engine = started,
+                        Err(e) => break Err(e),
+                    }
+                }
+                failed = failures.recv() => break failed.context("the workers ended unexpectedly").and_then(Err),
+                () = wait_for_stop(&mut stop), if opened => break end_on_request(out),
+            }
+        }
+    };
+    raise.send_replace(true);
+    if let Some(engine) = engine {
+        engine.shut_down().await;
+    }
+    // A worker that panicked has already logged why.
+    let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
+    cleanup.shut_down(config).await?;
+    telemetry.shutdown().await;
+    outcome
+}
+
+/// Waits for the lock of the vault and begins to serve it; `None` if the process is stopped before, or has no vault.
+async fn acquire_vault(
+    config: &StewardConfig,
+    context: &WorkerContext,
+    address: &str,
+    cleanup: &mut ProcessCleanup,
+    out: CommandOutput,
+) -> anyhow::Result<Option<Engine>> {
+    let mut stop = context.stop.clone();
+    if config.vault.is_none() {
+        return Ok(None);
+    }
+    let Some(vault) = OpenedVault::open_when_unlocked(config, &mut stop).await? else { return Ok(None) };
+    cleanup.writer = Some(Arc::clone(&vault.writer));
+    let claimed = tokio::select! {
+        claimed = desired::claim_namespace(config, &context.client, address, &vault.writer, false) => claimed?,
+        () = wait_for_stop(&mut stop) => return Ok(None),
+    };
+    let record = note::describe_this_process(config, "worker", address);
+    record.write(&config.state_dir()?)?;
+    let checked = check_open_runs(config, context, &vault, record, None, out);
+    let Some(checked) = run_unless_stopped(&context.stop, checked).await else { return Ok(None) };
+    checked?;
+    let mut engine = engine::start_engine(config, context, vault, false).await?;
+    if claimed {
+        engine.registered.include_claim();
+    }
+    engine.begin_waking();
+    if !*stop.borrow() {
+        out.print_text(&crate::commands::schedules::describe_plan(&engine.registered))?;
+        out.print_text("serving the vault")?;
+    }
+    Ok(Some(engine))
+}
