@@ -1,9 +1,9 @@
 //! A plan: the exact change of one record, the content that it is based on, and its disposition.
 //!
-//! Only [`crate::steward::decide::decide`], [`mod@crate::signals::route`] and a human's resolution
-//! ([`crate::action::undo`]) may make a [`Plan`]. Its fields are private to this crate, so that no other crate can make
-//! one. A plan must not hold free text that could name a file or a field: both come from closed types. The vault's
-//! `apply_plan` is the only place that applies a plan. [`Plan::prepare`] gives it the bytes to write.
+//! Only this crate makes a [`Plan`], because its fields are private to it: a steward's decision, the router, a person's
+//! resolution, and the records that change no note. A plan must not hold free text that could name a file or a field:
+//! both come from closed types. The vault's `write_plan_once` is the only place that applies a plan. [`Plan::prepare`]
+//! gives it the bytes to write.
 
 mod ids;
 mod renamed;

@@ -247,7 +247,7 @@ fn describe_sender(app: &SharedAppState, row: &SenderRow, mode: ModeName) -> Sen
         status: describe_status(row.ceiling, mode),
         set_in,
         classes: trust.classes.iter().map(describe_class).collect(),
-        verdict: describe_verdict(row),
+        verdict: describe_verdict(row, mode),
         demotion,
         is_ready: trust.shortfalls.is_empty(),
         ceiling: row.ceiling,
@@ -267,9 +267,14 @@ fn describe_status(ceiling: Option<Ceiling>, mode: ModeName) -> &'static str {
     }
 }
 
-fn describe_verdict(row: &SenderRow) -> String {
-    if row.ceiling == Some(Ceiling::Act) {
-        return "You let it act.".to_owned();
+fn describe_verdict(row: &SenderRow, mode: ModeName) -> String {
+    match (row.ceiling, mode) {
+        (Some(Ceiling::Act), _) => return "You let it act.".to_owned(),
+        // What it lacks is counted from the cases that only its own permission would let through: here there are none.
+        (None, ModeName::ActWhenSure | ModeName::Act) => {
+            return "The mode lets every sender act, whatever its record.".to_owned();
+        }
+        _ => {}
     }
     match row.trust.missing_cases {
         Some(0) if row.trust.shortfalls.is_empty() => "It has earned to act: you can let it.".to_owned(),

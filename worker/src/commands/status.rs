@@ -263,18 +263,8 @@ fn describe_status(status: &StatusReport) -> String {
         let error = owed.last_error.as_deref().map(|e| format!("; {}", escape_text(e))).unwrap_or_default();
         row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
     }
-    for demotion in &status.lowered {
-        let name = escape_text(&demotion.subject.describe(demotion.name.as_deref()));
-        let since = steward_domain::time::format_seconds(demotion.since);
-        let subject = escape_text(&demotion.subject.to_string());
-        row("demoted", format!("{name} to {} at {since}: `steward trust raise {subject}`", demotion.mode.as_str()));
-    }
-    for number in status.changed_numbers.iter().take(MAX_CHANGED_NUMBERS) {
-        row("your number", escape_text(&describe_changed_number(number)));
-    }
-    let more = status.changed_numbers.len().saturating_sub(MAX_CHANGED_NUMBERS);
-    if more > 0 {
-        row("", format!("and {more} more that calibration changed: the page Trust lists them"));
+    for (name, value) in describe_trust_rows(status) {
+        row(name, value);
     }
     row("running", describe_holder(status));
     for listener in &status.serving {
@@ -287,6 +277,28 @@ fn describe_status(status: &StatusReport) -> String {
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
     lines.extend(status.warnings.iter().map(|w| escape_text(w)));
     lines.join("\n")
+}
+
+/// The rows about demotions and about numbers of a person that calibration changed.
+fn describe_trust_rows(status: &StatusReport) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    for demotion in &status.lowered {
+        let name = escape_text(&demotion.subject.describe(demotion.name.as_deref()));
+        let since = steward_domain::time::format_seconds(demotion.since);
+        let subject = escape_text(&demotion.subject.to_string());
+        rows.push((
+            "demoted",
+            format!("{name} to {} at {since}: `steward trust raise {subject}`", demotion.mode.as_str()),
+        ));
+    }
+    for number in status.changed_numbers.iter().take(MAX_CHANGED_NUMBERS) {
+        rows.push(("your number", escape_text(&describe_changed_number(number))));
+    }
+    let more = status.changed_numbers.len().saturating_sub(MAX_CHANGED_NUMBERS);
+    if more > 0 {
+        rows.push(("", format!("and {more} more that calibration changed: the page Trust lists them")));
+    }
+    rows
 }
 
 /// The mode that decides about changes, and that of this shell if it is another one.

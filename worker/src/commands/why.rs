@@ -79,8 +79,15 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
     let kind = spelled.folder_kind().unwrap_or(RecordKind::Task);
-    let path = index.resolve_link(kind, target, &spelled).await?.unwrap_or(spelled);
-    let found = index.read().find_subject(&path).await?;
+    let mut path = index.resolve_link(kind, target, &spelled).await?.unwrap_or(spelled);
+    let mut found = index.read().find_subject(&path).await?;
+    // A bare name is a task's, or else a matter's.
+    if found.is_none() && !target.contains('/') {
+        let matter = super::find_matter(index, target).await?;
+        if let Some(subject) = index.read().find_subject(&matter).await? {
+            (path, found) = (matter, Some(subject));
+        }
+    }
     if let (None, Some(exclusion)) = (&found, index.find_exclusion(&path).await?) {
         bail!("{path} is left out: {exclusion}");
     }

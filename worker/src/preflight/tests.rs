@@ -196,13 +196,8 @@ async fn files_are_grouped_by_shape_and_outcome_and_what_breaks_comes_first() {
     let lines: Vec<String> =
         report.shapes.iter().map(|each| each.to_string().replace(&folder.path().display().to_string(), "")).collect();
     assert!(lines[0].starts_with("not a history: "), "{lines:#?}");
-    let broken = "StewardWorkflow, 14 events: breaks at event 6 (ActivityTaskScheduled): recorded steward.guess, \
-                  this build asks steward.judge [/d.json]";
-    assert_eq!(lines[1].split(", ").nth(0), Some("StewardWorkflow"), "{lines:#?}");
-    assert!(
-        lines[1].contains("(ActivityTaskScheduled): recorded steward.guess, this build asks steward.judge [/d.json]"),
-        "{lines:#?} {broken}"
-    );
+    let broken = ": recorded steward.guess, this build asks steward.judge [/d.json]";
+    assert!(lines[1].starts_with("StewardWorkflow, ") && lines[1].ends_with(broken), "{lines:#?}");
     assert!(lines[2].ends_with("safe [2 runs]"), "{lines:#?}");
     assert!(!report.is_safe());
     let none = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ pub enum ResolutionRefusal {
     Ambiguous { id: String, count: usize },
     #[error("an action is named by 4 to 16 hex digits of its id, not by `{id}`: list them with `steward audit list`")]
     Malformed { id: String },
-    #[error("{id} changed nothing ({disposition}), so there is nothing to undo")]
+    #[error("{id} {}", describe_without_recipe(.disposition))]
     NothingToUndo { id: String, disposition: String },
     #[error("{id} is not pending ({disposition}){}", describe_shadow(.disposition))]
     NotPending { id: String, disposition: String },
@@ -76,6 +76,15 @@ pub enum ResolutionRefusal {
 }
 
 /// What a person can do about a decision that was made in shadow.
+/// Of the records without a recipe, only those of an undo have changed a note.
+fn describe_without_recipe(disposition: &str) -> String {
+    if disposition == Disposition::Live.as_str() {
+        "is itself an undo, which cannot be undone: change the note by hand".to_owned()
+    } else {
+        format!("changed nothing ({disposition}), so there is nothing to undo")
+    }
+}
+
 fn describe_shadow(disposition: &str) -> &'static str {
     if disposition == Disposition::Shadow.as_str() {
         ": it was only decided in shadow, and is decided again once the mode permits changes"
