@@ -58,12 +58,15 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .routes(routes!(resolutions::confirm))
         .routes(routes!(resolutions::dismiss))
         .split_for_parts();
-    let (live, live_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::healthz)).split_for_parts();
+    let (live, live_api) = OpenApiRouter::<SharedAppState>::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::startz))
+        .split_for_parts();
     let (ready, ready_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::readyz)).split_for_parts();
     let description = read_api.merge_from(act_api).merge_from(live_api).merge_from(ready_api);
     let text: Arc<str> = description.to_json().unwrap_or_default().into();
     let described = Router::new().route("/api/v1/openapi.json", get(serve_openapi_description)).layer(Extension(text));
-    // `/healthz` has no rate limit: a monitor that asks too often must not conclude that the process is dead.
+    // `/healthz` and `/startz` have no rate limit: a monitor that asks too often must not conclude that the process is dead.
     let open = live.merge(admission::limit_open_routes(ready.merge(described), app));
     require_scope(read, app, AccessScope::Read).merge(require_scope(act, app, AccessScope::Act)).merge(open)
 }

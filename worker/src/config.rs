@@ -64,6 +64,7 @@ struct RawConfig {
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
+    clerk_key_file: Option<PathBuf>,
     clerk_timeout_seconds: Option<u64>,
     clerk_max_response_bytes: Option<usize>,
     clerk_calls_per_second: Option<u32>,
@@ -116,6 +117,9 @@ pub(crate) struct ClerkServer {
     pub(crate) max_response_bytes: usize,
     /// The most calls that this process begins per second.
     pub(crate) calls_per_second: NonZeroU32,
+    /// The file that holds the API key; `None` if the environment may hold it.
+    #[serde(default)]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// The checked configuration.

@@ -20,7 +20,7 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::index::IndexError;
 use steward_vault::signals::inbox::InboxError;
 
-pub(crate) use settings::read_secret;
+pub use settings::read_secret;
 
 pub use intake::{Intake, IntakeBatch, IntakeTally};
 pub use settings::{StreamConfig, StreamKeys};

@@ -9,6 +9,7 @@ use super::proxy::TrustedProxies;
 use super::session::{BrowserSessions, read_cookies};
 use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, origin, token};
 use crate::access::rate_limit::RequestRateLimiter;
+use crate::api::health::is_health_check;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::{SharedAppState, respond_with_problem};
 use axum::Router;
@@ -138,8 +139,8 @@ fn too_many_requests(seconds: u32) -> ProblemDetails {
 
 /// Refuses requests to an unknown host name, and attaches a [`RequestOrigin`] to all others.
 pub(crate) async fn check_host(State(checks): State<Arc<AccessChecks>>, mut request: Request, next: Next) -> Response {
-    // A monitor may use any address of the machine. These two routes tell it nothing about the vault.
-    let allows_any_host = matches!(request.uri().path(), "/healthz" | "/readyz");
+    // A monitor may use any address of the machine. These routes tell it nothing about the vault.
+    let allows_any_host = is_health_check(request.uri().path());
     let host = checks.hosts.match_host(request.uri(), request.headers());
     if host.is_none() && !allows_any_host {
         let detail = "unknown host name: add it to STEWARD_HOSTS";

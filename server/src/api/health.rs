@@ -1,7 +1,8 @@
-//! `GET /healthz` and `GET /readyz`, for monitors and supervisors.
+//! `GET /startz`, `GET /healthz` and `GET /readyz`, for monitors and supervisors.
 //!
 //! Anybody may call them under any host name, so they tell nothing about the vault: one word, or what is missing. The
-//! first says that the process lives. The second says that it shows current values and can carry out requests.
+//! first says that the process has started. The second says that its main loop turns, so a supervisor restarts it if not.
+//! The third says that it shows current values and can carry out requests; it also depends on other processes.
 
 use super::problem::ProblemDetails;
 use crate::http::app::{AppState, SharedAppState};
@@ -20,11 +21,28 @@ const MISSED_SCANS: i32 = 3;
 /// How long one scan of a large vault may take in addition: 2 min.
 const SCAN_DURATION: TimeDelta = TimeDelta::minutes(2);
 
-/// Says that the process lives.
+/// Whether a path is that of one of the checks.
+pub(crate) fn is_health_check(path: &str) -> bool {
+    matches!(path, "/startz" | "/healthz" | "/readyz")
+}
+
+/// Says that the process has read its configuration, has reached the Temporal server once and listens.
+///
+/// The router that holds it replaces another one when that is so.
+#[utoipa::path(get, path = "/startz", tag = "health", security(()),
+    responses((status = 200, description = "It has started", body = String, content_type = "text/plain"),
+        (status = 503, description = "Not yet", body = ProblemDetails, content_type = "application/problem+json")))]
+pub(crate) async fn startz() -> &'static str {
+    "started"
+}
+
+/// Says that the process lives and that its main loop turned in the last 30 seconds.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
-    responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
-pub(crate) async fn healthz() -> &'static str {
-    "ok"
+    responses((status = 200, description = "It runs", body = String, content_type = "text/plain"),
+        (status = 503, description = "Its main loop hangs: restart it", body = ProblemDetails, content_type = "application/problem+json")))]
+pub(crate) async fn healthz(State(app): State<SharedAppState>) -> Result<&'static str, ProblemDetails> {
+    let hangs = "the main loop has not turned for 30 s: restart the process; its log says more";
+    app.pulse.is_alive().then_some("ok").ok_or_else(|| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, hangs))
 }
 
 /// Says that it can do its work: a worker holds the vault, the index is up to date, and the Temporal server answers and

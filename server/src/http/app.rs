@@ -14,6 +14,7 @@ use crate::api;
 use crate::api::problem::ProblemDetails;
 use crate::grpc;
 use crate::http::holder::VaultHolder;
+use crate::http::pulse::LoopPulse;
 use crate::http::settings::DashboardSettings;
 use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
@@ -62,6 +63,8 @@ pub struct AppDependencies {
     pub encrypted: bool,
     pub settings: DashboardSettings,
     pub mapping_check: MappingCheck,
+    /// Whether the main loop of this process turns.
+    pub pulse: LoopPulse,
     /// Becomes `true` when the process must end.
     pub stop: watch::Receiver<bool>,
 }
@@ -92,6 +95,7 @@ pub(crate) struct AppState {
     /// What is known of Temporal's health.
     pub(crate) temporal_health: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
+    pub(crate) pulse: LoopPulse,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
     /// The senders as they were judged last.
@@ -245,6 +249,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         encrypted,
         settings,
         mapping_check,
+        pulse,
         stop,
     } = dependencies;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
@@ -264,6 +269,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         access: Arc::clone(&access),
         own_settings: settings,
         mapping_check,
+        pulse,
         revision,
         temporal_health,
         registration,
@@ -300,7 +306,7 @@ const START_RETRY_AFTER: u32 = 2;
 /// once, and does not wait on a socket that nobody reads.
 pub(crate) fn build_starting_router() -> Router {
     Router::new()
-        .route("/healthz", get(api::health::healthz))
+        .route("/healthz", get(async || "ok"))
         .route("/assets/{name}", get(pages::serve_asset))
         .fallback(respond_starting)
         .layer(map_response(add_security_headers))
@@ -348,7 +354,7 @@ pub(crate) fn respond_with_problem(method: &Method, uri: &Uri, problem: ProblemD
     if grpc::is_grpc_path(uri.path()) {
         return grpc::refusal::build_response(&problem);
     }
-    let is_api = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
+    let is_api = uri.path().starts_with("/api/") || api::health::is_health_check(uri.path());
     // A page cannot link back to an address that only accepts a form.
     let back = (!method.is_safe()).then(|| "/".to_owned());
     if is_api { problem.into_response() } else { pages::render_refusal(&problem, back) }

@@ -1,6 +1,7 @@
 //! Clerks that are servers: good, invalid, slow, refusing and lying ones.
 
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 use steward_domain::action::plan::Disposition;
 use steward_domain::steward::clerk::Judgement;
 use steward_domain::steward::tick::TaskCheckOutcome;
@@ -89,6 +90,27 @@ async fn a_clerk_that_cannot_be_asked_is_named_by_the_doctor() {
     assert!(said.out.contains("WRONG clerk") && said.out.contains("STEWARD_CLERK_API_KEY"), "{said}");
     let said = world.set("STEWARD_CLERK_BASE_URL", "api.anthropic.com").run(&["doctor"]).await.expect(4);
     assert!(said.out.contains("WRONG clerk") && said.out.contains("base URL"), "{said}");
+}
+
+#[tokio::test]
+async fn a_key_file_counts_only_if_its_owner_alone_can_read_it() {
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
+    let world = World::with_one_done().await.live().asking(&clerk);
+    let file = world.folder.join("clerk-key");
+    std::fs::write(&file, "sk-very-secret\n").unwrap();
+    let world = world.set("STEWARD_CLERK_KEY_FILE", file.display());
+    let set_mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o644);
+    let said = world.run(&["doctor"]).await.expect(4);
+    assert!(said.out.contains("WRONG clerk") && said.out.contains("other users may read it"), "{said}");
+    set_mode(0o600);
+    let said = world.run(&["doctor"]).await;
+    assert!(said.out.contains("with a key"), "{said}");
+    let worker = world.worker().await;
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { .. }));
+    assert!(!(worker.err() + &worker.out()).contains("sk-very-secret"), "the key was written down");
+    let both = world.set("STEWARD_CLERK_API_KEY", "sk-other").run(&["doctor"]).await.expect(4);
+    assert!(both.out.contains("not both"), "{both}");
 }
 
 #[tokio::test]

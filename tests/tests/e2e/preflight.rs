@@ -78,7 +78,9 @@ async fn a_build_that_would_break_an_open_run_does_not_poll_until_the_run_is_gon
     held.says("not polling yet: this build would break open runs").await;
     held.says("dashboard  ").await;
     let api = Api::new(api::link(&held).split("/login").next().unwrap());
-    assert_eq!(api.get("/healthz").await.status, 200);
+    for check in ["/startz", "/healthz"] {
+        assert_eq!(api.get(check).await.status, 200, "{check}");
+    }
     let ready = api.get("/readyz").await.expect(503);
     assert!(ready["detail"].as_str().unwrap().contains("does not poll yet"), "{ready}");
     let status = world.json(&["status"]).await;

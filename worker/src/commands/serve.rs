@@ -14,6 +14,7 @@ use crate::temporal::{self, note};
 use anyhow::bail;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_server::http::pulse::LoopPulse;
 use steward_vault::index::{Index, IndexFileStatus};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -49,7 +50,8 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let ledger = open_ledger(config.caps, root, &state)
         .inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {}", format_causes(e)));
     let ledger = ledger.ok().map(Arc::new);
-    let web = WebInterface { client, root: root.clone(), index: Arc::new(index.clone()), ledger, settings };
+    let (index_of_web, pulse) = (Arc::new(index.clone()), LoopPulse::default());
+    let web = WebInterface { client, root: root.clone(), index: index_of_web, ledger, settings, pulse };
     web.serve_requests(config, &serving, stop)?;
     let listener_record = note::describe_this_listener(config, address).write_locked(&state)?;
     out.print_text(&format!("dashboard  {}\nCtrl-C ends it", web::create_operator_login_link(config, address)?))?;

@@ -166,7 +166,8 @@ async fn serve_vault(
         let settings =
             web::build_dashboard_settings(config, &context.client.options().namespace, services.ui.as_deref());
         let ledger = Some(Arc::clone(&vault.ledger));
-        let web = WebInterface { client: context.client.clone(), root, index, ledger, settings };
+        let (client, pulse) = (context.client.clone(), context.pulse.clone());
+        let web = WebInterface { client, root, index, ledger, settings, pulse };
         web.serve_requests(config, serving, context.stop.clone())?;
     }
     let (raise, listen) = (services.raise.clone(), serving.as_ref().map(|serving| serving.address));

@@ -1,6 +1,6 @@
 //! The settings of the clerk: its kind, its server, and the limits of a call.
 //!
-//! The API key is not among them: it must come from the environment only.
+//! The API key is not among them: it comes from the environment, or from a file that only its owner can read.
 
 use super::ClerkChoice;
 use super::ClerkServer;
@@ -48,6 +48,7 @@ fn read_clerk_server(raw: &RawConfig, wire: &ClerkWire) -> anyhow::Result<ClerkS
         timeout_seconds: read_clerk_timeout(raw)?,
         max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
         calls_per_second: read_calls_per_second(raw)?,
+        key_file: raw.clerk_key_file.clone(),
     })
 }
 

@@ -91,6 +91,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         .trusted(),
     Setting::new("clerk_base_url", "", "the clerk's server: see [clerks](../clerks.md)").text().trusted(),
     Setting::new("clerk_model", "", "the clerk's model: see [clerks](../clerks.md)").text().trusted(),
+    Setting::new("clerk_key_file", "", "the file that holds the clerk's key, instead of `STEWARD_CLERK_API_KEY`")
+        .text()
+        .trusted(),
     Setting::new("clerk_timeout_seconds", "60", "limit of one call, 1 to 80; a tick waits no longer"),
     Setting::new("clerk_max_response_bytes", "262144", "a longer answer is refused"),
     Setting::new(

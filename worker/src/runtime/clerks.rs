@@ -1,10 +1,12 @@
 //! Creates the configured clerk.
 //!
-//! The API key must come from the environment variable `STEWARD_CLERK_API_KEY` only. A file could be committed by
-//! accident, and every user of the machine can list command lines.
+//! The API key comes from the environment variable `STEWARD_CLERK_API_KEY` or from a file that only its owner can read. It
+//! must not stand in a configuration file, which could be committed by accident, nor in a command line, which every user
+//! of the machine can list.
 
 use crate::config::{ClerkChoice, ClerkServer};
 use std::time::Duration;
+use steward_activities::signals::streams::read_secret;
 use steward_activities::steward::clerks::remote::{
     ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
 };
@@ -52,7 +54,7 @@ const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 pub(crate) fn create_clerk(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
     let Some((wire, server)) = find_clerk_server(choice) else { return Ok(Clerk::Rules(RulesClerk)) };
     let config = RemoteClerkConfig {
-        api_key: read_api_key(),
+        api_key: read_api_key(server)?,
         api_key_variable: KEY_VARIABLE.to_owned(),
         timeout: Duration::from_secs(server.timeout_seconds),
         max_response_bytes: server.max_response_bytes,
@@ -70,9 +72,9 @@ pub(crate) fn describe_configured_clerk(choice: &ClerkChoice) -> anyhow::Result<
     create_clerk(choice)?;
     let Some((wire, server)) = find_clerk_server(choice) else { return Ok("rules, offline".to_owned()) };
     let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
-    let has_key = read_api_key().is_some();
+    let has_key = read_api_key(server)?.is_some();
     if !has_key && name == ANTHROPIC.name && wire.base_url == Some(base_url) {
-        anyhow::bail!("{base_url} needs an API key: set {KEY_VARIABLE}");
+        anyhow::bail!("{base_url} needs an API key: set {KEY_VARIABLE} or STEWARD_CLERK_KEY_FILE");
     }
     Ok(format!("{name}, model {model} at {base_url}, {} a key", if has_key { "with" } else { "without" }))
 }
@@ -86,8 +88,16 @@ fn find_clerk_server(choice: &ClerkChoice) -> Option<(&'static ClerkWire, &Clerk
     }
 }
 
-fn read_api_key() -> Option<Secret> {
-    std::env::var(KEY_VARIABLE).ok().as_deref().and_then(Secret::new)
+/// The API key; `None` if neither a file nor the variable is set.
+fn read_api_key(server: &ClerkServer) -> anyhow::Result<Option<Secret>> {
+    let in_environment = std::env::var(KEY_VARIABLE).ok();
+    match &server.key_file {
+        Some(_) if in_environment.is_some() => {
+            anyhow::bail!("set {KEY_VARIABLE} or STEWARD_CLERK_KEY_FILE, not both")
+        }
+        Some(file) => read_secret("clerk_key", None, Some(file)).map(Some).map_err(anyhow::Error::from),
+        None => Ok(in_environment.as_deref().and_then(Secret::new)),
+    }
 }
 
 #[cfg(test)]

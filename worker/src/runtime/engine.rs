@@ -39,6 +39,7 @@ use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
+use steward_server::http::pulse::LoopPulse;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::FolderPlacement;
 use steward_vault::gates::{drain, stop};
@@ -157,7 +158,12 @@ pub(crate) async fn start_engine(
         tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
         tokio::spawn(wake_matters(Arc::clone(&begin_wakes), Arc::clone(&index), registration, is_stopped)),
         tokio::spawn(place::follow_vault_folder(writer.root().clone(), returned, context.failed.clone())),
-        tokio::spawn(settle_changes(Arc::clone(&writer), Arc::clone(&parts.index), context.stop.clone())),
+        tokio::spawn(settle_changes(
+            Arc::clone(&writer),
+            Arc::clone(&parts.index),
+            context.stop.clone(),
+            context.pulse.clone(),
+        )),
     ]);
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
@@ -267,10 +273,12 @@ async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> Wa
     }
 }
 
-/// Settles recent changes every second: it detects late edits and finishes work that waits for the disk.
-async fn settle_changes(writer: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
+/// Settles recent changes every second: it detects late edits and finishes work that waits for the disk. It is the main
+/// loop of the process: if it hangs, the vault's disk does.
+async fn settle_changes(writer: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>, pulse: LoopPulse) {
     let mut clock = create_interval(1);
     loop {
+        pulse.beat();
         tokio::select! {
             () = wait_for_stop(&mut stop) => return,
             _ = clock.tick() => {}

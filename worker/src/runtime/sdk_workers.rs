@@ -22,6 +22,7 @@ use steward_activities::steward::judge::ClerkWorker;
 use steward_activities::steward::tick::StewardActivities;
 use steward_activities::tracker::TrackerDispatcher;
 use steward_activities::trust::TrustActivities;
+use steward_server::http::pulse::LoopPulse;
 use steward_workflows::clerk_queue;
 use steward_workflows::registry::{WorkflowVisitor, visit_workflows};
 use temporalio_client::Client;
@@ -67,6 +68,8 @@ pub(crate) struct WorkerContext {
     pub(crate) task_queue: String,
     pub(crate) recycle_after: u64,
     pub(crate) stop: watch::Receiver<bool>,
+    /// Beats with every turn of the main loop.
+    pub(crate) pulse: LoopPulse,
     /// Receives the error of a worker that cannot continue.
     pub(crate) failed: mpsc::UnboundedSender<anyhow::Error>,
 }
@@ -97,6 +100,7 @@ pub(crate) fn create_worker_context(
         task_queue: config.task_queue.clone(),
         recycle_after: config.recycle_after_activities,
         stop,
+        pulse: LoopPulse::default(),
         failed,
     };
     Ok((context, failures))

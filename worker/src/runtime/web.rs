@@ -16,6 +16,7 @@ use steward_server::access::host::{AllowedHosts, is_reachable_remotely};
 use steward_server::access::{AccessScope, SecretStore, link};
 use steward_server::http::app::{self, AppDependencies, MappingCheck};
 use steward_server::http::listen::{BoundListener, RunningServer, TransportSettings};
+use steward_server::http::pulse::LoopPulse;
 use steward_server::http::settings::DashboardSettings;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -53,6 +54,7 @@ pub(crate) struct WebInterface {
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) settings: DashboardSettings,
+    pub(crate) pulse: LoopPulse,
 }
 
 /// The settings that the dashboard shows if no other process holds the vault.
@@ -100,6 +102,7 @@ impl WebInterface {
             encrypted: config.tls.is_some(),
             settings: self.settings,
             mapping_check: build_mapping_check(config),
+            pulse: self.pulse,
             stop,
         })?);
         Ok(())

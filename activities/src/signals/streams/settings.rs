@@ -131,7 +131,7 @@ fn take_number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64)
 ///
 /// # Errors
 /// [`StreamError::Secret`] that names the key, the variable or file, and the fix, never the secret.
-pub(crate) fn read_secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
+pub fn read_secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
     let text = match (variable, file) {
         (Some(name), None) => std::env::var(name).map_err(|_| {
             format!("{key}_env: the variable {name} is not set: set it for the process that runs Steward")
