@@ -88,6 +88,12 @@ impl World {
         self
     }
 
+    /// A world whose matters tick once a day by their schedules. What happens sooner, happens by another cause.
+    #[must_use]
+    pub fn with_rare_ticks(self) -> Self {
+        self.set("STEWARD_CADENCE_MATTER_SECONDS", 86_400).set("STEWARD_CADENCE_MATTER_MAX_SECONDS", 86_400)
+    }
+
     /// A world in live mode.
     #[must_use]
     pub fn live(self) -> Self {

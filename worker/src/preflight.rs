@@ -86,7 +86,7 @@ impl Preflight {
                 .and_then(|text| parse_history(&text))
             {
                 Ok(history) => self.judge(&history, Some(name)).await,
-                Err(message) => self.report.add_unreadable_file(name, message),
+                Err(message) => self.report.add_unreadable_file(&name, message),
             }
         }
         self.report.sort();
@@ -102,10 +102,14 @@ impl Preflight {
         reader: &RunReader,
         schedules: Vec<String>,
     ) -> anyhow::Result<PreflightReport> {
-        let mut open: BTreeSet<WorkflowRun> =
-            reader.list_open_runs().await.context("failed to list the open runs")?.into_iter().collect();
+        let list = async || reader.list_open_runs().await.context("failed to list the open runs");
+        let mut open: BTreeSet<WorkflowRun> = list().await?.into_iter().collect();
         self.add_running_of_schedules(reader, schedules, &mut open).await;
         self.check_open_runs(reader, &open).await;
+        // The first list may have been too early for what the last holder did.
+        let mut later: BTreeSet<WorkflowRun> = list().await?.into_iter().collect();
+        later.retain(|run| !open.iter().any(|known| known.workflow_id == run.workflow_id));
+        self.check_open_runs(reader, &later).await;
         self.report.sort();
         Ok(self.report)
     }
@@ -159,7 +163,7 @@ impl Preflight {
             .buffer_unordered(DOWNLOADS);
         while let Some(running) = described.next().await {
             match running {
-                Ok(running) => open.extend(running),
+                Ok(running) => add_runs(open, running),
                 Err(e) => self.report.not_checked.push(format!("failed to {e}")),
             }
         }
@@ -169,12 +173,17 @@ impl Preflight {
         let mut histories = download_histories(reader, runs.iter().cloned().collect());
         while let Some((run, history)) = histories.next().await {
             match history {
-                Ok(Some(history)) => {
+                Ok(Some(history)) if is_open(&history) => {
                     self.report.open += 1;
-                    self.report.not_begun += usize::from(!has_completed_task(&history));
-                    self.judge(&history, Some(run.workflow_id)).await;
+                    // Nothing of its path is recorded, so any build begins it.
+                    if has_completed_task(&history) {
+                        self.judge(&history, Some(run.workflow_id)).await;
+                    } else {
+                        self.report.not_begun += 1;
+                    }
                 }
-                Ok(None) => {}
+                // It has ended since it was listed.
+                Ok(Some(_) | None) => {}
                 Err(e) => self.report.add_unread_run(&run, &e),
             }
         }
@@ -217,23 +226,33 @@ pub(crate) async fn find_open_run_schedules(index: &Index) -> Result<Vec<String>
     Ok(matters.chain(VAULT_SCHEDULES.iter().map(|(id, _)| (*id).to_owned())).collect())
 }
 
-/// Lists the open runs that a worker has begun, by visibility and by these schedules.
+/// Lists the open runs, by visibility and by these schedules: those that a worker has begun, or with `unbegun` all.
 ///
 /// # Errors
 /// The runs cannot be listed or read.
-pub(crate) async fn list_begun_runs(reader: &RunReader, schedules: Vec<String>) -> anyhow::Result<Vec<WorkflowRun>> {
-    let mut open: BTreeSet<WorkflowRun> = reader.list_open_runs().await?.into_iter().collect();
+pub(crate) async fn list_open_runs(
+    reader: &RunReader,
+    schedules: Vec<String>,
+    unbegun: bool,
+) -> anyhow::Result<Vec<WorkflowRun>> {
+    let mut listed: BTreeSet<WorkflowRun> = reader.list_open_runs().await?.into_iter().collect();
     for id in schedules {
-        open.extend(reader.list_running_of_schedule(&id).await?);
+        add_runs(&mut listed, reader.list_running_of_schedule(&id).await?);
     }
-    let mut begun = Vec::new();
-    let mut histories = download_histories(reader, open.into_iter().collect());
+    let mut open = Vec::new();
+    let mut histories = download_histories(reader, listed.into_iter().collect());
     while let Some((run, history)) = histories.next().await {
-        if history?.is_some_and(|history| is_open(&history) && has_completed_task(&history)) {
-            begun.push(run);
+        if history?.is_some_and(|history| is_open(&history) && (unbegun || has_completed_task(&history))) {
+            open.push(run);
         }
     }
-    Ok(begun)
+    Ok(open)
+}
+
+/// Adds the runs whose workflow is not listed yet. A schedule names only the first run of a workflow that continues as new.
+fn add_runs(listed: &mut BTreeSet<WorkflowRun>, more: Vec<WorkflowRun>) {
+    let known: BTreeSet<String> = listed.iter().map(|run| run.workflow_id.clone()).collect();
+    listed.extend(more.into_iter().filter(|run| !known.contains(&run.workflow_id)));
 }
 
 /// Downloads histories, a few at once, in the given order.

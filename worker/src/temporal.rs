@@ -95,6 +95,14 @@ pub(crate) fn find_server_address(config: &StewardConfig) -> anyhow::Result<Stri
     }
 }
 
+/// The task queue that the holder of the vault serves, which may be another one than is set here.
+pub(crate) fn read_served_queue(config: &StewardConfig, holder: &VaultHolder) -> String {
+    match holder {
+        VaultHolder::Runs(record) => record.task_queue.clone(),
+        VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => config.task_queue.clone(),
+    }
+}
+
 /// The address in the note of a running `steward up`.
 fn read_holder_address(config: &StewardConfig) -> anyhow::Result<String> {
     let root = config.vault_folder().ok().and_then(|vault| VaultRoot::open(vault).ok());

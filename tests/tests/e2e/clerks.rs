@@ -356,3 +356,37 @@ async fn words_in_a_note_or_in_an_answer_reach_nothing_but_the_record_of_their_o
     }
     world.verify_chain().await;
 }
+
+#[tokio::test]
+async fn a_call_that_got_no_place_in_time_is_not_sent_and_does_not_count() {
+    let clerk = Clerk::start(|_| Says::Verdict("still_active", 0.9)).await;
+    let world = World::new().await.with_rare_ticks().asking(&clerk).set("STEWARD_CLERK_CALLS_PER_SECOND", 1);
+    let matters = ["house", "garden", "farm"];
+    for matter in matters {
+        world.vault.matter(matter);
+        for n in 0..8 {
+            world.vault.task(&format!("{matter}-{n}"), matter);
+            world.vault.signal(&format!("{matter}-{n}"), &Signal::done(&format!("{matter}-{n}")));
+        }
+    }
+    let _worker = world.worker().await;
+    // 24 calls at one a second: a call waits for at most 10 s.
+    let mut ticks = Vec::new();
+    for matter in matters {
+        ticks.push(world.begin(matter).await);
+    }
+    let mut ends = Vec::new();
+    for tick in &ticks {
+        ends.extend(tick.report().await.evaluated.into_iter().map(|task| task.ended));
+    }
+    let unsent = ends.iter().filter(|end| matches!(end, TaskCheckOutcome::ClerkFailed { .. })).count();
+    assert!(unsent > 0, "the burst fits into the wait: {ends:#?}");
+    assert_eq!(clerk.asked().len(), 24 - unsent, "a call that was not sent reached the clerk");
+    assert_eq!(counted(&world).await, json!(24 - unsent), "a call that was not sent counts");
+    // The tasks stayed due.
+    for matter in matters {
+        world.tick(matter).await;
+    }
+    let asked: std::collections::BTreeSet<_> = clerk.asked().iter().map(|asked| asked.task().to_owned()).collect();
+    assert!(asked.len() > 24 - unsent, "{}", asked.len());
+}

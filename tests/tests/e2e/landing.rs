@@ -92,6 +92,33 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_the_change_comes_
     world.verify_chain().await;
 }
 
+#[tokio::test]
+async fn what_was_decided_in_shadow_lands_in_shadow_where_the_next_process_is_live() {
+    let (open, opened) = gate();
+    let says = move |_: &_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)));
+    let (at_holder, elsewhere) = (Clerk::start(says.clone()).await, Clerk::start(says).await);
+    let world = World::with_one_done().await.with_rare_ticks().asking(&at_holder);
+    let mut steward = world.steward.without("STEWARD_VAULT");
+    steward.set("STEWARD_CLERK_BASE_URL", &elsewhere.url);
+    let mut thinks = steward.start(&["worker"]);
+    thinks.says("serving clerk calls").await;
+    let mut holder = world.worker().await;
+    let tick = world.begin("house").await;
+    let asked = || at_holder.asked().len() + elsewhere.asked().len();
+    wait::until("the call", async || (asked() == 1).then_some(())).await;
+    holder.kill();
+    let world = world.live();
+    let _live = world.worker().await;
+    open.send_replace(true);
+    tick.report().await;
+    // The live process judges the task again, by a run of its own.
+    let of_the_first_run = |r: &AuditRecord| r.draft.workflow.id == tick.id();
+    for record in world.vault.records().iter().filter(|record| of_the_first_run(record)) {
+        assert_eq!((record.draft.disposition, record.draft.mode), (Disposition::Shadow, Mode::Shadow), "{record:#?}");
+    }
+    world.verify_chain().await;
+}
+
 fn link(world: &World, name: &str, task: &str) {
     let text = format!(
         "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail\nraw_quote: Eve joins\ntarget_kind: task\n\
@@ -139,6 +166,39 @@ async fn what_no_undo_could_take_back_is_never_done_and_the_reason_names_it() {
     }
     world.run(&["undo", id.as_str()]).await.expect(0);
     assert_eq!(world.vault.files().since_but_events(&before), ["touched task/plain.md"], "undone to the byte");
+}
+
+#[tokio::test]
+async fn a_task_whose_matter_is_ambiguous_or_unreadable_is_changed_by_no_signal() {
+    let world = World::new().await.live();
+    for matter in ["house", "farm", "FARM"] {
+        world.vault.matter(matter);
+    }
+    world.vault.task("rent", "house");
+    world.vault.task("mow", "FaRm");
+    world.vault.task("dig", "broken");
+    world.vault.write("matter/broken.md", "---\ntype: matter\nname: [\n---\n");
+    for task in ["rent", "mow", "dig"] {
+        link(&world, task, task);
+    }
+    let _worker = world.worker().await;
+    world.begin_as("route", "RouterWorkflow", &Value::Null).await.result().await;
+    let of = |task: &str| world.vault.records().into_iter().find(|r| r.draft.target.slug() == task);
+    let live = wait::until("the change of the task that has a matter", async || of("rent")).await;
+    assert_eq!(live.draft.disposition, Disposition::Live);
+    for (task, words) in [("mow", "several notes"), ("dig", "cannot be read")] {
+        let held = wait::until("the proposal", async || of(task)).await;
+        assert_eq!((held.draft.disposition, held.draft.confirmable), (Disposition::Pending, false), "{held:#?}");
+        world.run(&["confirm", held.draft.id.as_str()]).await.expect(3);
+        world.vault.signal(&format!("{task}-done"), &Signal::done(task));
+        let explained = async || {
+            let said = world.run(&["signals", "explain", &format!("signal/{task}-done.md")]).await;
+            said.out.contains(words).then_some(said)
+        };
+        let said = wait::until(words, explained).await;
+        assert!(!said.out.contains("steward tick"), "there is no steward to ask: {said}");
+        assert_eq!(world.vault.state(task), "open");
+    }
 }
 
 fn remove_matter(world: &World, slug: &str) {

@@ -44,6 +44,8 @@ async fn a_vault_that_cannot_be_written_is_refused_before_anything_is_judged() {
     says(&said.err, &["Read-only", "must be writable"]);
     let doctor = world.steward.wrapped(&wrap).run(&["doctor", "--json"]).await.expect(4);
     says(&wrong(&doctor, "lock"), &["Read-only", "must be writable"]);
+    let vault = world.vault.path().display().to_string();
+    says(&wrong(&doctor, "vault disk"), &[&vault, "the disk is read-only", "mount it for writing"]);
     assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
 }
 

@@ -82,7 +82,7 @@ async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
     next.says("serving clerk calls").await;
     gate.close();
     worker.kill();
-    wait::within(Duration::from_secs(150), "it to wait for the listing of the schedules", async || {
+    wait::until("it to wait for the listing of the schedules", async || {
         assert!(next.status().is_none(), "it ended: {}", next.err());
         waits(next.err(), " to check whose schedules it holds since ").then_some(())
     })
@@ -107,7 +107,7 @@ async fn a_wait_for_a_server_ends_with_the_process_and_a_refusal_ends_it_at_once
 
 #[tokio::test]
 async fn a_vault_that_was_moved_away_and_back_is_served_on_without_a_restart() {
-    let world = World::with_one_done().await.live().set("STEWARD_SCAN_SECONDS", 3_600);
+    let world = World::with_one_done().await.live().with_rare_ticks().set("STEWARD_SCAN_SECONDS", 3_600);
     for task in ["heat", "water"] {
         world.vault.task(task, "house");
     }

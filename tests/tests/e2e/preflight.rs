@@ -93,7 +93,8 @@ async fn a_build_that_would_break_an_open_run_does_not_poll_until_the_run_is_gon
     world.run(&["stop", "--reason", "odd"]).await.expect(0);
     world.run(&["resume"]).await.expect(0);
     let waiting = world.begin("house").await;
-    assert!(!is_begun(&waiting).await, "a run began although this build does not poll");
+    wait::stays(Duration::from_secs(2), "no run begins before this build polls", async || !is_begun(&waiting).await)
+        .await;
 
     world.temporal(&["workflow", "terminate", "--workflow-id", former.id(), "--reason", "of another build"]).await;
     held.says("up; Ctrl-C ends it").await;
@@ -168,7 +169,9 @@ async fn a_drain_waits_for_open_runs_and_its_end_takes_up_what_came_meanwhile() 
     let tick = world.begin("house").await;
     wait::until("the clerk to be asked", async || (clerk.asked().len() == 1).then_some(())).await;
 
-    let mut drain = world.steward.start(&["drain"]);
+    // The environment of the command is another one than that of the process.
+    let elsewhere = world.steward.with("STEWARD_CADENCE_MATTER_SECONDS", 600).with("STEWARD_TASK_QUEUE", "elsewhere");
+    let mut drain = elsewhere.start(&["drain"]);
     drain.says("waiting for open runs to end").await;
     wait::until("the schedules to be paused", async || state_of(&world, "al-steward-house").await.0.then_some(()))
         .await;
@@ -200,10 +203,15 @@ async fn a_drain_waits_for_open_runs_and_its_end_takes_up_what_came_meanwhile() 
 
     // The new build starts while the drain stands, and leaves the schedules paused.
     worker.stop().await;
+    let once = world.run(&["up", "--once"]).await.expect(3);
+    assert!(once.all().contains("nothing was ticked") && once.all().contains("drains the vault"), "{once}");
     let _next = api::up(&world).await;
     assert!(state_of(&world, "al-steward-garden").await.0);
     assert_eq!(world.vault.state("mow"), "open");
-    world.run(&["drain", "--end"]).await.expect(0);
+    elsewhere.run(&["drain", "--end"]).await.expect(0);
+    let described = world.temporal(&["schedule", "describe", "-s", "al-steward-house", "-o", "json"]).await;
+    assert!(described.contains(&world.queue) && !described.contains("elsewhere"), "{described}");
+    assert!(!described.contains("\"600s\""), "{described}");
     wait::until("the owed wake", async || (world.live_actions().len() == 2).then_some(())).await;
     assert_eq!(world.vault.state("mow"), "done");
     for id in ["al-steward-house", "al-steward-cellar", "al-signal-router"] {
@@ -211,6 +219,40 @@ async fn a_drain_waits_for_open_runs_and_its_end_takes_up_what_came_meanwhile() 
     }
     assert_eq!(state_of(&world, "al-steward-attic").await, (true, "begun by hand in tests".to_owned()));
     world.run(&["undo", &action]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_drain_that_somebody_ends_is_not_reported_as_done() {
+    let (_open, opened) = gate();
+    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let world = World::with_one_done().await.live().asking(&clerk);
+    let _worker = world.worker().await;
+    let _tick = world.begin("house").await;
+    wait::until("the clerk to be asked", async || (clerk.asked().len() == 1).then_some(())).await;
+    let mut drain = world.steward.start(&["drain"]);
+    drain.says("waiting for open runs to end").await;
+    world.run(&["drain", "--end"]).await.expect(0);
+    assert_eq!(drain.ends().await.code(), Some(1), "{}", drain.out());
+    assert!(drain.err().contains("somebody ended the drain"), "{}", drain.err());
+    wait::until("the schedules to run", async || (!state_of(&world, "al-steward-house").await.0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_has_begun_holds_no_start() {
+    let world = World::with_one_done().await.live();
+    world.begin_as("stray", "SomeWorkflow", &json!({"a": 1})).await;
+    world.begin_as("invalid", "StewardWorkflow", &json!({"a": 1})).await;
+    let found = world.run(&["--json", "preflight"]).await.expect(0).json();
+    assert_eq!((&found["open"], &found["not_begun"]), (&json!(2), &json!(2)), "{found:#}");
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let failed = wait::until("the failed run to be listed", async || {
+        let found = world.run(&["--json", "preflight"]).await.json();
+        (found["closed"].as_u64() >= Some(2)).then_some(found)
+    })
+    .await;
+    let breaking = failed["shapes"].as_array().unwrap().iter().filter(|one| one["outcome"]["kind"] != "safe").count();
+    assert_eq!(breaking, 0, "an argument that no build reads is no fault of this one: {failed:#}");
 }
 
 #[tokio::test]

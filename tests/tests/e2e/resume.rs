@@ -7,12 +7,9 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use steward_vault::index::Index;
 
-/// Much less than the half hour of the schedule.
-const LONG_BEFORE_THE_NEXT_TICK: Duration = Duration::from_secs(180);
-
-/// A world in which no scan finds the files.
+/// A world in which no scan finds the files, and no schedule fires soon.
 async fn house() -> World {
-    let world = World::new().await.set("STEWARD_SCAN_SECONDS", 3_600);
+    let world = World::new().await.with_rare_ticks().set("STEWARD_SCAN_SECONDS", 3_600);
     world.vault.matter("house");
     world.vault.task("rent", "house");
     world
@@ -21,13 +18,13 @@ async fn house() -> World {
 async fn until_recorded(world: &World, count: usize) {
     let what = format!("{count} decisions");
     let recorded = async || (world.vault.records().len() == count).then_some(());
-    wait::within(LONG_BEFORE_THE_NEXT_TICK, &what, recorded).await;
+    wait::until(&what, recorded).await;
 }
 
 async fn until_nobody_is_to_be_woken(world: &World) {
     let index = Index::open(&world.vault.path().join(".steward")).await.unwrap();
     let empty = async || index.cursors().list_wake_marks().await.unwrap().is_empty().then_some(());
-    wait::within(LONG_BEFORE_THE_NEXT_TICK, "an empty queue", empty).await;
+    wait::until("an empty queue", empty).await;
 }
 
 /// The workflows of a type on the server.

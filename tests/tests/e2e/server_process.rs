@@ -98,7 +98,11 @@ async fn status_shows_the_caps_the_clerk_and_the_tracker_of_the_process_that_hol
         .set("STEWARD_CLERK", "openai")
         .set("STEWARD_CLERK_BASE_URL", "http://127.0.0.1:9/v1")
         .set("STEWARD_CLERK_MODEL", "small")
-        .set("STEWARD_CLERK_API_KEY", "hunter2");
+        .set("STEWARD_CLERK_API_KEY", "hunter2")
+        .set("STEWARD_TRACKER_KIND", "plane")
+        .set("STEWARD_TRACKER_BASE_URL", "http://127.0.0.1:9")
+        .set("STEWARD_TRACKER_WORKSPACE", "home")
+        .set("STEWARD_TRACKER_API_KEY", "hunter2");
     let worker = world.worker_with(&holding).await;
     let other = world.steward.with("STEWARD_CAPS_PER_HOUR", 77);
     let status = other.run(&["status", "--json"]).await.expect(0).json();
@@ -108,13 +112,14 @@ async fn status_shows_the_caps_the_clerk_and_the_tracker_of_the_process_that_hol
         (&status["clerk"]["model"], &status["clerk"]["base_url"]),
         (&"small".into(), &"http://127.0.0.1:9/v1".into())
     );
-    assert_eq!(status["tracker"]["base_url"], Value::Null);
+    assert_eq!(status["tracker"]["base_url"], "http://127.0.0.1:9", "{status:#}");
     assert!(!note(&world).unwrap().to_string().contains("hunter2"));
     let told = other.run(&["status"]).await.expect(0).out;
     assert!(told.contains("/123 per hour") && told.contains("openai, small at http://127.0.0.1:9/v1"), "{told}");
     worker.stop().await;
     let status = other.run(&["status", "--json"]).await.expect(0).json();
     assert_eq!((&status["guard"]["ledger"]["hour"]["cap"], &status["clerk"]["kind"]), (&77.into(), &"rules".into()));
+    assert_eq!(status["tracker"]["base_url"], Value::Null);
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ async fn records(world: &World, count: usize) -> Vec<AuditRecord> {
 
 #[tokio::test]
 async fn a_new_signal_and_a_changed_one_each_wake_their_matter() {
-    let world = World::new().await;
+    let world = World::new().await.with_rare_ticks();
     world.vault.matter("house");
     world.vault.task("rent", "house");
     let _worker = only_woken(&world).await;
@@ -40,7 +40,7 @@ async fn a_new_signal_and_a_changed_one_each_wake_their_matter() {
 
 #[tokio::test]
 async fn a_burst_of_signals_judges_each_task_once() {
-    let world = World::new().await;
+    let world = World::new().await.with_rare_ticks();
     world.vault.matter("house");
     for n in 0..6 {
         world.vault.task(&format!("t{n}"), "house");
@@ -62,7 +62,7 @@ async fn a_burst_of_signals_judges_each_task_once() {
 async fn a_signal_that_comes_during_a_tick_is_not_left_until_the_next_one() {
     let (open, opened) = gate();
     let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.9)))).await;
-    let world = World::new().await.asking(&clerk);
+    let world = World::new().await.with_rare_ticks().asking(&clerk);
     world.vault.matter("house");
     world.vault.task("rent", "house");
     world.vault.task("garden", "house");
@@ -79,7 +79,7 @@ async fn a_signal_that_comes_during_a_tick_is_not_left_until_the_next_one() {
 
 #[tokio::test]
 async fn a_snoozed_task_is_not_woken() {
-    let world = World::new().await;
+    let world = World::new().await.with_rare_ticks();
     world.vault.matter("house");
     let until = steward_domain::time::format_millis(Utc::now() + TimeDelta::days(3));
     world.vault.task_with("asleep", "house", &format!("snoozed_until: {until}\n"));
@@ -96,7 +96,7 @@ async fn a_snoozed_task_is_not_woken() {
 
 #[tokio::test]
 async fn a_signal_that_came_while_nobody_looked_wakes_its_matter_at_the_start() {
-    let world = World::new().await;
+    let world = World::new().await.with_rare_ticks();
     world.vault.matter("house");
     world.vault.task("rent", "house");
     only_woken(&world).await.stop().await;

@@ -223,6 +223,31 @@ mod tests {
     }
 
     #[test]
+    fn a_stop_that_cannot_be_made_says_how_to_make_it_by_hand() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(OWN_FOLDER), "a file where a folder should be").unwrap();
+        let stop = VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+        let error = stop_vault(&VaultRoot::open(dir.path()).unwrap(), &stop).unwrap_err().to_string();
+        assert!(error.contains("the vault was not stopped") && error.contains("by hand"), "{error}");
+    }
+
+    #[test]
+    fn the_spare_file_becomes_the_stop_and_then_the_spare_file_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
+        reserve_spare_file(&root);
+        let own = dir.path().join(OWN_FOLDER);
+        assert_eq!(std::fs::metadata(own.join(SPARE)).unwrap().len(), SPARE_BYTES as u64);
+        let stop = VaultStop { at: "now".into(), by: "ann".into(), reason: Some("x".repeat(SPARE_BYTES)) };
+        use_spare_file(&root.make_own_folder(None).unwrap(), &stop).unwrap();
+        assert!(!own.join(SPARE).exists() && is_stopped(&root));
+        let found = read_stop(&root).unwrap();
+        assert_eq!((found.by.as_str(), found.reason), ("ann", None), "a reason that does not fit is left out");
+        assert!(resume_vault(&root, &stop).unwrap());
+        assert!(own.join(SPARE).exists() && !is_stopped(&root));
+    }
+
+    #[test]
     fn a_stop_file_that_cannot_be_checked_counts_as_a_stop() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(OWN_FOLDER), "a file where a folder should be").unwrap();

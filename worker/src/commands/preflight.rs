@@ -8,6 +8,7 @@ use crate::config::StewardConfig;
 use crate::preflight::{Preflight, PreflightReport, PreflightScope, RunReader};
 use crate::registrar::desired;
 use crate::temporal;
+use crate::temporal::note::VaultHolder;
 use chrono::Utc;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
@@ -26,12 +27,16 @@ pub(crate) async fn check_server(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let client = temporal::connect_client(config, Vec::new()).await?;
-    let owner = match &config.vault {
-        Some(_) => VaultIdentity::read(&VaultRoot::open(config.vault_folder()?)?)?,
-        None => None,
+    let (owner, queue) = match &config.vault {
+        Some(_) => {
+            let root = VaultRoot::open(config.vault_folder()?)?;
+            let holder = VaultHolder::read(&root, &config.state_dir()?);
+            (VaultIdentity::read(&root)?, temporal::read_served_queue(config, &holder))
+        }
+        None => (None, config.task_queue.clone()),
     };
     let registrar = desired::build_registrar(client.clone(), config, owner, |_| ());
-    let reader = RunReader::new(client, registrar, &config.task_queue);
+    let reader = RunReader::new(client, registrar, &queue);
     let scope = PreflightScope { closed: args.closed, hours: args.hours, max: args.max };
     let report = Preflight::new(args.closed)?.check_server(&reader, scope, Utc::now()).await?;
     let heading = format!(

@@ -177,10 +177,7 @@ async fn request_resolution<T>(
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
     // Who holds the vault may serve another queue than the one that is set here.
-    let queue = match VaultHolder::read(&root, &state) {
-        VaultHolder::Runs(note) => note.task_queue,
-        VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => config.task_queue.clone(),
-    };
+    let queue = temporal::read_served_queue(config, &VaultHolder::read(&root, &state));
     Ok(request(ResolutionClient::new(client, &queue, pause)).await?)
 }
 

@@ -21,13 +21,16 @@ use crate::temporal;
 use crate::temporal::note::{self, HolderRecord};
 use crate::temporal::server::LocalTemporalServer;
 use anyhow::Context;
+use serde_json::json;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_server::http::listen::RunningServer;
+use steward_server::temporal::service_pause::describe_drain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::drain;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -43,6 +46,13 @@ pub(crate) async fn run(
     install_stop_handler(raise.clone())?;
     let telemetry = crate::telemetry::init_telemetry()?;
     log_warnings(config);
+    let drain = drain::read_drain(&VaultRoot::open(config.vault_folder()?)?);
+    if let Some(drain) = drain.filter(|_| up.once) {
+        out.print_value(&json!({"paused": describe_drain(&drain)}), || {
+            format!("nothing was ticked: {}", describe_drain(&drain))
+        })?;
+        return Ok(CommandExit::Refused);
+    }
     let mut cleanup = ProcessCleanup::default();
     let serving = if up.once { None } else { Some(web::bind_listener(config, stop.clone()).await?) };
     let starting = start_services(config, &telemetry, serving, &raise, &mut cleanup, out);
@@ -172,7 +182,8 @@ async fn serve_vault(
     }
     let (raise, listen) = (services.raise.clone(), serving.as_ref().map(|serving| serving.address));
     let link = listen.map(|address| web::create_operator_login_link(config, address)).transpose()?;
-    let checked = check_open_runs(config, &services.context, &services.vault, services.record.clone(), link, out);
+    let report = BootReport { record: services.record.clone(), link, once: up.once, out };
+    let checked = check_open_runs(config, &services.context, &services.vault, report);
     let outcome = match run_unless_stopped(&services.context.stop, checked).await {
         Some(Ok(())) => run_engine(config, up, services, listen, out).await,
         Some(Err(e)) => Err(e),
@@ -186,23 +197,41 @@ async fn serve_vault(
     outcome
 }
 
+/// Where the boot check reports to.
+struct BootReport {
+    record: HolderRecord,
+    /// A link to the dashboard of this process.
+    link: Option<String>,
+    /// Whether it reports an obstacle and ends, instead of waiting.
+    once: bool,
+    out: CommandOutput,
+}
+
 /// Waits until this build can continue the open runs of the vault. Meanwhile the holder record says why it does not poll.
 async fn check_open_runs(
     config: &StewardConfig,
     context: &WorkerContext,
     vault: &OpenedVault,
-    mut record: HolderRecord,
-    link: Option<String>,
-    out: CommandOutput,
+    BootReport { mut record, link, once, out }: BootReport,
 ) -> anyhow::Result<()> {
     let state = config.state_dir()?;
     let connection = TemporalConnection { client: context.client.clone(), address: context.address.clone() };
-    preflight::wait_until_runs_are_safe(config, &connection, vault, |obstacle| {
+    preflight::wait_until_runs_are_safe(config, &connection, vault, once, |obstacle| {
         record.obstacle = obstacle.map(str::to_owned);
-        record.write(&state)?;
-        let Some(obstacle) = obstacle else { return out.print_text("this build can continue every open run now") };
-        out.print_text(&format!("not polling yet: {obstacle}"))?;
-        link.iter().try_for_each(|link| out.print_text(&format!("dashboard  {link}")))
+        // A full disk or a closed output is no reason to poll, nor to end.
+        if let Err(e) = record.write(&state) {
+            tracing::error!("{e}");
+        }
+        let text = match obstacle {
+            Some(obstacle) => format!("not polling yet: {obstacle}"),
+            None => "this build can continue every open run now".to_owned(),
+        };
+        let link = link.iter().filter(|_| obstacle.is_some()).map(|link| format!("dashboard  {link}"));
+        for line in [text].into_iter().chain(link) {
+            if let Err(e) = out.print_text(&line) {
+                tracing::error!("{e}");
+            }
+        }
     })
     .await
 }
@@ -250,7 +279,10 @@ async fn run_until_stopped(
     if !up.once && !*stop.borrow() {
         out.print_text(&super::schedules::describe_plan(&runtime.engine.registered))?;
     }
-    if up.once || up.tick_now {
+    let drain = drain::read_drain(runtime.engine.parts.writer.root());
+    if let Some(drain) = drain.as_ref().filter(|_| up.tick_now) {
+        out.print_text(&format!("nothing is ticked now: {}", describe_drain(drain)))?;
+    } else if up.once || up.tick_now {
         tokio::select! {
             round = round::tick_all(runtime) => {
                 let round = round?;

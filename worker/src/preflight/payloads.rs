@@ -1,8 +1,8 @@
 //! Reads the recorded inputs and results of a history with the types of this build (S3-58).
 //!
 //! The SDK's replayer compares no arguments. So each recorded payload is decoded and encoded again here. It no longer
-//! reads if decoding fails, or if a field with a value is missing from what this build would write. Payloads of
-//! activities that this build does not have are left to the replay. This module must not call a server.
+//! reads if decoding fails, or if this build would write another value. Payloads of activities that this build does not
+//! have are left to the replay. This module must not call a server.
 
 use super::history::read_local_activity;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use temporalio_common::data_converters::{
 };
 use temporalio_common::{ActivityDefinition, WorkflowDefinition};
 use temporalio_protos::temporal::api::common::v1::{Payload, Payloads};
+use temporalio_protos::temporal::api::enums::v1::EventType;
 use temporalio_protos::temporal::api::history::v1::{History, history_event::Attributes};
 use temporalio_workflow::workflows::WorkflowImplementation;
 
@@ -35,7 +36,7 @@ pub(crate) struct UnreadablePayload {
     pub(crate) role: PayloadRole,
     /// The workflow or activity to which it belongs.
     pub(crate) owner: String,
-    /// What does not read, as `field judged: …`.
+    /// What does not read, as `judged would be lost`.
     pub(crate) reason: String,
 }
 
@@ -77,13 +78,17 @@ impl PayloadTypes {
     /// Finds the first payload of a history that this build no longer reads.
     pub(crate) fn find_unreadable(&self, history: &History) -> Option<UnreadablePayload> {
         let mut workflow = "";
+        // Its argument was invalid, or it failed for another reason; no build continues it.
+        let has_failed =
+            history.events.last().is_some_and(|last| last.event_type() == EventType::WorkflowExecutionFailed);
         let mut scheduled: HashMap<i64, &str> = HashMap::new();
         for event in &history.events {
             let Some(attributes) = &event.attributes else { continue };
             let found = match attributes {
                 Attributes::WorkflowExecutionStartedEventAttributes(started) => {
                     workflow = started.workflow_type.as_ref().map_or("", |each| &each.name);
-                    Self::check(&self.workflows, workflow, PayloadRole::Argument, started.input.as_ref())
+                    let checked = Self::check(&self.workflows, workflow, PayloadRole::Argument, started.input.as_ref());
+                    checked.filter(|_| !has_failed)
                 }
                 Attributes::WorkflowExecutionCompletedEventAttributes(completed) => {
                     Self::check(&self.workflows, workflow, PayloadRole::Result, completed.result.as_ref())
@@ -163,33 +168,65 @@ fn check_payloads<T: TemporalDeserializable + TemporalSerializable + 'static>(
     let decoded: T = converter.from_payloads(&context, payloads.clone()).map_err(|e| shorten_reason(&e.to_string()))?;
     // An invalid workflow argument decodes, and says why it is invalid when it is encoded.
     let written = converter.to_payloads(&context, &decoded).map_err(|e| shorten_reason(&e.to_string()))?;
-    for (recorded, written) in payloads.iter().zip(&written) {
-        let (recorded, written) = (serde_json::from_slice(&recorded.data), serde_json::from_slice(&written.data));
-        if let (Ok(recorded), Ok(written)) = (recorded, written)
-            && let Some(field) = find_dropped_field(&recorded, &written)
+    let nothing = Payload::default();
+    for (place, recorded) in payloads.iter().enumerate() {
+        let written = serde_json::from_slice(&written.get(place).unwrap_or(&nothing).data).unwrap_or(Value::Null);
+        // What is not JSON is of another encoding, which the type has read.
+        if let Ok(recorded) = serde_json::from_slice::<Value>(&recorded.data)
+            && !(is_empty(&recorded) && is_empty(&written))
+            && let Some(loss) = describe_loss(&recorded, &written)
         {
-            return Err(format!("field {field} would be lost"));
+            return Err(loss);
         }
     }
     Ok(())
 }
 
-/// The path of the first field with a value that is missing from what this build writes.
+/// The first difference between a recorded value and what this build writes for it: `judged would be lost`.
+fn describe_loss(recorded: &Value, written: &Value) -> Option<String> {
+    let (path, loss) = find_loss(recorded, written)?;
+    Some(if path.is_empty() { loss } else { format!("{} {loss}", path.join(".")) })
+}
+
+/// The path of the first difference, and the difference.
 ///
-/// A recorded empty value may be missing: a build may write empty values or leave them out.
-fn find_dropped_field(recorded: &Value, written: &Value) -> Option<String> {
+/// Empty values may come and go: a build may write them or leave them out. A field may have another name, if its value is
+/// found again under that name: `serde(alias)`.
+fn find_loss(recorded: &Value, written: &Value) -> Option<(Vec<String>, String)> {
     match (recorded, written) {
-        (Value::Object(recorded), Value::Object(written)) => {
-            recorded.iter().find_map(|(name, value)| match written.get(name) {
-                Some(written) => find_dropped_field(value, written).map(|inner| format!("{name}.{inner}")),
-                None if is_empty(value) => None,
-                None => Some(name.clone()),
-            })
+        (Value::Object(recorded), Value::Object(written)) => recorded.iter().find_map(|(name, value)| {
+            let renamed = || written.iter().any(|(other, found)| !recorded.contains_key(other) && found == value);
+            let (mut path, loss) = match written.get(name) {
+                Some(written) => find_loss(value, written)?,
+                None if is_empty(value) || renamed() => return None,
+                None => (Vec::new(), "would be lost".to_owned()),
+            };
+            path.insert(0, name.clone());
+            Some((path, loss))
+        }),
+        (Value::Array(recorded), Value::Array(written)) if recorded.len() == written.len() => {
+            recorded.iter().zip(written).find_map(|(recorded, written)| find_loss(recorded, written))
         }
-        (Value::Array(recorded), Value::Array(written)) => {
-            recorded.iter().zip(written).find_map(|(recorded, written)| find_dropped_field(recorded, written))
+        (Value::Number(recorded), Value::Number(written)) if recorded.as_f64() == written.as_f64() => None,
+        (recorded, written) if recorded == written => None,
+        (recorded, written) => {
+            let (before, after) = (name_kind(recorded), name_kind(written));
+            let loss =
+                if before == after { format!("would be another {before}") } else { format!("would be a {after}") };
+            Some((Vec::new(), loss))
         }
-        _ => None,
+    }
+}
+
+/// A value in a word: payloads may hold words of strangers, which belong in no message.
+fn name_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "truth value",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
     }
 }
 
@@ -209,7 +246,7 @@ fn shorten_reason(message: &str) -> String {
     let message = message.rsplit("error: ").next().unwrap_or(message);
     let message = message.split(" at line ").next().unwrap_or(message);
     match message.strip_prefix("missing field ") {
-        Some(field) => format!("field {} is missing", field.trim_matches('`')),
+        Some(field) => format!("{} is missing", field.trim_matches('`')),
         None => message.to_owned(),
     }
 }

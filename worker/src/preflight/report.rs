@@ -37,7 +37,6 @@ pub(crate) struct PreflightReport {
 /// The runs of one shape with one outcome.
 #[derive(Debug, Serialize)]
 pub(crate) struct ShapeReport {
-    /// Empty for a file that is no history.
     pub(crate) workflow_type: String,
     pub(crate) events: usize,
     pub(crate) outcome: ReplayOutcome,
@@ -49,6 +48,9 @@ pub(crate) struct ShapeReport {
 
 impl PreflightReport {
     pub(super) fn add_outcome(&mut self, shape: RunShape, outcome: ReplayOutcome, open: Option<String>) {
+        if let ReplayOutcome::NoHistory { message } = outcome {
+            return self.add_unreadable_file(&open.unwrap_or(shape.workflow_type), message);
+        }
         let (workflow_type, events) = (shape.workflow_type.clone(), shape.events);
         let next = self.shapes.len();
         let place = *self.places.entry((shape, outcome.clone())).or_insert(next);
@@ -62,9 +64,8 @@ impl PreflightReport {
         }
     }
 
-    pub(super) fn add_unreadable_file(&mut self, name: String, message: String) {
-        let (outcome, open) = (ReplayOutcome::NoHistory { message }, vec![name]);
-        self.shapes.push(ShapeReport { workflow_type: String::new(), events: 0, outcome, open, closed: 0 });
+    pub(super) fn add_unreadable_file(&mut self, name: &str, message: String) {
+        self.not_checked.push(format!("{name}: {}", ReplayOutcome::NoHistory { message }));
     }
 
     pub(super) fn add_unread_run(&mut self, run: &WorkflowRun, error: &anyhow::Error) {
@@ -119,10 +120,7 @@ impl PreflightReport {
 impl fmt::Display for ShapeReport {
     /// One line: the workflow, the outcome and the runs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.workflow_type.is_empty() {
-            write!(f, "{}, {} events: ", self.workflow_type, self.events)?;
-        }
-        write!(f, "{}", self.outcome)?;
+        write!(f, "{}, {} events: {}", self.workflow_type, self.events, self.outcome)?;
         let named = self.open.iter().take(NAMED_RUNS).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = self.open.len().saturating_sub(NAMED_RUNS);
         let runs = match (self.open.len(), more) {

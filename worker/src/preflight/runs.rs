@@ -24,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkflowRun {
     pub(crate) workflow_id: String,
+    /// Empty for the newest run of the workflow.
     pub(crate) run_id: String,
 }
 
@@ -124,7 +125,8 @@ impl RunReader {
     pub(crate) async fn list_running_of_schedule(&self, id: &str) -> Result<Vec<WorkflowRun>, RegistrarError> {
         let found = self.registrar.describe_schedule(id).await?;
         let running = found.and_then(|found| found.info).unwrap_or_default().running_workflows;
-        Ok(running.into_iter().map(WorkflowRun::from).collect())
+        // Without the run's id, which is that of the first run if the workflow has continued as new.
+        Ok(running.into_iter().map(|run| WorkflowRun { run_id: String::new(), ..run.into() }).collect())
     }
 
     /// Downloads a whole history; `None` if the run is gone.

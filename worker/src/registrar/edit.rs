@@ -8,7 +8,7 @@
 use super::ScheduleRegistrar;
 use super::ScheduleStep;
 use super::facts::{self, ScheduleFacts};
-use super::plan::DRAIN_NOTE;
+use super::plan::is_our_pause;
 use super::server::{RegistrarError, none_if_missing};
 use serde::Serialize;
 use steward_domain::record::path::RecordPath;
@@ -39,10 +39,10 @@ pub(crate) enum ScheduleEditOutcome {
 pub(crate) enum ScheduleTriggerOutcome {
     /// The schedule starts a run now, or one more after the open run.
     Triggered,
-    /// The schedule is paused, by a person or because its matter is done; no run is started.
+    /// A person has paused the schedule; no run is started.
     Paused,
-    /// The schedule is still paused by a drain; no run is started.
-    Drained,
+    /// Steward has paused the schedule, for a drain or while its matter was done; no run is started.
+    PausedByUs,
     /// There is no such schedule.
     Missing,
     /// The schedule with this id belongs to another vault; no run is started.
@@ -73,8 +73,8 @@ impl ScheduleRegistrar {
         }
         let state = schedule.state.unwrap_or_default();
         if state.paused {
-            let drained = state.notes == DRAIN_NOTE;
-            return Ok(if drained { ScheduleTriggerOutcome::Drained } else { ScheduleTriggerOutcome::Paused });
+            let ours = is_our_pause(&state.notes);
+            return Ok(if ours { ScheduleTriggerOutcome::PausedByUs } else { ScheduleTriggerOutcome::Paused });
         }
         // Not Skip: a signal that arrives after the open tick has read its signals would wait for the next interval.
         let overlap_policy = ScheduleOverlapPolicy::BufferOne.into();

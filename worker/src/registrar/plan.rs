@@ -131,6 +131,9 @@ pub(crate) struct SchedulePlan {
     /// The deletions if they are above the budget; then the steps contain no deletion.
     pub(crate) refused: Option<RefusedDeletions>,
     pub(crate) warnings: Vec<String>,
+    /// The ids of the schedules that are kept because they could not be read.
+    #[serde(skip)]
+    pub(crate) unread: Vec<String>,
     /// The steps for the routines; [`plan_matter_schedules`] leaves them empty.
     pub(crate) routines: Vec<super::RoutineStep>,
     /// Why the plan must not be applied: the namespace belongs to another vault. [`plan_matter_schedules`] leaves it
@@ -291,6 +294,10 @@ fn plan_existing_schedule(
     let differences = match &schedule.contents {
         ScheduleContents::Described(found) => find_schedule_differences(found, matter, schedule, settings),
         ScheduleContents::Listed { cadence } if is_listing_current(matter, schedule, cadence, settings) => Vec::new(),
+        // The listing shows whether it is paused, which is enough for a drain.
+        ScheduleContents::Listed { .. } | ScheduleContents::Unread(_) if settings.draining && !schedule.paused => {
+            return plan.push_step(id, matter, ScheduleStepVerb::Drain);
+        }
         ScheduleContents::Listed { .. } => {
             return plan.keep_unread_schedule(id, matter, "the listing does not show its contents");
         }
@@ -382,6 +389,7 @@ impl SchedulePlan {
 
     /// Keeps a schedule that could not be read, with a warning.
     fn keep_unread_schedule(&mut self, id: &str, matter: &WantedMatter, why: &str) {
+        self.unread.push(id.to_owned());
         self.warnings.push(format!("{id}: kept as it is, because it could not be read: {why}"));
         self.push_step(id, matter, ScheduleStepVerb::Keep { why: why.to_owned() });
     }

@@ -230,7 +230,7 @@ async fn a_done_matter_is_paused_and_resumed_when_it_is_open_again() {
     for slug in ["farm", "old"] {
         assert_eq!(registrar.state(slug).await, (true, DONE_NOTE.to_owned()));
     }
-    assert_eq!(registrar.trigger_matter(&path("farm")).await.unwrap(), ScheduleTriggerOutcome::Paused);
+    assert_eq!(registrar.trigger_matter(&path("farm")).await.unwrap(), ScheduleTriggerOutcome::PausedByUs);
     assert_eq!(registrar.open_runs("farm").await, 0);
 
     registrar.until_listed(|known| known.len() == 2 && known.iter().all(|each| each.paused)).await;

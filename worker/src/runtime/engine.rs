@@ -258,8 +258,8 @@ async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> Wa
             tracing::debug!(matter = %matter, "not woken: its schedule is paused or belongs to another vault");
             WakeOutcome::Paused
         }
-        Ok(ScheduleTriggerOutcome::Drained) => {
-            tracing::info!(matter = %matter, "not woken yet: its schedule is still paused by a drain");
+        Ok(ScheduleTriggerOutcome::PausedByUs) => {
+            tracing::info!(matter = %matter, "not woken yet: its schedule will be resumed first");
             WakeOutcome::Missing { round: registration.request_round() }
         }
         Ok(ScheduleTriggerOutcome::Missing) => {

@@ -30,6 +30,8 @@ pub struct SignalHistory {
     open_question: Option<ActionId>,
     /// The matter of the signal's target, or the target itself if it is a matter.
     matter: Option<RecordPath>,
+    /// Why the link to that matter names no note, or several.
+    matter_fault: Option<String>,
     /// Whether that action was confirmed and the confirmation undone.
     is_confirmation_undone: bool,
 }
@@ -45,13 +47,12 @@ impl VaultViews {
         let cited_by = index.actions().action_citing(signal).await?;
         let named = index.actions().find_signal_target(signal).await?;
         let target = cited_by.as_ref().map(|action| action.target.clone()).or_else(|| named.clone());
-        let matter = match &target {
-            Some(target) => {
-                let label = index.read().list_record_labels(std::slice::from_ref(target)).await?.remove(target);
-                label.map(|label| label.matter.unwrap_or_else(|| target.clone()))
-            }
+        let label = match &target {
+            Some(target) => index.read().list_record_labels(std::slice::from_ref(target)).await?.remove(target),
             None => None,
         };
+        let matter_fault = label.as_ref().and_then(|label| label.matter_fault.clone());
+        let matter = label.and_then(|label| label.matter.or_else(|| target.clone()));
         let open_question = match target {
             Some(target) => index.read().find_open_question(&target).await?.map(|question| question.id),
             None => None,
@@ -61,7 +62,15 @@ impl VaultViews {
             None => None,
         };
         let is_confirmation_undone = confirmation.is_some_and(|row| row.resolution == Some(ActionKind::Reversed));
-        Ok(SignalHistory { router_reason, target: named, cited_by, open_question, matter, is_confirmation_undone })
+        Ok(SignalHistory {
+            router_reason,
+            target: named,
+            cited_by,
+            open_question,
+            matter,
+            matter_fault,
+            is_confirmation_undone,
+        })
     }
 }
 
@@ -190,7 +199,10 @@ fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonA
 fn find_orphan(root: &VaultRoot, schema: &NoteSchema, signal: &Signal, history: &SignalHistory) -> Option<String> {
     let is_undecided = signal.status == SignalStatus::Unrouted && signal.effect == SignalEffect::Mutation;
     let (target, matter) = signal.target.as_ref().zip(history.matter.as_ref()).filter(|_| is_undecided)?;
-    orphan::explain_missing_steward(root, schema, target, matter)
+    match &history.matter_fault {
+        Some(fault) => Some(orphan::explain_faulty_link(schema, target, fault)),
+        None => orphan::explain_missing_steward(root, schema, target, matter),
+    }
 }
 
 fn explain_unresolved(

@@ -7,6 +7,14 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::record::schema::NoteSchema;
 use steward_vault::files::root::VaultRoot;
 
+/// Explains that the link of a task names no matter, or several. `fault` says which.
+pub(super) fn explain_faulty_link(schema: &NoteSchema, target: &RecordPath, fault: &str) -> String {
+    format!(
+        "{fault}: no steward checks {target}, and only a human can change it; name one matter in `{}`",
+        schema.spell_property(RecordKind::Task, "parent_matter")
+    )
+}
+
 /// Explains why the task of a signal has no steward, with the fix; `None` if it has one, or if the task itself cannot
 /// be read.
 pub(super) fn explain_missing_steward(

@@ -51,6 +51,8 @@ pub struct RecordLabel {
     pub state: RecordState,
     /// The matter of a task; `None` for a matter.
     pub matter: Option<RecordPath>,
+    /// Why the link to that matter names no note, or several.
+    pub matter_fault: Option<String>,
     /// When a task is due, if that is known.
     pub due: Option<DateTime<Utc>>,
 }
@@ -61,6 +63,7 @@ struct LabelColumns {
     name: String,
     state: String,
     parent: Option<String>,
+    parent_fault: Option<String>,
     due: Option<i64>,
 }
 
@@ -86,8 +89,9 @@ const CARD_FILES: &str = ") AS pending FROM (SELECT f.path, f.problem FROM files
 const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
     ORDER BY p.path";
 pub(crate) const NAMES: &str =
-    "SELECT t.path, t.name, t.state, t.parent, t.due FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
-    UNION ALL SELECT m.path, m.name, m.state, NULL, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
+    "SELECT t.path, t.name, t.state, t.parent, t.parent_fault, t.due FROM json_each(?1) j
+        CROSS JOIN tasks t ON t.path = j.value
+    UNION ALL SELECT m.path, m.name, m.state, NULL, NULL, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
 
 impl ReadView<'_> {
     /// Reads a page of matters in the order of paths. `after` is the `next` of the page before, and `limit` is 1 to
@@ -131,6 +135,7 @@ impl ReadView<'_> {
                 name: row.name,
                 state: self.index.parse_enum(&row.state)?,
                 matter: row.parent.map(|matter| self.index.parse_path(&matter)).transpose()?,
+                matter_fault: row.parent_fault,
                 due: row.due.and_then(from_micros),
             };
             Ok((self.index.parse_path(&row.path)?, label))

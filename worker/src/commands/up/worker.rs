@@ -2,7 +2,9 @@
 //!
 //! It joins a configured Temporal server and must not start one.
 
-use super::{ProcessCleanup, check_open_runs, end_on_request, install_stop_handler, log_warnings, run_unless_stopped};
+use super::{
+    BootReport, ProcessCleanup, check_open_runs, end_on_request, install_stop_handler, log_warnings, run_unless_stopped,
+};
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
 use crate::registrar::desired;
@@ -86,7 +88,7 @@ async fn acquire_vault(
     };
     let record = note::describe_this_process(config, "worker", address);
     record.write(&config.state_dir()?)?;
-    let checked = check_open_runs(config, context, &vault, record, None, out);
+    let checked = check_open_runs(config, context, &vault, BootReport { record, link: None, once: false, out });
     let Some(checked) = run_unless_stopped(&context.stop, checked).await else { return Ok(None) };
     checked?;
     let mut engine = engine::start_engine(config, context, vault, false).await?;

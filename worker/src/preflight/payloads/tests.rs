@@ -22,6 +22,25 @@ enum Outcome {
     Done { action: String },
 }
 
+#[derive(Serialize, Deserialize)]
+struct Aliased {
+    #[serde(alias = "seen")]
+    judged: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Lenient {
+    kind: LenientKind,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LenientKind {
+    Done,
+    #[serde(other)]
+    Other,
+}
+
 fn check<T: Serialize + for<'de> Deserialize<'de> + 'static>(recorded: &str) -> Result<(), String> {
     let payload = Payload {
         metadata: [("encoding".to_owned(), b"json/plain".to_vec())].into(),
@@ -39,13 +58,16 @@ fn what_reads_and_loses_nothing_passes() {
     assert_eq!(check::<WithDefault>(r#"{"judged":1,"reason":null,"gone":[]}"#), Ok(()), "an empty value is no loss");
     assert_eq!(check::<Outcome>(r#"{"kind":"done","action":"3f9a"}"#), Ok(()));
     assert_eq!(check::<Vec<String>>(r#"["a"]"#), Ok(()));
+    assert_eq!(check::<Aliased>(r#"{"seen":1}"#), Ok(()), "the old name is still read");
+    assert_eq!(check::<Lenient>(r#"{"kind":"done"}"#), Ok(()));
 }
 
 #[test]
 fn a_changed_type_names_the_field() {
-    assert_eq!(check::<Renamed>(r#"{"seen":1}"#).unwrap_err(), "field judged is missing");
-    assert_eq!(check::<WithDefault>(r#"{"seen":1}"#).unwrap_err(), "field seen would be lost");
-    assert_eq!(check::<Vec<WithDefault>>(r#"[{},{"why":"x"}]"#).unwrap_err(), "field why would be lost");
+    assert_eq!(check::<Renamed>(r#"{"seen":1}"#).unwrap_err(), "judged is missing");
+    assert_eq!(check::<WithDefault>(r#"{"seen":1}"#).unwrap_err(), "seen would be lost");
+    assert_eq!(check::<Vec<WithDefault>>(r#"[{},{"why":"x"}]"#).unwrap_err(), "why would be lost");
+    assert_eq!(check::<Lenient>(r#"{"kind":"over"}"#).unwrap_err(), "kind would be another text");
     assert!(check::<Renamed>(r#"{"judged":"one"}"#).unwrap_err().starts_with("invalid type"));
     assert!(check::<Outcome>(r#"{"kind":"over"}"#).unwrap_err().contains("unknown variant"));
 }

@@ -2,7 +2,7 @@
 //!
 //! Each pause of Steward has a known note. A person's pause must be kept.
 
-use super::{DRAIN_NOTE, KnownSchedule, ScheduleStepVerb, is_our_pause};
+use super::{DRAIN_NOTE, KnownSchedule, SchedulePlan, ScheduleStepVerb, is_our_pause};
 use crate::registrar::ScheduleSettings;
 
 /// The note of a pause by Steward for a matter that is done.
@@ -31,5 +31,18 @@ pub(super) fn plan_pause(
         (false, true) if ours => Some(ScheduleStepVerb::Resume),
         (_, true) if changed => None,
         (_, true) => Some(ScheduleStepVerb::Keep { why: format!("paused by a person: {}", schedule.note) }),
+    }
+}
+
+impl SchedulePlan {
+    /// Leaves out every step but pauses and resumptions. For a command that must not bring its own settings into the
+    /// schedules.
+    pub(crate) fn retain_pauses(&mut self) {
+        let changes_pause = |verb: &ScheduleStepVerb| {
+            matches!(verb, ScheduleStepVerb::Pause | ScheduleStepVerb::Drain | ScheduleStepVerb::Resume)
+        };
+        self.steps.retain(|step| changes_pause(&step.verb));
+        self.routines.retain(|step| changes_pause(&step.verb));
+        self.refused = None;
     }
 }

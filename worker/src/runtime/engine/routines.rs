@@ -80,8 +80,8 @@ async fn trigger_routine(registration: Arc<RegistrationLoop>, id: &'static str) 
             tracing::warn!(schedule = id, "not triggered: it is missing; all schedules will be registered again");
             registration.request_round();
         }
-        Ok(ScheduleTriggerOutcome::Drained) => {
-            tracing::info!(schedule = id, "not triggered: it is still paused by a drain; it fires at its interval");
+        Ok(ScheduleTriggerOutcome::PausedByUs) => {
+            tracing::info!(schedule = id, "not triggered: it will be resumed first, and fires at its interval");
             registration.request_round();
         }
         Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
