@@ -271,9 +271,7 @@ fn describe_verdict(row: &SenderRow, mode: ModeName) -> String {
     match (row.ceiling, mode) {
         (Some(Ceiling::Act), _) => return "You let it act.".to_owned(),
         // What it lacks is counted from the cases that only its own permission would let through: here there are none.
-        (None, ModeName::ActWhenSure | ModeName::Act) => {
-            return "The mode lets every sender act, whatever its record.".to_owned();
-        }
+        (None, ModeName::ActWhenSure | ModeName::Act) => return "The mode lets every sender act.".to_owned(),
         _ => {}
     }
     match row.trust.missing_cases {
