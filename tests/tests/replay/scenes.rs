@@ -405,7 +405,7 @@ async fn every_kind_of_run_replays_as_soon_as_it_is_recorded() {
         }
         let path = world.folder.join(format!("{name}.json"));
         std::fs::write(&path, &text).unwrap();
-        world.run(&["replay", path.to_str().unwrap()]).await.expect(0);
+        world.run(&["preflight", "--from", path.to_str().unwrap()]).await.expect(0);
         (name, text)
     });
     let played: Vec<(&str, String)> = played.buffer_unordered(AT_ONCE).collect().await;
