@@ -19,7 +19,6 @@ pub(crate) use runs::{RunReader, WorkflowRun};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::{StreamExt, stream};
-
 use history::{RunShape, has_completed_task, is_open, parse_history};
 use replay::HistoryReplayer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,8 +106,7 @@ impl Preflight {
         self.add_running_of_schedules(reader, schedules, &mut open).await;
         self.check_open_runs(reader, &open).await;
         // The first list may have been too early for what the last holder did.
-        let mut later: BTreeSet<WorkflowRun> = list().await?.into_iter().collect();
-        later.retain(|run| !open.iter().any(|known| known.workflow_id == run.workflow_id));
+        let later = select_new_runs(&open, list().await?.into_iter().collect());
         self.check_open_runs(reader, &later).await;
         self.report.sort();
         Ok(self.report)
@@ -129,21 +127,21 @@ impl Preflight {
         if open.saturating_add(closed) > scope.max {
             return Err(TooManyRuns { open, closed, scope, hint: suggest_scope(open, closed, scope) }.into());
         }
-        let open = self.list_open_runs(reader).await?;
+        let open = self.collect_open_runs(reader).await?;
         self.check_open_runs(reader, &open).await;
         if scope.closed > 0 {
             let closed = reader.list_closed_runs(since).await.context("failed to list the ended runs")?;
             self.check_closed_runs(reader, closed.into_iter().filter(|run| !open.contains(run)).collect()).await;
         }
         // Runs may have begun meanwhile, and the list lags behind.
-        let later = self.list_open_runs(reader).await?.difference(&open).cloned().collect();
+        let later = select_new_runs(&open, self.collect_open_runs(reader).await?);
         self.check_open_runs(reader, &later).await;
         self.report.sort();
         Ok(self.report)
     }
 
     /// Lists the open runs by visibility and by the schedules. A schedule that cannot be described is reported.
-    async fn list_open_runs(&mut self, reader: &RunReader) -> anyhow::Result<BTreeSet<WorkflowRun>> {
+    async fn collect_open_runs(&mut self, reader: &RunReader) -> anyhow::Result<BTreeSet<WorkflowRun>> {
         let mut open: BTreeSet<WorkflowRun> =
             reader.list_open_runs().await.context("failed to list the open runs")?.into_iter().collect();
         let schedules = reader.list_schedule_ids().await.context("failed to list the schedules")?;
@@ -230,7 +228,7 @@ pub(crate) async fn find_open_run_schedules(index: &Index) -> Result<Vec<String>
 ///
 /// # Errors
 /// The runs cannot be listed or read.
-pub(crate) async fn list_open_runs(
+pub(crate) async fn list_runs_under_way(
     reader: &RunReader,
     schedules: Vec<String>,
     unbegun: bool,
@@ -251,8 +249,15 @@ pub(crate) async fn list_open_runs(
 
 /// Adds the runs whose workflow is not listed yet. A schedule names only the first run of a workflow that continues as new.
 fn add_runs(listed: &mut BTreeSet<WorkflowRun>, more: Vec<WorkflowRun>) {
-    let known: BTreeSet<String> = listed.iter().map(|run| run.workflow_id.clone()).collect();
-    listed.extend(more.into_iter().filter(|run| !known.contains(&run.workflow_id)));
+    let new = select_new_runs(listed, more.into_iter().collect());
+    listed.extend(new);
+}
+
+/// The runs whose workflow is not known yet.
+fn select_new_runs(known: &BTreeSet<WorkflowRun>, mut runs: BTreeSet<WorkflowRun>) -> BTreeSet<WorkflowRun> {
+    let known: BTreeSet<&str> = known.iter().map(|run| run.workflow_id.as_str()).collect();
+    runs.retain(|run| !known.contains(run.workflow_id.as_str()));
+    runs
 }
 
 /// Downloads histories, a few at once, in the given order.

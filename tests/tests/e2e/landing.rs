@@ -97,23 +97,39 @@ async fn what_was_decided_in_shadow_lands_in_shadow_where_the_next_process_is_li
     let (open, opened) = gate();
     let says = move |_: &_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)));
     let (at_holder, elsewhere) = (Clerk::start(says.clone()).await, Clerk::start(says).await);
-    let world = World::with_one_done().await.with_rare_ticks().asking(&at_holder);
+    let world = World::new().await.with_rare_ticks().asking(&at_holder);
+    world.vault.matter("house");
     let mut steward = world.steward.without("STEWARD_VAULT");
     steward.set("STEWARD_CLERK_BASE_URL", &elsewhere.url);
     let mut thinks = steward.start(&["worker"]);
     thinks.says("serving clerk calls").await;
     let mut holder = world.worker().await;
-    let tick = world.begin("house").await;
-    let asked = || at_holder.asked().len() + elsewhere.asked().len();
-    wait::until("the call", async || (asked() == 1).then_some(())).await;
+    // Only a call of the other process outlives the first one.
+    let mut ticks = Vec::new();
+    wait::until("a call of the other process", async || {
+        let count = ticks.len();
+        world.vault.task(&format!("t{count}"), "house");
+        world.vault.signal(&format!("s{count}"), &Signal::done(&format!("t{count}")));
+        ticks.push(world.begin("house").await.id().to_owned());
+        let asked = async || (at_holder.asked().len() + elsewhere.asked().len() > count).then_some(());
+        wait::until("its call", asked).await;
+        (!elsewhere.asked().is_empty()).then_some(())
+    })
+    .await;
     holder.kill();
     let world = world.live();
     let _live = world.worker().await;
     open.send_replace(true);
-    tick.report().await;
-    // The live process judges the task again, by a run of its own.
-    let of_the_first_run = |r: &AuditRecord| r.draft.workflow.id == tick.id();
-    for record in world.vault.records().iter().filter(|record| of_the_first_run(record)) {
+    // The live process judges tasks too, by runs of its own.
+    let of_the_first_process = || {
+        let records = world.vault.records().into_iter();
+        records.filter(|r| ticks.contains(&r.draft.workflow.id)).collect::<Vec<AuditRecord>>()
+    };
+    let records = wait::until("a record of the first process's runs", async || {
+        Some(of_the_first_process()).filter(|records| !records.is_empty())
+    })
+    .await;
+    for record in records {
         assert_eq!((record.draft.disposition, record.draft.mode), (Disposition::Shadow, Mode::Shadow), "{record:#?}");
     }
     world.verify_chain().await;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use steward_tests::api::{self, Api};
 use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::{Started, World};
@@ -74,6 +75,8 @@ async fn a_build_that_would_break_an_open_run_does_not_poll_until_the_run_is_gon
     let text = world.run(&["preflight"]).await.expect(4).out;
     assert!(text.contains("breaks at event 5 (ActivityTaskScheduled): recorded steward.look"), "{text}");
 
+    let once = world.run(&["up", "--once"]).await.expect(1);
+    assert!(once.err.contains("nothing was ticked: this build would break open runs"), "{once}");
     let mut held = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["up"]);
     held.says("not polling yet: this build would break open runs").await;
     held.says("dashboard  ").await;
@@ -146,6 +149,27 @@ async fn preflight_counts_idle_ticks_without_replaying_all_and_refuses_more_than
     assert_eq!((&idle["closed"], &idle["events"]), (&json!(2), &json!(6)), "{found:#}");
     let refused = world.run(&["preflight", "--max", "3"]).await.expect(3);
     assert!(refused.all().contains("more than --max 3") && refused.all().contains("give "), "{refused}");
+}
+
+/// A tick that waits for its clerk for ever.
+struct OpenTick {
+    world: World,
+    _worker: Running,
+    _clerk: Clerk,
+    _gate: tokio::sync::watch::Sender<bool>,
+}
+
+impl OpenTick {
+    async fn begin() -> Self {
+        let (gate, opened) = gate();
+        let says = move |_: &_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)));
+        let clerk = Clerk::start(says).await;
+        let world = World::with_one_done().await.live().asking(&clerk);
+        let worker = world.worker().await;
+        let _ = world.begin("house").await;
+        wait::until("the clerk to be asked", async || (clerk.asked().len() == 1).then_some(())).await;
+        Self { world, _worker: worker, _clerk: clerk, _gate: gate }
+    }
 }
 
 /// Whether a schedule is paused, and its note.
@@ -223,18 +247,14 @@ async fn a_drain_waits_for_open_runs_and_its_end_takes_up_what_came_meanwhile() 
 
 #[tokio::test]
 async fn a_drain_that_somebody_ends_is_not_reported_as_done() {
-    let (_open, opened) = gate();
-    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
-    let world = World::with_one_done().await.live().asking(&clerk);
-    let _worker = world.worker().await;
-    let _tick = world.begin("house").await;
-    wait::until("the clerk to be asked", async || (clerk.asked().len() == 1).then_some(())).await;
+    let open = OpenTick::begin().await;
+    let world = &open.world;
     let mut drain = world.steward.start(&["drain"]);
     drain.says("waiting for open runs to end").await;
     world.run(&["drain", "--end"]).await.expect(0);
     assert_eq!(drain.ends().await.code(), Some(1), "{}", drain.out());
     assert!(drain.err().contains("somebody ended the drain"), "{}", drain.err());
-    wait::until("the schedules to run", async || (!state_of(&world, "al-steward-house").await.0).then_some(())).await;
+    wait::until("the schedules to run", async || (!state_of(world, "al-steward-house").await.0).then_some(())).await;
 }
 
 #[tokio::test]
@@ -257,19 +277,14 @@ async fn a_run_that_nobody_has_begun_holds_no_start() {
 
 #[tokio::test]
 async fn an_interrupted_drain_resumes_the_schedules() {
-    let (_open, opened) = gate();
-    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
-    let world = World::with_one_done().await.live().asking(&clerk);
-    let _worker = world.worker().await;
-    let _tick = world.begin("house").await;
-    wait::until("the clerk to be asked", async || (clerk.asked().len() == 1).then_some(())).await;
+    let open = OpenTick::begin().await;
+    let world = &open.world;
     let mut drain = world.steward.start(&["drain"]);
-    wait::until("the schedules to be paused", async || state_of(&world, "al-steward-house").await.0.then_some(()))
-        .await;
+    wait::until("the schedules to be paused", async || state_of(world, "al-steward-house").await.0.then_some(())).await;
     drain.send(Sent::INT);
     assert_eq!(drain.ends().await.code(), Some(1), "{}", drain.err());
     assert!(drain.out().contains("interrupted"), "{}", drain.out());
-    let (paused, note) = state_of(&world, "al-steward-house").await;
+    let (paused, note) = state_of(world, "al-steward-house").await;
     assert!(!paused && note.contains("the drain has ended"), "{note}");
     assert_eq!(world.json(&["status"]).await["paused"], Value::Null);
 }

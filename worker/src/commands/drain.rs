@@ -7,7 +7,7 @@
 use crate::cli::DrainArgs;
 use crate::cli::output::{CommandExit, CommandOutput, print_progress};
 use crate::config::StewardConfig;
-use crate::preflight::{RunReader, WorkflowRun, find_open_run_schedules, list_open_runs};
+use crate::preflight::{RunReader, WorkflowRun, find_open_run_schedules, list_runs_under_way};
 use crate::registrar::desired;
 use crate::temporal::note::VaultHolder;
 use crate::temporal::start_retry::retry_unanswered;
@@ -54,18 +54,20 @@ pub(crate) async fn run(config: &StewardConfig, args: &DrainArgs, out: CommandOu
         return Ok(CommandExit::Ok);
     }
     // The drain of another command is left to that one.
-    let resumed = match begun.is_same(&wanted) {
-        true => command.end(&begun).await.map(|()| "; the drain has ended and the schedules are resumed"),
-        false => Ok(""),
+    let ended = match begun.is_same(&wanted) {
+        true => command.end(&begun).await.map(|()| "the drain has ended and the schedules are resumed"),
+        false => Ok("the drain of another command stands"),
     };
-    let obstacle = match (waited, resumed) {
-        (Err(e), resumed) => return Err(e.context(resumed.err().map_or_else(String::new, |e| format!("{e:#}; also")))),
-        (Ok(_), Err(e)) => return Err(e),
-        (Ok(obstacle), Ok(resumed)) => (obstacle.unwrap_or_default(), resumed),
-    };
-    let (DrainObstacle { open, why }, resumed) = obstacle;
-    out.print_value(&json!({"drained": false, "open": open}), || format!("{why}{}{resumed}", open.join(", ")))?;
-    Ok(CommandExit::Incomplete)
+    match (waited, ended) {
+        (Ok(obstacle), Ok(ended)) => {
+            let DrainObstacle { open, why } = obstacle.unwrap_or_default();
+            out.print_value(&json!({"drained": false, "open": open}), || format!("{why}{}; {ended}", open.join(", ")))?;
+            Ok(CommandExit::Incomplete)
+        }
+        (Ok(_), Err(e)) => Err(e),
+        (Err(e), Ok(ended)) => Err(e.context(ended)),
+        (Err(e), Err(not_ended)) => Err(e.context(format!("{not_ended:#}"))),
+    }
 }
 
 /// Why a drain did not come to its end.
@@ -106,8 +108,8 @@ impl DrainCommand<'_> {
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for look in 1_u32.. {
             clock.tick().await;
-            if !drain::read_drain(self.root).is_some_and(|drain| drain.is_same(begun)) {
-                return anyhow::anyhow!("somebody ended the drain meanwhile: nothing is drained");
+            if let Err(e) = self.check_in_force(begun) {
+                return e;
             }
             if look % LOOKS_PER_RENEWAL == 0
                 && let Err(e) = drain::renew_drain(self.root, begun, Utc::now())
@@ -116,6 +118,19 @@ impl DrainCommand<'_> {
             }
         }
         anyhow::anyhow!("the drain was not renewed")
+    }
+
+    /// # Errors
+    /// The drain was ended by somebody else.
+    fn check_in_force(&self, begun: &VaultDrain) -> anyhow::Result<()> {
+        if !self.is_in_force(begun) {
+            bail!("somebody ended the drain meanwhile: nothing is drained");
+        }
+        Ok(())
+    }
+
+    fn is_in_force(&self, begun: &VaultDrain) -> bool {
+        drain::read_drain(self.root).is_some_and(|drain| drain.is_same(begun))
     }
 
     /// Pauses the schedules and waits until two looks in a row find no run under way.
@@ -142,6 +157,8 @@ impl DrainCommand<'_> {
         match timeout(PATIENCE, waiting).await {
             Ok(waited) => {
                 waited?;
+                // Completing a drain that was ended would begin it again.
+                self.check_in_force(begun)?;
                 drain::complete_drain(self.root, begun)?;
                 Ok(None)
             }
@@ -162,7 +179,7 @@ impl DrainCommand<'_> {
         let reader = RunReader::new(self.client.clone(), registrar, &read_served_queue(self.config, &holder));
         let address = temporal::find_server_address(self.config)?;
         let runs = retry_unanswered("list the open runs", &address, async || {
-            list_open_runs(&reader, find_open_run_schedules(&self.index).await?, serves).await
+            list_runs_under_way(&reader, find_open_run_schedules(&self.index).await?, serves).await
         });
         Ok(runs.await?.into_iter().map(|WorkflowRun { workflow_id, .. }| workflow_id).collect())
     }
@@ -191,7 +208,7 @@ impl DrainCommand<'_> {
 
     /// Ends the drain that this command has begun.
     async fn end(&self, begun: &VaultDrain) -> anyhow::Result<()> {
-        if drain::read_drain(self.root).is_some_and(|drain| drain.is_same(begun)) {
+        if self.is_in_force(begun) {
             drain::end_drain(self.root)?;
         }
         self.apply_pauses().await.context("the schedules are still paused: run `steward drain --end`").map(drop)

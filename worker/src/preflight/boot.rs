@@ -16,9 +16,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 /// The pause between two checks: 30 s.
 const PAUSE: Duration = Duration::from_secs(30);
-/// How long the first check may take before others are told: 5 s.
+/// How long the first check may take before it is shown: 5 s.
 const QUIET_START: Duration = Duration::from_secs(5);
-/// What others are told meanwhile.
+/// What is shown meanwhile.
 const CHECKING: &str = "the open runs are being checked";
 
 /// Returns when this build can continue every open run of the vault. Until then `on_change` is called with the reason

@@ -218,7 +218,7 @@ fn find_loss(recorded: &Value, written: &Value) -> Option<(Vec<String>, String)>
     }
 }
 
-/// A value in a word: payloads may hold words of strangers, which belong in no message.
+/// A value in a word: payloads may hold untrusted text, which belongs in no message.
 fn name_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

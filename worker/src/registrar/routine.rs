@@ -134,14 +134,15 @@ impl ScheduleRegistrar {
         if self.settings.is_foreign_vault(mark.as_ref().and_then(|mark| mark.vault)) {
             return Ok(Some(ScheduleStepVerb::Keep { why: "it belongs to another vault".to_owned() }));
         }
-        if !wanted {
-            return Ok(Some(ScheduleStepVerb::Delete));
-        }
+        // Before all else: the command that drains may not know of a tracker.
         let state = found.state.clone().unwrap_or_default();
         match (self.settings.draining, state.paused) {
             (true, false) => return Ok(Some(ScheduleStepVerb::Drain)),
             (false, true) if state.notes == DRAIN_NOTE => return Ok(Some(ScheduleStepVerb::Resume)),
             _ => {}
+        }
+        if !wanted {
+            return Ok(Some(ScheduleStepVerb::Delete));
         }
         let desired = build_routine_schedule(routine, &self.settings);
         let mut differences =
