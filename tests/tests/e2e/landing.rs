@@ -10,6 +10,27 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
+/// Adds tasks until the clerk of the other process is asked about one; returns their number. Only such a call outlives
+/// the process that holds the vault.
+async fn call_elsewhere(world: &World, at_holder: &Clerk, elsewhere: &Clerk) -> usize {
+    let mut count = 0;
+    wait::until("a call of the other process", async || {
+        world.vault.task(&format!("t{count}"), "house");
+        world.vault.signal(&format!("s{count}"), &Signal::done(&format!("t{count}")));
+        count += 1;
+        // A tick that came before the index knows the signal would ask nobody, and the signal's own waits for the open one.
+        let known = async || (world.json(&["status"]).await["counts"]["signals"] == json!(count)).then_some(());
+        wait::until("the signal to be noticed", known).await;
+        let tick = world.begin("house").await;
+        let asked = async || (at_holder.asked().len() + elsewhere.asked().len() >= count).then_some(());
+        wait::until("its call", asked).await;
+        drop(tick);
+        (!elsewhere.asked().is_empty()).then_some(())
+    })
+    .await;
+    count
+}
+
 /// A live process observes tasks, and a clerk of another process judges them. The test kills the first process
 /// meanwhile, and a process of another mode applies the plans.
 async fn landed_in(mode: &str, sure: f64) -> (World, Vec<AuditRecord>) {
@@ -24,18 +45,7 @@ async fn landed_in(mode: &str, sure: f64) -> (World, Vec<AuditRecord>) {
     let mut thinks = steward.start(&["worker"]);
     thinks.says("serving clerk calls").await;
     let mut holder = world.worker().await;
-    let mut count = 0;
-    wait::until("a call of the other process", async || {
-        world.vault.task(&format!("t{count}"), "house");
-        world.vault.signal(&format!("s{count}"), &Signal::done(&format!("t{count}")));
-        count += 1;
-        let tick = world.begin("house").await;
-        let asked = async || (at_holder.asked().len() + elsewhere.asked().len() >= count).then_some(());
-        wait::until("its call", asked).await;
-        drop(tick);
-        (!elsewhere.asked().is_empty()).then_some(())
-    })
-    .await;
+    let count = call_elsewhere(&world, &at_holder, &elsewhere).await;
     let before: Vec<_> = (0..count).map(|n| world.vault.state(&format!("t{n}"))).collect();
     holder.kill();
     let world = world.set("STEWARD_LIVE_MODE", mode);
@@ -104,19 +114,7 @@ async fn what_was_decided_in_shadow_lands_in_shadow_where_the_next_process_is_li
     let mut thinks = steward.start(&["worker"]);
     thinks.says("serving clerk calls").await;
     let mut holder = world.worker().await;
-    // Only a call of the other process outlives the first one.
-    let mut count = 0;
-    wait::until("a call of the other process", async || {
-        world.vault.task(&format!("t{count}"), "house");
-        world.vault.signal(&format!("s{count}"), &Signal::done(&format!("t{count}")));
-        count += 1;
-        let tick = world.begin("house").await;
-        let asked = async || (at_holder.asked().len() + elsewhere.asked().len() >= count).then_some(());
-        wait::until("its call", asked).await;
-        drop(tick);
-        (!elsewhere.asked().is_empty()).then_some(())
-    })
-    .await;
+    call_elsewhere(&world, &at_holder, &elsewhere).await;
     let task = elsewhere.asked()[0].task().to_owned();
     holder.kill();
     let world = world.live();
