@@ -6,6 +6,7 @@
 
 pub(crate) mod actions;
 pub(crate) mod health;
+pub(crate) mod metrics;
 pub(crate) mod problem;
 pub(crate) mod resolutions;
 
@@ -52,6 +53,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
     let (read, read_api) = OpenApiRouter::<SharedAppState>::with_openapi(OpenApiDescription::openapi())
         .routes(routes!(actions::recent_actions))
         .routes(routes!(actions::action))
+        .routes(routes!(metrics::metrics))
         .split_for_parts();
     let (act, act_api) = OpenApiRouter::<SharedAppState>::new()
         .routes(routes!(resolutions::undo))

@@ -26,11 +26,14 @@ use std::sync::Arc;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::record::path::{PathError, RecordPath, is_slug};
 use steward_domain::record::schema::NoteSchema;
+use steward_domain::steward::tick::Cadence;
+use steward_domain::time;
 use steward_vault::action::preview::{self, UndoPreview};
 use steward_vault::action::resolve::ResolutionError;
 use steward_vault::files::root::{VaultRoot, VaultRootError};
+use steward_vault::gates::stop;
 use steward_vault::index::{
-    ActionsView, CheckCount, Index, IndexError, IndexFileStatus, LostNote, ReadView, SnoozedNote, StreamCount,
+    ActionsView, CheckCount, Index, IndexError, IndexFileStatus, LostNote, ReadView, SnoozedNote, StreamCount, TickLag,
 };
 
 /// What the interfaces may read of a vault: its files, and its index through reading methods alone. Cheap to clone.
@@ -102,6 +105,13 @@ impl VaultViews {
     #[must_use]
     pub fn actions(&self) -> ActionsView<'_> {
         self.index.actions()
+    }
+
+    /// Measures how far checks are behind. For a matter that was last checked before a stop ended, the lag counts from there.
+    pub(crate) async fn measure_tick_lag(&self, cadence: &Cadence, now: DateTime<Utc>) -> Result<TickLag, IndexError> {
+        let resumed = stop::list_stop_events(&self.root, 1).pop().filter(|event| !event.stopped);
+        let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
+        self.index.read().measure_tick_lag(cadence, resumed_at, now).await
     }
 
     /// The policies that limit changes of a task or matter, each with the matter that has it.

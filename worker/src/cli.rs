@@ -131,8 +131,13 @@ pub(crate) enum CliCommand {
     #[command(after_help = "Example:\n  steward resume")]
     Resume,
     /// Show the state of the vault, its process, the clerk, the rate guard and the schedules
-    #[command(after_help = "Example:\n  steward status --json | jq .guard")]
-    Status,
+    #[command(after_help = "Examples:\n  steward status --json | jq .guard\n  steward status --healthz\n\n\
+        With --healthz: exits with 1 when the process does not answer or its main loop hangs.")]
+    Status {
+        /// Only ask the server of the running process for /healthz
+        #[arg(long)]
+        healthz: bool,
+    },
     /// Find problems and print the fix for each
     #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n  \
         steward doctor --lift-back-off\n\nA finding is `ok`, a `note` that needs nothing, or `WRONG` with the fix. Before the \
@@ -197,6 +202,9 @@ pub(crate) struct UpArgs {
     /// Tick every matter once, print the decisions, and keep running
     #[arg(long, conflicts_with = "once")]
     pub(crate) tick_now: bool,
+    /// Do not print a login link, because others may read the output, as in a journal
+    #[arg(long)]
+    pub(crate) no_login_link: bool,
 }
 
 #[derive(Debug, Args)]

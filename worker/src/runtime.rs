@@ -8,6 +8,7 @@ pub(crate) mod engine;
 pub(crate) mod reading_progress;
 pub(crate) mod sdk_workers;
 pub(crate) mod streams;
+pub(crate) mod supervisor;
 pub(crate) mod timestamps;
 pub(crate) mod web;
 pub(crate) mod webhooks;

@@ -1,8 +1,8 @@
 //! Sets up the logs, traces and metrics of the process.
 //!
 //! Logs go to standard error at the level of `STEWARD_LOG`: lines for a person on a terminal, JSON anywhere else.
-//! Traces and metrics go to an OTLP collector, but only if the standard `OTEL_…` variables name one. Nothing here may
-//! slow or stop a tick. So exporters have their own threads and bounded queues, drop what does not fit, and log once
+//! Traces and metrics go to an OTLP collector, but only if the standard `OTEL_…` variables name one. The metrics of a
+//! process that serves a vault can also be scraped, at `/metrics`. Nothing here may slow or stop a tick. So exporters have their own threads and bounded queues, drop what does not fit, and log once
 //! that a collector is unreachable. Workflow code must not open spans: the SDK's plugin does, in a way that survives
 //! replay. An activity that works on another thread must open a span first and enter it there; otherwise the work is in
 //! no trace.
@@ -12,6 +12,7 @@ mod core_meter;
 mod export;
 mod logs;
 mod metrics;
+mod scrape;
 mod settings;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use prometheus::Registry;
 use settings::TelemetrySettings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,15 +52,18 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(3);
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
+    /// What `/metrics` shows of this process.
+    scraped: Registry,
 }
 
-/// Starts the telemetry of this process, once, inside a tokio runtime.
+/// Starts the telemetry of a process that serves a vault or clerk calls, once, inside a tokio runtime.
 ///
 /// # Errors
 /// `STEWARD_LOG` is not a level, or logging was started before. An invalid `OTEL_…` variable is only a warning: a
 /// steward without telemetry is better than none.
 pub(crate) fn init_telemetry() -> anyhow::Result<Telemetry> {
-    install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok())?)
+    let settings = TelemetrySettings::read(|name| std::env::var(name).ok())?;
+    install_telemetry(&TelemetrySettings { is_scraped: !settings.is_disabled, ..settings })
 }
 
 /// As [`init_telemetry`], for a short command: without `STEWARD_LOG` it logs only warnings.
@@ -91,11 +96,15 @@ impl Telemetry {
             .traces
             .as_ref()
             .and_then(|to| export::start_trace_export(to).map_err(|e| complain("traces", e)).ok());
-        let metrics = settings
+        let scraped = Registry::new();
+        let exported = settings
             .metrics
             .as_ref()
-            .and_then(|to| export::start_metric_export(to).map_err(|e| complain("metrics", e)).ok());
-        (Self { traces, metrics }, complaints)
+            .and_then(|to| export::build_metric_exporter(to).map_err(|e| complain("metrics", e)).ok());
+        let reader = settings.is_scraped.then(|| scrape::register_reader(&scraped));
+        let reader = reader.and_then(|reader| reader.map_err(|e| complaints.push(e)).ok());
+        let metrics = (exported.is_some() || reader.is_some()).then(|| export::start_metrics(exported, reader));
+        (Self { traces, metrics, scraped }, complaints)
     }
 
     /// The plugins of a client and its workers: the SDK's tracing if traces are on, then the activity watcher.
@@ -105,6 +114,11 @@ impl Telemetry {
         let watcher: Arc<dyn ActivityInboundInterceptor> = Arc::new(ActivityWatcher::new(metrics));
         let watcher = SimplePlugin::builder("steward").activity_inbound_interceptors(vec![watcher]).build();
         tracing.into_iter().chain([watcher]).collect()
+    }
+
+    /// The metrics of this process that `/metrics` shows; empty if telemetry is disabled.
+    pub(crate) fn scraped_metrics(&self) -> Registry {
+        self.scraped.clone()
     }
 
     /// The SDK's own telemetry: its metrics use the same exporter, and its logs the same subscriber.

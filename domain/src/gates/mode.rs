@@ -26,6 +26,7 @@ pub const HIGH_CONFIDENCE_THRESHOLD: f64 = 0.85;
     Deserialize,
     strum::IntoStaticStr,
     strum::EnumString,
+    strum::EnumIter,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -116,6 +117,7 @@ impl ModeName {
     Deserialize,
     strum::IntoStaticStr,
     strum::EnumString,
+    strum::EnumIter,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -33,6 +33,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
+use prometheus::Registry;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub struct AppDependencies {
     pub mapping_check: MappingCheck,
     /// Whether the main loop of this process turns.
     pub pulse: LoopPulse,
+    /// What `/metrics` shows of this process, beside the state of the vault.
+    pub process_metrics: Registry,
     /// Becomes `true` when the process must end.
     pub stop: watch::Receiver<bool>,
 }
@@ -96,6 +99,7 @@ pub(crate) struct AppState {
     pub(crate) temporal_health: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) pulse: LoopPulse,
+    pub(crate) process_metrics: Registry,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
     /// The senders as they were judged last.
@@ -250,6 +254,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         settings,
         mapping_check,
         pulse,
+        process_metrics,
         stop,
     } = dependencies;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
@@ -270,6 +275,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         own_settings: settings,
         mapping_check,
         pulse,
+        process_metrics,
         revision,
         temporal_health,
         registration,
@@ -354,7 +360,8 @@ pub(crate) fn respond_with_problem(method: &Method, uri: &Uri, problem: ProblemD
     if grpc::is_grpc_path(uri.path()) {
         return grpc::refusal::build_response(&problem);
     }
-    let is_api = uri.path().starts_with("/api/") || api::health::is_health_check(uri.path());
+    let is_api =
+        uri.path().starts_with("/api/") || uri.path() == "/metrics" || api::health::is_health_check(uri.path());
     // A page cannot link back to an address that only accepts a form.
     let back = (!method.is_safe()).then(|| "/".to_owned());
     if is_api { problem.into_response() } else { pages::render_refusal(&problem, back) }

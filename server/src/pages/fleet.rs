@@ -20,7 +20,6 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use steward_domain::steward::guard::{GuardStatus, LedgerStatus, WindowFill};
-use steward_domain::time;
 use steward_vault::gates::stop;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
@@ -167,9 +166,7 @@ async fn describe_workers(
             workers.iter().map(|worker| format!("{}{}", worker.name, seen(worker))).collect::<Vec<_>>().join(", ")
         }
     };
-    let resumed = stop::list_stop_events(app.views.root(), 1).pop().filter(|event| !event.stopped);
-    let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
-    let lag = app.views.read().measure_tick_lag(&settings.cadence, resumed_at, now).await?;
+    let lag = app.views.measure_tick_lag(&settings.cadence, now).await?;
     let late = match (&lag.worst, lag.late) {
         _ if stop::is_stopped(app.views.root()) => "stopped: no matter is checked until the vault is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {

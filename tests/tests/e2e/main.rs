@@ -20,6 +20,7 @@ mod idle;
 mod landing;
 mod machine;
 mod mapped;
+mod metrics;
 mod modes;
 mod moved;
 mod names;

@@ -36,6 +36,29 @@ pub fn check_writable(folder: &Path) -> Result<u64, DiskFault> {
     Ok(count_free_bytes(folder))
 }
 
+/// The space of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    pub total_bytes: u64,
+    /// What a process without special rights may still write.
+    pub free_bytes: u64,
+    /// Files that the disk can hold; 0 if it has no such limit.
+    pub total_inodes: u64,
+    pub free_inodes: u64,
+}
+
+/// Measures the disk of a folder; `None` if it is unknown.
+#[must_use]
+pub fn measure_space(folder: &Path) -> Option<DiskSpace> {
+    let disk = statvfs(folder).ok()?;
+    Some(DiskSpace {
+        total_bytes: disk.f_blocks.saturating_mul(disk.f_frsize),
+        free_bytes: disk.f_bavail.saturating_mul(disk.f_frsize),
+        total_inodes: disk.f_files,
+        free_inodes: disk.f_favail,
+    })
+}
+
 /// Whether an error means that the disk is full, read-only or broken.
 #[must_use]
 pub fn is_disk_error(error: &io::Error) -> bool {
@@ -61,7 +84,7 @@ fn classify_fault(folder: &Path, source: io::Error) -> DiskFault {
 
 /// The free bytes of the folder's disk; 0 if they are unknown.
 fn count_free_bytes(folder: &Path) -> u64 {
-    statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+    measure_space(folder).map_or(0, |space| space.free_bytes)
 }
 
 fn write_sample(folder: &Path) -> io::Result<()> {
@@ -90,7 +113,8 @@ mod tests {
     #[test]
     fn a_folder_that_can_be_written_keeps_no_trace_of_the_check() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(check_writable(dir.path()).unwrap() > 0);
+        let space = measure_space(dir.path()).unwrap();
+        assert!(check_writable(dir.path()).unwrap() > 0 && space.free_bytes <= space.total_bytes);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

@@ -51,7 +51,8 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         .inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {}", format_causes(e)));
     let ledger = ledger.ok().map(Arc::new);
     let (index_of_web, pulse) = (Arc::new(index.clone()), LoopPulse::default());
-    let web = WebInterface { client, root: root.clone(), index: index_of_web, ledger, settings, pulse };
+    let metrics = telemetry.scraped_metrics();
+    let web = WebInterface { client, root: root.clone(), index: index_of_web, ledger, settings, pulse, metrics };
     web.serve_requests(config, &serving, stop)?;
     let listener_record = note::describe_this_listener(config, address).write_locked(&state)?;
     out.print_text(&format!("dashboard  {}\nCtrl-C ends it", web::create_operator_login_link(config, address)?))?;

@@ -15,12 +15,14 @@ use crate::preflight;
 use crate::registrar::desired;
 use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
 use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
+use crate::runtime::supervisor;
 use crate::runtime::web::{self, WebInterface};
 use crate::telemetry::Telemetry;
 use crate::temporal;
 use crate::temporal::note::{self, HolderRecord};
 use crate::temporal::server::LocalTemporalServer;
 use anyhow::Context;
+use prometheus::Registry;
 use serde_json::json;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -121,6 +123,8 @@ struct StartedServices {
     claimed: bool,
     /// The server of the dashboard; `None` with `--once`.
     serving: Option<RunningServer>,
+    /// What `/metrics` shows of this process.
+    metrics: Registry,
 }
 
 async fn start_services(
@@ -157,7 +161,8 @@ async fn start_services(
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
     let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
-    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, record, claimed, serving })
+    let metrics = telemetry.scraped_metrics();
+    Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, record, claimed, serving, metrics })
 }
 
 /// Serves the vault until the stop flag is raised or a part fails, and then stops all parts.
@@ -177,11 +182,13 @@ async fn serve_vault(
             web::build_dashboard_settings(config, &context.client.options().namespace, services.ui.as_deref());
         let ledger = Some(Arc::clone(&vault.ledger));
         let (client, pulse) = (context.client.clone(), context.pulse.clone());
-        let web = WebInterface { client, root, index, ledger, settings, pulse };
+        let metrics = services.metrics.clone();
+        let web = WebInterface { client, root, index, ledger, settings, pulse, metrics };
         web.serve_requests(config, serving, context.stop.clone())?;
+        supervisor::report_started(context.pulse.clone(), context.stop.clone());
     }
     let (raise, listen) = (services.raise.clone(), serving.as_ref().map(|serving| serving.address));
-    let link = listen.map(|address| web::create_operator_login_link(config, address)).transpose()?;
+    let link = listen.map(|address| describe_dashboard(config, up, address)).transpose()?;
     let report = BootReport { record: services.record.clone(), link, once: up.once, out };
     let checked = check_open_runs(config, &services.context, &services.vault, report);
     let outcome = match run_unless_stopped(&services.context.stop, checked).await {
@@ -200,7 +207,7 @@ async fn serve_vault(
 /// Where the boot check reports to.
 struct BootReport {
     record: HolderRecord,
-    /// A link to the dashboard of this process.
+    /// The address of the dashboard of this process, as it is printed.
     link: Option<String>,
     /// Whether it reports an obstacle and ends, instead of waiting.
     once: bool,
@@ -298,7 +305,7 @@ async fn run_until_stopped(
     }
     runtime.engine.begin_waking();
     if !*stop.borrow() {
-        out.print_text(&describe_addresses(runtime)?)?;
+        out.print_text(&describe_addresses(runtime, up)?)?;
     }
     tokio::select! {
         failed = failures.recv() => Err(failed.context("the workers ended unexpectedly")?),
@@ -340,11 +347,19 @@ pub(crate) fn log_warnings(config: &StewardConfig) {
     }
 }
 
-fn describe_addresses(runtime: &UpRuntime<'_>) -> anyhow::Result<String> {
+/// The address of the dashboard; unless it is unwanted, as a link that logs the operator in.
+fn describe_dashboard(config: &StewardConfig, up: &crate::cli::UpArgs, address: SocketAddr) -> anyhow::Result<String> {
+    if up.no_login_link {
+        return Ok(format!("{}; `steward login` prints a link", web::describe_server(config, address)));
+    }
+    web::create_operator_login_link(config, address)
+}
+
+fn describe_addresses(runtime: &UpRuntime<'_>, up: &crate::cli::UpArgs) -> anyhow::Result<String> {
     let UpRuntime { config, ui, listen, .. } = *runtime;
     let mut lines = vec![format!("vault      {}", config.vault_folder()?.display())];
     if let Some(address) = listen {
-        lines.push(format!("dashboard  {}", web::create_operator_login_link(config, address)?));
+        lines.push(format!("dashboard  {}", describe_dashboard(config, up, address)?));
     }
     if let Some(ui) = ui {
         lines.push(format!("schedules  {ui}/namespaces/{}/schedules", temporal::configured_namespace()));

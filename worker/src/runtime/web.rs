@@ -8,6 +8,7 @@ use crate::config::mapping::{describe_acceptance, describe_differences, read_pro
 use crate::temporal::note::{self, EffectiveHolderSettings, ServerEndpoint};
 use anyhow::Context;
 use chrono::Utc;
+use prometheus::Registry;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub(crate) struct WebInterface {
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) settings: DashboardSettings,
     pub(crate) pulse: LoopPulse,
+    /// What `/metrics` shows of this process.
+    pub(crate) metrics: Registry,
 }
 
 /// The settings that the dashboard shows if no other process holds the vault.
@@ -103,6 +106,7 @@ impl WebInterface {
             settings: self.settings,
             mapping_check: build_mapping_check(config),
             pulse: self.pulse,
+            process_metrics: self.metrics,
             stop,
         })?);
         Ok(())
@@ -146,8 +150,17 @@ pub(crate) fn create_login_link(
     name: &str,
     scope: AccessScope,
 ) -> anyhow::Result<String> {
-    let address = endpoint.listen;
     let link = link::create_link(&SecretStore::new(&config.state_dir()?), name, scope, Utc::now())?;
+    Ok(format!("{}/login?link={link}", build_server_url(config, endpoint)))
+}
+
+/// The URL under which people reach the server of this process.
+pub(crate) fn describe_server(config: &StewardConfig, address: SocketAddr) -> String {
+    build_server_url(config, &note::describe_this_listener(config, address).endpoint)
+}
+
+fn build_server_url(config: &StewardConfig, endpoint: &ServerEndpoint) -> String {
+    let address = endpoint.listen;
     // A browser cannot open an unspecified address such as 0.0.0.0; without a host name, use this machine's own.
     let is_unspecified = address.ip().is_unspecified();
     let own_address = if is_unspecified { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
@@ -158,5 +171,5 @@ pub(crate) fn create_login_link(
         Some(name) => format!("{name}:{}", address.port()),
         None => own_address,
     };
-    Ok(format!("{scheme}://{host}/login?link={link}"))
+    format!("{scheme}://{host}")
 }

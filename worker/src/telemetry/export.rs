@@ -1,12 +1,13 @@
 //! Exports traces and metrics from the OpenTelemetry SDK's queues to an OTLP collector.
 //!
 //! Each signal has one thread with a bounded queue. A slow or unreachable collector may cost data, but must never delay
-//! a tick. The SDK would log every failed export. `QuietExporter` logs once that a collector is unreachable, and once
+//! a tick. A reader for `/metrics` collects only when it is scraped. The SDK would log every failed export. `QuietExporter` logs once that a collector is unreachable, and once
 //! that it is back.
 
 use super::settings::CollectorEndpoint;
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithTonicConfig};
+use opentelemetry_prometheus::PrometheusExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
@@ -38,11 +39,11 @@ pub(super) fn start_trace_export(to: &CollectorEndpoint) -> Result<SdkTracerProv
         .build())
 }
 
-/// Starts exporting metrics.
+/// Builds the exporter of metrics.
 ///
 /// # Errors
-/// When the exporter cannot be built from the `OTEL_EXPORTER_OTLP_…` variables.
-pub(super) fn start_metric_export(to: &CollectorEndpoint) -> Result<SdkMeterProvider, ExporterBuildError> {
+/// When it cannot be built from the `OTEL_EXPORTER_OTLP_…` variables.
+pub(super) fn build_metric_exporter(to: &CollectorEndpoint) -> Result<impl PushMetricExporter, ExporterBuildError> {
     install_tls();
     let exporter = MetricExporter::builder();
     let exporter = if to.is_grpc_over_tls {
@@ -50,8 +51,23 @@ pub(super) fn start_metric_export(to: &CollectorEndpoint) -> Result<SdkMeterProv
     } else {
         exporter.build()?
     };
-    let exporter = QuietExporter::new(exporter, "metrics", to);
-    Ok(SdkMeterProvider::builder().with_resource(build_resource()).with_periodic_exporter(exporter).build())
+    Ok(QuietExporter::new(exporter, "metrics", to))
+}
+
+/// Starts collecting metrics, for a collector and for `/metrics`, as far as each is given.
+pub(super) fn start_metrics(
+    exporter: Option<impl PushMetricExporter>,
+    reader: Option<PrometheusExporter>,
+) -> SdkMeterProvider {
+    let provider = SdkMeterProvider::builder().with_resource(build_resource());
+    let provider = match exporter {
+        Some(exporter) => provider.with_periodic_exporter(exporter),
+        None => provider,
+    };
+    match reader {
+        Some(reader) => provider.with_reader(reader).build(),
+        None => provider.build(),
+    }
 }
 
 /// Installs the process-wide TLS provider, without which the exporters' HTTP client panics. A second call has no

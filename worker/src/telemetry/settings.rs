@@ -26,6 +26,10 @@ pub(super) struct TelemetrySettings {
     /// `None` keeps the signal off.
     pub(super) traces: Option<CollectorEndpoint>,
     pub(super) metrics: Option<CollectorEndpoint>,
+    /// Whether `OTEL_SDK_DISABLED` turns all telemetry but the logs off.
+    pub(super) is_disabled: bool,
+    /// Whether the metrics can be scraped. Only a process with a server sets it.
+    pub(super) is_scraped: bool,
     /// Invalid values; each text names the variable and the fix.
     pub(super) complaints: Vec<String>,
 }
@@ -38,8 +42,10 @@ impl TelemetrySettings {
     pub(super) fn read(get: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let get = |name: &str| get(name).filter(|v| !v.trim().is_empty());
         let levels = parse_levels(get("STEWARD_LOG").as_deref().unwrap_or("info"))?;
-        let mut settings = Self { levels, traces: None, metrics: None, complaints: Vec::new() };
-        if get("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true")) {
+        let is_disabled = get("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+        let mut settings =
+            Self { levels, traces: None, metrics: None, is_disabled, is_scraped: false, complaints: Vec::new() };
+        if is_disabled {
             return Ok(settings);
         }
         let mut read_signal = |signal| {

@@ -35,7 +35,8 @@ const LAST_LINES: usize = 5;
 /// The most characters of these lines: 1,000.
 const LAST_CHARACTERS: usize = 1_000;
 
-/// Finds the Temporal CLI: the configured one, the one in the project's `.tools`, or the one on the PATH.
+/// Finds the Temporal CLI: the configured one, in a development build the one in the project's `.tools`, or the one on
+/// the PATH.
 ///
 /// It never searches the current folder: anyone who can write there could make Steward run their program.
 pub(crate) fn find_cli(config: &StewardConfig) -> anyhow::Result<PathBuf> {
@@ -45,7 +46,11 @@ pub(crate) fn find_cli(config: &StewardConfig) -> anyhow::Result<PathBuf> {
         }
         bail!("STEWARD_TEMPORAL_CLI is {}, which is not a file", cli.display());
     }
+    // A released binary must not know the folder in which it was built.
+    #[cfg(debug_assertions)]
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(|dir| dir.join(".tools/temporal/bin/temporal"));
+    #[cfg(not(debug_assertions))]
+    let tools = None;
     let path = std::env::var_os("PATH").unwrap_or_default();
     // An empty or relative entry depends on the current folder.
     let on_path = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join("temporal"));

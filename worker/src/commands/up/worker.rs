@@ -10,6 +10,7 @@ use crate::config::StewardConfig;
 use crate::registrar::desired;
 use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
 use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
+use crate::runtime::supervisor;
 use crate::temporal::{self, note};
 use anyhow::Context;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
     let clerk = engine::start_clerk_worker(config, &context)?;
     out.print_text("serving clerk calls")?;
+    supervisor::report_started(context.pulse.clone(), stop.clone());
     let mut cleanup = ProcessCleanup::default();
     let mut engine = None;
     let outcome = {
