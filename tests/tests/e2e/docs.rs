@@ -5,9 +5,9 @@ use steward_tests::run;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// README, CONTRIBUTING and every page under `docs/`, with their paths.
+/// README, CONTRIBUTING and every page under `docs/` and `deploy/`, with their paths.
 fn pages() -> Vec<(String, String)> {
-    let mut folders = vec![run::project().join("docs")];
+    let mut folders = vec![run::project().join("docs"), run::project().join("deploy")];
     let mut files = vec![run::project().join("README.md"), run::project().join("CONTRIBUTING.md")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,0 +1,80 @@
+//! Alerts and dashboard: checked by promtool, and read by a real Prometheus that scrapes a real vault.
+
+use crate::documents::dashboard_queries;
+use crate::{bash, deploy, read};
+use serde_json::Value;
+use std::process::Stdio;
+use steward_tests::api::{self, Api};
+use steward_tests::world::World;
+use steward_tests::{run, wait};
+use tokio::process::Command;
+
+/// Asks Prometheus; the values of the answer.
+async fn query(prometheus: &Api, expression: &str) -> Vec<Value> {
+    let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let answer = prometheus.get(&format!("/api/v1/query?query={encoded}")).await;
+    assert_eq!(answer.status, 200, "{expression}: {}", answer.body);
+    answer.json()["data"]["result"].as_array().unwrap().clone()
+}
+
+#[test]
+#[ignore = "needs the parts that `make deploy-test` installs"]
+fn each_alert_is_raised_by_its_cause_alone() {
+    let folder = deploy().join("observability");
+    let said = bash(&format!(
+        "cd {} && promtool check rules alerts.yml && promtool test rules alerts_test.yml",
+        folder.display()
+    ));
+    assert!(said.contains("SUCCESS: 15 rules found"), "{said}");
+}
+
+#[tokio::test]
+#[ignore = "needs the parts that `make deploy-test` installs"]
+async fn a_real_prometheus_reads_a_healthy_vault_without_an_alert_and_sees_a_stop() {
+    let world = World::with_one_done().await.live().with_rare_ticks();
+    let (_up, api) = api::up(&world).await;
+    world.tick("house").await;
+    let folder = world.folder.join("prometheus");
+    std::fs::create_dir(&folder).unwrap();
+    let made = world.json(&["token", "create", "--scope", "read", "--name", "prometheus"]).await;
+    std::fs::write(folder.join("metrics_token"), made["token"].as_str().unwrap()).unwrap();
+    std::fs::copy(deploy().join("observability/alerts.yml"), folder.join("alerts.yml")).unwrap();
+    let config = read("observability/prometheus.yml").replace("steward:8420", api.base.trim_start_matches("http://"));
+    std::fs::write(folder.join("prometheus.yml"), config.replace(": 15s", ": 1s")).unwrap();
+    let listen = format!("127.0.0.1:{}", run::free_port());
+    let log = std::fs::File::create(folder.join("log")).unwrap();
+    let process = Command::new("prometheus")
+        .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", &format!("--web.listen-address={listen}")])
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
+        .expect("prometheus; `make deploy-test` installs it");
+    run::note(process.id().unwrap());
+    let prometheus = Api::new(&format!("http://{listen}"));
+    wait::until("prometheus to be ready", async || {
+        let address = listen.parse().unwrap();
+        std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_secs(1)).ok()?;
+        (prometheus.get("/-/ready").await.status == 200).then_some(())
+    })
+    .await;
+    wait::until("a scrape", async || {
+        let up = query(&prometheus, "up{job=\"steward\"}").await;
+        up.iter().any(|sample| sample["value"][1] == "1").then_some(())
+    })
+    .await;
+    for expression in dashboard_queries() {
+        // It is valid, whether or not two scrapes have shown a rate yet.
+        query(&prometheus, &expression.replace("$instance", ".*")).await;
+    }
+    assert_eq!(query(&prometheus, "steward_vault_served").await[0]["value"][1], "1");
+    assert_eq!(query(&prometheus, "ALERTS").await, Vec::<Value>::new(), "no alert is raised or pending");
+    world.run(&["stop"]).await.expect(0);
+    wait::until("the stop to be scraped", async || {
+        let stopped = query(&prometheus, "steward_stop_timestamp_seconds > 0").await;
+        (!stopped.is_empty()).then_some(())
+    })
+    .await;
+}
