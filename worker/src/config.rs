@@ -17,6 +17,7 @@ use std::time::Duration;
 use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
 use steward_activities::signals::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::gates::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
 use steward_domain::gates::source_budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::steward::guard::CallCaps;
@@ -30,6 +31,7 @@ use toml::Value;
 use user_file::{UserFile, locate_state_folder};
 
 mod clerk;
+mod fleet;
 pub(crate) mod mapping;
 mod origins;
 mod ports;
@@ -40,6 +42,7 @@ mod streams;
 pub(crate) mod user_file;
 mod web;
 
+pub(crate) use fleet::FleetMembership;
 pub(crate) use origins::SettingOrigins;
 pub(crate) use sources::read_environment_value;
 
@@ -69,6 +72,8 @@ struct RawConfig {
     clerk_max_response_bytes: Option<usize>,
     clerk_calls_per_second: Option<u32>,
     task_queue: Option<String>,
+    tenant: Option<String>,
+    fleet_db: Option<String>,
     temporal_cli: Option<PathBuf>,
     temporal_port: Option<u16>,
     temporal_ui_port: Option<u16>,
@@ -135,6 +140,8 @@ pub(crate) struct StewardConfig {
     pub(crate) reversal_budget: f64,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
+    /// The tenant of the vault and the database of its fleet; `None` for a vault alone.
+    pub(crate) fleet: Option<FleetMembership>,
     pub(crate) temporal_cli: Option<PathBuf>,
     /// The port of the server that `up` starts; `None` for 7233 or the next free port.
     pub(crate) temporal_port: Option<u16>,
@@ -241,6 +248,7 @@ impl StewardConfig {
         let budget = raw.reversal_budget.as_ref();
         let reversal_budget = read_threshold("STEWARD_REVERSAL_BUDGET", budget, REVERSAL_BUDGET, &mut warnings);
         ports::check_distinct_ports(raw.temporal_port, raw.temporal_ui_port)?;
+        let fleet = fleet::read_membership(raw.tenant.clone(), raw.fleet_db.clone())?;
         let default_ceiling = read_ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
@@ -250,7 +258,8 @@ impl StewardConfig {
             default_ceiling,
             live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             reversal_budget,
-            task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
+            task_queue: fleet::choose_task_queue(raw.task_queue, fleet.as_ref())?,
+            fleet,
             temporal_cli: raw.temporal_cli,
             temporal_port: raw.temporal_port,
             temporal_ui_port: raw.temporal_ui_port,
@@ -278,6 +287,11 @@ impl StewardConfig {
             mapping: MappingStatus::default(),
             file: PathBuf::new(),
         })
+    }
+
+    /// The names of the vault at the Temporal server.
+    pub(crate) fn vault_names(&self) -> VaultNames {
+        VaultNames::new(self.fleet.as_ref().map(|fleet| fleet.tenant.clone()))
     }
 
     /// The folder of the vault.

@@ -16,6 +16,7 @@ use plan::{KnownSchedule, ScheduleContents};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use steward_domain::fleet::names::{DEFAULT_QUEUE, VaultNames};
 use steward_server::views::schedules;
 use steward_vault::files::identity::{VaultId, VaultIdentity};
 use temporalio_client::Client;
@@ -40,6 +41,9 @@ pub(crate) use server::RegistrarError;
 /// What all our schedules have in common, and the limits of a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ScheduleSettings {
+    /// The names of the vault at the server. Inside the registrar every id is plain; requests and schedules have whole ones.
+    #[serde(skip)]
+    pub(crate) names: VaultNames,
     /// The task queue that the workers poll.
     pub(crate) task_queue: String,
     /// The time limit of a tick, including retries.
@@ -84,7 +88,8 @@ impl Default for ScheduleSettings {
     fn default() -> Self {
         let five_minutes = Duration::from_secs(300);
         Self {
-            task_queue: "steward".to_owned(),
+            names: VaultNames::default(),
+            task_queue: DEFAULT_QUEUE.to_owned(),
             execution_timeout: five_minutes,
             run_timeout: five_minutes,
             workflow_task_timeout: Duration::from_secs(10),

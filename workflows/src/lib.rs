@@ -26,6 +26,7 @@ pub use signals::extract::ExtractWorkflow;
 pub use signals::purge::PurgeWorkflow;
 pub use signals::router::RouterWorkflow;
 pub use steward::tick::StewardWorkflow;
+pub use steward_domain::fleet::names::clerk_queue;
 pub use tracker::TrackerWorkflow;
 pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
 pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
@@ -33,12 +34,6 @@ pub use trust::set_ceiling::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkfl
 
 /// Memo key with which a caller requests a tick that changes nothing; its value is then `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";
-
-/// The task queue of clerk calls, which workers anywhere in the fleet serve.
-#[must_use]
-pub fn clerk_queue(task_queue: &str) -> String {
-    format!("{task_queue}-clerk")
-}
 
 /// The id of the router's schedule.
 pub const ROUTER_SCHEDULE: &str = "al-signal-router";
@@ -61,7 +56,7 @@ pub const EXTRACT_SCHEDULE: &str = "al-signal-extract";
 /// The id of the schedule that delivers debts to the tracker.
 pub const TRACKER_SCHEDULE: &str = "al-tracker-outbox";
 
-/// The id of the schedule of a matter's steward: `al-steward-<slug>` for `matter/<slug>.md`, and
+/// The plain id of the schedule of a matter's steward: `al-steward-<slug>` for `matter/<slug>.md`, and
 /// `al-steward-<part>-<hash8>` for any other note ([`RecordPath::plain_name`]).
 #[must_use]
 pub fn schedule_id(matter: &RecordPath) -> String {

@@ -9,6 +9,7 @@ use super::page;
 use super::parse_record_path;
 use super::refusal;
 use crate::grpc::enums;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_proto::v1;
@@ -37,7 +38,7 @@ impl MattersService for GrpcService {
         let cadence = self.read_settings().cadence;
         let encode_card = |card: steward_vault::index::MatterCard| {
             let interval = cadence.matter_interval_seconds(card.streak);
-            encode_matter(&card.path, card.name, card.state, interval)
+            encode_matter(self.temporal.names(), &card.path, card.name, card.state, interval)
         };
         let matters = page.rows.into_iter().map(encode_card).collect();
         Ok(Response::new(v1::ListMattersResponse {
@@ -58,16 +59,24 @@ impl MattersService for GrpcService {
         let cadence = self.read_settings().cadence;
         let interval = self.views.read().read_matter_interval(&path, &cadence).await.map_err(refusal::index_error)?;
         let (name, state) = known.map_or_else(|| (path.slug().to_owned(), None), |row| (row.name, Some(row.state)));
-        Ok(Response::new(v1::GetMatterResponse { matter: Some(encode_matter(&path, name, state, interval)) }))
+        Ok(Response::new(v1::GetMatterResponse {
+            matter: Some(encode_matter(self.temporal.names(), &path, name, state, interval)),
+        }))
     }
 }
 
-fn encode_matter(path: &RecordPath, name: String, state: Option<RecordState>, interval_seconds: u32) -> v1::Matter {
+fn encode_matter(
+    names: &VaultNames,
+    path: &RecordPath,
+    name: String,
+    state: Option<RecordState>,
+    interval_seconds: u32,
+) -> v1::Matter {
     v1::Matter {
         path: path.to_string(),
         name,
         state: state.map(enums::state).unwrap_or_default(),
         interval_seconds,
-        schedule_id: steward_workflows::schedule_id(path),
+        schedule_id: names.qualify_id(&steward_workflows::schedule_id(path)),
     }
 }

@@ -35,14 +35,15 @@ impl SchedulesService for GrpcService {
             (page::parse_page_token::<String>(LIST, &request.page_token)?, page::parse_page_size(request.page_size)?);
         let prefix = matter.as_ref().map(steward_workflows::schedule_id);
         let prefix = prefix.as_deref().unwrap_or(SCHEDULE_ID_PREFIX);
-        let listing = schedules::list_schedules(self.temporal.client(), prefix, Utc::now());
+        let wanted = self.temporal.names().qualify_id(prefix);
+        let listing = schedules::list_schedules(self.temporal.client(), self.temporal.names(), prefix, Utc::now());
         let unavailable = |reason: String| build_status(Code::Unavailable, 503, reason);
         let listed = tokio::time::timeout(PATIENCE, listing).await;
         let listed =
             listed.map_err(|_| unavailable(format!("the listing took longer than {} s", PATIENCE.as_secs())))?;
         let mut rows = listed.map_err(|e| unavailable(e.to_string()))?;
         let ours = VaultIdentity::read(self.views.root()).ok().flatten().map(|identity| identity.id);
-        rows.retain(|row| (matter.is_none() || row.id == prefix) && !row.is_of_other_vault(ours));
+        rows.retain(|row| (matter.is_none() || row.id == wanted) && !row.is_of_other_vault(ours));
         let (rows, next) = page::take_page(rows, after.as_deref(), size, |row| &row.id);
         let schedules = rows.into_iter().map(encode_schedule).collect();
         Ok(Response::new(v1::ListSchedulesResponse { schedules, next_page_token: page::encode_page_token(LIST, next) }))

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionKind;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::GuardStatus;
 use steward_vault::files::root::VaultRoot;
@@ -55,6 +56,8 @@ pub struct AppDependencies {
     pub root: VaultRoot,
     pub index: Arc<Index>,
     pub client: Client,
+    /// The names of the vault at the Temporal server.
+    pub names: VaultNames,
     /// The rate guard's ledger, where it can be opened.
     pub ledger: Option<Arc<Ledger>>,
     pub store: SecretStore,
@@ -178,7 +181,8 @@ impl AppState {
     /// Creates a client that requests resolutions from the process that holds the vault now.
     pub(crate) fn resolution_client(&self) -> ResolutionClient {
         let pause = find_service_pause(self.views.root(), &self.views.holder());
-        ResolutionClient::new(self.temporal.client().clone(), &self.read_settings().task_queue, pause)
+        let names = self.temporal.names().clone();
+        ResolutionClient::new(self.temporal.client().clone(), names, &self.read_settings().task_queue, pause)
     }
 
     /// Reads the state of the rate guard, with the caps in force; `None` if its ledger could not be opened.
@@ -246,6 +250,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         root,
         index,
         client,
+        names,
         ledger,
         store,
         hosts,
@@ -260,11 +265,11 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let views = VaultViews::new(root, Index::clone(&index));
     let revision = revision::spawn_change_notifier(views.clone(), stop.clone());
+    let temporal = TemporalQueryClient::new(client, names);
     let registration = registered::spawn_registration_watcher(
-        registered::ExpectedSchedules::new(&client, views.clone()),
+        registered::ExpectedSchedules::new(temporal.clone(), views.clone()),
         stop.clone(),
     );
-    let temporal = TemporalQueryClient::new(client);
     let temporal_health = health::spawn_health_watcher(temporal.clone(), stop.clone());
     let app = Arc::new(AppState {
         views,

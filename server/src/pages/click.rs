@@ -116,16 +116,19 @@ pub(crate) async fn check_matter(
         return Ok(refuse(StatusCode::SERVICE_UNAVAILABLE, &pause.reason));
     }
     let ours = VaultIdentity::read(app.views.root()).ok().flatten().map(|identity| identity.id);
-    Ok(match trigger::trigger_schedule(app.temporal.client(), &schedule_id(&matter), ours).await {
-        Ok(TriggerOutcome::Triggered) => Redirect::to(form.return_url()).into_response(),
-        Ok(TriggerOutcome::Paused) => {
-            refuse(StatusCode::CONFLICT, "its schedule is paused in Temporal: unpause it there")
-        }
-        Ok(TriggerOutcome::Missing | TriggerOutcome::OfAnother) => {
-            refuse(StatusCode::CONFLICT, "it has no schedule yet: a worker makes one when it runs")
-        }
-        Err(e) => refuse(StatusCode::SERVICE_UNAVAILABLE, &e.to_string()),
-    })
+    Ok(
+        match trigger::trigger_schedule(app.temporal.client(), app.temporal.names(), &schedule_id(&matter), ours).await
+        {
+            Ok(TriggerOutcome::Triggered) => Redirect::to(form.return_url()).into_response(),
+            Ok(TriggerOutcome::Paused) => {
+                refuse(StatusCode::CONFLICT, "its schedule is paused in Temporal: unpause it there")
+            }
+            Ok(TriggerOutcome::Missing | TriggerOutcome::OfAnother) => {
+                refuse(StatusCode::CONFLICT, "it has no schedule yet: a worker makes one when it runs")
+            }
+            Err(e) => refuse(StatusCode::SERVICE_UNAVAILABLE, &e.to_string()),
+        },
+    )
 }
 
 pub(crate) async fn stop_vault(

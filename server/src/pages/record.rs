@@ -232,7 +232,12 @@ async fn add_matter_schedule(
         None => checks.push(("last check", "never".into())),
         Some(tick) => checks.extend(describe_last_tick(&tick, now)),
     }
-    Ok(RecordPage { checks, schedule: ui.map(|ui| build_schedule_url(ui, &id)), runs, ..bare })
+    Ok(RecordPage {
+        checks,
+        schedule: ui.map(|ui| build_schedule_url(ui, &app.temporal.names().qualify_id(&id))),
+        runs,
+        ..bare
+    })
 }
 
 fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, FactValue)> {

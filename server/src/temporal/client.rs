@@ -2,9 +2,11 @@
 //!
 //! Every request has a short timeout. A page rather says that the server gave no answer than wait for one.
 
+use crate::views::schedules::TENANT_ATTRIBUTE;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::time::format_seconds;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_client::{Client, NamespacedClient};
@@ -37,6 +39,7 @@ impl TemporalQueryError {
 #[derive(Clone)]
 pub(crate) struct TemporalQueryClient {
     client: Client,
+    names: VaultNames,
 }
 
 /// One schedule, as the server describes it.
@@ -77,8 +80,13 @@ pub(crate) struct QueueWorker {
 }
 
 impl TemporalQueryClient {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+    pub(crate) fn new(client: Client, names: VaultNames) -> Self {
+        Self { client, names }
+    }
+
+    /// The names of the vault at the server.
+    pub(crate) fn names(&self) -> &VaultNames {
+        &self.names
     }
 
     /// The client itself, for listing schedules.
@@ -86,10 +94,10 @@ impl TemporalQueryClient {
         &self.client
     }
 
-    /// Describes a schedule; `None` when there is none with this id.
+    /// Describes a schedule; `None` when there is none with this plain id.
     pub(crate) async fn describe_schedule(&self, id: &str) -> Result<Option<ScheduleDescription>, TemporalQueryError> {
-        let request =
-            svc::DescribeScheduleRequest { namespace: self.client.namespace().to_owned(), schedule_id: id.to_owned() };
+        let (namespace, schedule_id) = (self.client.namespace().to_owned(), self.names.qualify_id(id));
+        let request = svc::DescribeScheduleRequest { namespace, schedule_id };
         let mut service = self.client.connection().workflow_service();
         match tokio::time::timeout(PATIENCE, service.describe_schedule(request.into_request())).await {
             Err(_) => Err(timeout_error()),
@@ -123,15 +131,17 @@ impl TemporalQueryClient {
         futures_util::future::join_all(asked).await;
     }
 
-    /// Lists the schedules with this prefix of which a run failed since then. Each has its newest failed run; the
+    /// Lists the schedules of the vault, by plain ids with this prefix, of which a run failed since then. Each has its newest failed run; the
     /// newest comes first. Also returns whether there may be more.
     pub(crate) async fn list_failed_schedules(
         &self,
         prefix: &str,
         since: DateTime<Utc>,
     ) -> Result<(Vec<FailedSchedule>, bool), TemporalQueryError> {
+        let of_tenant = self.names.tenant().map(|tenant| format!("{TENANT_ATTRIBUTE} = '{tenant}' AND "));
         let query = format!(
-            "{SCHEDULED_BY} STARTS_WITH '{prefix}' AND ExecutionStatus IN ('Failed', 'TimedOut') AND CloseTime > '{}'",
+            "{}{SCHEDULED_BY} STARTS_WITH '{prefix}' AND ExecutionStatus IN ('Failed', 'TimedOut') AND CloseTime > '{}'",
+            of_tenant.unwrap_or_default(),
             format_seconds(since)
         );
         let request = svc::ListWorkflowExecutionsRequest {
@@ -147,7 +157,9 @@ impl TemporalQueryClient {
             .map_err(|status| TemporalQueryError(status.message().to_owned()))?
             .into_inner();
         let mut newest: BTreeMap<String, FailedSchedule> = BTreeMap::new();
-        for run in response.executions.into_iter().filter_map(parse_failed_run) {
+        for mut run in response.executions.into_iter().filter_map(parse_failed_run) {
+            let Some(plain) = self.names.plain_id(&run.schedule).map(str::to_owned) else { continue };
+            run.schedule = plain;
             let known = newest.entry(run.schedule.clone()).or_insert_with(|| run.clone());
             if known.at < run.at {
                 *known = run;
@@ -158,7 +170,7 @@ impl TemporalQueryClient {
         Ok((newest, !response.next_page_token.is_empty()))
     }
 
-    /// Whether a run of this schedule succeeded after that moment.
+    /// Whether a run of the schedule with this plain id succeeded after that moment.
     pub(crate) async fn has_succeeded_since(
         &self,
         schedule: &str,
@@ -169,7 +181,8 @@ impl TemporalQueryClient {
             return Ok(false);
         }
         let query = format!(
-            "{SCHEDULED_BY} = '{schedule}' AND ExecutionStatus = 'Completed' AND CloseTime > '{}'",
+            "{SCHEDULED_BY} = '{}' AND ExecutionStatus = 'Completed' AND CloseTime > '{}'",
+            self.names.qualify_id(schedule),
             after.to_rfc3339()
         );
         let request = svc::CountWorkflowExecutionsRequest { namespace: self.client.namespace().to_owned(), query };

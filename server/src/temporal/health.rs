@@ -82,7 +82,7 @@ pub(crate) fn spawn_health_watcher(
 
 async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc>) -> Result<TemporalHealth, String> {
     let away = |e: TemporalQueryError| e.to_string();
-    let paused = schedules::list_paused_by_hand(temporal.client(), PAGES, now).await;
+    let paused = schedules::list_paused_by_hand(temporal.client(), temporal.names(), PAGES, now).await;
     let (paused, more_paused) = paused.map_err(|e| e.to_string())?;
     let (newest, mut more) =
         temporal.list_failed_schedules(SCHEDULE_ID_PREFIX, now - FAILED_WITHIN).await.map_err(away)?;

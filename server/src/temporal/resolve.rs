@@ -7,6 +7,7 @@ use crate::temporal::service_pause::ServicePause;
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::action::undo::ResolutionKind;
+use steward_domain::fleet::names::VaultNames;
 use steward_workflows::ResolveBatchInput;
 use steward_workflows::ResolveBatchOutput;
 use steward_workflows::ResolveBatchWorkflow;
@@ -42,6 +43,7 @@ pub enum ResolutionRequestError {
 #[derive(Clone)]
 pub struct ResolutionClient {
     client: Client,
+    names: VaultNames,
     task_queue: String,
     /// Why no resolution is taken now.
     pause: Option<ServicePause>,
@@ -50,8 +52,8 @@ pub struct ResolutionClient {
 impl ResolutionClient {
     /// The process that serves this task queue carries the resolutions out, unless there is a pause.
     #[must_use]
-    pub fn new(client: Client, task_queue: &str, pause: Option<ServicePause>) -> Self {
-        Self { client, task_queue: task_queue.to_owned(), pause }
+    pub fn new(client: Client, names: VaultNames, task_queue: &str, pause: Option<ServicePause>) -> Self {
+        Self { client, names, task_queue: task_queue.to_owned(), pause }
     }
 
     /// Requests a resolution and waits for its outcome.
@@ -98,7 +100,7 @@ impl ResolutionClient {
     }
 
     fn build_start_options(&self, workflow: String, summary: String) -> WorkflowStartOptions {
-        WorkflowStartOptions::new(self.task_queue.clone(), workflow)
+        WorkflowStartOptions::new(self.task_queue.clone(), self.names.qualify_id(&workflow))
             .execution_timeout(EXECUTION_TIMEOUT)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .static_summary(summary)

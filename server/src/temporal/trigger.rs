@@ -6,6 +6,7 @@
 use super::client::TemporalQueryError;
 use crate::views::schedules::mark::ScheduleMark;
 use std::time::Duration;
+use steward_domain::fleet::names::VaultNames;
 use steward_vault::files::identity::VaultId;
 use temporalio_client::tonic::{Code, IntoRequest, Status};
 use temporalio_client::{Client, NamespacedClient};
@@ -27,16 +28,17 @@ pub(crate) enum TriggerOutcome {
     OfAnother,
 }
 
-/// Starts a run of a schedule now, or as soon as a running one ends.
+/// Starts a run of the schedule with this plain id now, or as soon as a running one ends.
 ///
 /// # Errors
 /// [`TemporalQueryError`] if the server refuses or gives no answer.
 pub(crate) async fn trigger_schedule(
     client: &Client,
+    names: &VaultNames,
     id: &str,
     ours: Option<VaultId>,
 ) -> Result<TriggerOutcome, TemporalQueryError> {
-    let (namespace, schedule_id) = (client.namespace(), id.to_owned());
+    let (namespace, schedule_id) = (client.namespace(), names.qualify_id(id));
     let describe = svc::DescribeScheduleRequest { namespace: namespace.clone(), schedule_id: schedule_id.clone() };
     let mut service = client.connection().workflow_service();
     let found = match tokio::time::timeout(PATIENCE, service.describe_schedule(describe.into_request())).await {

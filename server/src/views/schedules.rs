@@ -1,13 +1,14 @@
 //! Lists Steward's schedules at Temporal, page by page.
 //!
 //! A listing costs one call per thousand schedules and may be a few moments old. It counts only if every page arrived.
-//! Nothing is changed here.
+//! Entries have plain ids, those of a tenant too; schedules of another tenant are left out. Nothing is changed here.
 
 use chrono::{DateTime, Utc};
 use mark::ScheduleMark;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use steward_domain::fleet::names::VaultNames;
 use steward_vault::files::identity::VaultId;
 use steward_workflows::CALIBRATION_SCHEDULE;
 use steward_workflows::DRILL_SCHEDULE;
@@ -27,6 +28,10 @@ pub mod registered;
 
 /// The workflow of a matter's ticks. A matter's schedule that starts any other workflow is not Steward's.
 pub const TICK_WORKFLOW: &str = "StewardWorkflow";
+/// The search attribute of a tenant's schedules and runs. A vault alone sets none.
+pub const TENANT_ATTRIBUTE: &str = "StewardTenant";
+/// The search attribute of the schedules and runs of a tenant's matter.
+pub const MATTER_ATTRIBUTE: &str = "StewardMatter";
 /// The prefix of the ids of all Steward schedules, with or without a matter.
 pub const SCHEDULE_ID_PREFIX: &str = "al-";
 /// The schedules without a matter, each with the workflow that it starts.
@@ -102,12 +107,14 @@ pub fn is_our_pause(note: &str) -> bool {
 /// [`ScheduleListingError`].
 pub(crate) async fn list_paused_by_hand(
     client: &Client,
+    names: &VaultNames,
     pages: usize,
     now: DateTime<Utc>,
 ) -> Result<(Vec<ScheduleRow>, bool), ScheduleListingError> {
-    let query = format!("ScheduleId STARTS_WITH '{SCHEDULE_ID_PREFIX}' AND TemporalSchedulePaused = true");
+    let query = format!("{} AND TemporalSchedulePaused = true", build_query(names, SCHEDULE_ID_PREFIX));
     let (entries, more) = query_entries(client, query, pages).await?;
-    let rows = entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now));
+    let entries = keep_own_entries(entries, names).filter(is_steward_schedule);
+    let rows = entries.map(|entry| parse_schedule_row(entry, names, now));
     // The server's filter may be older than the rows, so it is applied again.
     Ok((rows.filter(|row| row.paused && !is_our_pause(&row.note)).collect(), more))
 }
@@ -126,6 +133,7 @@ pub struct RecentScheduleRun {
 /// One of Steward's schedules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScheduleRow {
+    /// As it is at the server.
     pub id: String,
     /// The vault that its mark names; `None` if it names none.
     pub vault: Option<VaultId>,
@@ -158,17 +166,19 @@ pub fn is_other_vault(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
     vault.is_some() && vault != ours
 }
 
-/// Lists the Steward schedules whose ids begin with `prefix`, by id. The next run is the first listed time after `now`.
+/// Lists the Steward schedules of a vault whose plain ids begin with `prefix`, by id. The next run is the first listed
+/// time after `now`.
 ///
 /// # Errors
 /// [`ScheduleListingError`].
 pub async fn list_schedules(
     client: &Client,
+    names: &VaultNames,
     prefix: &str,
     now: DateTime<Utc>,
 ) -> Result<Vec<ScheduleRow>, ScheduleListingError> {
-    let entries = list_entries(client, prefix).await?;
-    Ok(entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now)).collect())
+    let entries = list_entries(client, names, prefix).await?.into_iter().filter(is_steward_schedule);
+    Ok(entries.map(|entry| parse_schedule_row(entry, names, now)).collect())
 }
 
 /// Whether a schedule is one of Steward's, of any vault.
@@ -179,17 +189,49 @@ pub fn is_steward_schedule(entry: &ScheduleListEntry) -> bool {
     is_of_matter || VAULT_SCHEDULES.contains(&(entry.schedule_id.as_str(), workflow))
 }
 
-/// Lists all schedules whose ids begin with `prefix`, of any workflow, by id.
+/// Lists all schedules whose plain ids begin with `prefix`, of any workflow, by id.
 ///
 /// # Errors
 /// [`ScheduleListingError`].
-pub async fn list_entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ScheduleListingError> {
-    let (mut entries, more) = query_entries(client, format!("ScheduleId STARTS_WITH '{prefix}'"), PAGES).await?;
+pub async fn list_entries(
+    client: &Client,
+    names: &VaultNames,
+    prefix: &str,
+) -> Result<Vec<ScheduleListEntry>, ScheduleListingError> {
+    let (entries, more) = query_entries(client, build_query(names, prefix), PAGES).await?;
     if more {
         return Err(ScheduleListingError::Endless);
     }
-    entries.retain(|entry| entry.schedule_id.starts_with(prefix));
-    Ok(entries)
+    Ok(keep_own_entries(entries, names).filter(|entry| entry.schedule_id.starts_with(prefix)).collect())
+}
+
+/// Finds the tenant of any schedule in a namespace; `None` if no tenant uses it.
+///
+/// # Errors
+/// [`ScheduleListingError`].
+pub async fn find_any_tenant(client: &Client) -> Result<Option<String>, ScheduleListingError> {
+    // Every vault has this routine, and it is created first.
+    let query = format!("ScheduleId STARTS_WITH '{}'", VaultNames::qualify_prefix(EXTRACT_SCHEDULE));
+    let (entries, _) = query_entries(client, query, 1).await?;
+    Ok(entries.into_iter().find_map(|entry| Some(VaultNames::parse_id(&entry.schedule_id)?.1.to_string())))
+}
+
+/// The query for the schedules whose plain ids begin with `prefix`. The server's attribute only saves the reading of
+/// other tenants' schedules: [`keep_own_entries`] decides.
+fn build_query(names: &VaultNames, prefix: &str) -> String {
+    let by_id = format!("ScheduleId STARTS_WITH '{prefix}'");
+    match names.tenant() {
+        Some(tenant) => format!("{TENANT_ATTRIBUTE} = '{tenant}' AND {by_id}"),
+        None => by_id,
+    }
+}
+
+/// The entries of a vault, with their plain ids.
+fn keep_own_entries(entries: Vec<ScheduleListEntry>, names: &VaultNames) -> impl Iterator<Item = ScheduleListEntry> {
+    entries.into_iter().filter_map(|mut entry| {
+        entry.schedule_id = names.plain_id(&entry.schedule_id)?.to_owned();
+        Some(entry)
+    })
 }
 
 /// Runs a query, reads at most `pages` pages, and returns the schedules by id and whether there are more.
@@ -231,7 +273,7 @@ pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
     name.map_or("", |name| &name.name)
 }
 
-fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
+fn parse_schedule_row(entry: ScheduleListEntry, names: &VaultNames, now: DateTime<Utc>) -> ScheduleRow {
     let info = entry.info.unwrap_or_default();
     let mark = ScheduleMark::find_in_spec(info.spec.as_ref());
     let (vault, matter) = mark.map_or((None, None), |mark| (mark.vault, mark.matter));
@@ -244,7 +286,7 @@ fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleR
     recent.sort_by_key(|run| std::cmp::Reverse(run.at));
     ScheduleRow {
         matter: matter.map(String::from),
-        id: entry.schedule_id,
+        id: names.qualify_id(&entry.schedule_id),
         vault,
         interval_seconds: seconds(interval.and_then(|spec| spec.interval).map(|span| span.seconds)),
         phase_seconds: seconds(interval.and_then(|spec| spec.phase).map(|span| span.seconds)),

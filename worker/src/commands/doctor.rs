@@ -166,7 +166,9 @@ async fn check_schedules(
     let compared = retry_until_clean(true, async || {
         let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
         let expected = VaultViews::new(root.clone(), open_index(config).await?).list_expected_schedules().await?;
-        let found = compare_schedules(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
+        let found = compare_schedules(client, &config.vault_names(), &expected, ours)
+            .await
+            .map_err(|e| anyhow::anyhow!("failed to {e}"))?;
         Ok(found.describe_fault(record.schedule_check_interval()).into_iter().collect())
     });
     match compared.await.map(|mut faults| faults.pop()) {

@@ -178,7 +178,7 @@ async fn request_resolution<T>(
     desired::check_owner(config, &client).await?;
     // Who holds the vault may serve another queue than the one that is set here.
     let queue = temporal::read_served_queue(config, &VaultHolder::read(&root, &state));
-    Ok(request(ResolutionClient::new(client, &queue, pause)).await?)
+    Ok(request(ResolutionClient::new(client, config.vault_names(), &queue, pause)).await?)
 }
 
 /// Resolves several actions in one batch.

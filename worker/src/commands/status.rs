@@ -136,7 +136,9 @@ impl StatusSchedules {
             let ours = VaultIdentity::read(&vault.root)?.map(|identity| identity.id);
             let expected = vault.views.list_expected_schedules().await?;
             let client = temporal::connect_client(config, Vec::new()).await?;
-            compare_schedules(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
+            compare_schedules(&client, &config.vault_names(), &expected, ours)
+                .await
+                .map_err(|e| anyhow::anyhow!("failed to {e}"))
         };
         match tokio::time::timeout(PATIENCE, compared).await {
             Ok(Ok(found)) => {

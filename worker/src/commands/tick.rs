@@ -10,6 +10,7 @@ use crate::temporal;
 use anyhow::bail;
 use serde_json::json;
 use std::time::Duration;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
 use steward_server::temporal::service_pause::read_service_pause;
@@ -53,7 +54,7 @@ pub(crate) async fn run(
     }
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
-    let id = build_workflow_id(&matter, tick.shadow);
+    let id = build_workflow_id(&config.vault_names(), &matter, tick.shadow);
     if !tick.wait {
         client
             .start_workflow(
@@ -92,17 +93,17 @@ fn exit_code(report: &TickReport) -> CommandExit {
 
 /// A shadow tick has an id of its own. Under the id of a tick that is still running it would join that tick, which may
 /// change files.
-fn build_workflow_id(matter: &RecordPath, shadow: bool) -> String {
-    let id = format!("{}-by-hand", schedule_id(matter));
-    if shadow { format!("{id}-shadow") } else { id }
+fn build_workflow_id(names: &VaultNames, matter: &RecordPath, shadow: bool) -> String {
+    names.qualify_id(&format!("{}-by-hand{}", schedule_id(matter), if shadow { "-shadow" } else { "" }))
 }
 
 fn build_start_options(config: &StewardConfig, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
-    let options = WorkflowStartOptions::new(config.task_queue.clone(), build_workflow_id(matter, shadow))
-        .execution_timeout(RUN_TIMEOUT)
-        .run_timeout(RUN_TIMEOUT)
-        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .static_summary(format!("Steward of {matter}, by hand"));
+    let options =
+        WorkflowStartOptions::new(config.task_queue.clone(), build_workflow_id(&config.vault_names(), matter, shadow))
+            .execution_timeout(RUN_TIMEOUT)
+            .run_timeout(RUN_TIMEOUT)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .static_summary(format!("Steward of {matter}, by hand"));
     if shadow {
         let mut memo = MemoValues::new();
         memo.insert(CALLER_MEMO, "shadow".to_owned());

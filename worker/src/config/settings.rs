@@ -103,6 +103,16 @@ pub(super) const SETTINGS: &[Setting] = &[
          slot is not sent and not counted",
     ),
     Setting::new("task_queue", "`steward`", "clerk calls use `<queue>-clerk`").text(),
+    Setting::new(
+        "tenant",
+        "",
+        "the tenant of this vault in a fleet: lower-case letters, digits and hyphens, at most 31; wants `fleet_db` too",
+    )
+    .text()
+    .trusted(),
+    Setting::new("fleet_db", "", "the fleet's database, `postgres://<role>@<host>/<database>`; the password may be in a file that `PGPASSFILE` names")
+        .text()
+        .trusted(),
     Setting::new("cadence.matter_seconds", "1800", "the interval of a matter's schedule"),
     Setting::new("cadence.matter_max_seconds", "14400", "the longest interval of a matter without signals"),
     Setting::new("cadence.task_high_seconds", "1800", "the interval of a task of `surface_class: high`"),

@@ -28,6 +28,7 @@ pub(crate) fn build_registrar(
     let mut settings = ScheduleSettings {
         owner,
         folder: config.vault_folder().map(|vault| vault.display().to_string()).unwrap_or_default(),
+        names: config.vault_names(),
         task_queue: config.task_queue.clone(),
         interval_seconds: config.cadence.matter_seconds,
         workflow_task_timeout: config.workflow_task_timeout,

@@ -81,7 +81,7 @@ impl ScheduleRegistrar {
         let trigger = spb::TriggerImmediatelyRequest { overlap_policy, ..Default::default() };
         let request = svc::PatchScheduleRequest {
             namespace: self.namespace(),
-            schedule_id: id.to_owned(),
+            schedule_id: self.settings.names.qualify_id(id),
             patch: Some(spb::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() }),
             request_id: create_request_id(),
             ..Default::default()
@@ -120,7 +120,8 @@ impl ScheduleRegistrar {
     pub(super) async fn create_schedule(&self, id: &str, schedule: spb::Schedule) -> Result<bool, RegistrarError> {
         let request = svc::CreateScheduleRequest {
             namespace: self.namespace(),
-            schedule_id: id.to_owned(),
+            schedule_id: self.settings.names.qualify_id(id),
+            search_attributes: facts::find_attributes(&schedule),
             schedule: Some(schedule),
             request_id: create_request_id(),
             ..Default::default()
@@ -141,7 +142,7 @@ impl ScheduleRegistrar {
         }
         let request = svc::DeleteScheduleRequest {
             namespace: self.namespace(),
-            schedule_id: id.to_owned(),
+            schedule_id: self.settings.names.qualify_id(id),
             ..Default::default()
         };
         let response = self.client.connection().workflow_service().delete_schedule(request.into_request()).await;
@@ -195,7 +196,7 @@ impl ScheduleRegistrar {
     async fn write_schedule(&self, id: &str, schedule: spb::Schedule, token: Vec<u8>) -> Result<bool, RegistrarError> {
         let request = svc::UpdateScheduleRequest {
             namespace: self.namespace(),
-            schedule_id: id.to_owned(),
+            schedule_id: self.settings.names.qualify_id(id),
             schedule: Some(schedule),
             conflict_token: token,
             request_id: create_request_id(),

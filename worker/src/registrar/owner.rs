@@ -4,17 +4,18 @@
 //! [`find_conflict`] decides that from a listing, and [`ScheduleRegistrar::claim_namespace`] checks it before a vault
 //! is served. The schedules of another vault must not be changed; only `steward schedules adopt` takes them over.
 
-use super::ScheduleRegistrar;
 use super::apply;
 use super::facts;
 use super::routine::{self, ROUTINES};
 use super::server::RegistrarError;
+use super::{ScheduleRegistrar, ScheduleSettings};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
-use steward_server::views::schedules::is_steward_schedule;
+use steward_domain::fleet::names::VaultNames;
 use steward_server::views::schedules::mark::ScheduleMark;
+use steward_server::views::schedules::{self, is_steward_schedule};
 use steward_vault::files::identity::{VaultId, VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 
@@ -41,6 +42,10 @@ pub(crate) enum ConflictReason {
     OtherHost { place: VaultPlace },
     /// The schedules name no vault, and none carries the id of this one.
     Unmarked { schedules: usize },
+    /// This vault has no tenant, and tenants share the namespace.
+    SharedByTenants { tenant: String },
+    /// This vault is a tenant's, and a vault without a tenant has the namespace alone.
+    HeldAlone,
 }
 
 /// A namespace whose schedules belong to another vault, or may belong to one.
@@ -75,6 +80,20 @@ impl fmt::Display for NamespaceConflict {
                  moved from there or is a copy of it, and nothing here shows which",
                 describe_place(place)
             )?,
+            ConflictReason::SharedByTenants { tenant } => {
+                return write!(
+                    f,
+                    "namespace `{namespace}` is shared by tenants, such as {tenant}, and this vault, {folder}, has none: set \
+                     STEWARD_TENANT and STEWARD_FLEET_DB, or give it a namespace of its own (TEMPORAL_NAMESPACE)"
+                );
+            }
+            ConflictReason::HeldAlone => {
+                return write!(
+                    f,
+                    "namespace `{namespace}` belongs to one vault alone, and this vault, {folder}, is a tenant's: use the \
+                     namespace that `steward fleet init` made (TEMPORAL_NAMESPACE)"
+                );
+            }
             ConflictReason::Unmarked { schedules } => write!(
                 f,
                 "namespace `{namespace}` holds {schedules} schedules of Steward without a vault id, and this vault is \
@@ -172,6 +191,9 @@ impl ScheduleRegistrar {
     /// [`RegistrarError::Conflict`] if the namespace belongs to another vault; other errors if the server does not
     /// answer.
     pub(crate) async fn claim_namespace(&self) -> Result<bool, RegistrarError> {
+        if let Some(reason) = self.find_mixed_use().await? {
+            return Err(Box::new(self.build_namespace_conflict(reason)).into());
+        }
         let entries = self.list_entries().await?;
         if let Some(conflict) = self.find_namespace_conflict(&entries) {
             return Err(Box::new(conflict).into());
@@ -190,6 +212,19 @@ impl ScheduleRegistrar {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Finds out whether a vault alone and tenants would share the namespace. Each has the first routine, under another
+    /// id.
+    async fn find_mixed_use(&self) -> Result<Option<ConflictReason>, RegistrarError> {
+        if self.settings.names.tenant().is_none() {
+            let tenant = schedules::find_any_tenant(&self.client).await?;
+            return Ok(tenant.map(|tenant| ConflictReason::SharedByTenants { tenant }));
+        }
+        let [first, ..] = &ROUTINES;
+        let alone = ScheduleSettings { names: VaultNames::default(), ..self.settings.clone() };
+        let found = Self { settings: alone, ..self.clone() }.describe_schedule(first.id).await?;
+        Ok(found.map(|_| ConflictReason::HeldAlone))
     }
 
     /// Checks that the first routine, if it exists, does not belong to another vault. Commands call this before they

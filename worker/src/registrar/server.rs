@@ -48,14 +48,15 @@ impl ScheduleRegistrar {
     /// # Errors
     /// [`RegistrarError::Listing`].
     pub(crate) async fn list_schedules(&self, now: DateTime<Utc>) -> Result<Vec<ScheduleRow>, RegistrarError> {
-        let mut rows = schedules::list_schedules(&self.client, schedules::SCHEDULE_ID_PREFIX, now).await?;
+        let mut rows =
+            schedules::list_schedules(&self.client, &self.settings.names, schedules::SCHEDULE_ID_PREFIX, now).await?;
         rows.retain(|row| !self.settings.is_foreign_vault(row.vault));
         Ok(rows)
     }
 
     /// Lists every schedule with our id prefix, of any workflow type and vault.
     pub(super) async fn list_entries(&self) -> Result<Vec<ScheduleListEntry>, RegistrarError> {
-        Ok(schedules::list_entries(&self.client, schedules::SCHEDULE_ID_PREFIX).await?)
+        Ok(schedules::list_entries(&self.client, &self.settings.names, schedules::SCHEDULE_ID_PREFIX).await?)
     }
 
     /// Describes one schedule in full; `None` if it does not exist.
@@ -66,7 +67,10 @@ impl ScheduleRegistrar {
         &self,
         id: &str,
     ) -> Result<Option<svc::DescribeScheduleResponse>, RegistrarError> {
-        let request = svc::DescribeScheduleRequest { namespace: self.namespace(), schedule_id: id.to_owned() };
+        let request = svc::DescribeScheduleRequest {
+            namespace: self.namespace(),
+            schedule_id: self.settings.names.qualify_id(id),
+        };
         let mut service = self.client.connection().workflow_service();
         let mut pause = FIRST_PAUSE;
         loop {

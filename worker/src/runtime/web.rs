@@ -98,6 +98,7 @@ impl WebInterface {
             root: self.root,
             index: self.index,
             client: self.client,
+            names: config.vault_names(),
             ledger: self.ledger,
             store: SecretStore::new(&config.state_dir()?),
             hosts: AllowedHosts::from_address(server.address, &config.hosts),

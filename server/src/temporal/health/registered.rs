@@ -4,11 +4,11 @@
 //! moments old, and a matter may be new. So a schedule counts as missing only if two listings in a row lack it, and a
 //! failure counts only if two listings in a row failed.
 
+use crate::temporal::client::TemporalQueryClient;
 use crate::views::VaultViews;
 use crate::views::schedules::registered::{ScheduleComparison, compare_schedules};
 use std::time::Duration;
 use steward_vault::files::identity::VaultIdentity;
-use temporalio_client::Client;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(20);
 
 /// The vault whose schedules are expected, and the server to ask.
 pub(crate) struct ExpectedSchedules {
-    client: Client,
+    temporal: TemporalQueryClient,
     views: VaultViews,
 }
 
@@ -56,14 +56,16 @@ pub(crate) fn spawn_registration_watcher(
 }
 
 impl ExpectedSchedules {
-    pub(crate) fn new(client: &Client, views: VaultViews) -> Self {
-        Self { client: client.clone(), views }
+    pub(crate) fn new(temporal: TemporalQueryClient, views: VaultViews) -> Self {
+        Self { temporal, views }
     }
 
     async fn check_registration(&self) -> Result<ScheduleComparison, String> {
         let ours = VaultIdentity::read(self.views.root()).map_err(|e| e.to_string())?.map(|identity| identity.id);
         let expected = self.views.list_expected_schedules().await.map_err(|e| e.to_string())?;
-        compare_schedules(&self.client, &expected, ours).await.map_err(|e| e.to_string())
+        compare_schedules(self.temporal.client(), self.temporal.names(), &expected, ours)
+            .await
+            .map_err(|e| e.to_string())
     }
 }
 

@@ -29,7 +29,10 @@ async fn server(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 
     };
     let options = ConnectionOptions::new(Url::parse("http://127.0.0.1:1").unwrap()).service_override(service);
     let connection = Connection::connect(options.dns_load_balancing(None).build()).await.unwrap();
-    TemporalQueryClient::new(Client::new(connection, ClientOptions::new("default").build()).unwrap())
+    TemporalQueryClient::new(
+        Client::new(connection, ClientOptions::new("default").build()).unwrap(),
+        Default::default(),
+    )
 }
 
 fn paused(id: &str, note: &str) -> ScheduleListEntry {

@@ -14,6 +14,7 @@ use crate::views::VaultViews;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::entity::RecordState;
 use steward_domain::steward::tick::Cadence;
 use steward_vault::files::identity::VaultId;
@@ -67,7 +68,7 @@ fn format_span(span: Duration) -> String {
 }
 
 impl VaultViews {
-    /// Lists the ids of the schedules that this vault should have.
+    /// Lists the plain ids of the schedules that this vault should have.
     ///
     /// The tracker's schedule is not included, because only the worker knows whether there is one.
     ///
@@ -87,10 +88,11 @@ impl VaultViews {
 /// [`ScheduleListingError`].
 pub async fn compare_schedules(
     client: &Client,
+    names: &VaultNames,
     expected: &BTreeSet<String>,
     ours: Option<VaultId>,
 ) -> Result<ScheduleComparison, ScheduleListingError> {
-    Ok(count_missing(&list_entries(client, SCHEDULE_ID_PREFIX).await?, expected, ours))
+    Ok(count_missing(&list_entries(client, names, SCHEDULE_ID_PREFIX).await?, expected, ours))
 }
 
 fn count_missing(

@@ -87,7 +87,7 @@ impl StandaloneService<'_> {
         // There are no schedules here whose interval could change.
         let (intervals, _) = mpsc::unbounded_channel();
         let worker = engine::start_vault_worker(config, &context, &parts, intervals)?;
-        let resolutions = ResolutionClient::new(context.client.clone(), &config.task_queue, None);
+        let resolutions = ResolutionClient::new(context.client.clone(), config.vault_names(), &config.task_queue, None);
         let output = tokio::select! {
             output = request(resolutions) => output.map_err(explain_error),
             failed = failures.recv() => Err(failed.context("the worker ended unexpectedly")?),
