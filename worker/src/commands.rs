@@ -34,7 +34,7 @@ use crate::runtime::reading_progress::show_index_progress;
 use anyhow::{Context, bail};
 use chrono::Utc;
 use rustix::fs::{Access, access};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
@@ -44,6 +44,21 @@ use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ActionLookup, Index, SyncReport};
 use uuid::Uuid;
+
+/// Refuses to run as root for a vault that somebody else serves: their process could not read what root writes.
+///
+/// # Errors
+/// This process runs as root, and the state folder belongs to another user.
+pub(crate) fn refuse_root_for_others(config: &StewardConfig) -> anyhow::Result<()> {
+    let owner = config.state_dir().ok().and_then(|state| Some(std::fs::metadata(state).ok()?.uid()));
+    match owner.filter(|owner| *owner != 0 && rustix::process::geteuid().is_root()) {
+        None => Ok(()),
+        Some(owner) => bail!(
+            "you are root, and this vault is served by the user with the number {owner}, who could not read what root writes: \
+             run the command as that user, as in `runuser -u <name> -- steward …`"
+        ),
+    }
+}
 
 /// A vault and its index, for commands that only read.
 pub(crate) struct ReadOnlyVault {

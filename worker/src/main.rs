@@ -67,6 +67,7 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
     }
     let named = if let CliCommand::Init(init) = &cli.command { init.vault_folder.as_deref() } else { None };
     let config = config::StewardConfig::load(cli.vault.as_deref().or(named))?;
+    commands::refuse_root_for_others(&config)?;
     match cli.command {
         CliCommand::Up(up) => commands::up::run(&config, &up, out).await,
         CliCommand::Worker => commands::up::run_worker(&config, out).await,

@@ -2,10 +2,10 @@
 //!
 //! Logs go to standard error at the level of `STEWARD_LOG`: lines for a person on a terminal, JSON anywhere else.
 //! Traces and metrics go to an OTLP collector, but only if the standard `OTEL_…` variables name one. The metrics of a
-//! process that serves a vault can also be scraped, at `/metrics`. Nothing here may slow or stop a tick. So exporters have their own threads and bounded queues, drop what does not fit, and log once
-//! that a collector is unreachable. Workflow code must not open spans: the SDK's plugin does, in a way that survives
-//! replay. An activity that works on another thread must open a span first and enter it there; otherwise the work is in
-//! no trace.
+//! process with a server can also be scraped, at `/metrics`. Nothing here may slow or stop a tick. So exporters have
+//! their own threads and bounded queues, drop what does not fit, and log once that a collector is unreachable. Workflow
+//! code must not open spans: the SDK's plugin does, in a way that survives replay. An activity that works on another
+//! thread must open a span first and enter it there; otherwise the work is in no trace.
 
 mod activity;
 mod core_meter;
@@ -56,14 +56,15 @@ pub(crate) struct Telemetry {
     scraped: Registry,
 }
 
-/// Starts the telemetry of a process that serves a vault or clerk calls, once, inside a tokio runtime.
+/// Starts the telemetry of a process that keeps running, once, inside a tokio runtime. `is_scraped` says that it has a
+/// server, whose `/metrics` shows its metrics.
 ///
 /// # Errors
 /// `STEWARD_LOG` is not a level, or logging was started before. An invalid `OTEL_…` variable is only a warning: a
 /// steward without telemetry is better than none.
-pub(crate) fn init_telemetry() -> anyhow::Result<Telemetry> {
+pub(crate) fn init_telemetry(is_scraped: bool) -> anyhow::Result<Telemetry> {
     let settings = TelemetrySettings::read(|name| std::env::var(name).ok())?;
-    install_telemetry(&TelemetrySettings { is_scraped: !settings.is_disabled, ..settings })
+    install_telemetry(&TelemetrySettings { is_scraped: is_scraped && !settings.is_disabled, ..settings })
 }
 
 /// As [`init_telemetry`], for a short command: without `STEWARD_LOG` it logs only warnings.

@@ -7,7 +7,7 @@
 use super::problem::ProblemDetails;
 use crate::http::app::{AppState, SharedAppState};
 use crate::http::holder::VaultHolder;
-use crate::views::problems;
+use crate::temporal::service_pause::{PauseKind, find_service_pause};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -17,10 +17,10 @@ use prometheus::{Gauge, Opts, Registry, TextEncoder};
 use std::path::PathBuf;
 use std::time::Duration;
 use steward_domain::gates::mode::Mode;
-use steward_domain::steward::guard::GuardStatus;
+use steward_domain::steward::guard::{GuardCap, GuardStatus};
 use steward_domain::time;
 use steward_vault::files::disk::{self, DiskSpace};
-use steward_vault::gates::{drain, stop};
+use steward_vault::gates::stop;
 use strum::IntoEnumIterator;
 
 /// The format of the response.
@@ -60,8 +60,6 @@ async fn render_metrics(app: &AppState) -> Result<String, GaugeError> {
     gauges.add_deliveries(app).await?;
     gauges.add_streams(app).await?;
     gauges.add_disks(app).await?;
-    let attention = problems::list_attention_items(app).await?.len();
-    gauges.set("steward_attention_items", "Lines of \"Needs attention\" on Today", &[], attention)?;
     let mut families = app.process_metrics.gather();
     families.extend(gauges.registry.gather());
     Ok(TextEncoder::new().encode_to_string(&families)?)
@@ -142,11 +140,10 @@ impl StateGauges {
             let help = "The mode of the process that holds the vault";
             self.set("steward_mode", help, &[("mode", known.as_str())], known == mode)?;
         }
-        let held_by_check = matches!(&holder, VaultHolder::Runs(record) if record.obstacle.is_some());
-        let drain = drain::read_drain(root);
-        for (reason, holds) in [("boot_check", held_by_check), ("drain", drain.is_some())] {
+        let pause = find_service_pause(root, &holder).map(|pause| pause.kind);
+        for kind in PauseKind::iter() {
             let help = "Whether nothing is checked or resolved, by the reason";
-            self.set("steward_paused", help, &[("reason", reason)], holds)?;
+            self.set("steward_paused", help, &[("reason", kind.into())], pause == Some(kind))?;
         }
         let stopped_at = stop::read_stop(root).map(|stop| time::parse(&stop.at).unwrap_or_default());
         self.set(
@@ -160,7 +157,14 @@ impl StateGauges {
     /// What the last requests to the Temporal server found.
     fn add_temporal(&self, app: &AppState) -> Result<(), prometheus::Error> {
         let (health, registration) = (app.temporal_health.borrow().clone(), app.registration.borrow().clone());
+        if !health.is_known {
+            return Ok(());
+        }
         self.set("steward_temporal_up", "Whether the Temporal server answered", &[], health.error.is_none())?;
+        // What is not known must not look as if it were good.
+        if health.error.is_some() || registration.error.is_some() {
+            return Ok(());
+        }
         let missing = registration.registered.missing.len();
         for (state, count) in [("failed", health.failed.len()), ("paused", health.paused.len()), ("missing", missing)] {
             self.set("steward_schedules", "Schedules that do not check, by the reason", &[("state", state)], count)?;
@@ -185,14 +189,21 @@ impl StateGauges {
         self.set("steward_matters_late", "Open matters unchecked for one and a half intervals", &[], lag.late)?;
         self.set("steward_matters_unchecked", "Open matters that were never checked", &[], lag.never)?;
         let worst = lag.worst.map_or(0, |(_, seconds)| u64::try_from(seconds).unwrap_or_default());
-        self.set("steward_matter_lag_seconds", "How late the latest check is", &[], worst)?;
+        let help = "By how much the most overdue matter exceeds its interval; 0 until it exceeds it by half";
+        self.set("steward_matter_lag_seconds", help, &[], worst)?;
         Ok(())
     }
 
     /// The windows of the rate guard, and whether it refuses.
     fn add_guard(&self, status: Option<&GuardStatus>) -> Result<(), prometheus::Error> {
-        let is_open = status.is_some_and(|status| status.refusal.is_none());
-        self.set("steward_guard_open", "Whether the rate guard would admit a clerk call", &[], is_open)?;
+        // Without a status the ledger could not be opened.
+        let refusing = status
+            .map_or(Some(GuardCap::LedgerUnreadable), |status| status.refusal.as_ref().map(|refusal| refusal.cap));
+        let cap = refusing.and_then(|cap| serde_json::to_value(cap).ok());
+        if let Some(cap) = cap.as_ref().and_then(|cap| cap.as_str()) {
+            let help = "1 for the cap that would refuse a clerk call now";
+            self.set("steward_guard_refuses", help, &[("cap", cap)], true)?;
+        }
         let Some(ledger) = status.and_then(|status| status.ledger.as_ref()) else { return Ok(()) };
         for (window, fill) in [("minute", &ledger.minute), ("hour", &ledger.hour), ("day", &ledger.day)] {
             self.set("steward_guard_calls", "Clerk calls in the sliding window", &[("window", window)], fill.used)?;

@@ -27,6 +27,8 @@ const MAX_CHECKED: usize = 20;
 /// The last result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TemporalHealth {
+    /// Whether the server was asked yet.
+    pub(crate) is_known: bool,
     /// Why Temporal gave no answer; `None` if it did.
     pub(crate) error: Option<String>,
     pub(crate) paused: Vec<PausedSchedule>,
@@ -72,9 +74,11 @@ pub(crate) fn spawn_health_watcher(
                 _ = stop.wait_for(|stop| *stop) => return,
                 now = query_temporal_health(&temporal, Utc::now()) => now,
             };
-            sender.send_replace(
-                now.unwrap_or_else(|away| TemporalHealth { error: Some(away), ..TemporalHealth::default() }),
-            );
+            sender.send_replace(now.unwrap_or_else(|away| TemporalHealth {
+                is_known: true,
+                error: Some(away),
+                ..TemporalHealth::default()
+            }));
         }
     });
     receiver
@@ -97,6 +101,7 @@ async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc
         .into_iter()
         .map(|row| PausedSchedule { subject: row.matter.unwrap_or_else(|| name_schedule(&row.id)), note: row.note });
     Ok(TemporalHealth {
+        is_known: true,
         error: None,
         paused: paused.collect(),
         more: more_paused || (more && !failed.is_empty()),

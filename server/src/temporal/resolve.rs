@@ -117,7 +117,7 @@ impl ResolutionClient {
         W: HasWorkflowDefinition,
         W::Input: Send,
     {
-        if let Some(ServicePause { reason, retry_after_seconds }) = self.pause.clone() {
+        if let Some(ServicePause { reason, retry_after_seconds, .. }) = self.pause.clone() {
             return Err(ResolutionRequestError::Paused { reason, retry_after_seconds });
         }
         let workflow = options.workflow_id.clone();

@@ -15,9 +15,19 @@ const DRAIN_RETRY: u32 = 300;
 /// When to try again while a process does not poll, in seconds: the next check.
 const OBSTACLE_RETRY: u32 = 30;
 
+/// The kind of a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum PauseKind {
+    Drain,
+    /// The process does not poll yet: the boot check holds it.
+    BootCheck,
+}
+
 /// Why no resolution is taken, and when to try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePause {
+    pub kind: PauseKind,
     /// May contain foreign text.
     pub reason: String,
     pub retry_after_seconds: u32,
@@ -27,12 +37,16 @@ pub struct ServicePause {
 #[must_use]
 pub fn find_service_pause(root: &VaultRoot, holder: &VaultHolder) -> Option<ServicePause> {
     if let Some(drain) = drain::read_drain(root) {
-        return Some(ServicePause { reason: describe_drain(&drain), retry_after_seconds: DRAIN_RETRY });
+        return Some(ServicePause {
+            kind: PauseKind::Drain,
+            reason: describe_drain(&drain),
+            retry_after_seconds: DRAIN_RETRY,
+        });
     }
     let VaultHolder::Runs(record) = holder else { return None };
     let obstacle = record.obstacle.as_ref()?;
     let reason = format!("process {} does not poll yet: {obstacle}", record.pid);
-    Some(ServicePause { reason, retry_after_seconds: OBSTACLE_RETRY })
+    Some(ServicePause { kind: PauseKind::BootCheck, reason, retry_after_seconds: OBSTACLE_RETRY })
 }
 
 /// Reads the holder of the vault first.

@@ -1,6 +1,6 @@
 //! The compose file, read by a parser of the Compose Specification. It is started by no test: that needs a registry.
 
-use crate::{deploy, read};
+use crate::{deploy, read_file};
 use serde_json::Value;
 use std::process::Command;
 use steward_tests::run;
@@ -65,5 +65,5 @@ fn the_specification_takes_it_and_every_service_is_watched_and_restarted() {
     // Caddy is believed because of its address.
     let caddy = &services["caddy"]["networks"]["inside"]["ipv4_address"];
     assert_eq!(&steward["environment"]["STEWARD_TRUSTED_PROXIES"], caddy);
-    assert!(read("image/Containerfile").contains("HEALTHCHECK"));
+    assert!(read_file("image/Containerfile").contains("HEALTHCHECK"));
 }

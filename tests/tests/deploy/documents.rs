@@ -1,28 +1,28 @@
 //! What `deploy/` says about itself: names of metrics, alerts and their runbooks, variables, versions of images.
 
-use crate::{files, read};
+use crate::{list_files, read_file};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use steward_tests::run;
 
-fn page(path: &str) -> String {
+fn read_page(path: &str) -> String {
     std::fs::read_to_string(run::project().join(path)).unwrap()
 }
 
 /// The words of a text that may be names, such as `steward_mode` or `STEWARD_HOST`.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
 /// The alerts in their order.
-fn alerts() -> Vec<String> {
-    let rules = read("observability/alerts.yml");
+fn list_alerts() -> Vec<String> {
+    let rules = read_file("observability/alerts.yml");
     rules.lines().filter_map(|line| Some(line.trim().strip_prefix("- alert: ")?.to_owned())).collect()
 }
 
 /// The expressions of the dashboard.
-pub(crate) fn dashboard_queries() -> Vec<String> {
-    let dashboard: Value = serde_json::from_str(&read("observability/grafana/dashboards/steward.json")).unwrap();
+pub(crate) fn list_dashboard_queries() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(&read_file("observability/grafana/dashboards/steward.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
     targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
@@ -30,10 +30,10 @@ pub(crate) fn dashboard_queries() -> Vec<String> {
 
 #[test]
 fn every_alert_has_a_runbook_and_a_test_in_both_directions() {
-    let (runbook, tests) = (read("runbooks/alerts.md"), read("observability/alerts_test.yml"));
+    let (runbook, tests) = (read_file("runbooks/alerts.md"), read_file("observability/alerts_test.yml"));
     let sections: Vec<&str> = runbook.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-    assert_eq!(sections, alerts(), "the sections of runbooks/alerts.md, in the order of the alerts");
-    for alert in alerts() {
+    assert_eq!(sections, list_alerts(), "the sections of runbooks/alerts.md, in the order of the alerts");
+    for alert in list_alerts() {
         let raised = tests.matches(&format!("alertname: {alert}\n        exp_alerts:\n")).count();
         let silent = tests.matches(&format!("alertname: {alert}\n        exp_alerts: []\n")).count();
         assert!(raised > 0 && silent > 0, "{alert}: {raised} tests that it is raised, {silent} that it is not");
@@ -42,13 +42,14 @@ fn every_alert_has_a_runbook_and_a_test_in_both_directions() {
 
 #[test]
 fn every_metric_of_the_alerts_and_the_dashboard_is_a_documented_one() {
-    let operations = page("docs/operations.md");
-    let mut queries = dashboard_queries();
-    queries
-        .extend(read("observability/alerts.yml").lines().map(|line| line.split("summary:").next().unwrap().to_owned()));
+    let operations = read_page("docs/operations.md");
+    let mut queries = list_dashboard_queries();
+    queries.extend(
+        read_file("observability/alerts.yml").lines().map(|line| line.split("summary:").next().unwrap().to_owned()),
+    );
     let names: BTreeSet<&str> = queries
         .iter()
-        .flat_map(|query| words(query))
+        .flat_map(|query| split_words(query))
         .filter(|word| word.starts_with("steward_") || word.starts_with("temporal_"))
         .map(|word| word.strip_suffix("_bucket").unwrap_or(word))
         .collect();
@@ -60,27 +61,26 @@ fn every_metric_of_the_alerts_and_the_dashboard_is_a_documented_one() {
 
 #[test]
 fn every_variable_is_a_documented_one() {
-    let configuration = page("docs/reference/configuration.md");
-    let example = read("compose/.env.example");
+    let configuration = read_page("docs/reference/configuration.md");
+    let example = read_file("compose/.env.example");
     // Those of compose and Caddy alone.
     let ours = ["STEWARD_IMAGE", "STEWARD_UID", "STEWARD_GID", "STEWARD_HOST", "STEWARD_UPSTREAM", "STEWARD_STATE"];
-    let ours = [&ours[..], &["STEWARD_SECRETS", "STEWARD_METRICS"]].concat();
-    for file in files() {
+    for file in list_files() {
         let text = std::fs::read_to_string(&file).unwrap();
-        for name in words(&text).filter(|word| word.starts_with("STEWARD_") && word.len() > "STEWARD_".len()) {
+        for name in split_words(&text).filter(|word| word.starts_with("STEWARD_") && word.len() > "STEWARD_".len()) {
             let known = configuration.contains(&format!("`{name}`")) || ours.contains(&name);
             assert!(known, "{} names {name}, which is in no reference", file.display());
         }
     }
-    let compose = read("compose/compose.yaml");
+    let compose = read_file("compose/compose.yaml");
     for required in compose.split("${").skip(1).filter_map(|rest| rest.split_once(":?")).map(|(name, _)| name) {
         assert!(example.contains(&format!("\n{required}=")), "{required} is not in .env.example");
     }
 }
 
 #[test]
-fn every_image_has_an_exact_version() {
-    let (compose, containerfile) = (read("compose/compose.yaml"), read("image/Containerfile"));
+fn every_image_names_its_registry_and_a_version() {
+    let (compose, containerfile) = (read_file("compose/compose.yaml"), read_file("image/Containerfile"));
     let images =
         compose.lines().filter_map(|line| line.trim().strip_prefix("image: ")).filter(|image| !image.contains("${"));
     let bases =

@@ -1,6 +1,6 @@
 //! The image: its Containerfile is linted, its runtime stages are built from a Debian root, and the result serves an example vault.
 
-use crate::{bash, debian, deploy, install_binary, tool};
+use crate::{bash, deploy, find_tool, install_binary, make_debian};
 use std::fs;
 use std::path::{Path, PathBuf};
 use steward_tests::api::Api;
@@ -11,7 +11,7 @@ use steward_tests::{run, wait};
 const MAX_SIZE: u64 = 150;
 
 /// Builds the image and returns the folder with its files. The stage that compiles is replaced by the compiled program.
-fn build(folder: &Path) -> PathBuf {
+fn build_image(folder: &Path) -> PathBuf {
     let built = folder.join("built");
     fs::create_dir_all(built.join("src/target/release")).unwrap();
     fs::create_dir_all(built.join("src/worker")).unwrap();
@@ -25,7 +25,7 @@ fn build(folder: &Path) -> PathBuf {
          buildah inspect --type image steward > {folder}/image.json
          buildah mount $(buildah from steward) > {folder}/mounted",
         folder = folder.display(),
-        debian = debian().display(),
+        debian = make_debian().display(),
         deploy = deploy().display(),
         project = run::project().display(),
     ));
@@ -35,7 +35,7 @@ fn build(folder: &Path) -> PathBuf {
 }
 
 /// The size of a folder in MiB.
-fn size(folder: &Path) -> u64 {
+fn measure_size(folder: &Path) -> u64 {
     bash(&format!("du -sm {}", folder.display())).split_whitespace().next().unwrap().parse().unwrap()
 }
 
@@ -43,9 +43,9 @@ fn size(folder: &Path) -> u64 {
 #[ignore = "needs root and the parts that `make deploy-test` installs"]
 async fn the_image_is_small_has_no_shell_and_serves_a_vault_from_a_read_only_root() {
     let world = World::with_one_done().await;
-    bash(&format!("{} {}/image/Containerfile", tool("hadolint"), deploy().display()));
-    let image = build(&world.folder);
-    let size = size(&image);
+    bash(&format!("{} {}/image/Containerfile", find_tool("hadolint"), deploy().display()));
+    let image = build_image(&world.folder);
+    let size = measure_size(&image);
     assert!(size < MAX_SIZE, "{size} MiB");
     for program in ["bin/sh", "usr/bin/sh", "bin/bash", "usr/bin/env", "usr/bin/apt-get"] {
         assert!(!image.join(program).exists(), "{program} is in the image");
@@ -100,6 +100,8 @@ async fn the_image_is_small_has_no_shell_and_serves_a_vault_from_a_read_only_roo
     wait::until("the change to be made", async || (world.vault.state("rent") == "done").then_some(())).await;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     assert!(status.contains("Uid:\t65532\t65532"), "{status}");
+    let refused = fs::write(format!("/proc/{pid}/root/etc/x"), "").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem, "{refused}");
     let printed = fs::read_to_string(&log).unwrap();
     assert!(!printed.contains("/login?"), "a log must hold no login link:\n{printed}");
     let checked = bash(&format!(

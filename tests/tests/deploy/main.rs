@@ -21,20 +21,25 @@ fn deploy() -> PathBuf {
     run::project().join("deploy")
 }
 
-fn read(path: &str) -> String {
+fn read_file(path: &str) -> String {
     fs::read_to_string(deploy().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// All files below `deploy/`.
-fn files() -> Vec<PathBuf> {
-    let (mut folders, mut files) = (vec![deploy()], Vec::new());
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
-    files
+/// All files of `deploy/` that belong to the project. An operator's secrets lie there too.
+fn list_files() -> Vec<PathBuf> {
+    let listed = bash(&format!("git -C {} ls-files --cached --others --exclude-standard", deploy().display()));
+    listed.lines().map(|line| deploy().join(line)).filter(|path| path.is_file()).collect()
+}
+
+/// The block of commands below a mark such as `<!-- test: start -->` in a page.
+fn marked_commands(page: &str, mark: &str) -> String {
+    let page = read_file(page);
+    let mut lines = page.lines().skip_while(|line| line.trim() != format!("<!-- test: {mark} -->")).skip(1);
+    let fence = lines.next().unwrap_or_else(|| panic!("no mark {mark}"));
+    let indent = fence.len() - fence.trim_start().len();
+    assert_eq!(fence.trim(), "```sh", "below the mark {mark}");
+    let block = lines.take_while(|line| line.trim() != "```");
+    block.map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect()
 }
 
 /// Runs a script of bash to its end and returns its output. Panics with the output if it fails.
@@ -46,12 +51,12 @@ fn bash(script: &str) -> String {
 }
 
 /// A program that `make deploy-test` fetches.
-fn tool(name: &str) -> String {
+fn find_tool(name: &str) -> String {
     run::project().join(".tools/deploy/bin").join(name).display().to_string()
 }
 
 /// A Debian root without any service, as an archive. It is made once, because that takes a minute.
-fn debian() -> PathBuf {
+fn make_debian() -> PathBuf {
     let archive = run::project().join(".tools/deploy/debian.tar");
     if !archive.is_file() {
         let new = archive.with_extension("new.tar");

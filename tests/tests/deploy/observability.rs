@@ -1,7 +1,7 @@
 //! Alerts and dashboard: checked by promtool, and read by a real Prometheus that scrapes a real vault.
 
-use crate::documents::dashboard_queries;
-use crate::{bash, deploy, read};
+use crate::documents::list_dashboard_queries;
+use crate::{bash, deploy, read_file};
 use serde_json::Value;
 use std::process::Stdio;
 use steward_tests::api::{self, Api};
@@ -10,7 +10,7 @@ use steward_tests::{run, wait};
 use tokio::process::Command;
 
 /// Asks Prometheus; the values of the answer.
-async fn query(prometheus: &Api, expression: &str) -> Vec<Value> {
+async fn ask_prometheus(prometheus: &Api, expression: &str) -> Vec<Value> {
     let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let answer = prometheus.get(&format!("/api/v1/query?query={encoded}")).await;
     assert_eq!(answer.status, 200, "{expression}: {}", answer.body);
@@ -25,7 +25,7 @@ fn each_alert_is_raised_by_its_cause_alone() {
         "cd {} && promtool check rules alerts.yml && promtool test rules alerts_test.yml",
         folder.display()
     ));
-    assert!(said.contains("SUCCESS: 15 rules found"), "{said}");
+    assert!(said.contains("SUCCESS: 16 rules found"), "{said}");
 }
 
 #[tokio::test]
@@ -39,7 +39,8 @@ async fn a_real_prometheus_reads_a_healthy_vault_without_an_alert_and_sees_a_sto
     let made = world.json(&["token", "create", "--scope", "read", "--name", "prometheus"]).await;
     std::fs::write(folder.join("metrics_token"), made["token"].as_str().unwrap()).unwrap();
     std::fs::copy(deploy().join("observability/alerts.yml"), folder.join("alerts.yml")).unwrap();
-    let config = read("observability/prometheus.yml").replace("steward:8420", api.base.trim_start_matches("http://"));
+    let config =
+        read_file("observability/prometheus.yml").replace("steward:8420", api.base.trim_start_matches("http://"));
     std::fs::write(folder.join("prometheus.yml"), config.replace(": 15s", ": 1s")).unwrap();
     let listen = format!("127.0.0.1:{}", run::free_port());
     let log = std::fs::File::create(folder.join("log")).unwrap();
@@ -61,19 +62,19 @@ async fn a_real_prometheus_reads_a_healthy_vault_without_an_alert_and_sees_a_sto
     })
     .await;
     wait::until("a scrape", async || {
-        let up = query(&prometheus, "up{job=\"steward\"}").await;
+        let up = ask_prometheus(&prometheus, "up{job=\"steward\"}").await;
         up.iter().any(|sample| sample["value"][1] == "1").then_some(())
     })
     .await;
-    for expression in dashboard_queries() {
+    for expression in list_dashboard_queries() {
         // It is valid, whether or not two scrapes have shown a rate yet.
-        query(&prometheus, &expression.replace("$instance", ".*")).await;
+        ask_prometheus(&prometheus, &expression.replace("$instance", ".*")).await;
     }
-    assert_eq!(query(&prometheus, "steward_vault_served").await[0]["value"][1], "1");
-    assert_eq!(query(&prometheus, "ALERTS").await, Vec::<Value>::new(), "no alert is raised or pending");
+    assert_eq!(ask_prometheus(&prometheus, "steward_vault_served").await[0]["value"][1], "1");
+    assert_eq!(ask_prometheus(&prometheus, "ALERTS").await, Vec::<Value>::new(), "no alert is raised or pending");
     world.run(&["stop"]).await.expect(0);
     wait::until("the stop to be scraped", async || {
-        let stopped = query(&prometheus, "steward_stop_timestamp_seconds > 0").await;
+        let stopped = ask_prometheus(&prometheus, "steward_stop_timestamp_seconds > 0").await;
         (!stopped.is_empty()).then_some(())
     })
     .await;

@@ -1,6 +1,6 @@
 //! The unit, in a real systemd that boots in a container, installed by the commands of `deploy/README.md`.
 
-use crate::{bash, debian, deploy, install_binary, read};
+use crate::{bash, deploy, install_binary, make_debian, marked_commands};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,14 +9,6 @@ use steward_tests::api::{Answer, Api};
 use steward_tests::vault::{Signal, Vault};
 use steward_tests::{run, wait};
 use tokio::process::{Child, Command};
-
-/// The block of commands below a mark in the README.
-fn commands(mark: &str) -> String {
-    let readme = read("README.md");
-    let (_, rest) =
-        readme.split_once(&format!("<!-- test: {mark} -->\n```sh\n")).unwrap_or_else(|| panic!("no mark {mark}"));
-    rest.split("```").next().unwrap().to_owned()
-}
 
 /// A container whose first process is systemd. It shares the network of this machine.
 struct Machine {
@@ -31,7 +23,7 @@ impl Machine {
     fn install(folder: &Path, port: u16) -> PathBuf {
         let root = folder.join("root");
         fs::create_dir(&root).unwrap();
-        bash(&format!("tar -xf {} -C {}", debian().display(), root.display()));
+        bash(&format!("tar -xf {} -C {}", make_debian().display(), root.display()));
         let source = root.join("source");
         fs::create_dir_all(source.join("target/release")).unwrap();
         install_binary(&source.join("target/release/steward"));
@@ -39,7 +31,8 @@ impl Machine {
         fs::copy(run::temporal_cli(), root.join("usr/local/bin/temporal")).unwrap();
         // The ports of this machine are shared, so the test cannot have the usual ones.
         let ports = format!("temporal_port = {}\ntemporal_ui_port = {}\n", run::free_port(), run::free_port());
-        let script = commands("install").replace("127.0.0.1:8420\"\n", &format!("127.0.0.1:{port}\"\n{ports}"));
+        let script = marked_commands("README.md", "install")
+            .replace("127.0.0.1:8420\"\n", &format!("127.0.0.1:{port}\"\n{ports}"));
         fs::write(source.join("install.sh"), script).unwrap();
         bash(&format!("chroot {} bash -euc 'cd /source && . ./install.sh'", root.display()));
         root
@@ -73,8 +66,12 @@ impl Machine {
         run::note(pid);
         let machine = Self { root, pid, _container: container, api: Api::new(&format!("http://127.0.0.1:{port}")) };
         wait::until("systemd to take commands", async || machine.is_booted().then_some(())).await;
+        machine.run_inside(
+            "for name in home other; do install -D -o steward-home -m 400 /dev/null /etc/steward/secrets/$name/key; done
+             echo secret > /etc/steward/secrets/home/key",
+        );
         // It ends when the unit says that it has started.
-        machine.run_inside(&commands("start"));
+        machine.run_inside(&marked_commands("README.md", "start"));
         machine
     }
 
@@ -89,12 +86,14 @@ impl Machine {
         fs::metadata(format!("/proc/{init}/root/run/systemd/private")).is_ok()
     }
 
-    /// Runs commands as root inside the container.
-    fn run_inside(&self, script: &str) {
+    /// Runs commands as root inside the container, and returns their output.
+    fn run_inside(&self, script: &str) -> String {
         let init = self.find_init().expect("a container that runs");
         let file = self.root.join("source/inside.sh");
         fs::write(&file, script).unwrap();
-        bash(&format!("nsenter --target {init} --mount --uts --ipc --pid --root --wd bash -eu /source/inside.sh"));
+        bash(&format!(
+            "nsenter --target {init} --mount --uts --ipc --pid --root --wd bash -euc 'cd /source && . ./inside.sh'"
+        ))
     }
 
     async fn get(&self, path: &str) -> Option<Answer> {
@@ -158,6 +157,16 @@ async fn the_unit_starts_checks_restarts_what_died_or_hangs_and_ends() {
     wait::until("a decision in shadow", async || fs::read_dir(&records).ok()?.next().map(drop)).await;
     assert!(machine.task().contains("state: open"), "shadow changes nothing");
 
+    let look =
+        |path: &str| format!("nsenter --target $(systemctl show --value -p MainPID steward@home) --mount {path}");
+    let key = machine.run_inside(&look("runuser -u steward-home -- cat /etc/steward/secrets/home/key"));
+    assert_eq!(key.trim(), "secret", "the process can read its key");
+    assert_eq!(machine.run_inside(&look("ls /etc/steward/secrets")).trim(), "home", "and sees no other");
+    let link = machine.run_inside(&marked_commands("README.md", "login"));
+    assert!(link.contains("https://steward.example.org/login?link="), "{link}");
+    let as_root = "STEWARD_CONFIG=/etc/steward/home.toml /usr/bin/steward login 2>&1 || echo refused";
+    assert!(machine.run_inside(as_root).contains("you are root"), "root would write what nobody else can read");
+
     bash(&format!("kill -KILL {first}"));
     let second = wait::until("another process", async || machine.find_process().filter(|pid| *pid != first)).await;
     assert_eq!(machine.ready().await, second);
@@ -166,7 +175,15 @@ async fn the_unit_starts_checks_restarts_what_died_or_hangs_and_ends() {
     bash(&format!("kill -STOP {second}"));
     let third = wait::until("the watchdog", async || machine.find_process().filter(|pid| *pid != second)).await;
     assert_eq!(machine.ready().await, third);
-    // A whole vault of state has survived both.
+    machine.run_inside(&marked_commands("runbooks/upgrade.md", "ask"));
+    machine.run_inside(&marked_commands("runbooks/upgrade.md", "replace"));
+    machine.ready().await;
+    let status = machine.run_inside(&marked_commands("runbooks/mode-and-stop.md", "mode"));
+    assert!(status.contains("Act when sure"), "{status}");
+    machine.ready().await;
+    let stopped = machine.run_inside(&marked_commands("runbooks/mode-and-stop.md", "stop"));
+    assert!(stopped.contains("resume"), "{stopped}");
+    // All of the vault's state has survived.
     let state = machine.root.join("var/lib/steward/home");
     assert!(state.join("temporal.db").is_file() && state.join("ledger.db").is_file());
     machine.run_inside("systemctl stop steward@home");

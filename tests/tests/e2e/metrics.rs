@@ -76,7 +76,7 @@ async fn every_metric_is_documented_and_every_documented_one_is_there() {
         ("steward_records{kind=\"matter\",state=\"open\"}", 1.0),
         ("steward_guard_cap{window=\"minute\"}", 1.0),
         ("steward_guard_calls{window=\"minute\"}", 1.0),
-        ("steward_guard_open", 0.0),
+        ("steward_guard_refuses{cap=\"minute\"}", 1.0),
         ("steward_guard_refusals_total{cap=\"minute\"}", 1.0),
         ("steward_decisions_total{disposition=\"live\"}", 1.0),
         ("steward_stop_timestamp_seconds", 0.0),

@@ -27,7 +27,7 @@ const MOVES_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
     super::up::install_stop_handler(raise.clone())?;
-    let telemetry = crate::telemetry::init_telemetry()?;
+    let telemetry = crate::telemetry::init_telemetry(true)?;
     super::up::log_warnings(config);
     let serving = web::bind_listener(config, stop.clone()).await?;
     let address = serving.address;

@@ -29,6 +29,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_server::http::listen::RunningServer;
+use steward_server::http::pulse::LoopPulse;
 use steward_server::temporal::service_pause::describe_drain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
@@ -46,7 +47,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
     install_stop_handler(raise.clone())?;
-    let telemetry = crate::telemetry::init_telemetry()?;
+    let telemetry = crate::telemetry::init_telemetry(!up.once)?;
     log_warnings(config);
     let drain = drain::read_drain(&VaultRoot::open(config.vault_folder()?)?);
     if let Some(drain) = drain.filter(|_| up.once) {
@@ -139,6 +140,9 @@ async fn start_services(
     out.print_text(&format!("reading {} …", config.vault_folder()?.display()))?;
     let vault = OpenedVault::open(config).await?;
     cleanup.writer = Some(Arc::clone(&vault.writer));
+    // Earlier than `/startz`: a supervisor must not wait for a server elsewhere.
+    let pulse = LoopPulse::default();
+    supervisor::report_started(pulse.clone(), raise.subscribe());
     let state = config.state_dir()?;
     let listen = serving.as_ref().map(|serving| serving.address);
     let (connected, record) = if temporal::is_server_configured() {
@@ -160,6 +164,7 @@ async fn start_services(
     let claimed = desired::claim_namespace(config, client, address, &vault.writer, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
+    let context = WorkerContext { pulse, ..context };
     let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
     let metrics = telemetry.scraped_metrics();
     Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, record, claimed, serving, metrics })
@@ -185,7 +190,6 @@ async fn serve_vault(
         let metrics = services.metrics.clone();
         let web = WebInterface { client, root, index, ledger, settings, pulse, metrics };
         web.serve_requests(config, serving, context.stop.clone())?;
-        supervisor::report_started(context.pulse.clone(), context.stop.clone());
     }
     let (raise, listen) = (services.raise.clone(), serving.as_ref().map(|serving| serving.address));
     let link = listen.map(|address| describe_dashboard(config, up, address)).transpose()?;

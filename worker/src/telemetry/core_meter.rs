@@ -29,9 +29,18 @@ impl OtelMeter {
     }
 }
 
-/// The SDK's own buckets, which it finds by the metric's name without the prefix.
+/// Two more bounds for the wait of a task, in milliseconds. The SDK's own jump from 10 s to 100 s, so a wait of 11 s
+/// could not be told from one of 99 s.
+const LONG_WAITS: [f64; 2] = [30_000.0, 60_000.0];
+
+/// The SDK's own buckets, which it finds by the metric's name without the prefix, in ascending order.
 fn find_buckets(name: &str) -> Vec<f64> {
-    default_buckets_for(name.strip_prefix("temporal_").unwrap_or(name), false).to_vec()
+    let mut buckets = default_buckets_for(name.strip_prefix("temporal_").unwrap_or(name), false).to_vec();
+    if name.ends_with("_schedule_to_start_latency") {
+        buckets.extend(LONG_WAITS);
+        buckets.sort_by(f64::total_cmp);
+    }
+    buckets
 }
 
 impl CoreMeter for OtelMeter {

@@ -1,8 +1,8 @@
 //! Exports traces and metrics from the OpenTelemetry SDK's queues to an OTLP collector.
 //!
 //! Each signal has one thread with a bounded queue. A slow or unreachable collector may cost data, but must never delay
-//! a tick. A reader for `/metrics` collects only when it is scraped. The SDK would log every failed export. `QuietExporter` logs once that a collector is unreachable, and once
-//! that it is back.
+//! a tick. A reader for `/metrics` collects only when it is scraped. The SDK would log every failed export.
+//! `QuietExporter` logs once that a collector is unreachable, and once that it is back.
 
 use super::settings::CollectorEndpoint;
 use opentelemetry::{Key, KeyValue};

@@ -28,7 +28,7 @@ pub(super) struct TelemetrySettings {
     pub(super) metrics: Option<CollectorEndpoint>,
     /// Whether `OTEL_SDK_DISABLED` turns all telemetry but the logs off.
     pub(super) is_disabled: bool,
-    /// Whether the metrics can be scraped. Only a process with a server sets it.
+    /// Whether the metrics can be scraped, because the process has a server. The environment does not say it.
     pub(super) is_scraped: bool,
     /// Invalid values; each text names the variable and the fix.
     pub(super) complaints: Vec<String>,

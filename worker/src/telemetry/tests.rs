@@ -58,7 +58,7 @@ fn a_scene_is_played_only_when_told() {
     let Ok(scene) = std::env::var("SCENE") else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let telemetry = init_telemetry().unwrap();
+        let telemetry = init_telemetry(false).unwrap();
         let begun = Instant::now();
         match scene.as_str() {
             "nothing" => {}

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
     install_stop_handler(raise.clone())?;
-    let telemetry = crate::telemetry::init_telemetry()?;
+    let telemetry = crate::telemetry::init_telemetry(false)?;
     log_warnings(config);
     let address = temporal::find_server_address(config)?;
     let Some(client) =
