@@ -26,6 +26,7 @@ demo: $(TEMPORAL)
 test: tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy -p steward-tests --test deploy --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
 	cargo test --workspace --quiet
 
@@ -115,7 +116,7 @@ $(FUZZER):
 deploy-test: $(TEMPORAL) .tools/deploy/.installed
 	@test "$$(id -u)" = 0 || { echo "make deploy-test builds an image and boots a container: run it as root"; exit 1; }
 	cargo build --quiet -p steward-worker
-	cargo test --quiet -p steward-tests --test deploy -- --include-ignored --test-threads=1
+	cargo test --quiet -p steward-tests --test deploy -- --test-threads=1
 
 # RUNLEVEL keeps Debian from starting the servers that it installs.
 .tools/deploy/.installed:

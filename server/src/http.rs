@@ -11,3 +11,4 @@ pub(crate) mod operator_log;
 pub mod pulse;
 pub mod serving;
 pub mod settings;
+pub(crate) mod starting;

@@ -7,6 +7,7 @@
 
 use anyhow::{Context, bail};
 use mapping::MappingStatus;
+use policy::{read_ceiling, read_policy, read_threshold};
 use serde::{Deserialize, Serialize};
 use sources::{ConfigFile, EnvironmentVariables};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
 use steward_activities::signals::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
 use steward_domain::fleet::names::VaultNames;
-use steward_domain::gates::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
+use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::gates::source_budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::steward::guard::CallCaps;
 use steward_domain::steward::tick::Cadence;
@@ -34,6 +35,7 @@ mod clerk;
 mod fleet;
 pub(crate) mod mapping;
 mod origins;
+mod policy;
 mod ports;
 pub(crate) mod rules;
 mod settings;
@@ -336,63 +338,6 @@ fn canonicalize_folder(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
         bail!("{setting} is {}, whose name is not UTF-8: rename that folder", canonical.display());
     }
     Ok(canonical)
-}
-
-/// Reads the settings that the gates use.
-fn read_policy(raw: &RawConfig, warnings: &mut Vec<String>) -> DecisionPolicy {
-    let mut class = |name, text: &Option<String>| read_ceiling(name, text.as_deref(), warnings);
-    let state_change_ceiling = class("STEWARD_STATE_CHANGE_CEILING", &raw.state_change_ceiling);
-    let context_edit_ceiling = class("STEWARD_CONTEXT_EDIT_CEILING", &raw.context_edit_ceiling);
-    let parent_matter_ceiling = class("STEWARD_PARENT_MATTER_CEILING", &raw.parent_matter_ceiling);
-    let related_ceiling = class("STEWARD_RELATED_CEILING", &raw.related_ceiling);
-    DecisionPolicy {
-        mode: read_mode(raw.live_mode.as_deref(), warnings),
-        confidence_threshold: read_threshold(
-            "STEWARD_CONFIDENCE_THRESHOLD",
-            raw.confidence_threshold.as_ref(),
-            CONFIDENCE_THRESHOLD,
-            warnings,
-        ),
-        high_confidence_threshold: read_threshold(
-            "STEWARD_HIGH_CONFIDENCE_THRESHOLD",
-            raw.high_confidence_threshold.as_ref(),
-            HIGH_CONFIDENCE_THRESHOLD,
-            warnings,
-        ),
-        state_change_ceiling,
-        context_edit_ceiling,
-        parent_matter_ceiling,
-        related_ceiling,
-    }
-}
-
-fn read_mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
-    let Some(text) = text else { return Mode::Shadow };
-    Mode::parse(text).unwrap_or_else(|| {
-        warnings.push(format!(
-            "STEWARD_LIVE_MODE is `{}`, expected shadow, live_high_confidence_only or live; using shadow",
-            text.escape_debug()
-        ));
-        Mode::Shadow
-    })
-}
-
-fn read_ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> Ceiling {
-    let Some(text) = text else { return Ceiling::default() };
-    let read = Ceiling::parse_or_ask(text);
-    if !text.trim().eq_ignore_ascii_case(read.as_str()) {
-        warnings.push(format!("{name} is `{}`, expected act, confirm or ask; using ask", text.escape_debug()));
-    }
-    read
-}
-
-fn read_threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {
-    let Some(value) = value else { return default };
-    let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-    number.filter(|n| (0.0..=1.0).contains(n)).unwrap_or_else(|| {
-        warnings.push(format!("{name} is {value}, expected a number from 0 to 1; using {default}"));
-        default
-    })
 }
 
 /// At least one day, because with less an event could be removed right after its extraction.

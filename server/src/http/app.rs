@@ -30,7 +30,6 @@ use axum::handler::Handler;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use prometheus::Registry;
@@ -307,28 +306,6 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
     Ok(router)
 }
 
-/// When to try again while the process starts, in seconds.
-const START_RETRY_AFTER: u32 = 2;
-
-/// Builds the router that responds until [`build_router`] has built the real one: `/healthz` says that the process
-/// lives, everything else gets a 503.
-///
-/// The port responds before there is anything to show. So a command that meets a starting server takes its other way at
-/// once, and does not wait on a socket that nobody reads.
-pub(crate) fn build_starting_router() -> Router {
-    Router::new()
-        .route("/healthz", get(async || "ok"))
-        .route("/assets/{name}", get(pages::serve_asset))
-        .fallback(respond_starting)
-        .layer(map_response(add_security_headers))
-}
-
-async fn respond_starting(method: Method, uri: Uri) -> Response {
-    let detail = "Steward is starting and reads the vault first.";
-    let problem = ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-    respond_with_problem(&method, &uri, ProblemDetails { retry_after: Some(START_RETRY_AFTER), ..problem })
-}
-
 /// Turns a panic of a handler into a 500 in the form of the interface.
 async fn catch_panics(request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -340,7 +317,7 @@ async fn catch_panics(request: Request, next: Next) -> Response {
 }
 
 /// Adds the security headers to every response.
-async fn add_security_headers(mut response: Response) -> Response {
+pub(super) async fn add_security_headers(mut response: Response) -> Response {
     const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
         connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
     let headers = response.headers_mut();

@@ -11,7 +11,7 @@ mod tls;
 use crate::access::connection_limit::ConnectionLimiter;
 use crate::access::proxy::TrustedProxies;
 use crate::access::rate_limit;
-use crate::http::app;
+use crate::http::starting;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
@@ -117,7 +117,7 @@ impl BoundListener {
         stop: watch::Receiver<bool>,
     ) -> Result<RunningServer, CertificateError> {
         let tls = transport.certificate.map(ReloadingTlsAcceptor::new).transpose()?;
-        let (router_sender, router) = watch::channel(app::build_starting_router());
+        let (router_sender, router) = watch::channel(starting::build_starting_router());
         let handler = ConnectionHandler { router, limits, stop };
         let task = tokio::spawn(accept_connections(self.listener, tls, transport.proxies, handler));
         Ok(RunningServer { address: self.address, router_sender, task })

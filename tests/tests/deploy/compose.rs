@@ -32,7 +32,6 @@ fn parse() -> Value {
 }
 
 #[test]
-#[ignore = "needs the parts that `make deploy-test` installs"]
 fn the_specification_takes_it_and_every_service_is_watched_and_restarted() {
     let compose = parse();
     let services = compose["services"].as_object().unwrap();

@@ -40,7 +40,6 @@ fn measure_size(folder: &Path) -> u64 {
 }
 
 #[tokio::test]
-#[ignore = "needs root and the parts that `make deploy-test` installs"]
 async fn the_image_is_small_has_no_shell_and_serves_a_vault_from_a_read_only_root() {
     let world = World::with_one_done().await;
     bash(&format!("{} {}/image/Containerfile", find_tool("hadolint"), deploy().display()));

@@ -1,11 +1,10 @@
 //! Every file of `deploy/`, on real parts: Caddy, Prometheus, buildah, and a systemd that boots in a container.
 //!
-//! `make deploy-test` installs these parts and runs all tests, as root on Debian. `make test` runs those that need none of
-//! them; the others are listed as ignored, with the reason.
+//! `make deploy-test` installs these parts and runs the tests, as root on Debian. They are no part of `make test`, which
+//! checks the texts of `deploy/` among its tidy rules.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod compose;
-mod documents;
 mod image;
 mod observability;
 mod proxy;
@@ -23,12 +22,6 @@ fn deploy() -> PathBuf {
 
 fn read_file(path: &str) -> String {
     fs::read_to_string(deploy().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-/// All files of `deploy/` that belong to the project. An operator's secrets lie there too.
-fn list_files() -> Vec<PathBuf> {
-    let listed = bash(&format!("git -C {} ls-files --cached --others --exclude-standard", deploy().display()));
-    listed.lines().map(|line| deploy().join(line)).filter(|path| path.is_file()).collect()
 }
 
 /// The block of commands below a mark such as `<!-- test: start -->` in a page.

@@ -130,7 +130,6 @@ impl Machine {
 }
 
 #[test]
-#[ignore = "needs the parts that `make deploy-test` installs"]
 fn the_unit_is_valid_and_locked_up() {
     let unit = deploy().join("systemd/steward@.service");
     // A unit is only valid where its program is.
@@ -144,7 +143,6 @@ fn the_unit_is_valid_and_locked_up() {
 }
 
 #[tokio::test]
-#[ignore = "needs root and the parts that `make deploy-test` installs"]
 async fn the_unit_starts_checks_restarts_what_died_or_hangs_and_ends() {
     let (folder, _) = run::new_folder();
     let machine = Machine::boot(&folder).await;

@@ -4,6 +4,7 @@
 //! built or fetched: `git ls-files`, `cargo metadata --no-deps` and `Cargo.lock` are enough.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod deploy;
 mod documents;
 mod layers;
 mod lock;

@@ -2,6 +2,7 @@
 
 use super::*;
 use steward_domain::action::mutation::MutationClass;
+use steward_domain::gates::mode::Mode;
 
 fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<StewardConfig> {
     let table = toml.parse()?;

@@ -84,7 +84,10 @@ async fn pauses_by_hand_and_failures_without_a_later_success_are_reported() {
     let by_hand = PausedSchedule { subject: "matter/house.md".into(), note: "holidays".into() };
     let at = DateTime::from_timestamp(900_100, 0).unwrap();
     let still = FailedSchedule { schedule: "al-steward-a".into(), at, status: "timed out".into() };
-    assert_eq!(health, TemporalHealth { error: None, paused: vec![by_hand], failed: vec![still], more: false });
+    assert_eq!(
+        health,
+        TemporalHealth { is_known: true, error: None, paused: vec![by_hand], failed: vec![still], more: false }
+    );
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! What `deploy/` says about itself: names of metrics, alerts and their runbooks, variables, versions of images.
 
-use crate::{list_files, read_file};
-use serde_json::Value;
+use crate::tree::{root, tracked};
 use std::collections::BTreeSet;
-use steward_tests::run;
 
 fn read_page(path: &str) -> String {
-    std::fs::read_to_string(run::project().join(path)).unwrap()
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn read_file(path: &str) -> String {
+    read_page(&format!("deploy/{path}"))
 }
 
 /// The words of a text that may be names, such as `steward_mode` or `STEWARD_HOST`.
@@ -18,14 +20,6 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
 fn list_alerts() -> Vec<String> {
     let rules = read_file("observability/alerts.yml");
     rules.lines().filter_map(|line| Some(line.trim().strip_prefix("- alert: ")?.to_owned())).collect()
-}
-
-/// The expressions of the dashboard.
-pub(crate) fn list_dashboard_queries() -> Vec<String> {
-    let dashboard: Value = serde_json::from_str(&read_file("observability/grafana/dashboards/steward.json")).unwrap();
-    let panels = dashboard["panels"].as_array().unwrap();
-    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
-    targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -43,13 +37,11 @@ fn every_alert_has_a_runbook_and_a_test_in_both_directions() {
 #[test]
 fn every_metric_of_the_alerts_and_the_dashboard_is_a_documented_one() {
     let operations = read_page("docs/operations.md");
-    let mut queries = list_dashboard_queries();
-    queries.extend(
-        read_file("observability/alerts.yml").lines().map(|line| line.split("summary:").next().unwrap().to_owned()),
-    );
+    let dashboard = read_file("observability/grafana/dashboards/steward.json");
+    let alerts = read_file("observability/alerts.yml");
+    let queries = dashboard.lines().filter(|line| line.contains("\"expr\"")).chain(alerts.lines());
     let names: BTreeSet<&str> = queries
-        .iter()
-        .flat_map(|query| split_words(query))
+        .flat_map(split_words)
         .filter(|word| word.starts_with("steward_") || word.starts_with("temporal_"))
         .map(|word| word.strip_suffix("_bucket").unwrap_or(word))
         .collect();
@@ -65,11 +57,11 @@ fn every_variable_is_a_documented_one() {
     let example = read_file("compose/.env.example");
     // Those of compose and Caddy alone.
     let ours = ["STEWARD_IMAGE", "STEWARD_UID", "STEWARD_GID", "STEWARD_HOST", "STEWARD_UPSTREAM", "STEWARD_STATE"];
-    for file in list_files() {
-        let text = std::fs::read_to_string(&file).unwrap();
-        for name in split_words(&text).filter(|word| word.starts_with("STEWARD_") && word.len() > "STEWARD_".len()) {
+    for file in tracked().iter().filter(|file| file.path.starts_with("deploy/")) {
+        for name in split_words(&file.text).filter(|word| word.starts_with("STEWARD_") && word.len() > "STEWARD_".len())
+        {
             let known = configuration.contains(&format!("`{name}`")) || ours.contains(&name);
-            assert!(known, "{} names {name}, which is in no reference", file.display());
+            assert!(known, "{} names {name}, which is in no reference", file.path);
         }
     }
     let compose = read_file("compose/compose.yaml");
@@ -91,5 +83,14 @@ fn every_image_names_its_registry_and_a_version() {
         let tag = image.rsplit_once(':').map(|(_, tag)| tag).unwrap_or_default();
         let exact = tag.contains(|c: char| c.is_ascii_digit()) || tag == "bookworm-slim";
         assert!(image.starts_with("docker.io/") && exact, "{image}");
+    }
+}
+
+#[test]
+fn probes_do_not_depend_on_temporal() {
+    for file in ["proxy/Caddyfile", "image/Containerfile", "compose/compose.yaml", "systemd/steward@.service"] {
+        let text = read_file(file);
+        let used = text.lines().filter(|line| !line.trim_start().starts_with('#')).any(|line| line.contains("readyz"));
+        assert!(!used, "{file} asks /readyz, which says no when Temporal is away");
     }
 }
