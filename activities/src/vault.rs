@@ -4,6 +4,7 @@
 //! vault writer and updates the index. It knows no clerk, no ledger and no stream.
 
 mod disk;
+mod ownership;
 
 use crate::failure::retryable_failure;
 use chrono::{DateTime, Utc};
@@ -14,15 +15,16 @@ use steward_domain::gates::landing::LandingSettings;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::tick::Cadence;
+use steward_fleet::VaultOwnership;
 use steward_vault::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use steward_vault::files::crash;
-use steward_vault::gates::stop;
 use steward_vault::index::Index;
 use temporalio_common::ActivityError;
 use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 
 pub use crate::action::resolve::FiledResolution;
+pub use ownership::create_ownership_check;
 pub use steward_domain::steward::tick::MAX_CHECKS_PER_TICK;
 
 /// The settings from environment and configuration, fixed for the life of the process.
@@ -48,6 +50,8 @@ pub struct VaultContext {
     pub writer: Arc<VaultWriter>,
     pub index: Arc<Index>,
     pub settings: VaultSettings,
+    /// `None` for a vault that belongs to no fleet.
+    ownership: Option<VaultOwnership>,
     /// Held while a live change is applied, so that each change is counted before the next one.
     pub(crate) apply_lock: Arc<Mutex<()>>,
     /// Filed resolutions that the index and the signals do not show yet.
@@ -57,11 +61,8 @@ pub struct VaultContext {
 impl VaultContext {
     #[must_use]
     pub fn new(writer: Arc<VaultWriter>, index: Arc<Index>, settings: VaultSettings) -> Self {
-        Self { writer, index, settings, apply_lock: Arc::default(), unpublished_resolutions: Arc::default() }
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        stop::is_stopped(self.writer.root())
+        let (apply_lock, unpublished_resolutions) = (Arc::default(), Arc::default());
+        Self { writer, index, settings, ownership: None, apply_lock, unpublished_resolutions }
     }
 
     /// Applies a plan within the limits that hold now, and updates the index.
@@ -75,6 +76,10 @@ impl VaultContext {
         plan: Plan,
         now: DateTime<Utc>,
     ) -> Result<Result<ActionReceipt, ApplyError>, ActivityError> {
+        let ceiling = match self.obtain_ceiling().await {
+            Ok(ceiling) => ceiling,
+            Err(reason) => return Ok(Err(ApplyError::NotPermitted { reason })),
+        };
         if plan.disposition() == Disposition::Live {
             self.catch_up_index().await?;
         }
@@ -84,8 +89,8 @@ impl VaultContext {
             self.refresh_stale_matters(plan.target(), new_parent, now).await?;
         }
         let facts = self.index.gates().read_landing_facts(plan.draft(), self.settings.default_ceiling, now).await;
-        let settings =
-            LandingSettings { policy: &self.settings.policy, live_per_source_day: self.settings.live_per_source_day };
+        let policy = DecisionPolicy { mode: self.settings.policy.mode.min(ceiling), ..self.settings.policy.clone() };
+        let settings = LandingSettings { policy: &policy, live_per_source_day: self.settings.live_per_source_day };
         let plan = plan.hold_at_landing(settings, &facts.map_err(retryable_failure)?, now);
         let (target, writer) = (plan.target().clone(), Arc::clone(&self.writer));
         let applied = run_blocking(move || writer.apply_plan(plan)).await?;

@@ -4,6 +4,7 @@
 //! names of a tenant, and in time for who may own it.
 
 pub mod names;
+pub mod ownership;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -71,6 +71,12 @@ impl<'a> Signal<'a> {
 }
 
 impl Vault {
+    /// A vault in a folder that is there.
+    #[must_use]
+    pub fn open(path: PathBuf) -> Self {
+        Self { path }
+    }
+
     /// An empty vault in a new folder.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {

@@ -12,6 +12,7 @@ pub mod create;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub mod moves;
+pub mod ownership;
 pub mod preview;
 pub mod resolve;
 pub(crate) mod swap;

@@ -3,6 +3,7 @@
 //! [`root`] opens the vault once and never leaves its folder. [`watch`] hints that files changed. The other modules
 //! write files that survive a power cut and that only their owner may read.
 
+pub mod copy_id;
 pub mod crash;
 pub mod disk;
 pub(crate) mod durable;

@@ -5,6 +5,7 @@
 
 mod answers;
 mod deploy;
+pub(crate) mod fleet;
 mod notes;
 pub(crate) mod output;
 mod token;
@@ -130,6 +131,9 @@ pub(crate) enum CliCommand {
     /// End the stop; signals that arrived meanwhile are judged now
     #[command(after_help = "Example:\n  steward resume")]
     Resume,
+    /// Manage the vaults that share a database and a Temporal namespace
+    #[command(subcommand, after_help = "Example:\n  steward fleet status\n\nSee docs/fleet.md.")]
+    Fleet(fleet::FleetCommand),
     /// Show the state of the vault, its process, the clerk, the rate guard and the schedules
     #[command(after_help = "Examples:\n  steward status --json | jq .guard\n  steward status --healthz\n\n\
         With --healthz: exits with 1 when the process does not answer or its main loop hangs.")]

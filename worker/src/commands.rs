@@ -8,6 +8,7 @@ pub(crate) mod audit;
 pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod example;
+pub(crate) mod fleet;
 pub(crate) mod healthz;
 pub(crate) mod index;
 pub(crate) mod init;

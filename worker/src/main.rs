@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod config;
 mod example;
+mod fleet;
 mod preflight;
 mod registrar;
 mod remote;
@@ -63,11 +64,15 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
             return commands::preflight::check_files(&preflight, out).await;
         }
         CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
+        CliCommand::Fleet(command) => return commands::fleet::run(command, cli.vault.as_deref(), out).await,
         _ => {}
     }
     let named = if let CliCommand::Init(init) = &cli.command { init.vault_folder.as_deref() } else { None };
     let config = config::StewardConfig::load(cli.vault.as_deref().or(named))?;
     commands::refuse_root_for_others(&config)?;
+    if !matches!(cli.command, CliCommand::Stop { .. } | CliCommand::Resume) {
+        fleet::refuse_other_tenant(&config)?;
+    }
     match cli.command {
         CliCommand::Up(up) => commands::up::run(&config, &up, out).await,
         CliCommand::Worker => commands::up::run_worker(&config, out).await,
@@ -108,7 +113,7 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Init(init) => commands::init::run(&config, &init, out).await,
         CliCommand::Drain(drain) => commands::drain::run(&config, &drain, out).await,
         CliCommand::Preflight(preflight) => commands::preflight::check_server(&config, &preflight, out).await,
-        CliCommand::Example { .. } | CliCommand::Simulate(_) => Ok(CommandExit::Ok),
+        CliCommand::Example { .. } | CliCommand::Simulate(_) | CliCommand::Fleet(_) => Ok(CommandExit::Ok),
     }
 }
 
@@ -127,6 +132,7 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
             || cause.is::<config::mapping::MappingBroken>()
             || cause.is::<StewardFolderError>()
             || cause.is::<preflight::TooManyRuns>()
+            || cause.is::<fleet::FleetRefusal>()
             || matches!(cause.downcast_ref(), Some(LockError::StewardFolder(_)))
             || matches!(cause.downcast_ref(), Some(ResolutionRequestError::Paused { .. }))
     };

@@ -83,6 +83,17 @@ pub(crate) async fn is_nothing_running(config: &StewardConfig) -> anyhow::Result
     }
 }
 
+/// Connects to the server of `TEMPORAL_ADDRESS`, whether or not its namespace exists.
+///
+/// # Errors
+/// None is set, or it does not answer.
+pub(crate) async fn connect_configured() -> anyhow::Result<Client> {
+    if !is_server_configured() {
+        bail!("set TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE to the Temporal server of the fleet");
+    }
+    open_client(read_environment_options()?, Vec::new(), "TEMPORAL_ADDRESS").await
+}
+
 /// The address of the configured server, or of the one that `steward up` runs.
 ///
 /// # Errors

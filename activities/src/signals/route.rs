@@ -310,7 +310,10 @@ impl SignalActivities {
         e: ApplyError,
     ) -> Result<RoutingOutcome, ActivityError> {
         let wait = match &e {
-            ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } | ApplyError::Stopped => RETRY_SOON,
+            ApplyError::ChangedMeanwhile { .. }
+            | ApplyError::Conflict { .. }
+            | ApplyError::Stopped
+            | ApplyError::NotPermitted { .. } => RETRY_SOON,
             ApplyError::Record { .. }
             | ApplyError::Root(_)
             | ApplyError::Form(_)
@@ -319,7 +322,7 @@ impl SignalActivities {
         };
         let reason = e.to_string();
         self.record_revisit(round, reference, SignalRevisit::schedule_after(wait, &reason)).await?;
-        Ok(if matches!(e, ApplyError::Stopped) { RoutingOutcome::Stopped } else { RoutingOutcome::Failed(reason) })
+        Ok(if e.is_held() { RoutingOutcome::Stopped } else { RoutingOutcome::Failed(reason) })
     }
 
     async fn skip_signal(

@@ -79,7 +79,10 @@ impl StewardActivities {
 
     pub(crate) async fn reserve_call(&self, input: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
         let now = Utc::now();
-        let outcome = if self.vault.is_stopped() { stopped_refusal() } else { self.ledger.reserve(&input, now).await };
+        let outcome = match self.vault.find_hold().await {
+            Some(reason) => refuse_held(reason),
+            None => self.ledger.reserve(&input, now).await,
+        };
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = input.task.unwrap_or_default();
             match (refusal.cap, RecordPath::parse(&task)) {
@@ -120,7 +123,7 @@ impl StewardActivities {
         let receipt = match self.vault.cap_and_apply(ask.plan, Utc::now()).await? {
             Ok(receipt) => receipt,
             Err(e) => {
-                if matches!(e, ApplyError::Stopped) {
+                if e.is_held() {
                     self.wake_after_stop(&target).await?;
                 }
                 return map_apply_error(e);
@@ -197,12 +200,8 @@ impl StewardActivities {
     }
 }
 
-fn stopped_refusal() -> ReserveOutcome {
-    ReserveOutcome::Refused(GuardRefusal {
-        cap: GuardCap::Stopped,
-        clears_at: None,
-        reason: "the vault is stopped: `steward resume` lets it run again".into(),
-    })
+fn refuse_held(reason: String) -> ReserveOutcome {
+    ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, clears_at: None, reason })
 }
 
 /// Turns a plan that no longer fits its record into a value; a failure of the machine stays a failure.
@@ -210,7 +209,7 @@ fn map_apply_error(e: ApplyError) -> Result<ApplyOutput, ActivityError> {
     match e {
         ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(ApplyOutput::ChangedMeanwhile),
         ApplyError::Record { .. } | ApplyError::Root(_) => Ok(ApplyOutput::Unusable { reason: e.to_string() }),
-        ApplyError::Stopped => Ok(ApplyOutput::Stopped),
+        ApplyError::Stopped | ApplyError::NotPermitted { .. } => Ok(ApplyOutput::Stopped),
         ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(retryable_failure(e)),
     }
 }

@@ -21,6 +21,7 @@ use steward_domain::steward::guard::{
 use steward_domain::steward::tick::{MatterObservation, TaskClock};
 use steward_vault::action::writer::LockError;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop;
 use steward_vault::steward::guard::Ledger;
 use steward_vault::tracker::outbox::TrackerSite;
 use steward_workflows::activities::{

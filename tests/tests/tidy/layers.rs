@@ -19,6 +19,7 @@ const VAULT: &str = "steward-vault";
 const SERVER: &str = "steward-server";
 const WORKFLOWS: &str = "steward-workflows";
 const ACTIVITIES: &str = "steward-activities";
+const FLEET: &str = "steward-fleet";
 const PROTO: &str = "steward-proto";
 /// The binary, which no crate may depend on.
 const WORKER: &str = "steward-worker";
@@ -32,11 +33,12 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: VAULT, ours: &[DOMAIN], never: &["temporalio-*", "reqwest*"] },
     Layer { name: WORKFLOWS, ours: &[DOMAIN], never: &["temporalio-sdk*", "tokio*"] },
-    Layer { name: ACTIVITIES, ours: &[DOMAIN, WORKFLOWS, VAULT], never: &["axum*", "tonic*", "clap*"] },
+    Layer { name: ACTIVITIES, ours: &[DOMAIN, WORKFLOWS, VAULT, FLEET], never: &["axum*", "tonic*", "clap*"] },
+    Layer { name: FLEET, ours: &[DOMAIN], never: &["temporalio-*", "reqwest*", "axum*", "tonic*", "clap*"] },
     Layer { name: PROTO, ours: &[], never: &["temporalio-*", "sqlx*", "reqwest*", "axum*", "tokio*"] },
     Layer { name: SERVER, ours: &[DOMAIN, WORKFLOWS, VAULT, PROTO], never: &["temporalio-sdk*", "reqwest*", "clap*"] },
-    Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, PROTO, SERVER], never: &[] },
-    Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, PROTO], never: &[] },
+    Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, FLEET, PROTO, SERVER], never: &[] },
+    Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, FLEET, PROTO], never: &[] },
 ];
 
 /// The workspace's own crates in `cargo metadata`.

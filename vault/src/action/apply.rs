@@ -95,6 +95,10 @@ impl VaultWriter {
 
     /// Applies the staged change, or reverts it.
     pub(crate) fn commit_intent(&self, state: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
+        if let Err(reason) = self.check_ownership() {
+            self.discard_staged(&intent);
+            return Err(ApplyError::NotPermitted { reason });
+        }
         let changed = || ApplyError::ChangedMeanwhile { path: intent.subject().clone() };
         match self.swap_and_file(&intent) {
             Ok(SwapOutcome::Done) => {

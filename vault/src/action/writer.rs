@@ -13,6 +13,7 @@ mod recover;
 
 use crate::action::chain::{self, ChainError, ChainHead};
 use crate::action::journal::{self, ChangeIntent};
+use crate::action::ownership::OwnershipCheck;
 use crate::action::swap::{self, LateEditCheck};
 use crate::files::crash;
 use crate::files::identity::{IdentityError, VaultIdentity};
@@ -69,6 +70,9 @@ pub enum ApplyError {
     Record { path: RecordPath, source: PreparePlanError },
     #[error("the vault is stopped: `steward resume` lets it run again")]
     Stopped,
+    /// Nothing was changed.
+    #[error("{reason}")]
+    NotPermitted { reason: String },
     #[error("{0}")]
     Form(String),
     #[error(transparent)]
@@ -80,6 +84,12 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
+    /// Whether nothing may be changed now, whatever the plan: the evidence is not used up.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Stopped | Self::NotPermitted { .. })
+    }
+
     pub(crate) fn wrap_io(path: impl ToString) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_string(), source }
     }
@@ -104,6 +114,8 @@ pub struct VaultWriter {
     lock: File,
     state: Mutex<WriterState>,
     tracker: Option<TrackerSite>,
+    /// `None` for a vault that belongs to no fleet.
+    pub(super) ownership: Option<Arc<dyn OwnershipCheck>>,
     /// `None` without an index.
     catalog: Option<NoteCatalog>,
     /// Held while moved notes are found and recorded, so that each is recorded once.
@@ -189,6 +201,7 @@ impl VaultWriter {
             lock,
             state: Mutex::new(state),
             tracker: None,
+            ownership: None,
             catalog: None,
             moves_lock: tokio::sync::Mutex::default(),
         })

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
+use steward_domain::fleet::TenantId;
 use steward_domain::record::path::RecordPath;
 use uuid::Uuid;
 
@@ -48,6 +49,12 @@ pub struct VaultPlace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VaultIdentity {
     pub id: VaultId,
+    /// The tenant that the vault belongs to; `None` for a vault alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    /// Steward's folder, in a vault with a mapping.
+    #[serde(skip)]
+    folder: Option<String>,
     pub place: VaultPlace,
 }
 
@@ -68,9 +75,18 @@ struct IdentityFile {
     /// Steward's folder, in a vault with a mapping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
+    /// The tenant of the vault in a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<TenantId>,
 }
 
 impl VaultIdentity {
+    /// The identity of a vault alone.
+    #[must_use]
+    pub fn new(id: VaultId, place: VaultPlace) -> Self {
+        Self { id, tenant: None, folder: None, place }
+    }
+
     /// Reads the identity of a vault; `None` if no process has held the vault yet, or if the file was lost.
     ///
     /// # Errors
@@ -98,7 +114,7 @@ impl VaultIdentity {
             host: std::fs::read_to_string(HOST).unwrap_or_default().trim().to_owned(),
             file: format!("{}-{}.{:09}", stat.stx_ino, stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         };
-        Ok(Some(Self { id: content.id, place }))
+        Ok(Some(Self { id: content.id, tenant: content.tenant, folder: content.folder, place }))
     }
 
     /// Reads the identity, and creates it if there is none. Only the holder of the lock may call this.
@@ -107,14 +123,25 @@ impl VaultIdentity {
             return Ok(identity);
         }
         let own = root.make_own_folder(None)?;
-        write_identity_file(&own, &IdentityFile { id: VaultId(Uuid::new_v4()), folder: None })?;
+        write_identity_file(&own, &IdentityFile { id: VaultId(Uuid::new_v4()), folder: None, tenant: None })?;
         Self::read(root)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
     /// Keeps the name of Steward's folder. Only the holder of the lock may call this.
     pub(crate) fn write_steward_folder(&self, root: &VaultRoot, folder: &str) -> Result<(), IdentityError> {
         let own = root.make_own_folder(None)?;
-        Ok(write_identity_file(&own, &IdentityFile { id: self.id, folder: Some(folder.to_owned()) })?)
+        let content = IdentityFile { id: self.id, folder: Some(folder.to_owned()), tenant: self.tenant.clone() };
+        Ok(write_identity_file(&own, &content)?)
+    }
+
+    /// Keeps the tenant of the vault; `None` makes it a vault alone. Only the holder of the lock may call this.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub fn write_tenant(&self, root: &VaultRoot, tenant: Option<&TenantId>) -> Result<(), IdentityError> {
+        let own = root.make_own_folder(None)?;
+        let content = IdentityFile { id: self.id, folder: self.folder.clone(), tenant: tenant.cloned() };
+        Ok(write_identity_file(&own, &content)?)
     }
 
     /// Whether the vault in a folder of this machine is another vault with the same id.

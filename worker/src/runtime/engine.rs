@@ -19,6 +19,7 @@ use self::register::RegistrationLoop;
 use self::routines::RoutineRequests;
 use self::wake::{WakeDispatcher, WakeOutcome};
 use crate::config::StewardConfig;
+use crate::fleet;
 use crate::registrar::desired;
 use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleTriggerOutcome};
 use crate::runtime::sdk_workers::{self, VaultWorkerActivities, WorkerContext, WorkerRole};
@@ -76,7 +77,8 @@ pub(crate) fn start_vault_worker(
         live_per_source_day: config.live_per_source_day,
         reversal_budget: config.reversal_budget,
     };
-    let vault = VaultContext::new(Arc::clone(&parts.writer), Arc::clone(&parts.index), settings);
+    let vault = VaultContext::new(Arc::clone(&parts.writer), Arc::clone(&parts.index), settings)
+        .with_ownership(parts.ownership.clone());
     let create_clerk = || crate::runtime::clerks::create_clerk(&config.clerk);
     let activities = VaultWorkerActivities {
         steward: StewardActivities {
@@ -128,10 +130,11 @@ pub(crate) async fn start_engine(
     // While the vault's folder is missing, a tick could not change anything: requests wait until it is back. During a
     // drain no run may begin.
     let is_stopped = {
-        let writer = Arc::clone(&writer);
+        let (writer, ownership) = (Arc::clone(&writer), parts.ownership.clone());
         move || {
             let root = writer.root();
-            stop::is_stopped(root) || drain::is_draining(root) || root.placement() != FolderPlacement::Here
+            let is_paused = ownership.as_ref().is_some_and(|ownership| ownership.find_pause().is_some());
+            is_paused || stop::is_stopped(root) || drain::is_draining(root) || root.placement() != FolderPlacement::Here
         }
     };
     let returned = Arc::new(Notify::new());
@@ -165,6 +168,9 @@ pub(crate) async fn start_engine(
             context.pulse.clone(),
         )),
     ]);
+    if let Some(ownership) = parts.ownership.clone() {
+        loops.push(tokio::spawn(fleet::keep_heartbeat(ownership, context.failed.clone(), context.stop.clone())));
+    }
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =

@@ -15,7 +15,7 @@ fn schedule(vault: Option<VaultId>, place: Option<VaultPlace>) -> OwnedSchedule 
 }
 
 fn here() -> VaultIdentity {
-    VaultIdentity { id: id(1), place: place("here", "/vault", "1-1.1") }
+    VaultIdentity::new(id(1), place("here", "/vault", "1-1.1"))
 }
 
 /// With `/twin` as the one folder that holds another vault of the same id.

@@ -301,7 +301,7 @@ fn a_mark_is_replaced_and_calendars_of_people_stay() {
 fn settings_of(last: u8) -> ScheduleSettings {
     let id = format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap();
     let place = VaultPlace { folder: "/vault".into(), host: "host".into(), file: "1-1.1".into() };
-    ScheduleSettings { owner: Some(VaultIdentity { id, place }), ..ScheduleSettings::default() }
+    ScheduleSettings { owner: Some(VaultIdentity::new(id, place)), ..ScheduleSettings::default() }
 }
 
 #[test]

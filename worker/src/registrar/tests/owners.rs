@@ -6,7 +6,7 @@ use steward_vault::files::identity::{VaultIdentity, VaultPlace};
 async fn vault(namespace: &str, last: u8) -> ScheduleRegistrar {
     let id = format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap();
     let place = VaultPlace { folder: format!("/vault-{last}"), host: "host".into(), file: format!("{last}-1.1") };
-    registrar(namespace).await.with(|settings| settings.owner = Some(VaultIdentity { id, place }))
+    registrar(namespace).await.with(|settings| settings.owner = Some(VaultIdentity::new(id, place)))
 }
 
 impl ScheduleRegistrar {

@@ -8,13 +8,16 @@ use super::wait_for_stop;
 use crate::commands::open_index;
 use crate::config::StewardConfig;
 use crate::config::mapping::MappingStatus;
+use crate::fleet;
 use crate::runtime::reading_progress::log_index_progress;
 use anyhow::bail;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_activities::vault::create_ownership_check;
 use steward_domain::steward::guard::CallCaps;
+use steward_fleet::VaultOwnership;
 use steward_vault::action::moves::{follow_moves_in_ledger, settle_moves};
 use steward_vault::action::writer::{LockError, VaultWriter};
 use steward_vault::files::private::tighten_state;
@@ -33,6 +36,8 @@ pub(crate) struct OpenedVault {
     pub(crate) writer: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Arc<Ledger>,
+    /// `None` for a vault that belongs to no fleet.
+    pub(crate) ownership: Option<VaultOwnership>,
 }
 
 impl OpenedVault {
@@ -45,6 +50,12 @@ impl OpenedVault {
         config.mapping.refuse_unmapped_notes(&root)?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
         let writer = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
+        // Before anything is read into the index or written: a wrong volume must not be taken for the vault.
+        let ownership = fleet::claim_vault(config, &writer).await?;
+        let writer = match ownership.clone() {
+            Some(ownership) => writer.with_ownership(create_ownership_check(ownership)),
+            None => writer,
+        };
         let state = config.state_dir()?;
         tighten_state(&writer.root().path().join(OWN_FOLDER));
         tighten_state(&state);
@@ -62,7 +73,7 @@ impl OpenedVault {
         let writer = Arc::new(writer.with_index(&index));
         settle_moves(&writer, &index, Utc::now()).await?;
         follow_moves_in_ledger(&index, &ledger).await?;
-        Ok(Self { writer, index, ledger })
+        Ok(Self { writer, index, ledger, ownership })
     }
 
     /// As [`OpenedVault::open`], waiting while another process holds the lock.

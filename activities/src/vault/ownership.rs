@@ -1,0 +1,66 @@
+//! Whether the process may act now, as far as a stop and the fleet say.
+//!
+//! A vault of a fleet asks the fleet's database before it reserves a call and before it changes anything, and the vault
+//! writer asks again right before the exchange of files. No answer means no: the evidence is not used up, and the task
+//! stays due.
+
+use super::VaultContext;
+use std::sync::Arc;
+use steward_domain::gates::mode::Mode;
+use steward_fleet::VaultOwnership;
+use steward_vault::action::ownership::OwnershipCheck;
+use steward_vault::gates::stop;
+
+/// The reason of a stop of this vault alone.
+const STOPPED: &str = "the vault is stopped: `steward resume` lets it run again";
+
+/// Lets the vault writer ask the fleet.
+#[derive(Debug)]
+struct FleetOwnershipCheck(VaultOwnership);
+
+impl OwnershipCheck for FleetOwnershipCheck {
+    fn check_ownership(&self) -> Result<(), String> {
+        self.0.check_blocking().map_err(|refusal| refusal.to_string())
+    }
+}
+
+/// The check that the writer of a fleet's vault must have.
+#[must_use]
+pub fn create_ownership_check(ownership: VaultOwnership) -> Arc<dyn OwnershipCheck> {
+    Arc::new(FleetOwnershipCheck(ownership))
+}
+
+impl VaultContext {
+    /// Sets what the fleet says about this vault.
+    #[must_use]
+    pub fn with_ownership(self, ownership: Option<VaultOwnership>) -> Self {
+        Self { ownership, ..self }
+    }
+
+    /// Whether a stop holds, by the file of the vault and the last answer of the fleet.
+    pub(crate) fn is_stopped(&self) -> bool {
+        stop::is_stopped(self.writer.root())
+            || self.ownership.as_ref().is_some_and(|ownership| ownership.find_pause().is_some())
+    }
+
+    /// Why no clerk may be asked now; `None` if one may. Asks the fleet.
+    pub(crate) async fn find_hold(&self) -> Option<String> {
+        if stop::is_stopped(self.writer.root()) {
+            return Some(STOPPED.to_owned());
+        }
+        self.obtain_ceiling().await.err()
+    }
+
+    /// The most that the fleet allows now; without a fleet, everything.
+    ///
+    /// # Errors
+    /// Why nothing may be changed, for a person.
+    pub(super) async fn obtain_ceiling(&self) -> Result<Mode, String> {
+        let Some(ownership) = &self.ownership else { return Ok(Mode::Live) };
+        let permit = ownership.obtain().await.map_err(|refusal| refusal.to_string())?;
+        match ownership.find_pause() {
+            Some(reason) => Err(reason),
+            None => Ok(permit.ceiling),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The owner of a vault: taking it at the start, saying every few seconds that it lives, and the permits of each act.
+//!
+//! A heartbeat and a permit are the same statement: an update of the owner's own row. A read would not do, because a
+//! server that has lost its standby still answers reads. If no row is updated, another copy owns the vault, and this one
+//! must never act again.
+
+use crate::store::{FleetError, FleetStore, in_time};
+use crate::tenants::{parse, read_owner};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use sqlx::Row;
+use std::time::Duration;
+use steward_domain::fleet::TenantId;
+use steward_domain::fleet::ownership::{ClaimDecision, OwnerInfo, OwnerRow, decide_claim};
+use steward_domain::gates::mode::Mode;
+
+/// How long a permit is good: 1 s, by a clock that goes on while the machine sleeps.
+pub const PERMIT_LIFETIME: Duration = Duration::from_secs(1);
+
+/// Why a process may not own its vault.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error("the fleet has no tenant {0}: create it with `steward fleet tenant add {0}`")]
+    Unknown(TenantId),
+    #[error("the tenant {0} was dropped: its id cannot be used again")]
+    Dropped(TenantId),
+    #[error(
+        "the tenant {tenant} has the vault {registered}, and the vault here is {here}: mount the right one, or set the right STEWARD_TENANT"
+    )]
+    OtherVault { tenant: TenantId, registered: String, here: String },
+    #[error(
+        "another copy of this vault owns the tenant {}: {} at epoch {}, last heard {}. If it must never act again, run `steward fleet \
+         take {}` here", .0.tenant, .0.info.instance, .0.epoch, .0.seen.format("%Y-%m-%dT%H:%M:%SZ"), .0.tenant
+    )]
+    OtherCopy(Box<OwnerRow>),
+}
+
+/// Why nothing may be reserved, landed, sent or registered now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PermitRefusal {
+    #[error("another copy of this vault owns it now: this one must not act again; see `steward fleet status`")]
+    Lost,
+    #[error("the tenant was dropped")]
+    Dropped,
+    #[error("{0}")]
+    Away(String),
+}
+
+/// A stop of this tenant or of the whole fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FleetStop {
+    pub by: String,
+    pub reason: String,
+}
+
+/// The leave to act, for one second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// The most that may be done.
+    pub ceiling: Mode,
+    pub stop: Option<FleetStop>,
+    /// When it was asked for.
+    granted: Duration,
+}
+
+impl Permit {
+    /// Whether it is still good. Ask right before the act.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        read_boot_clock().saturating_sub(self.granted) <= PERMIT_LIFETIME
+    }
+}
+
+/// The time since the machine was started, its sleep included.
+fn read_boot_clock() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// The claim of this process to its vault. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct OwnerPermit {
+    store: FleetStore,
+    tenant: TenantId,
+    copy: String,
+    epoch: i64,
+}
+
+const CLAIM: &str = "SELECT t.vault_id, t.state, o.copy, o.epoch, o.instance, o.address, o.build, o.mode, o.policy_hash, o.seen \
+    FROM tenant t LEFT JOIN owner o ON o.tenant = t.id WHERE t.id = $1";
+const OWN: &str = "INSERT INTO owner (tenant, copy, epoch, instance, address, build, mode, policy_hash, seen) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) \
+    ON CONFLICT (tenant) DO UPDATE SET copy = $2, epoch = $3, instance = $4, address = $5, build = $6, mode = $7, \
+    policy_hash = $8, seen = clock_timestamp() WHERE owner.copy = $2 AND owner.epoch = $3 - 1";
+const BEAT: &str = "UPDATE owner SET seen = clock_timestamp() WHERE tenant = $1 AND copy = $2 AND epoch = $3 RETURNING \
+    (SELECT mode_ceiling FROM tenant WHERE id = $1 AND state = 'active') AS ceiling, \
+    (SELECT array[stopped_by, reason] FROM stop WHERE scope IN ('*', $1) ORDER BY scope LIMIT 1) AS stop";
+
+impl FleetStore {
+    /// Makes this copy the owner of its tenant's vault. Only the process that holds the vault's lock may call this.
+    ///
+    /// # Errors
+    /// [`ClaimError`]; nothing was changed, except that a first start may have registered the vault's id.
+    pub async fn claim_vault(
+        &self,
+        tenant: &TenantId,
+        vault_id: &str,
+        copy: &str,
+        info: &OwnerInfo,
+    ) -> Result<OwnerPermit, ClaimError> {
+        let row = in_time(sqlx::query(CLAIM).bind(tenant.as_str()).fetch_optional(&self.pool)).await?;
+        let row = row.map_err(FleetError::from)?.ok_or_else(|| ClaimError::Unknown(tenant.clone()))?;
+        let sql = |e: sqlx::Error| ClaimError::Fleet(e.into());
+        let state: String = row.try_get("state").map_err(sql)?;
+        if state != "active" {
+            return Err(ClaimError::Dropped(tenant.clone()));
+        }
+        let registered: Option<String> = row.try_get("vault_id").map_err(sql)?;
+        self.register_vault(tenant, registered, vault_id).await?;
+        let owner: Option<String> = row.try_get("copy").map_err(sql)?;
+        let owner = owner.map(|copy| read_owner(&row, tenant.clone(), copy)).transpose().map_err(sql)?;
+        let epoch = match decide_claim(owner.as_ref(), copy) {
+            ClaimDecision::Own { epoch } => epoch,
+            ClaimDecision::Refused { owner } => return Err(ClaimError::OtherCopy(owner)),
+        };
+        let own =
+            sqlx::query(OWN).bind(tenant.as_str()).bind(copy).bind(epoch).bind(&info.instance).bind(&info.address);
+        let own = own.bind(&info.build).bind(info.mode.as_str()).bind(&info.policy_hash);
+        let owned = in_time(own.execute(&self.pool)).await?.map_err(FleetError::from)?;
+        if owned.rows_affected() == 0 {
+            // Somebody else has taken it since it was read. The next start sees who.
+            return Err(ClaimError::Fleet(FleetError::Late));
+        }
+        Ok(OwnerPermit { store: self.clone(), tenant: tenant.clone(), copy: copy.to_owned(), epoch })
+    }
+
+    async fn register_vault(
+        &self,
+        tenant: &TenantId,
+        registered: Option<String>,
+        here: &str,
+    ) -> Result<(), ClaimError> {
+        let registered = match registered {
+            Some(registered) => registered,
+            None => {
+                let query = sqlx::query("UPDATE tenant SET vault_id = $2 WHERE id = $1 AND vault_id IS NULL");
+                let query = query.bind(tenant.as_str()).bind(here);
+                in_time(query.execute(&self.pool)).await?.map_err(FleetError::from)?;
+                here.to_owned()
+            }
+        };
+        if registered == here {
+            return Ok(());
+        }
+        Err(ClaimError::OtherVault { tenant: tenant.clone(), registered, here: here.to_owned() })
+    }
+
+    /// Makes another copy the owner, by a person's command. The copy that owned it until now can never act again.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn take_vault(&self, tenant: &TenantId, copy: &str, by: &str) -> Result<bool, FleetError> {
+        let query = sqlx::query(
+            "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp() WHERE tenant = $1",
+        );
+        let query = query.bind(tenant.as_str()).bind(copy).bind(by);
+        Ok(in_time(query.execute(&self.pool)).await??.rows_affected() > 0)
+    }
+}
+
+impl OwnerPermit {
+    /// The epoch of this process.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// Says that this process lives, and asks for the leave to act.
+    ///
+    /// # Errors
+    /// [`PermitRefusal`]. A commit without an answer counts as a refusal.
+    pub async fn obtain(&self) -> Result<Permit, PermitRefusal> {
+        let granted = read_boot_clock();
+        let beat = sqlx::query(BEAT).bind(self.tenant.as_str()).bind(&self.copy).bind(self.epoch);
+        let away = |e: FleetError| PermitRefusal::Away(e.to_string());
+        let row = in_time(beat.fetch_optional(&self.store.pool)).await.map_err(away)?;
+        let Some(row) = row.map_err(|e| away(e.into()))? else { return Err(PermitRefusal::Lost) };
+        let sql = |e: sqlx::Error| away(e.into());
+        let is_active = row.try_get::<Option<String>, _>("ceiling").map_err(sql)?.is_some();
+        if !is_active {
+            return Err(PermitRefusal::Dropped);
+        }
+        let stop: Option<Vec<String>> = row.try_get("stop").map_err(sql)?;
+        let stop = stop.map(|mut words| {
+            let reason = words.pop().unwrap_or_default();
+            FleetStop { by: words.pop().unwrap_or_default(), reason }
+        });
+        Ok(Permit { ceiling: parse(&row, "ceiling").map_err(sql)?, stop, granted })
+    }
+}

@@ -1,0 +1,90 @@
+//! The connection to the fleet's database, and its version.
+//!
+//! A build knows the version of the tables that it was made for. A newer database names the oldest build that it still
+//! works with, so that a rollback stays possible for one release.
+
+use sqlx::PgPool;
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The tables of every version.
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!();
+/// The version of the tables that this build was made for.
+pub(crate) const VERSION: i32 = 1;
+/// Connections of one process: one for permits, one for everything else.
+const CONNECTIONS: u32 = 2;
+/// How long a call may take, the connection included: 3 s.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why the fleet's database gave no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    #[error("STEWARD_FLEET_DB: {0}")]
+    Url(String),
+    #[error("the fleet's database gave no answer within {} s: check STEWARD_FLEET_DB and the server", PATIENCE.as_secs())]
+    Late,
+    #[error("the fleet's database: {0}")]
+    Sql(#[from] sqlx::Error),
+    #[error("the fleet's database: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    #[error("the database holds no fleet: run `steward fleet init`")]
+    NotInitialised,
+    #[error(
+        "the fleet's database has version {version} and wants a build that knows version {min_reader}; this one knows {VERSION}: \
+         install a newer Steward"
+    )]
+    TooNew { version: i32, min_reader: i32 },
+    #[error("the fleet's database has version {version}, and this build needs {VERSION}: run `steward fleet migrate`")]
+    TooOld { version: i32 },
+}
+
+/// The database of a fleet. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct FleetStore {
+    pub(crate) pool: PgPool,
+}
+
+impl FleetStore {
+    /// Connects, and checks that this build can use the tables.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn connect(url: &str) -> Result<Self, FleetError> {
+        let store = Self::connect_unchecked(url)?;
+        store.check_version().await?;
+        Ok(store)
+    }
+
+    /// Prepares a connection. The first call opens it.
+    pub(crate) fn connect_unchecked(url: &str) -> Result<Self, FleetError> {
+        // The text of the error would hold the URL.
+        let options = PgConnectOptions::from_str(url).map_err(|_| FleetError::Url("is no valid URL".to_owned()))?;
+        let options = options.application_name("steward").statement_cache_capacity(0);
+        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
+        Ok(Self { pool: pool.connect_lazy_with(options) })
+    }
+
+    async fn check_version(&self) -> Result<(), FleetError> {
+        let query = sqlx::query_as("SELECT version, min_reader FROM fleet");
+        let found: Result<Option<(i32, i32)>, sqlx::Error> = in_time(query.fetch_optional(&self.pool)).await?;
+        match found {
+            Ok(Some((version, min_reader))) if min_reader > VERSION => Err(FleetError::TooNew { version, min_reader }),
+            Ok(Some((version, _))) if version < VERSION => Err(FleetError::TooOld { version }),
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(FleetError::NotInitialised),
+            Err(e) if is_missing_table(&e) => Err(FleetError::NotInitialised),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// Waits for a call, at most [`PATIENCE`].
+pub(crate) async fn in_time<T>(call: impl Future<Output = T>) -> Result<T, FleetError> {
+    tokio::time::timeout(PATIENCE, call).await.map_err(|_| FleetError::Late)
+}
+
+fn is_missing_table(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|e| e.code()).is_some_and(|code| code == "42P01")
+}

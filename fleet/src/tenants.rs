@@ -1,0 +1,115 @@
+//! The tenants of a fleet, as operators see and set them.
+
+use crate::store::{FleetError, FleetStore, in_time};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use steward_domain::fleet::TenantId;
+use steward_domain::fleet::ownership::{OwnerInfo, OwnerRow};
+use steward_domain::gates::mode::Mode;
+
+/// Whether a tenant is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum TenantState {
+    Active,
+    /// Its id is never used again.
+    Dropped,
+}
+
+/// A tenant and, once it was started, its owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TenantRow {
+    pub id: TenantId,
+    /// The id of its vault; `None` before its first start.
+    pub vault_id: Option<String>,
+    /// The most that its processes may do.
+    pub mode_ceiling: Mode,
+    /// The mode that its process should be started with.
+    pub expected_mode: Mode,
+    pub state: TenantState,
+    pub owner: Option<OwnerRow>,
+    /// Seconds since the owner was heard, by the database's clock.
+    pub silent_seconds: Option<i64>,
+}
+
+/// A change of a tenant by an operator; `None` leaves a value as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantChange {
+    pub mode_ceiling: Option<Mode>,
+    pub expected_mode: Option<Mode>,
+    pub state: Option<TenantState>,
+}
+
+const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, o.copy, o.epoch, o.instance, \
+    o.address, o.build, o.mode, o.policy_hash, o.seen, \
+    extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent \
+    FROM tenant t LEFT JOIN owner o ON o.tenant = t.id WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
+
+impl FleetStore {
+    /// Lists the tenants that the connected role sees, by id: all, or the named one.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn list_tenants(&self, only: Option<&TenantId>) -> Result<Vec<TenantRow>, FleetError> {
+        let query = sqlx::query(LIST).bind(only.map(TenantId::as_str));
+        let rows = in_time(query.fetch_all(&self.pool)).await??;
+        Ok(rows.iter().map(read_tenant).collect::<Result<_, _>>()?)
+    }
+
+    /// Changes a tenant; `false` if there is none, or it was dropped.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn change_tenant(&self, tenant: &TenantId, change: TenantChange) -> Result<bool, FleetError> {
+        let query = sqlx::query(
+            "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode), \
+             state = coalesce($4, state) WHERE id = $1 AND state <> 'dropped'",
+        );
+        let query = query
+            .bind(tenant.as_str())
+            .bind(change.mode_ceiling.map(Mode::as_str))
+            .bind(change.expected_mode.map(Mode::as_str))
+            .bind(change.state.map(<&str>::from));
+        Ok(in_time(query.execute(&self.pool)).await??.rows_affected() > 0)
+    }
+}
+
+fn read_tenant(row: &PgRow) -> Result<TenantRow, sqlx::Error> {
+    let id: TenantId = parse(row, "id")?;
+    let copy: Option<String> = row.try_get("copy")?;
+    let owner = copy.map(|copy| read_owner(row, id.clone(), copy)).transpose()?;
+    Ok(TenantRow {
+        vault_id: row.try_get("vault_id")?,
+        mode_ceiling: parse(row, "mode_ceiling")?,
+        expected_mode: parse(row, "expected_mode")?,
+        state: parse(row, "state")?,
+        silent_seconds: row.try_get("silent")?,
+        owner,
+        id,
+    })
+}
+
+/// Reads the columns of an owner.
+pub(crate) fn read_owner(row: &PgRow, tenant: TenantId, copy: String) -> Result<OwnerRow, sqlx::Error> {
+    let info = OwnerInfo {
+        instance: row.try_get("instance")?,
+        address: row.try_get("address")?,
+        build: row.try_get("build")?,
+        mode: parse(row, "mode")?,
+        policy_hash: row.try_get("policy_hash")?,
+    };
+    let seen: DateTime<Utc> = row.try_get("seen")?;
+    Ok(OwnerRow { tenant, copy, epoch: row.try_get("epoch")?, info, seen })
+}
+
+/// Reads a word of a closed set.
+pub(crate) fn parse<T: std::str::FromStr>(row: &PgRow, column: &str) -> Result<T, sqlx::Error>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text: String = row.try_get(column)?;
+    text.parse().map_err(|source: T::Err| sqlx::Error::ColumnDecode { index: column.to_owned(), source: source.into() })
+}

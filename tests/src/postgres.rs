@@ -1,0 +1,139 @@
+//! A real Postgres server for the tests of the fleet: one for a run, with a database of its own for each test.
+//!
+//! Postgres refuses to run as root, so then it runs as `nobody`. It checks passwords, as a real one does.
+
+use crate::{run, wait};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::OnceCell;
+
+/// The role that may do everything, and its password.
+const ADMIN: (&str, &str) = ("admin", "adminpassword");
+
+/// A running server.
+pub struct Postgres {
+    port: u16,
+    bin: PathBuf,
+}
+
+static SERVER: OnceCell<Postgres> = OnceCell::const_new();
+
+/// The server of this run; the first call starts it.
+pub async fn server() -> &'static Postgres {
+    SERVER.get_or_init(Postgres::start).await
+}
+
+impl Postgres {
+    async fn start() -> Self {
+        let bin = find_programs();
+        let (folder, _) = run::new_folder();
+        // `nobody` must reach its own folder below that of root.
+        std::fs::set_permissions(run::folder(), PermissionsExt::from_mode(0o711)).unwrap();
+        let password = folder.join("password");
+        std::fs::write(&password, ADMIN.1).unwrap();
+        own_by_nobody(&folder);
+        let data = folder.join("data");
+        let port = run::free_port();
+        let init = as_nobody(&bin.join("initdb"))
+            .args(["--auth=scram-sha-256", "--no-sync", "--encoding=UTF8", "--locale=C", "--username", ADMIN.0])
+            .arg("--pwfile")
+            .arg(&password)
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
+        let log = std::fs::File::create(folder.join("log")).unwrap();
+        let server = as_nobody(&bin.join("postgres"))
+            .arg("-D")
+            .arg(&data)
+            .args([
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &port.to_string(),
+                "-k",
+                "",
+                "-c",
+                "fsync=off",
+                "-c",
+                "max_connections=200",
+            ])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        run::note(server.id());
+        // It ends with the run; see `run`.
+        std::mem::forget(server);
+        let postgres = Self { port, bin };
+        wait::until("Postgres to answer", async || postgres.try_sql("postgres", "SELECT 1").ok()).await;
+        postgres
+    }
+
+    /// A new database, as the URL of the role that may do everything.
+    pub fn create_database(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("fleet{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        format!("postgres://{}:{}@127.0.0.1:{}/{name}", ADMIN.0, ADMIN.1, self.port)
+    }
+
+    /// The same database for another role.
+    #[must_use]
+    pub fn url_for(url: &str, role: &str, password: &str) -> String {
+        let (_, rest) = url.split_once('@').unwrap();
+        format!("postgres://{role}:{password}@{rest}")
+    }
+
+    /// Runs SQL in the database of a URL, as its role, and returns what psql prints.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        self.try_sql(database, sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
+    }
+
+    /// As [`Postgres::sql`].
+    ///
+    /// # Errors
+    /// What psql says.
+    pub fn try_sql(&self, database: &str, sql: &str) -> Result<String, String> {
+        let url = match database.contains("://") {
+            true => database.to_owned(),
+            false => format!("postgres://{}:{}@127.0.0.1:{}/{database}", ADMIN.0, ADMIN.1, self.port),
+        };
+        let output = Command::new(self.bin.join("psql"))
+            .args(["--no-psqlrc", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1", "--command", sql, &url])
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+}
+
+/// The folder of Debian's newest Postgres.
+fn find_programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("Postgres; `make tools` installs it");
+    let newest =
+        versions.filter_map(|entry| Some(entry.ok()?.path().join("bin"))).filter(|bin| bin.join("initdb").is_file());
+    newest.max().expect("Postgres' server; `make tools` installs it")
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn own_by_nobody(folder: &std::path::Path) {
+    if is_root() {
+        assert!(Command::new("chown").args(["-R", "nobody"]).arg(folder).status().unwrap().success());
+    }
+}
+
+fn as_nobody(program: &std::path::Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]).arg(program);
+    command
+}

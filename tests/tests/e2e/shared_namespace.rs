@@ -1,0 +1,210 @@
+//! Tenants: vaults that share a Temporal namespace and a database. The real binary on a real Temporal and a real Postgres.
+
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+use steward_domain::action::plan::Disposition;
+use steward_tests::gate::Gate;
+use steward_tests::postgres;
+use steward_tests::steward::{Running, Steward};
+use steward_tests::vault::{Signal, Vault};
+use steward_tests::wait;
+use steward_tests::world::World;
+
+/// A namespace and a database that tenants share.
+struct Fleet {
+    /// The binary with the database of the administrator, and no vault.
+    operator: Steward,
+    namespace: String,
+}
+
+/// A tenant with a vault like that of [`World::with_one_done`].
+struct Tenant {
+    world: World,
+    steward: Steward,
+}
+
+impl Fleet {
+    async fn new(name: &str) -> Self {
+        let (world, database) = (World::new().await, postgres::server().await.create_database());
+        let namespace = format!("fleet-{name}");
+        let operator = world.steward.without("STEWARD_VAULT").without("STEWARD_TASK_QUEUE");
+        let operator = operator.with("STEWARD_FLEET_DB", database).with("TEMPORAL_NAMESPACE", &namespace);
+        let fleet = Self { operator, namespace };
+        let said = fleet.run(&["fleet", "init"]).await;
+        assert!(said.contains(&fleet.namespace), "{said}");
+        fleet.run(&["fleet", "init"]).await;
+        fleet
+    }
+
+    async fn run(&self, arguments: &[&str]) -> String {
+        self.operator.run(arguments).await.expect(0).out
+    }
+
+    /// Creates a tenant and its vault. The mode of its process is `live`; its ceiling still is `shadow`.
+    async fn tenant(&self, id: &str) -> Tenant {
+        // Roles belong to the whole server of Postgres.
+        let role = format!("DROP ROLE IF EXISTS \"steward_{id}\"");
+        postgres::server().await.sql(self.operator.variable("STEWARD_FLEET_DB").unwrap(), &role);
+        let made: Value = serde_json::from_str(&self.run(&["fleet", "tenant", "add", id, "--json"]).await).unwrap();
+        let world = World::with_one_done().await;
+        let steward = world.steward.without("STEWARD_TASK_QUEUE").with("TEMPORAL_NAMESPACE", &self.namespace);
+        let steward = steward.with("STEWARD_TENANT", id).with("STEWARD_FLEET_DB", made["fleet_db"].as_str().unwrap());
+        Tenant { world, steward: steward.with("STEWARD_LIVE_MODE", "live").with("STEWARD_LISTEN", "127.0.0.1:0") }
+    }
+}
+
+impl Tenant {
+    async fn up(&self) -> Running {
+        start(&self.steward).await
+    }
+
+    /// Waits for the first decision and returns its disposition.
+    async fn decision(&self) -> Disposition {
+        wait::until("a decision", async || self.world.vault.records().first().map(|record| record.draft.disposition))
+            .await
+    }
+}
+
+async fn start(steward: &Steward) -> Running {
+    let mut up = steward.start(&["up"]);
+    up.says("up; Ctrl-C ends it").await;
+    up
+}
+
+/// The ids of the schedules that this vault's command lists.
+async fn schedules(steward: &Steward) -> Vec<String> {
+    let listed = steward.run(&["schedules", "list", "--json"]).await.expect(0).json();
+    listed.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Copies a vault as a backup does: without what belongs to this copy alone.
+fn restore(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
+    for left_out in ["copy", "lock"] {
+        let _ = std::fs::remove_file(to.join(".steward").join(left_out));
+    }
+}
+
+#[tokio::test]
+async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
+    let fleet = Fleet::new("shared").await;
+    let (one, other) = (fleet.tenant("a").await, fleet.tenant("a-clerk").await);
+    let (mut first, _second) = (one.up().await, other.up().await);
+    assert_eq!((one.decision().await, other.decision().await), (Disposition::Shadow, Disposition::Shadow));
+    for (tenant, id) in [(&one, "a"), (&other, "a-clerk")] {
+        let listed = schedules(&tenant.steward).await;
+        assert_eq!(listed.len(), 6, "{listed:?}");
+        assert!(listed.iter().all(|schedule| schedule.ends_with(&format!("@{id}"))), "{listed:?}");
+        assert!(listed.contains(&format!("al-steward-house@{id}")), "{listed:?}");
+    }
+    let action = one.world.vault.records()[0].draft.id.to_string();
+    one.steward.run(&["wrong", &action]).await.expect(0);
+    assert_eq!(other.world.vault.records().len(), 1, "the answer reached its own vault alone");
+
+    let status = fleet.operator.run(&["fleet", "status", "--json"]).await.expect(4).json();
+    let owners: Vec<&str> =
+        status.as_array().unwrap().iter().map(|row| row["owner"]["mode"].as_str().unwrap()).collect();
+    assert_eq!(owners, ["live", "live"], "not as expected, which is shadow");
+    for id in ["a", "a-clerk"] {
+        fleet.run(&["fleet", "tenant", "set", id, "--expect", "live"]).await;
+    }
+    fleet.run(&["fleet", "status"]).await;
+
+    // Without its tenant, or beside tenants without one, nothing starts.
+    first.kill();
+    let without = one.steward.without("STEWARD_TENANT").without("STEWARD_FLEET_DB");
+    let said = without.run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("belongs to the tenant a"), "{said}");
+    let alone = World::with_one_done().await;
+    let said = alone.steward.with("TEMPORAL_NAMESPACE", &fleet.namespace).run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("is shared by tenants"), "{said}");
+    let said = one.steward.with("STEWARD_TENANT", "b").run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("STEWARD_TENANT is b"), "{said}");
+
+    // Dropping one leaves the other's schedules.
+    let database = fleet.operator.variable("STEWARD_FLEET_DB").unwrap().to_owned();
+    let said = fleet.operator.run(&["fleet", "tenant", "drop", "a", "--yes"]).await.expect(3);
+    assert!(said.out.contains("was heard a moment ago"), "{said}");
+    postgres::server().await.sql(&database, "UPDATE owner SET seen = seen - interval '1 hour' WHERE tenant = 'a'");
+    fleet.run(&["fleet", "tenant", "drop", "a", "--yes"]).await;
+    wait::until("its schedules to be gone", async || schedules(&one.steward).await.is_empty().then_some(())).await;
+    assert_eq!(schedules(&other.steward).await.len(), 6);
+    let said = one.steward.run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("was dropped"), "{said}");
+}
+
+#[tokio::test]
+async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
+    let fleet = Fleet::new("ceiling").await;
+    let mut tenant = fleet.tenant("ceiling").await;
+    let url = tenant.steward.variable("STEWARD_FLEET_DB").unwrap().to_owned();
+    let (place, rest) = url.split_once('@').unwrap();
+    let (server, database) = rest.split_once('/').unwrap();
+    let gate = Gate::new(server).await;
+    tenant.steward.set("STEWARD_FLEET_DB", format!("{place}@{}/{database}", gate.address));
+    let mut up = tenant.up().await;
+    assert_eq!(tenant.decision().await, Disposition::Shadow, "the process is live, and its ceiling is not");
+    assert_eq!(tenant.world.vault.state("rent"), "open");
+
+    fleet.run(&["fleet", "tenant", "set", "ceiling", "--ceiling", "live"]).await;
+    gate.close();
+    wait::until("the process to see that nobody answers", async || up.err().contains("nothing lands").then_some(()))
+        .await;
+    tenant.world.vault.task("roof", "house");
+    tenant.world.vault.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("roof") });
+    wait::stays(Duration::from_secs(8), "nothing lands while the database is cut", async || {
+        tenant.world.vault.state("rent") == "open" && tenant.world.vault.records().len() == 1
+    })
+    .await;
+    gate.open();
+    wait::until("it to go on by itself", async || (tenant.world.vault.state("rent") == "done").then_some(())).await;
+    up.kill();
+}
+
+#[tokio::test]
+async fn a_restored_copy_takes_over_by_command_alone_and_the_old_one_never_acts_again() {
+    let fleet = Fleet::new("restored").await;
+    let tenant = fleet.tenant("restored").await;
+    let mut old = tenant.up().await;
+    tenant.decision().await;
+    let folder = tenant.world.folder.join("restored");
+    restore(tenant.world.vault.path(), &folder);
+    let elsewhere = tenant.steward.with("STEWARD_VAULT", folder.display());
+    let said = elsewhere.run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("another copy of this vault owns the tenant restored"), "{said}");
+    let said = elsewhere.run(&["fleet", "take", "restored"]).await.expect(3);
+    assert!(said.out.contains("--yes"), "{said}");
+    elsewhere.run(&["fleet", "take", "restored", "--yes"]).await.expect(0);
+    assert_eq!(old.ends().await.code(), Some(3), "{}", old.err());
+    assert!(old.err().contains("another copy of this vault owns it now"), "{}", old.err());
+
+    fleet.run(&["fleet", "tenant", "set", "restored", "--ceiling", "live"]).await;
+    let before = tenant.world.vault.records().len();
+    let adopted = elsewhere.run(&["schedules", "adopt", "--yes"]).await;
+    assert_eq!(adopted.code, Some(0), "{adopted}");
+    let _new = start(&elsewhere).await;
+    let restored = Vault::open(folder);
+    restored.task("roof", "house");
+    restored.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("roof") });
+    wait::until("the new owner to act", async || (restored.state("rent") == "done").then_some(())).await;
+    let said = tenant.steward.run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("another copy"), "it stays closed over restarts: {said}");
+    assert_eq!(tenant.world.vault.records().len(), before, "the old copy did nothing more");
+}
+
+#[tokio::test]
+async fn a_tenants_vault_can_stand_alone_again() {
+    let fleet = Fleet::new("release").await;
+    let tenant = fleet.tenant("release").await;
+    drop(tenant.up().await);
+    let alone = tenant.steward.without("STEWARD_TENANT").without("STEWARD_FLEET_DB");
+    alone.run(&["status"]).await.expect(3);
+    alone.run(&["fleet", "release"]).await.expect(0);
+    let alone = alone.with("TEMPORAL_NAMESPACE", &tenant.world.namespace);
+    let mut up = start(&alone).await;
+    let listed = schedules(&alone).await;
+    assert!(listed.contains(&"al-steward-house".to_owned()), "{listed:?}");
+    up.kill();
+}

@@ -1,0 +1,30 @@
+//! Whether this process may still change the vault.
+//!
+//! The lock on the disk excludes other processes of this machine. It says nothing about a copy of the vault on another
+//! one. So a vault of a fleet asks right before each exchange of files. A refusal leaves everything as it was.
+
+use super::writer::VaultWriter;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Asks whoever decides which copy of a vault may act.
+pub trait OwnershipCheck: Send + Sync + Debug {
+    /// Asks. It may block for some seconds.
+    ///
+    /// # Errors
+    /// Why this process may not change the vault, for a person.
+    fn check_ownership(&self) -> Result<(), String>;
+}
+
+impl VaultWriter {
+    /// Sets who decides whether this process may change the vault. Without one, the lock alone decides.
+    #[must_use]
+    pub fn with_ownership(mut self, ownership: Arc<dyn OwnershipCheck>) -> Self {
+        self.ownership = Some(ownership);
+        self
+    }
+
+    pub(super) fn check_ownership(&self) -> Result<(), String> {
+        self.ownership.as_ref().map_or(Ok(()), |ownership| ownership.check_ownership())
+    }
+}

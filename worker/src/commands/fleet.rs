@@ -1,0 +1,222 @@
+//! The command `steward fleet`: the tenants of a database, who owns each vault, and taking one over.
+//!
+//! Most of it needs no vault, only `STEWARD_FLEET_DB`. A password is printed once and kept nowhere.
+
+mod server;
+
+use crate::cli::fleet::{DropArgs, FleetCommand, TakeArgs, TenantCommand, TenantSetArgs};
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::config::StewardConfig;
+use crate::temporal;
+use anyhow::{Context, bail};
+use serde_json::json;
+use std::path::Path;
+use steward_domain::fleet::TenantId;
+use steward_domain::fleet::ownership::AWAY_AFTER;
+use steward_domain::time::format_seconds;
+use steward_fleet::FleetStore;
+use steward_fleet::admin::build_tenant_url;
+use steward_fleet::tenants::{TenantChange, TenantRow, TenantState};
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::copy_id::read_or_create_copy_id;
+use steward_vault::files::root::VaultRoot;
+use uuid::Uuid;
+
+const DATABASE: &str = "STEWARD_FLEET_DB";
+
+/// Runs a command that needs the database alone; `vault` is the folder of the command line.
+pub(crate) async fn run(
+    command: FleetCommand,
+    vault: Option<&Path>,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    match command {
+        FleetCommand::Init => initialise(out).await,
+        FleetCommand::Migrate => {
+            FleetStore::initialise(&read_database_url()?).await?;
+            out.print_value(&json!({"migrated": true}), || "the database has the tables of this build".to_owned())?;
+            Ok(CommandExit::Ok)
+        }
+        FleetCommand::Tenant(TenantCommand::Add { tenant }) => add_tenant(&tenant, out).await,
+        FleetCommand::Tenant(TenantCommand::Set(set)) => change_tenant(&set, out).await,
+        FleetCommand::Tenant(TenantCommand::List) | FleetCommand::Status => show_status(out).await,
+        FleetCommand::Tenant(TenantCommand::Drop(drop)) => drop_tenant(&drop, out).await,
+        FleetCommand::Take(take) => take_vault(&take, vault, out).await,
+        FleetCommand::Release => release_vault(vault, out),
+    }
+}
+
+/// The URL of the database. A process of a vault wants the tenant too; these commands do not.
+fn read_database_url() -> anyhow::Result<String> {
+    let url = std::env::var(DATABASE).ok().filter(|url| !url.trim().is_empty());
+    url.with_context(|| {
+        format!("set {DATABASE} to the fleet's database, such as postgres://postgres@db.example/steward")
+    })
+}
+
+async fn initialise(out: CommandOutput) -> anyhow::Result<CommandExit> {
+    FleetStore::initialise(&read_database_url()?).await?;
+    let namespace = if temporal::is_server_configured() { Some(server::prepare_namespace().await?) } else { None };
+    out.print_value(&json!({"database": true, "namespace": namespace}), || match &namespace {
+        Some(namespace) => {
+            format!("the database and the namespace {namespace} are ready: `steward fleet tenant add <tenant>`")
+        }
+        None => "the database is ready; set TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE and run it again for the namespace"
+            .to_owned(),
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+async fn add_tenant(tenant: &TenantId, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let url = read_database_url()?;
+    let password = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    if !FleetStore::connect(&url).await?.add_tenant(tenant, &password).await? {
+        bail!("there is, or was, a tenant {tenant}: choose another id");
+    }
+    let database = build_tenant_url(&url, tenant, &password);
+    out.print_value(&json!({"tenant": tenant, "fleet_db": database}), || {
+        format!("STEWARD_TENANT={tenant}\nSTEWARD_FLEET_DB={database}\nThe password is not shown again.")
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+async fn change_tenant(set: &TenantSetArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect, state: None };
+    if change == TenantChange::default() {
+        bail!("nothing to set: give --ceiling or --expect");
+    }
+    let store = FleetStore::connect(&read_database_url()?).await?;
+    if !store.change_tenant(&set.tenant, change).await? {
+        bail!("there is no tenant {}: see `steward fleet tenant list`", set.tenant);
+    }
+    print_tenants(&store.list_tenants(Some(&set.tenant)).await?, out)?;
+    Ok(CommandExit::Ok)
+}
+
+async fn show_status(out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let tenants = FleetStore::connect(&read_database_url()?).await?.list_tenants(None).await?;
+    print_tenants(&tenants, out)?;
+    Ok(if tenants.iter().any(has_wrong_mode) { CommandExit::Faults } else { CommandExit::Ok })
+}
+
+/// Whether the process has another mode than an operator expects of it.
+fn has_wrong_mode(row: &TenantRow) -> bool {
+    let owner = row.owner.as_ref().filter(|_| row.state == TenantState::Active);
+    owner.is_some_and(|owner| owner.info.mode != row.expected_mode)
+}
+
+fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()> {
+    out.print_value(&tenants, || {
+        if tenants.is_empty() {
+            return "no tenant yet: `steward fleet tenant add <tenant>`".to_owned();
+        }
+        let mut table = create_table(&["tenant", "mode", "ceiling", "expected", "owner", "build", "seen"]);
+        for row in tenants {
+            let owner = row.owner.as_ref();
+            let mode = match owner {
+                _ if row.state == TenantState::Dropped => "dropped".to_owned(),
+                None => "never started".to_owned(),
+                Some(owner) if has_wrong_mode(row) => format!("{}, not as expected", owner.info.mode.as_str()),
+                Some(owner) => owner.info.mode.as_str().to_owned(),
+            };
+            let seen = owner.map(|owner| {
+                let away = row.silent_seconds.is_some_and(|seconds| seconds > AWAY_AFTER.num_seconds());
+                if away { format!("away since {}", format_seconds(owner.seen)) } else { "now".to_owned() }
+            });
+            table.add_row([
+                row.id.to_string(),
+                mode,
+                row.mode_ceiling.as_str().to_owned(),
+                row.expected_mode.as_str().to_owned(),
+                owner.map(|owner| escape_text(&owner.info.instance)).unwrap_or_default(),
+                owner.map(|owner| escape_text(&owner.info.build)).unwrap_or_default(),
+                seen.unwrap_or_default(),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// Removes the schedules of a tenant, and then drops it.
+async fn drop_tenant(drop: &DropArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let tenant = &drop.tenant;
+    let store = FleetStore::connect(&read_database_url()?).await?;
+    let rows = store.list_tenants(Some(tenant)).await?;
+    let Some(row) = rows.first().filter(|row| row.state == TenantState::Active) else {
+        bail!("there is no tenant {tenant}: see `steward fleet tenant list`");
+    };
+    if row.silent_seconds.is_some_and(|seconds| seconds < AWAY_AFTER.num_seconds()) {
+        out.print_text(&format!(
+            "nothing was dropped: the process of {tenant} was heard a moment ago. Stop it, and wait a minute"
+        ))?;
+        return Ok(CommandExit::Refused);
+    }
+    let found = server::list_tenant_schedules(tenant, row.vault_id.as_deref()).await?;
+    if !drop.yes {
+        out.print_value(&json!({"schedules": found}), || {
+            format!(
+                "{tenant} has {} schedules. `steward fleet tenant drop {tenant} --yes` removes them and drops it",
+                found.len()
+            )
+        })?;
+        return Ok(CommandExit::Ok);
+    }
+    server::delete_schedules(&found).await?;
+    let dropped = TenantChange { state: Some(TenantState::Dropped), ..TenantChange::default() };
+    store.change_tenant(tenant, dropped).await?;
+    out.print_value(&json!({"dropped": tenant, "schedules": found}), || {
+        format!("{tenant} is dropped, and its {} schedules are removed. Its id is not used again", found.len())
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+/// Makes the copy of the vault here the one that may act.
+async fn take_vault(take: &TakeArgs, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let config = StewardConfig::load(vault)?;
+    let Some(fleet) = config.fleet.as_ref().filter(|fleet| fleet.tenant == take.tenant) else {
+        bail!("set STEWARD_TENANT={} and {DATABASE}, as for its process", take.tenant);
+    };
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let copy = read_or_create_copy_id(&root)?;
+    let store = FleetStore::connect(&fleet.database).await?;
+    let rows = store.list_tenants(Some(&take.tenant)).await?;
+    let owner = rows.first().and_then(|row| row.owner.as_ref());
+    let owner = owner.with_context(|| format!("nobody owns the vault of {}: start its process", take.tenant))?;
+    if owner.copy == copy {
+        out.print_text("this copy owns the vault already")?;
+        return Ok(CommandExit::Ok);
+    }
+    let holder = format!(
+        "{} owns the vault of {}, last heard {}",
+        escape_text(&owner.info.instance),
+        take.tenant,
+        format_seconds(owner.seen)
+    );
+    if !take.yes {
+        out.print_text(&format!("{holder}. If it must never act again: `steward fleet take {} --yes`", take.tenant))?;
+        return Ok(CommandExit::Refused);
+    }
+    store.take_vault(&take.tenant, &copy, &format!("taken by {}", config.operator)).await?;
+    out.print_value(&json!({"taken": take.tenant}), || {
+        format!("{holder}. It cannot act any more; start the process here")
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+/// Removes the tenant from the vault's identity.
+fn release_vault(vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let config = StewardConfig::load(vault)?;
+    if config.fleet.is_some() {
+        bail!("STEWARD_TENANT and {DATABASE} are set: run this without them");
+    }
+    let writer = VaultWriter::lock(VaultRoot::open(config.vault_folder()?)?)?;
+    let Some(tenant) = writer.identity().tenant.clone() else {
+        out.print_text("this vault belongs to no tenant")?;
+        return Ok(CommandExit::Ok);
+    };
+    writer.identity().write_tenant(writer.root(), None)?;
+    out.print_value(&json!({"released": tenant}), || {
+        format!("this vault stands alone now. Give it a Temporal namespace of its own, and run `steward fleet tenant drop {tenant}`")
+    })?;
+    Ok(CommandExit::Ok)
+}
