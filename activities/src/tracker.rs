@@ -110,6 +110,9 @@ impl TrackerDispatcher {
             return Ok(build_settled("nothing is owed"));
         };
         let _guard = self.lock_issue(issue.issue.as_str()).await;
+        if let Some(reason) = self.vault.find_ownership_fault().await {
+            return Ok(DeliverOutput::Later { reason, held: true });
+        }
         if self.vault.is_stopped() && record.draft.kind != ActionKind::Reversed {
             return Ok(DeliverOutput::Later { reason: "the vault is stopped".to_owned(), held: true });
         }

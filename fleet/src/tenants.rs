@@ -1,4 +1,6 @@
 //! The tenants of a fleet, as operators see and set them.
+//!
+//! A tenant's own role sees and lists its own row alone. This module decides nothing about owners.
 
 use crate::store::{FleetError, FleetStore, in_time};
 use chrono::{DateTime, Utc};

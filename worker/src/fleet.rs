@@ -111,8 +111,10 @@ fn describe_process(config: &StewardConfig) -> OwnerInfo {
 }
 
 /// Says every few seconds that this process lives, until it ends. If another copy owns the vault, the process ends.
+/// `report` gets the reason while nothing lands, and then `None`.
 pub(crate) async fn keep_heartbeat(
     ownership: VaultOwnership,
+    report: impl Fn(Option<&str>),
     failed: mpsc::UnboundedSender<anyhow::Error>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -127,11 +129,13 @@ pub(crate) async fn keep_heartbeat(
         match ownership.obtain().await {
             Ok(_) if was_away => {
                 was_away = false;
+                report(None);
                 tracing::info!("the fleet's database is back");
             }
             Ok(_) => {}
             Err(PermitRefusal::Away(reason)) => {
                 if !was_away {
+                    report(Some(&reason));
                     tracing::warn!(reason, "the fleet's database does not answer: nothing lands until it does");
                 }
                 was_away = true;

@@ -51,6 +51,12 @@ impl VaultContext {
         self.obtain_ceiling().await.err()
     }
 
+    /// Why this process may not act for the vault at all, not even to finish what a person undid. Asks the fleet.
+    pub(crate) async fn find_ownership_fault(&self) -> Option<String> {
+        let ownership = self.ownership.as_ref()?;
+        ownership.obtain().await.err().map(|refusal| refusal.to_string())
+    }
+
     /// The most that the fleet allows now; without a fleet, everything.
     ///
     /// # Errors

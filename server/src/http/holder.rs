@@ -77,6 +77,9 @@ pub struct HolderRecord {
     /// Why it does not poll yet: its build would break open runs, or they could not be checked. `None` if it polls.
     #[serde(default)]
     pub obstacle: Option<String>,
+    /// Why nothing lands: the fleet's database does not answer. `None` if it does, or without a fleet.
+    #[serde(default)]
+    pub fleet_fault: Option<String>,
 }
 
 /// The services that the holder of a vault uses, without any secret.
@@ -183,6 +186,7 @@ mod tests {
             schedule_check_seconds: None,
             asks: None,
             obstacle: None,
+            fleet_fault: None,
         }
     }
 

@@ -12,6 +12,8 @@ use steward_vault::gates::drain::{self, VaultDrain};
 
 /// When to try again during a drain, in seconds: it takes up to 5 minutes.
 const DRAIN_RETRY: u32 = 300;
+/// When to try again while the fleet's database does not answer, in seconds: two heartbeats.
+const FLEET_RETRY: u32 = 10;
 /// When to try again while a process does not poll, in seconds: the next check.
 const OBSTACLE_RETRY: u32 = 30;
 
@@ -22,6 +24,8 @@ pub enum PauseKind {
     Drain,
     /// The process does not poll yet: the boot check holds it.
     BootCheck,
+    /// The fleet's database does not answer.
+    Fleet,
 }
 
 /// Why no resolution is taken, and when to try again.
@@ -44,6 +48,10 @@ pub fn find_service_pause(root: &VaultRoot, holder: &VaultHolder) -> Option<Serv
         });
     }
     let VaultHolder::Runs(record) = holder else { return None };
+    if let Some(fault) = &record.fleet_fault {
+        let reason = format!("nothing lands: {fault}");
+        return Some(ServicePause { kind: PauseKind::Fleet, reason, retry_after_seconds: FLEET_RETRY });
+    }
     let obstacle = record.obstacle.as_ref()?;
     let reason = format!("process {} does not poll yet: {obstacle}", record.pid);
     Some(ServicePause { kind: PauseKind::BootCheck, reason, retry_after_seconds: OBSTACLE_RETRY })

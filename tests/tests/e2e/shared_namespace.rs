@@ -152,6 +152,12 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
     gate.close();
     wait::until("the process to see that nobody answers", async || up.err().contains("nothing lands").then_some(()))
         .await;
+    let status = tenant.steward.run(&["status", "--json"]).await.expect(0).json();
+    let paused = status["paused"].as_str().unwrap();
+    assert!(paused.contains("nothing lands") && paused.contains("fleet's database"), "{paused}");
+    let action = tenant.world.vault.records()[0].draft.id.to_string();
+    let refused = tenant.steward.run(&["right", &action]).await.expect(3);
+    assert!(refused.err.contains("nothing lands"), "{refused}");
     tenant.world.vault.task("roof", "house");
     tenant.world.vault.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("roof") });
     wait::stays(Duration::from_secs(8), "nothing lands while the database is cut", async || {

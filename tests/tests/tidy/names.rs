@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// The folders of the project; those that begin with a dot belong to tools.
 const TOP_FOLDERS: &[&str] =
-    &["domain", "vault", "workflows", "activities", "server", "worker", "proto", "deploy", "docs", "tests"];
+    &["domain", "vault", "workflows", "activities", "fleet", "server", "worker", "proto", "deploy", "docs", "tests"];
 
 /// Words of an earlier design, with the words that replaced them.
 const REPLACED_WORDS: [(&str, &str); 2] = [("brake", "stop"), ("keeper", "vault writer")];

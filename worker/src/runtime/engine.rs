@@ -25,6 +25,7 @@ use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleTriggerOutcome};
 use crate::runtime::sdk_workers::{self, VaultWorkerActivities, WorkerContext, WorkerRole};
 use crate::runtime::streams::StreamContext;
 use crate::runtime::timestamps::{self, TimestampWriter};
+use crate::temporal::note;
 use crate::temporal::start_retry::retry_unanswered;
 use chrono::Utc;
 use std::sync::Arc;
@@ -168,9 +169,7 @@ pub(crate) async fn start_engine(
             context.pulse.clone(),
         )),
     ]);
-    if let Some(ownership) = parts.ownership.clone() {
-        loops.push(tokio::spawn(fleet::keep_heartbeat(ownership, context.failed.clone(), context.stop.clone())));
-    }
+    loops.extend(spawn_heartbeat(&parts, config, context)?);
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =
@@ -179,6 +178,19 @@ pub(crate) async fn start_engine(
         loops.push(timestamps::spawn_timestamp_writer(writer.clone(), context.stop.clone()));
     }
     Ok(Engine { parts, registered, timestamp_writer, threads, loops, begin_wakes })
+}
+
+/// Says to the fleet that this process lives; `None` for a vault that belongs to no fleet.
+fn spawn_heartbeat(
+    parts: &OpenedVault,
+    config: &StewardConfig,
+    context: &WorkerContext,
+) -> anyhow::Result<Option<tokio::task::JoinHandle<()>>> {
+    let Some(ownership) = parts.ownership.clone() else { return Ok(None) };
+    let (root, state) = (parts.writer.root().clone(), config.state_dir()?);
+    let report = move |fault: Option<&str>| note::record_fleet_fault(&root, &state, fault);
+    let (failed, stop) = (context.failed.clone(), context.stop.clone());
+    Ok(Some(tokio::spawn(fleet::keep_heartbeat(ownership, report, failed, stop))))
 }
 
 /// The dispatcher for the tracker; `None` if no tracker is configured.

@@ -6,10 +6,12 @@
 use crate::config::{ClerkChoice, StewardConfig};
 use crate::runtime::clerks::strip_url_secrets;
 use std::net::SocketAddr;
+use std::path::Path;
 use steward_domain::steward::guard::CallCaps;
 use steward_server::http::holder::HolderServiceSettings;
 pub(crate) use steward_server::http::holder::{HolderRecord, VaultHolder};
 pub(crate) use steward_server::http::serving::{ListenerRecord, ServerEndpoint};
+use steward_vault::files::root::VaultRoot;
 
 /// The note of this process, which uses the Temporal server at `address`.
 pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, address: &str) -> HolderRecord {
@@ -32,6 +34,17 @@ pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, addre
         schedule_check_seconds: Some(config.schedule_check_seconds),
         asks: build_holder_asks(EffectiveHolderSettings::from_config(config)),
         obstacle: None,
+        fleet_fault: None,
+    }
+}
+
+/// Writes into the note of this process why nothing lands, so that pages and commands can say it; `None` once it does.
+pub(crate) fn record_fleet_fault(root: &VaultRoot, state_dir: &Path, fault: Option<&str>) {
+    let VaultHolder::Runs(record) = VaultHolder::read(root, state_dir) else { return };
+    let record = HolderRecord { fleet_fault: fault.map(str::to_owned), ..record };
+    // The log has the reason too.
+    if let Err(e) = record.write(state_dir) {
+        tracing::error!("{e}");
     }
 }
 
