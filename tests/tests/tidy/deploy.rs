@@ -71,6 +71,17 @@ fn every_variable_is_a_documented_one() {
 }
 
 #[test]
+fn the_images_build_sees_every_crate() {
+    let (cargo, ignored) = (read_page("Cargo.toml"), read_page(".dockerignore"));
+    let members = cargo.lines().find_map(|line| line.strip_prefix("members = [")).unwrap();
+    let crates: Vec<&str> = members.split('"').skip(1).step_by(2).filter(|name| *name != "tests").collect();
+    assert!(crates.len() >= 8, "{crates:?}");
+    for name in crates {
+        assert!(ignored.lines().any(|line| line == format!("!{name}")), "{name} is not in .dockerignore");
+    }
+}
+
+#[test]
 fn every_image_names_its_registry_and_a_version() {
     let (compose, containerfile) = (read_file("compose/compose.yaml"), read_file("image/Containerfile"));
     let images =
