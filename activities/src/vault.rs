@@ -76,10 +76,6 @@ impl VaultContext {
         plan: Plan,
         now: DateTime<Utc>,
     ) -> Result<Result<ActionReceipt, ApplyError>, ActivityError> {
-        let ceiling = match self.obtain_ceiling().await {
-            Ok(ceiling) => ceiling,
-            Err(reason) => return Ok(Err(ApplyError::NotPermitted { reason })),
-        };
         if plan.disposition() == Disposition::Live {
             self.catch_up_index().await?;
         }
@@ -88,6 +84,11 @@ impl VaultContext {
             let new_parent = plan.draft().proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
             self.refresh_stale_matters(plan.target(), new_parent, now).await?;
         }
+        // As late as possible: a lower ceiling or a stop must reach this plan.
+        let ceiling = match self.obtain_ceiling().await {
+            Ok(ceiling) => ceiling,
+            Err(reason) => return Ok(Err(ApplyError::NotPermitted { reason })),
+        };
         let facts = self.index.gates().read_landing_facts(plan.draft(), self.settings.default_ceiling, now).await;
         let policy = DecisionPolicy { mode: self.settings.policy.mode.min(ceiling), ..self.settings.policy.clone() };
         let settings = LandingSettings { policy: &policy, live_per_source_day: self.settings.live_per_source_day };

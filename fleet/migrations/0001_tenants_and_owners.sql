@@ -47,9 +47,9 @@ CREATE TABLE stop (
     stopped_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- The tenant of the role that is connected: its role is `steward_<tenant>`.
+-- The tenant of the role that is connected: its role is `steward_tenant_<tenant>`.
 CREATE FUNCTION connected_tenant() RETURNS text LANGUAGE sql STABLE
-    RETURN substr(session_user::text, length('steward_') + 1);
+    RETURN substr(session_user::text, length('steward_tenant_') + 1);
 
 GRANT SELECT ON fleet, stop, tenant TO steward_tenant;
 GRANT UPDATE (vault_id) ON tenant TO steward_tenant;

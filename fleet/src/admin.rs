@@ -4,6 +4,7 @@
 
 use crate::store::{FleetError, FleetStore, MIGRATIONS};
 use steward_domain::fleet::TenantId;
+use url::Url;
 
 /// The roles of all fleets of a server, without a login: one for people who operate, one for all tenants.
 const ROLES: [&str; 2] = ["steward_operator", "steward_tenant"];
@@ -50,18 +51,63 @@ impl FleetStore {
         transaction.commit().await?;
         Ok(true)
     }
+
+    /// Drops a tenant for ever and takes its role's login away.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn drop_tenant(&self, tenant: &TenantId) -> Result<(), FleetError> {
+        let mut transaction = self.pool.begin().await?;
+        let drop = sqlx::query("UPDATE tenant SET state = 'dropped' WHERE id = $1").bind(tenant.as_str());
+        drop.execute(&mut *transaction).await?;
+        let close = format!("ALTER ROLE \"{}\" NOLOGIN", tenant_role(tenant));
+        sqlx::raw_sql(sqlx::AssertSqlSafe(close)).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
 }
 
 /// The URL of the same database for a tenant's role.
 #[must_use]
 pub fn build_tenant_url(url: &str, tenant: &TenantId, password: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
-    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    format!("{scheme}://{}:{password}@{place}", tenant_role(tenant))
+    let Ok(mut parsed) = Url::parse(url) else { return String::new() };
+    // An administrator's name and password may stand in the query, where they would win.
+    let kept: Vec<(String, String)> = parsed
+        .query_pairs()
+        .filter(|(name, _)| !matches!(name.as_ref(), "user" | "password"))
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    parsed.set_query(None);
+    if !kept.is_empty() {
+        parsed.query_pairs_mut().extend_pairs(kept);
+    }
+    // These fail only for a URL without a host, which no database has.
+    let _ = parsed.set_username(&tenant_role(tenant)).and_then(|()| parsed.set_password(Some(password)));
+    parsed.to_string()
 }
 
 /// The database role of a tenant.
 #[must_use]
 pub fn tenant_role(tenant: &TenantId) -> String {
-    format!("steward_{tenant}")
+    // Not `steward_<tenant>`: a tenant may be called `operator`.
+    format!("steward_tenant_{tenant}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_of_a_tenant_holds_nothing_of_the_administrator() {
+        let tenant = "acme".parse().unwrap();
+        for url in [
+            "postgres://admin:s%40cret@db:5432/steward",
+            "postgres://db:5432/steward?user=admin&password=s%40cret",
+            "postgres://admin@db:5432/steward?password=s@cret",
+        ] {
+            assert_eq!(build_tenant_url(url, &tenant, "pw"), "postgres://steward_tenant_acme:pw@db:5432/steward");
+        }
+        let kept = build_tenant_url("postgres://admin@db/steward?sslmode=require&user=x", &tenant, "pw");
+        assert_eq!(kept, "postgres://steward_tenant_acme:pw@db/steward?sslmode=require");
+    }
 }

@@ -65,7 +65,27 @@ pub struct Permit {
     granted: Duration,
 }
 
+impl PermitRefusal {
+    /// Whether no later answer can be another one.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Lost | Self::Dropped)
+    }
+}
+
 impl Permit {
+    /// Why nothing but undo and dismiss may be done; `None` without a stop.
+    #[must_use]
+    pub fn describe_stop(&self) -> Option<String> {
+        let FleetStop { by, reason } = self.stop.as_ref()?;
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        Some(format!("the fleet was stopped by {by}{reason}"))
+    }
+
+    pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
+        self.granted > other.granted
+    }
+
     /// Whether it is still good. Ask right before the act.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
@@ -197,6 +217,8 @@ impl OwnerPermit {
             let reason = words.pop().unwrap_or_default();
             FleetStop { by: words.pop().unwrap_or_default(), reason }
         });
-        Ok(Permit { ceiling: parse(&row, "ceiling").map_err(sql)?, stop, granted })
+        let permit = Permit { ceiling: parse(&row, "ceiling").map_err(sql)?, stop, granted };
+        // The process may have slept while it waited.
+        if permit.is_fresh() { Ok(permit) } else { Err(away(FleetError::Late)) }
     }
 }

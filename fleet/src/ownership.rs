@@ -1,25 +1,59 @@
 //! What the process that serves a vault knows of its ownership, and asks again before it acts.
 //!
 //! A heartbeat asks every few seconds; each act that others could see asks too, unless the last leave is still good. The
-//! last answer also says whether anything may begin: not while the fleet is stopped, nor while nobody answers.
+//! last answer also says whether anything may begin: not while the fleet is stopped, nor while nobody answers. That
+//! another copy owns the vault is final.
 
 use crate::owner::{OwnerPermit, Permit, PermitRefusal};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::MissedTickBehavior;
 
-/// The ownership of the vault that this process serves. Cheap to clone; all clones share the last answer.
+/// How often a process says that it lives: 5 s.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+type Answer = Option<Result<Permit, PermitRefusal>>;
+
+/// The ownership of the vault that this process serves. Cheap to clone; all clones share the last answer. The heartbeat
+/// ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct VaultOwnership {
     permit: OwnerPermit,
-    last: Arc<Mutex<Option<Result<Permit, PermitRefusal>>>>,
+    last: Arc<watch::Sender<Answer>>,
     runtime: Handle,
+    _heartbeat: Arc<AbortOnDrop>,
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl VaultOwnership {
-    /// Must be called inside a tokio runtime, which then carries the calls of other threads.
-    #[must_use]
-    pub fn new(permit: OwnerPermit) -> Self {
-        Self { permit, last: Arc::default(), runtime: Handle::current() }
+    /// Asks once, and from then on every few seconds. Must be called inside a tokio runtime, which then carries the calls
+    /// of other threads.
+    pub async fn start(permit: OwnerPermit) -> Self {
+        let last = Arc::new(watch::channel(None).0);
+        // The first answer, so that nothing begins under a stop.
+        drop(ask(&permit, &last).await);
+        let (asked, answers) = (permit.clone(), Arc::clone(&last));
+        let heartbeat = tokio::spawn(async move {
+            let mut clock = tokio::time::interval(HEARTBEAT);
+            clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                clock.tick().await;
+                drop(ask(&asked, &answers).await);
+            }
+        });
+        let heartbeat = Arc::new(AbortOnDrop(heartbeat.abort_handle()));
+        Self { permit, last, runtime: Handle::current(), _heartbeat: heartbeat }
     }
 
     /// The epoch of this process.
@@ -33,37 +67,78 @@ impl VaultOwnership {
     /// # Errors
     /// [`PermitRefusal`].
     pub async fn obtain(&self) -> Result<Permit, PermitRefusal> {
-        let answer = self.permit.obtain().await;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer.clone());
-        answer
+        ask(&self.permit, &self.last).await
     }
 
-    /// The leave to act, asked for again if the last one is no longer good. Call it on a thread that may block, right
-    /// before the act.
+    /// The last leave if it is still good, and else another one.
     ///
     /// # Errors
     /// [`PermitRefusal`].
-    pub fn check_blocking(&self) -> Result<(), PermitRefusal> {
-        match self.read_last() {
-            Some(Ok(permit)) if permit.is_fresh() => Ok(()),
-            _ => self.runtime.block_on(self.obtain()).map(drop),
+    pub async fn ensure(&self) -> Result<Permit, PermitRefusal> {
+        let last = self.last.borrow().clone();
+        match last {
+            Some(Ok(permit)) if permit.is_fresh() => Ok(permit),
+            _ => self.obtain().await,
         }
+    }
+
+    /// As [`VaultOwnership::ensure`], on a thread that may block. Call it right before the act.
+    ///
+    /// # Errors
+    /// [`PermitRefusal`].
+    pub fn ensure_blocking(&self) -> Result<Permit, PermitRefusal> {
+        self.runtime.block_on(self.ensure())
     }
 
     /// Why nothing may begin now, by the last answer; `None` if it may.
     #[must_use]
     pub fn find_pause(&self) -> Option<String> {
-        match self.read_last()? {
-            Ok(Permit { stop: Some(stop), .. }) => {
-                let reason = if stop.reason.is_empty() { String::new() } else { format!(": {}", stop.reason) };
-                Some(format!("the fleet was stopped by {}{reason}", stop.by))
-            }
-            Ok(Permit { stop: None, .. }) => None,
+        match self.last.borrow().as_ref()? {
+            Ok(permit) => permit.describe_stop(),
             Err(refusal) => Some(refusal.to_string()),
         }
     }
 
-    fn read_last(&self) -> Option<Result<Permit, PermitRefusal>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Waits until the vault is lost for good: another copy owns it, or the tenant was dropped.
+    pub async fn wait_until_lost(&self) -> PermitRefusal {
+        let mut answers = self.last.subscribe();
+        let is_final = |answer: &Answer| matches!(answer, Some(Err(refusal)) if refusal.is_final());
+        match answers.wait_for(is_final).await.map(|answer| answer.clone()) {
+            Ok(Some(Err(refusal))) => refusal,
+            // The sender lives as long as this value.
+            Ok(_) | Err(_) => PermitRefusal::Lost,
+        }
     }
+
+    /// Waits until the database stops answering, or answers again: then its fault, or `None`. `known` is what the caller
+    /// knows already.
+    pub async fn wait_for_fault_change(&self, known: Option<&str>) -> Option<String> {
+        let mut answers = self.last.subscribe();
+        let is_other = |answer: &Answer| find_fault(answer).is_some() != known.is_some();
+        answers.wait_for(is_other).await.ok().and_then(|answer| find_fault(&answer))
+    }
+}
+
+fn find_fault(answer: &Answer) -> Option<String> {
+    match answer {
+        Some(Err(refusal)) => Some(refusal.to_string()),
+        Some(Ok(_)) | None => None,
+    }
+}
+
+/// Asks, and keeps the answer unless a newer one came meanwhile. A final refusal is kept for ever.
+async fn ask(permit: &OwnerPermit, last: &watch::Sender<Answer>) -> Result<Permit, PermitRefusal> {
+    let answer = permit.obtain().await;
+    last.send_if_modified(|known| {
+        let is_older = match (&*known, &answer) {
+            (Some(Err(refusal)), _) => refusal.is_final(),
+            (Some(Ok(known)), Ok(new)) => known.is_newer_than(new),
+            (Some(Ok(_)), Err(_)) | (None, _) => false,
+        };
+        if !is_older {
+            *known = Some(answer.clone());
+        }
+        !is_older
+    });
+    answer
 }

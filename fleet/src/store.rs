@@ -3,9 +3,9 @@
 //! A build knows the version of the tables that it was made for. A newer database names the oldest build that it still
 //! works with, so that a rollback stays possible for one release.
 
-use sqlx::PgPool;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -46,6 +46,27 @@ pub struct FleetStore {
     pub(crate) pool: PgPool,
 }
 
+impl FleetError {
+    /// Whether the same call may succeed later, without a person's help.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Late => true,
+            Self::Sql(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+            Self::Sql(sqlx::Error::Database(e)) => {
+                // Connection failures, too few resources, a server that starts or ends.
+                e.code().is_some_and(|code| ["08", "53", "57"].iter().any(|class| code.starts_with(class)))
+            }
+            Self::Sql(_)
+            | Self::Url(_)
+            | Self::Migrate(_)
+            | Self::NotInitialised
+            | Self::TooNew { .. }
+            | Self::TooOld { .. } => false,
+        }
+    }
+}
+
 impl FleetStore {
     /// Connects, and checks that this build can use the tables.
     ///
@@ -61,7 +82,8 @@ impl FleetStore {
     pub(crate) fn connect_unchecked(url: &str) -> Result<Self, FleetError> {
         // The text of the error would hold the URL.
         let options = PgConnectOptions::from_str(url).map_err(|_| FleetError::Url("is no valid URL".to_owned()))?;
-        let options = options.application_name("steward").statement_cache_capacity(0);
+        // A slow statement would be logged in full, and one of them holds a password.
+        let options = options.application_name("steward").statement_cache_capacity(0).disable_statement_logging();
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
         Ok(Self { pool: pool.connect_lazy_with(options) })
     }

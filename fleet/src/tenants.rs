@@ -42,7 +42,6 @@ pub struct TenantRow {
 pub struct TenantChange {
     pub mode_ceiling: Option<Mode>,
     pub expected_mode: Option<Mode>,
-    pub state: Option<TenantState>,
 }
 
 const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, o.copy, o.epoch, o.instance, \
@@ -67,14 +66,13 @@ impl FleetStore {
     /// [`FleetError`].
     pub async fn change_tenant(&self, tenant: &TenantId, change: TenantChange) -> Result<bool, FleetError> {
         let query = sqlx::query(
-            "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode), \
-             state = coalesce($4, state) WHERE id = $1 AND state <> 'dropped'",
+            "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode) \
+             WHERE id = $1 AND state <> 'dropped'",
         );
         let query = query
             .bind(tenant.as_str())
             .bind(change.mode_ceiling.map(Mode::as_str))
-            .bind(change.expected_mode.map(Mode::as_str))
-            .bind(change.state.map(<&str>::from));
+            .bind(change.expected_mode.map(Mode::as_str));
         Ok(in_time(query.execute(&self.pool)).await??.rows_affected() > 0)
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::cli::output::format_causes;
 use crate::config::{FleetMembership, StewardConfig};
-use crate::runtime::engine::wait_for_stop;
 use anyhow::Context;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
+use std::future::pending;
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::fleet::TenantId;
@@ -16,14 +16,10 @@ use steward_domain::time::format_seconds;
 use steward_fleet::owner::ClaimError;
 use steward_fleet::{FleetError, FleetStore, PermitRefusal, VaultOwnership};
 use steward_vault::action::writer::VaultWriter;
-use steward_vault::files::copy_id::read_or_create_copy_id;
+use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
-use tokio::sync::{mpsc, watch};
-use tokio::time::MissedTickBehavior;
 
-/// How often a process says that it lives: 5 s.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The pause before a claim is tried again: 2 s.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The file in which Linux shows the name of this machine.
@@ -61,40 +57,103 @@ pub(crate) fn refuse_other_tenant(config: &StewardConfig) -> anyhow::Result<()> 
     }
 }
 
-/// Claims the vault for the process that has just taken its lock; `None` for a vault alone. Waits while the database
-/// gives no answer.
+/// Connects to the fleet's database and checks that the vault in this folder is the tenant's, before anything is locked or
+/// written: an empty mount must not be taken for the vault. `None` for a vault alone. Waits while the database gives no
+/// answer.
 ///
 /// # Errors
-/// [`FleetRefusal`], or the vault's files cannot be written.
+/// [`FleetRefusal`], or a fault that waiting does not mend.
+pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<FleetStore>> {
+    let Some(FleetMembership { tenant, database }) = &config.fleet else { return Ok(None) };
+    let mut wait = DatabaseWait::default();
+    loop {
+        let checked = async {
+            let store = FleetStore::connect(database).await?;
+            let registered = store.list_tenants(Some(tenant)).await?.pop().and_then(|row| row.vault_id);
+            Ok::<_, FleetError>((store, registered))
+        };
+        match checked.await {
+            Ok((store, Some(registered))) => {
+                let here =
+                    VaultIdentity::read(root)?.map_or_else(|| "none".to_owned(), |identity| identity.id.to_string());
+                if here != registered {
+                    let tenant = tenant.clone();
+                    return Err(FleetRefusal::Claim(ClaimError::OtherVault { tenant, registered, here }).into());
+                }
+                return Ok(Some(store));
+            }
+            Ok((store, None)) => return Ok(Some(store)),
+            Err(e) => wait.log_or_fail(e).await?,
+        }
+    }
+}
+
+/// Claims the vault for the process that has just taken its lock. Waits while the database gives no answer.
+///
+/// # Errors
+/// [`FleetRefusal`], the vault's files cannot be written, or a fault that waiting does not mend.
 pub(crate) async fn claim_vault(
     config: &StewardConfig,
+    store: &FleetStore,
     writer: &VaultWriter,
-) -> anyhow::Result<Option<VaultOwnership>> {
-    let Some(FleetMembership { tenant, database }) = &config.fleet else { return Ok(None) };
+) -> anyhow::Result<VaultOwnership> {
+    let tenant = &config.fleet.as_ref().context("no tenant is set")?.tenant;
     let copy = read_or_create_copy_id(writer.root()).context("failed to write .steward/copy")?;
     let (vault_id, info) = (writer.identity().id.to_string(), describe_process(config));
-    let since = Utc::now();
+    let mut wait = DatabaseWait::default();
     loop {
-        let claimed = async {
-            let store = FleetStore::connect(database).await?;
-            store.claim_vault(tenant, &vault_id, &copy, &info).await
-        };
-        match claimed.await {
+        match store.claim_vault(tenant, &vault_id, &copy, &info).await {
             Ok(permit) => {
                 writer.identity().write_tenant(writer.root(), Some(tenant))?;
                 tracing::info!(%tenant, epoch = permit.epoch(), "this process owns the vault");
-                let ownership = VaultOwnership::new(permit);
-                // The first answer, so that nothing begins under a stop.
-                drop(ownership.obtain().await);
-                return Ok(Some(ownership));
+                return Ok(VaultOwnership::start(permit).await);
             }
-            Err(ClaimError::Fleet(e @ (FleetError::Late | FleetError::Sql(_)))) => {
-                let (since, e) = (format_seconds(since), anyhow::Error::from(e));
-                tracing::warn!("waiting for the fleet's database since {since}: {}", format_causes(&e));
-                tokio::time::sleep(PAUSE).await;
-            }
+            Err(ClaimError::Fleet(e)) => wait.log_or_fail(e).await?,
             Err(e) => return Err(FleetRefusal::Claim(e).into()),
         }
+    }
+}
+
+/// A wait for the database, and since when.
+struct DatabaseWait {
+    since: DateTime<Utc>,
+}
+
+impl Default for DatabaseWait {
+    fn default() -> Self {
+        Self { since: Utc::now() }
+    }
+}
+
+impl DatabaseWait {
+    /// Waits a moment if the call may succeed later.
+    async fn log_or_fail(&mut self, error: FleetError) -> anyhow::Result<()> {
+        if !error.is_transient() {
+            return Err(error.into());
+        }
+        let (since, error) = (format_seconds(self.since), anyhow::Error::from(error));
+        tracing::warn!("waiting for the fleet's database since {since}: {}", format_causes(&error));
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    }
+}
+
+/// Refuses a command that starts runs or changes schedules for a copy of a tenant's vault that does not own it.
+///
+/// # Errors
+/// [`FleetRefusal`], or the database gives no answer.
+pub(crate) async fn refuse_other_copy(config: &StewardConfig) -> anyhow::Result<()> {
+    let Some(FleetMembership { tenant, .. }) = &config.fleet else { return Ok(()) };
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let Some(store) = check_vault(config, &root).await? else { return Ok(()) };
+    let row = store.list_tenants(Some(tenant)).await?.pop().ok_or_else(|| ClaimError::Unknown(tenant.clone()));
+    let owner = row.map_err(FleetRefusal::Claim)?.owner;
+    let copy = find_copy_id(&root)?;
+    match owner {
+        Some(owner) if Some(&owner.copy) != copy.as_ref() => {
+            Err(FleetRefusal::Claim(ClaimError::OtherCopy(Box::new(owner))).into())
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -110,41 +169,23 @@ fn describe_process(config: &StewardConfig) -> OwnerInfo {
     }
 }
 
-/// Says every few seconds that this process lives, until it ends. If another copy owns the vault, the process ends.
-/// `report` gets the reason while nothing lands, and then `None`.
-pub(crate) async fn keep_heartbeat(
-    ownership: VaultOwnership,
-    report: impl Fn(Option<&str>),
-    failed: mpsc::UnboundedSender<anyhow::Error>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let mut clock = tokio::time::interval(HEARTBEAT);
-    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut was_away = false;
+/// Waits until the vault is lost, and says why the process ends. Without a fleet it waits for ever.
+pub(crate) async fn wait_for_loss(ownership: Option<VaultOwnership>) -> anyhow::Error {
+    match ownership {
+        Some(ownership) => FleetRefusal::Lost(ownership.wait_until_lost().await).into(),
+        None => pending().await,
+    }
+}
+
+/// Says in the log, and by `report`, when the database stops answering and when it is back.
+pub(crate) async fn report_faults(ownership: VaultOwnership, report: impl Fn(Option<&str>)) {
+    let mut known: Option<String> = None;
     loop {
-        tokio::select! {
-            () = wait_for_stop(&mut stop) => return,
-            _ = clock.tick() => {}
+        known = ownership.wait_for_fault_change(known.as_deref()).await;
+        match &known {
+            Some(reason) => tracing::warn!(reason, "nothing lands until the fleet's database answers"),
+            None => tracing::info!("the fleet's database is back"),
         }
-        match ownership.obtain().await {
-            Ok(_) if was_away => {
-                was_away = false;
-                report(None);
-                tracing::info!("the fleet's database is back");
-            }
-            Ok(_) => {}
-            Err(PermitRefusal::Away(reason)) => {
-                if !was_away {
-                    report(Some(&reason));
-                    tracing::warn!(reason, "the fleet's database does not answer: nothing lands until it does");
-                }
-                was_away = true;
-            }
-            Err(refusal @ (PermitRefusal::Lost | PermitRefusal::Dropped)) => {
-                // The receiver is gone only while the process ends.
-                let _ = failed.send(FleetRefusal::Lost(refusal).into());
-                return;
-            }
-        }
+        report(known.as_deref());
     }
 }

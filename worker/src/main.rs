@@ -73,6 +73,9 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
     if !matches!(cli.command, CliCommand::Stop { .. } | CliCommand::Resume) {
         fleet::refuse_other_tenant(&config)?;
     }
+    if matches!(cli.command, CliCommand::Schedules(_) | CliCommand::Drain(_) | CliCommand::Tick(_)) {
+        fleet::refuse_other_copy(&config).await?;
+    }
     match cli.command {
         CliCommand::Up(up) => commands::up::run(&config, &up, out).await,
         CliCommand::Worker => commands::up::run_worker(&config, out).await,

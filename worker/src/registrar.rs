@@ -17,6 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use steward_domain::fleet::names::{DEFAULT_QUEUE, VaultNames};
+use steward_fleet::{PermitRefusal, VaultOwnership};
 use steward_server::views::schedules;
 use steward_vault::files::identity::{VaultId, VaultIdentity};
 use temporalio_client::Client;
@@ -118,6 +119,8 @@ pub(crate) struct ScheduleRegistrar {
     client: Client,
     settings: ScheduleSettings,
     on_progress: ProgressCallback,
+    /// Asked before each change; `None` for a vault that belongs to no fleet.
+    ownership: Option<VaultOwnership>,
 }
 
 /// Reports the progress of one part of a round.
@@ -143,7 +146,21 @@ impl ScheduleRegistrar {
     /// Creates a registrar for the namespace of this client, without progress reports.
     #[must_use]
     pub(crate) fn new(client: Client, settings: ScheduleSettings) -> Self {
-        Self { client, settings, on_progress: |_, _, _| () }
+        Self { client, settings, on_progress: |_, _, _| (), ownership: None }
+    }
+
+    /// Sets who is asked before each change of a schedule.
+    #[must_use]
+    pub(crate) fn with_ownership(self, ownership: Option<VaultOwnership>) -> Self {
+        Self { ownership, ..self }
+    }
+
+    /// Asks whether this process may still change schedules.
+    async fn check_ownership(&self, id: &str) -> Result<(), RegistrarError> {
+        let Some(ownership) = &self.ownership else { return Ok(()) };
+        let refused =
+            |refusal: PermitRefusal| RegistrarError::NotPermitted { id: id.to_owned(), reason: refusal.to_string() };
+        ownership.ensure().await.map(drop).map_err(refused)
     }
 
     /// Adds progress reports.

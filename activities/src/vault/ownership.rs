@@ -20,7 +20,7 @@ struct FleetOwnershipCheck(VaultOwnership);
 
 impl OwnershipCheck for FleetOwnershipCheck {
     fn check_ownership(&self) -> Result<(), String> {
-        self.0.check_blocking().map_err(|refusal| refusal.to_string())
+        self.0.ensure_blocking().map(drop).map_err(|refusal| refusal.to_string())
     }
 }
 
@@ -64,9 +64,6 @@ impl VaultContext {
     pub(super) async fn obtain_ceiling(&self) -> Result<Mode, String> {
         let Some(ownership) = &self.ownership else { return Ok(Mode::Live) };
         let permit = ownership.obtain().await.map_err(|refusal| refusal.to_string())?;
-        match ownership.find_pause() {
-            Some(reason) => Err(reason),
-            None => Ok(permit.ceiling),
-        }
+        permit.describe_stop().map_or(Ok(permit.ceiling), Err)
     }
 }

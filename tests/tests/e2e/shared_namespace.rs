@@ -44,7 +44,7 @@ impl Fleet {
     /// Creates a tenant and its vault. The mode of its process is `live`; its ceiling still is `shadow`.
     async fn tenant(&self, id: &str) -> Tenant {
         // Roles belong to the whole server of Postgres.
-        let role = format!("DROP ROLE IF EXISTS \"steward_{id}\"");
+        let role = format!("DROP ROLE IF EXISTS \"steward_tenant_{id}\"");
         postgres::server().await.sql(self.operator.variable("STEWARD_FLEET_DB").unwrap(), &role);
         let made: Value = serde_json::from_str(&self.run(&["fleet", "tenant", "add", id, "--json"]).await).unwrap();
         let world = World::with_one_done().await;
@@ -129,10 +129,14 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     assert!(said.out.contains("was heard a moment ago"), "{said}");
     postgres::server().await.sql(&database, "UPDATE owner SET seen = seen - interval '1 hour' WHERE tenant = 'a'");
     fleet.run(&["fleet", "tenant", "drop", "a", "--yes"]).await;
-    wait::until("its schedules to be gone", async || schedules(&one.steward).await.is_empty().then_some(())).await;
+    wait::until("its schedules to be gone", async || {
+        let left = fleet.operator.run(&["fleet", "tenant", "drop", "a", "--json"]).await.expect(0).json();
+        left["schedules"].as_array().unwrap().is_empty().then_some(())
+    })
+    .await;
     assert_eq!(schedules(&other.steward).await.len(), 6);
-    let said = one.steward.run(&["up", "--once"]).await.expect(3);
-    assert!(said.err.contains("was dropped"), "{said}");
+    let said = one.steward.run(&["up", "--once"]).await.expect(1);
+    assert!(said.err.contains("not permitted to log in"), "{said}");
 }
 
 #[tokio::test]
@@ -150,8 +154,10 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
 
     fleet.run(&["fleet", "tenant", "set", "ceiling", "--ceiling", "live"]).await;
     gate.close();
-    wait::until("the process to see that nobody answers", async || up.err().contains("nothing lands").then_some(()))
-        .await;
+    wait::until("the process to see that nobody answers", async || {
+        up.err().contains("nothing lands until").then_some(())
+    })
+    .await;
     let status = tenant.steward.run(&["status", "--json"]).await.expect(0).json();
     let paused = status["paused"].as_str().unwrap();
     assert!(paused.contains("nothing lands") && paused.contains("fleet's database"), "{paused}");
@@ -182,14 +188,23 @@ async fn a_restored_copy_takes_over_by_command_alone_and_the_old_one_never_acts_
     assert!(said.err.contains("another copy of this vault owns the tenant restored"), "{said}");
     let said = elsewhere.run(&["fleet", "take", "restored"]).await.expect(3);
     assert!(said.out.contains("--yes"), "{said}");
+    for command in [&["schedules", "adopt", "--yes"][..], &["tick", "house"], &["drain"]] {
+        let refused = elsewhere.run(command).await.expect(3);
+        assert!(refused.err.contains("another copy"), "{refused}");
+    }
+    let empty = tenant.world.folder.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    for command in [&["fleet", "take", "restored", "--yes"][..], &["up", "--once"]] {
+        let said = tenant.steward.with("STEWARD_VAULT", empty.display()).run(command).await;
+        assert!(said.err.contains("the vault here is none"), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0, "nothing is written to a wrong volume");
     elsewhere.run(&["fleet", "take", "restored", "--yes"]).await.expect(0);
     assert_eq!(old.ends().await.code(), Some(3), "{}", old.err());
     assert!(old.err().contains("another copy of this vault owns it now"), "{}", old.err());
 
     fleet.run(&["fleet", "tenant", "set", "restored", "--ceiling", "live"]).await;
     let before = tenant.world.vault.records().len();
-    let adopted = elsewhere.run(&["schedules", "adopt", "--yes"]).await;
-    assert_eq!(adopted.code, Some(0), "{adopted}");
     let _new = start(&elsewhere).await;
     let restored = Vault::open(folder);
     restored.task("roof", "house");

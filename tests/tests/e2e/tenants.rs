@@ -4,7 +4,7 @@ use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::OwnerInfo;
 use steward_domain::gates::mode::Mode;
 use steward_fleet::owner::ClaimError;
-use steward_fleet::tenants::{TenantChange, TenantState};
+use steward_fleet::tenants::TenantChange;
 use steward_fleet::{FleetError, FleetStore, PermitRefusal};
 use steward_tests::postgres::{self, Postgres};
 
@@ -30,7 +30,7 @@ async fn fleet(postgres: &Postgres, tenants: &[&str]) -> (String, FleetStore) {
     let admin = FleetStore::initialise(&url).await.unwrap();
     for id in tenants {
         // Roles belong to the whole server, and other tests have tenants of the same name.
-        postgres.sql(&url, &format!("DROP ROLE IF EXISTS \"steward_{id}\""));
+        postgres.sql(&url, &format!("DROP ROLE IF EXISTS \"steward_tenant_{id}\""));
         assert!(admin.add_tenant(&tenant(id), &format!("password{}", id.len())).await.unwrap());
     }
     (url, admin)
@@ -38,7 +38,7 @@ async fn fleet(postgres: &Postgres, tenants: &[&str]) -> (String, FleetStore) {
 
 /// The database as a tenant sees it.
 async fn connect(url: &str, id: &str) -> FleetStore {
-    FleetStore::connect(&Postgres::url_for(url, &format!("steward_{id}"), &format!("password{}", id.len())))
+    FleetStore::connect(&Postgres::url_for(url, &format!("steward_tenant_{id}"), &format!("password{}", id.len())))
         .await
         .unwrap()
 }
@@ -69,10 +69,12 @@ async fn one_copy_owns_a_vault_until_a_person_lets_another_take_it() {
 
     let other = store.claim_vault(&id, "another-vault", "copy-b", &info()).await.unwrap_err().to_string();
     assert!(other.contains(VAULT) && other.contains("another-vault"), "{other}");
-    let dropped = TenantChange { state: Some(TenantState::Dropped), ..TenantChange::default() };
-    assert!(admin.change_tenant(&id, dropped).await.unwrap());
+    admin.drop_tenant(&id).await.unwrap();
     assert_eq!(taken.obtain().await.unwrap_err(), PermitRefusal::Dropped);
     assert!(matches!(store.claim_vault(&id, VAULT, "copy-b", &info()).await, Err(ClaimError::Dropped(_))));
+    let back =
+        FleetStore::connect(&Postgres::url_for(&url, "steward_tenant_owner-one", "password9")).await.unwrap_err();
+    assert!(!back.is_transient(), "its role has no login any more, and waiting does not help: {back}");
     assert!(!admin.change_tenant(&id, TenantChange::default()).await.unwrap(), "it stays dropped");
     assert!(!admin.add_tenant(&id, "x").await.unwrap(), "its id is never used again");
 }
@@ -104,7 +106,7 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
     let claimed = ours.claim_vault(&tenant("rows-b"), VAULT, "copy", &info()).await.unwrap_err();
     assert!(matches!(claimed, ClaimError::Unknown(_)), "{claimed}");
     assert!(!ours.take_vault(&tenant("rows-b"), "mine", "mallory").await.unwrap());
-    let mallory = Postgres::url_for(&url, "steward_rows-a", "password6");
+    let mallory = Postgres::url_for(&url, "steward_tenant_rows-a", "password6");
     for sql in [
         "UPDATE tenant SET mode_ceiling = 'live'",
         "INSERT INTO tenant (id) VALUES ('new')",

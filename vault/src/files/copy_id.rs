@@ -30,6 +30,14 @@ pub fn read_or_create_copy_id(root: &VaultRoot) -> io::Result<String> {
     Ok(id)
 }
 
+/// Reads the id of this copy and writes nothing; `None` if it has none.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn find_copy_id(root: &VaultRoot) -> io::Result<Option<String>> {
+    root.find_own_folder(None)?.map_or(Ok(None), |own| read_copy_id(&own))
+}
+
 /// The id in the file; `None` if there is no file or no id in it.
 fn read_copy_id(own: &Dir) -> io::Result<Option<String>> {
     let file = match own.open(COPY_FILE) {

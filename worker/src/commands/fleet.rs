@@ -18,7 +18,7 @@ use steward_fleet::FleetStore;
 use steward_fleet::admin::build_tenant_url;
 use steward_fleet::tenants::{TenantChange, TenantRow, TenantState};
 use steward_vault::action::writer::VaultWriter;
-use steward_vault::files::copy_id::read_or_create_copy_id;
+use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
 use steward_vault::files::root::VaultRoot;
 use uuid::Uuid;
 
@@ -81,7 +81,7 @@ async fn add_tenant(tenant: &TenantId, out: CommandOutput) -> anyhow::Result<Com
 }
 
 async fn change_tenant(set: &TenantSetArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect, state: None };
+    let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect };
     if change == TenantChange::default() {
         bail!("nothing to set: give --ceiling or --expect");
     }
@@ -137,15 +137,14 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
     })
 }
 
-/// Removes the schedules of a tenant, and then drops it.
+/// Drops a tenant, and then removes its schedules.
 async fn drop_tenant(drop: &DropArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let tenant = &drop.tenant;
     let store = FleetStore::connect(&read_database_url()?).await?;
     let rows = store.list_tenants(Some(tenant)).await?;
-    let Some(row) = rows.first().filter(|row| row.state == TenantState::Active) else {
-        bail!("there is no tenant {tenant}: see `steward fleet tenant list`");
-    };
-    if row.silent_seconds.is_some_and(|seconds| seconds < AWAY_AFTER.num_seconds()) {
+    let Some(row) = rows.first() else { bail!("there is no tenant {tenant}: see `steward fleet tenant list`") };
+    let is_heard = row.silent_seconds.is_some_and(|seconds| seconds < AWAY_AFTER.num_seconds());
+    if row.state == TenantState::Active && is_heard {
         out.print_text(&format!(
             "nothing was dropped: the process of {tenant} was heard a moment ago. Stop it, and wait a minute"
         ))?;
@@ -161,9 +160,9 @@ async fn drop_tenant(drop: &DropArgs, out: CommandOutput) -> anyhow::Result<Comm
         })?;
         return Ok(CommandExit::Ok);
     }
+    // First, so that no process can register them again. A second call deletes what this one could not.
+    store.drop_tenant(tenant).await?;
     server::delete_schedules(&found).await?;
-    let dropped = TenantChange { state: Some(TenantState::Dropped), ..TenantChange::default() };
-    store.change_tenant(tenant, dropped).await?;
     out.print_value(&json!({"dropped": tenant, "schedules": found}), || {
         format!("{tenant} is dropped, and its {} schedules are removed. Its id is not used again", found.len())
     })?;
@@ -173,16 +172,16 @@ async fn drop_tenant(drop: &DropArgs, out: CommandOutput) -> anyhow::Result<Comm
 /// Makes the copy of the vault here the one that may act.
 async fn take_vault(take: &TakeArgs, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let config = StewardConfig::load(vault)?;
-    let Some(fleet) = config.fleet.as_ref().filter(|fleet| fleet.tenant == take.tenant) else {
+    if config.fleet.as_ref().is_none_or(|fleet| fleet.tenant != take.tenant) {
         bail!("set STEWARD_TENANT={} and {DATABASE}, as for its process", take.tenant);
-    };
+    }
+    super::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let copy = read_or_create_copy_id(&root)?;
-    let store = FleetStore::connect(&fleet.database).await?;
+    let store = crate::fleet::check_vault(&config, &root).await?.context("no tenant is set")?;
     let rows = store.list_tenants(Some(&take.tenant)).await?;
     let owner = rows.first().and_then(|row| row.owner.as_ref());
     let owner = owner.with_context(|| format!("nobody owns the vault of {}: start its process", take.tenant))?;
-    if owner.copy == copy {
+    if find_copy_id(&root)?.as_ref() == Some(&owner.copy) {
         out.print_text("this copy owns the vault already")?;
         return Ok(CommandExit::Ok);
     }
@@ -196,6 +195,7 @@ async fn take_vault(take: &TakeArgs, vault: Option<&Path>, out: CommandOutput) -
         out.print_text(&format!("{holder}. If it must never act again: `steward fleet take {} --yes`", take.tenant))?;
         return Ok(CommandExit::Refused);
     }
+    let copy = read_or_create_copy_id(&root)?;
     store.take_vault(&take.tenant, &copy, &format!("taken by {}", config.operator)).await?;
     out.print_value(&json!({"taken": take.tenant}), || {
         format!("{holder}. It cannot act any more; start the process here")
@@ -209,6 +209,7 @@ fn release_vault(vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<Com
     if config.fleet.is_some() {
         bail!("STEWARD_TENANT and {DATABASE} are set: run this without them");
     }
+    super::refuse_root_for_others(&config)?;
     let writer = VaultWriter::lock(VaultRoot::open(config.vault_folder()?)?)?;
     let Some(tenant) = writer.identity().tenant.clone() else {
         out.print_text("this vault belongs to no tenant")?;

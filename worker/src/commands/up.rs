@@ -11,6 +11,7 @@ pub(crate) use worker::run_worker;
 
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
+use crate::fleet;
 use crate::preflight;
 use crate::registrar::desired;
 use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
@@ -64,10 +65,16 @@ pub(crate) async fn run(
         Ok(None) => end_on_request(out),
         Err(e) => Err(e),
         Ok(Some(services)) => {
+            let lost = fleet::wait_for_loss(services.vault.ownership.clone());
             let serving = serve_vault(config, up, services, out);
             tokio::pin!(serving);
             tokio::select! {
                 outcome = &mut serving => outcome,
+                error = lost => {
+                    raise.send_replace(true);
+                    let _ = tokio::time::timeout(END_PATIENCE, serving).await;
+                    Err(error)
+                }
                 error = cleanup.wait_for_server_end() => {
                     raise.send_replace(true);
                     // The outcome of the workers does not matter: they have lost their server.
@@ -161,7 +168,7 @@ async fn start_services(
         (TemporalConnection { client, address: server.address.clone() }, record)
     };
     let TemporalConnection { client, address } = &connected;
-    let claimed = desired::claim_namespace(config, client, address, &vault.writer, cleanup.server.is_some()).await?;
+    let claimed = desired::claim_namespace(config, client, address, &vault, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
     let context = WorkerContext { pulse, ..context };

@@ -37,7 +37,9 @@ pub(super) fn read_membership(
     };
     let tenant = tenant.parse().context("STEWARD_TENANT")?;
     if !database.starts_with("postgres://") && !database.starts_with("postgresql://") {
-        bail!("STEWARD_FLEET_DB is no URL of a Postgres database, such as postgres://steward_acme@db.example/steward");
+        bail!(
+            "STEWARD_FLEET_DB is no URL of a Postgres database, such as postgres://steward_tenant_acme@db.example/steward"
+        );
     }
     Ok(Some(FleetMembership { tenant, database }))
 }

@@ -113,9 +113,7 @@ impl RunReader {
     /// # Errors
     /// The listing is not complete.
     pub(crate) async fn list_schedule_ids(&self) -> Result<Vec<String>, RegistrarError> {
-        // Only the next runs depend on the time.
-        let schedules = self.registrar.list_schedules(DateTime::UNIX_EPOCH).await?;
-        Ok(schedules.into_iter().map(|schedule| schedule.id).collect())
+        self.registrar.list_plain_ids().await
     }
 
     /// The runs that a schedule has started and that it believes to be running; none if there is no such schedule.

@@ -8,10 +8,10 @@ use crate::registrar::{
     MatterScheduleStatus, RegistrarError, RegistrationOutcome, SchedulePlan, ScheduleRegistrar, ScheduleSettings,
     WantedMatter,
 };
+use crate::runtime::engine::OpenedVault;
 use crate::temporal::start_retry::retry_unanswered;
 use std::path::Path;
 use steward_domain::record::entity::RecordState;
-use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::drain;
@@ -55,11 +55,12 @@ pub(crate) async fn claim_namespace(
     config: &StewardConfig,
     client: &Client,
     address: &str,
-    writer: &VaultWriter,
+    vault: &OpenedVault,
     private_server: bool,
 ) -> anyhow::Result<bool> {
-    let owner = Some(writer.identity().clone());
-    let registrar = build_registrar(client.clone(), config, owner, |s| s.private_server = private_server);
+    let owner = Some(vault.writer.identity().clone());
+    let registrar = build_registrar(client.clone(), config, owner, |s| s.private_server = private_server)
+        .with_ownership(vault.ownership.clone());
     retry_unanswered("check whose schedules it holds", address, async || {
         registrar.claim_namespace().await.map_err(|e| match e {
             RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),

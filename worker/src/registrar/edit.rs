@@ -76,6 +76,7 @@ impl ScheduleRegistrar {
             let ours = is_our_pause(&state.notes);
             return Ok(if ours { ScheduleTriggerOutcome::PausedByUs } else { ScheduleTriggerOutcome::Paused });
         }
+        self.check_ownership(id).await?;
         // Not Skip: a signal that arrives after the open tick has read its signals would wait for the next interval.
         let overlap_policy = ScheduleOverlapPolicy::BufferOne.into();
         let trigger = spb::TriggerImmediatelyRequest { overlap_policy, ..Default::default() };
@@ -118,6 +119,7 @@ impl ScheduleRegistrar {
 
     /// Creates a schedule; `false` if it exists already.
     pub(super) async fn create_schedule(&self, id: &str, schedule: spb::Schedule) -> Result<bool, RegistrarError> {
+        self.check_ownership(id).await?;
         let request = svc::CreateScheduleRequest {
             namespace: self.namespace(),
             schedule_id: self.settings.names.qualify_id(id),
@@ -140,6 +142,7 @@ impl ScheduleRegistrar {
         if self.is_marked_foreign(&found.schedule.unwrap_or_default()) {
             return Err(RegistrarError::OfAnother { id: id.to_owned() });
         }
+        self.check_ownership(id).await?;
         let request = svc::DeleteScheduleRequest {
             namespace: self.namespace(),
             schedule_id: self.settings.names.qualify_id(id),
@@ -194,6 +197,7 @@ impl ScheduleRegistrar {
 
     /// Sends one conditional update; `false` if the schedule was changed since it was read.
     async fn write_schedule(&self, id: &str, schedule: spb::Schedule, token: Vec<u8>) -> Result<bool, RegistrarError> {
+        self.check_ownership(id).await?;
         let request = svc::UpdateScheduleRequest {
             namespace: self.namespace(),
             schedule_id: self.settings.names.qualify_id(id),

@@ -172,8 +172,14 @@ impl ScheduleRegistrar {
         let reason = find_conflict(&list_owned_schedules(entries), owner, has_twin_in)?;
         // A vault that was copied together with its server's database uses the copied server, so its schedules are its
         // own.
-        let is_harmless = self.settings.private_server && !matches!(reason, ConflictReason::AnotherVault { .. });
+        let is_harmless = (self.settings.private_server || self.is_copy_decided())
+            && !matches!(reason, ConflictReason::AnotherVault { .. });
         (!is_harmless).then(|| self.build_namespace_conflict(reason))
+    }
+
+    /// Whether the database of the fleet says which copy of the vault may act.
+    fn is_copy_decided(&self) -> bool {
+        self.settings.names.tenant().is_some()
     }
 
     fn build_namespace_conflict(&self, reason: ConflictReason) -> NamespaceConflict {
@@ -241,8 +247,10 @@ impl ScheduleRegistrar {
         let owner = self.settings.owner.as_ref();
         let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
         match find_conflict(&listed, owner, has_twin_in) {
-            Some(reason) => Err(Box::new(self.build_namespace_conflict(reason)).into()),
-            None => Ok(()),
+            Some(reason) if matches!(reason, ConflictReason::AnotherVault { .. }) || !self.is_copy_decided() => {
+                Err(Box::new(self.build_namespace_conflict(reason)).into())
+            }
+            Some(_) | None => Ok(()),
         }
     }
 

@@ -37,6 +37,9 @@ pub(crate) enum RegistrarError {
     /// The schedule belongs to another vault.
     #[error("change schedule {id}: it belongs to another vault; see `steward schedules plan`")]
     OfAnother { id: String },
+    /// The fleet does not let this process change it.
+    #[error("change schedule {id}: {reason}")]
+    NotPermitted { id: String, reason: String },
     /// The namespace belongs to another vault, or may belong to one.
     #[error(transparent)]
     Conflict(#[from] Box<NamespaceConflict>),
@@ -52,6 +55,16 @@ impl ScheduleRegistrar {
             schedules::list_schedules(&self.client, &self.settings.names, schedules::SCHEDULE_ID_PREFIX, now).await?;
         rows.retain(|row| !self.settings.is_foreign_vault(row.vault));
         Ok(rows)
+    }
+
+    /// Lists the plain ids of the schedules of this vault.
+    ///
+    /// # Errors
+    /// [`RegistrarError::Listing`].
+    pub(crate) async fn list_plain_ids(&self) -> Result<Vec<String>, RegistrarError> {
+        // Only the next runs depend on the time.
+        let rows = self.list_schedules(DateTime::UNIX_EPOCH).await?;
+        Ok(rows.iter().filter_map(|row| self.settings.names.plain_id(&row.id).map(str::to_owned)).collect())
     }
 
     /// Lists every schedule with our id prefix, of any workflow type and vault.

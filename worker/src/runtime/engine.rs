@@ -118,7 +118,8 @@ pub(crate) async fn start_engine(
     let threads = vec![start_vault_worker(config, context, &parts, intervals)?];
     let owner = Some(parts.writer.identity().clone());
     let registrar =
-        desired::build_registrar(context.client.clone(), config, owner, |s| s.private_server = private_server);
+        desired::build_registrar(context.client.clone(), config, owner, |s| s.private_server = private_server)
+            .with_ownership(parts.ownership.clone());
     // Thousands of schedules take minutes. A process that is asked to stop meanwhile leaves the rest to the next one.
     let mut stop = context.stop.clone();
     let (registered, behind) = tokio::select! {
@@ -169,7 +170,7 @@ pub(crate) async fn start_engine(
             context.pulse.clone(),
         )),
     ]);
-    loops.extend(spawn_heartbeat(&parts, config, context)?);
+    loops.extend(spawn_fault_report(&parts, config)?);
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =
@@ -180,17 +181,15 @@ pub(crate) async fn start_engine(
     Ok(Engine { parts, registered, timestamp_writer, threads, loops, begin_wakes })
 }
 
-/// Says to the fleet that this process lives; `None` for a vault that belongs to no fleet.
-fn spawn_heartbeat(
+/// Reports when the fleet's database does not answer; `None` for a vault that belongs to no fleet.
+fn spawn_fault_report(
     parts: &OpenedVault,
     config: &StewardConfig,
-    context: &WorkerContext,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<()>>> {
     let Some(ownership) = parts.ownership.clone() else { return Ok(None) };
     let (root, state) = (parts.writer.root().clone(), config.state_dir()?);
     let report = move |fault: Option<&str>| note::record_fleet_fault(&root, &state, fault);
-    let (failed, stop) = (context.failed.clone(), context.stop.clone());
-    Ok(Some(tokio::spawn(fleet::keep_heartbeat(ownership, report, failed, stop))))
+    Ok(Some(tokio::spawn(fleet::report_faults(ownership, report))))
 }
 
 /// The dispatcher for the tracker; `None` if no tracker is configured.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
+use crate::fleet;
 use crate::registrar::desired;
 use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
 use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
@@ -84,8 +85,13 @@ async fn acquire_vault(
     }
     let Some(vault) = OpenedVault::open_when_unlocked(config, &mut stop).await? else { return Ok(None) };
     cleanup.writer = Some(Arc::clone(&vault.writer));
+    if vault.ownership.is_some() {
+        let (ownership, failed) = (vault.ownership.clone(), context.failed.clone());
+        // Nobody listens only while the process ends.
+        tokio::spawn(async move { drop(failed.send(fleet::wait_for_loss(ownership).await)) });
+    }
     let claimed = tokio::select! {
-        claimed = desired::claim_namespace(config, &context.client, address, &vault.writer, false) => claimed?,
+        claimed = desired::claim_namespace(config, &context.client, address, &vault, false) => claimed?,
         () = wait_for_stop(&mut stop) => return Ok(None),
     };
     let record = note::describe_this_process(config, "worker", address);

@@ -48,10 +48,13 @@ impl OpenedVault {
     pub(crate) async fn open(config: &StewardConfig) -> anyhow::Result<Self> {
         let root = VaultRoot::open(config.vault_folder()?)?;
         config.mapping.refuse_unmapped_notes(&root)?;
+        let store = fleet::check_vault(config, &root).await?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
         let writer = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
-        // Before anything is read into the index or written: a wrong volume must not be taken for the vault.
-        let ownership = fleet::claim_vault(config, &writer).await?;
+        let ownership = match &store {
+            Some(store) => Some(fleet::claim_vault(config, store, &writer).await?),
+            None => None,
+        };
         let writer = match ownership.clone() {
             Some(ownership) => writer.with_ownership(create_ownership_check(ownership)),
             None => writer,

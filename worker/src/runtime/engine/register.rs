@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use steward_activities::steward::tick::NewInterval;
 use steward_domain::record::path::RecordPath;
-use steward_fleet::VaultOwnership;
 use steward_vault::action::moves::settle_moves;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::gates::drain;
@@ -26,8 +25,6 @@ pub(super) struct RegistrationLoop {
     writer: Arc<VaultWriter>,
     index: Arc<Index>,
     config: StewardConfig,
-    /// `None` for a vault that belongs to no fleet.
-    ownership: Option<VaultOwnership>,
     requests: Notify,
     /// Whether some schedule is out of date because the server did not answer.
     behind: AtomicBool,
@@ -39,9 +36,9 @@ pub(super) struct RegistrationLoop {
 
 impl RegistrationLoop {
     pub(super) fn new(registrar: ScheduleRegistrar, parts: &OpenedVault, config: StewardConfig, behind: bool) -> Self {
-        let OpenedVault { writer, index, ownership, .. } = parts.clone();
+        let OpenedVault { writer, index, .. } = parts.clone();
         let (requests, begun, (ended, _)) = (Notify::new(), AtomicU64::new(0), flag::channel(0));
-        Self { registrar, writer, index, config, ownership, requests, behind: AtomicBool::new(behind), begun, ended }
+        Self { registrar, writer, index, config, requests, behind: AtomicBool::new(behind), begun, ended }
     }
 
     /// Requests a round that begins after this call; returns its number.
@@ -88,9 +85,6 @@ impl RegistrationLoop {
 
     /// Registers all schedules; returns whether some of them failed.
     async fn register_schedules(&self) -> anyhow::Result<bool> {
-        if let Some(ownership) = &self.ownership {
-            ownership.obtain().await?;
-        }
         // A scan may just have seen a renamed matter that is not recorded yet, and must not become a new one.
         while settle_moves(&self.writer, &self.index, Utc::now()).await? > 0 {}
         // A drain may have begun or ended since the last round.
