@@ -18,9 +18,12 @@ async fn call_elsewhere(world: &World, at_holder: &Clerk, elsewhere: &Clerk) -> 
         world.vault.task(&format!("t{count}"), "house");
         world.vault.signal(&format!("s{count}"), &Signal::done(&format!("t{count}")));
         count += 1;
-        // A tick that came before the index knows the signal would ask nobody, and the signal's own waits for the open one.
-        let known = async || (world.json(&["status"]).await["counts"]["signals"] == json!(count)).then_some(());
-        wait::until("the signal to be noticed", known).await;
+        // A tick that came before the index knows both would ask nobody, and the signal's own waits for the open one.
+        let known = async || {
+            let counts = world.json(&["status"]).await["counts"].clone();
+            (counts["signals"] == json!(count) && counts["tasks"]["open"] == json!(count)).then_some(())
+        };
+        wait::until("the task and its signal to be noticed", known).await;
         let tick = world.begin("house").await;
         let asked = async || (at_holder.asked().len() + elsewhere.asked().len() >= count).then_some(());
         wait::until("its call", asked).await;
