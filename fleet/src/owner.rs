@@ -114,7 +114,7 @@ const OWN: &str = "INSERT INTO owner (tenant, copy, epoch, instance, address, bu
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) \
     ON CONFLICT (tenant) DO UPDATE SET copy = $2, epoch = $3, instance = $4, address = $5, build = $6, mode = $7, \
     policy_hash = $8, seen = clock_timestamp() WHERE owner.copy = $2 AND owner.epoch = $3 - 1";
-const BEAT: &str = "UPDATE owner SET seen = clock_timestamp() WHERE tenant = $1 AND copy = $2 AND epoch = $3 RETURNING \
+const HEARTBEAT: &str = "UPDATE owner SET seen = clock_timestamp() WHERE tenant = $1 AND copy = $2 AND epoch = $3 RETURNING \
     (SELECT mode_ceiling FROM tenant WHERE id = $1 AND state = 'active') AS ceiling, \
     (SELECT array[stopped_by, reason] FROM stop WHERE scope IN ('*', $1) ORDER BY scope LIMIT 1) AS stop";
 
@@ -203,9 +203,9 @@ impl OwnerPermit {
     /// [`PermitRefusal`]. A commit without an answer counts as a refusal.
     pub async fn obtain(&self) -> Result<Permit, PermitRefusal> {
         let granted = read_boot_clock();
-        let beat = sqlx::query(BEAT).bind(self.tenant.as_str()).bind(&self.copy).bind(self.epoch);
+        let heartbeat = sqlx::query(HEARTBEAT).bind(self.tenant.as_str()).bind(&self.copy).bind(self.epoch);
         let away = |e: FleetError| PermitRefusal::Away(e.to_string());
-        let row = in_time(beat.fetch_optional(&self.store.pool)).await.map_err(away)?;
+        let row = in_time(heartbeat.fetch_optional(&self.store.pool)).await.map_err(away)?;
         let Some(row) = row.map_err(|e| away(e.into()))? else { return Err(PermitRefusal::Lost) };
         let sql = |e: sqlx::Error| away(e.into());
         let is_active = row.try_get::<Option<String>, _>("ceiling").map_err(sql)?.is_some();

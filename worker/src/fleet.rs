@@ -62,7 +62,7 @@ pub(crate) fn refuse_other_tenant(config: &StewardConfig) -> anyhow::Result<()> 
 /// answer.
 ///
 /// # Errors
-/// [`FleetRefusal`], or a fault that waiting does not mend.
+/// [`FleetRefusal`], or a fault that only a person can fix.
 pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<FleetStore>> {
     let Some(FleetMembership { tenant, database }) = &config.fleet else { return Ok(None) };
     let mut wait = DatabaseWait::default();
@@ -91,7 +91,7 @@ pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> any
 /// Claims the vault for the process that has just taken its lock. Waits while the database gives no answer.
 ///
 /// # Errors
-/// [`FleetRefusal`], the vault's files cannot be written, or a fault that waiting does not mend.
+/// [`FleetRefusal`], the vault's files cannot be written, or a fault that only a person can fix.
 pub(crate) async fn claim_vault(
     config: &StewardConfig,
     store: &FleetStore,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// A process that is silent for this long is shown as away: 60 s. It lost nothing by that.
 pub const AWAY_AFTER: TimeDelta = TimeDelta::seconds(60);
 
-/// What a process tells about itself.
+/// How a process describes itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerInfo {
     /// `<process>@<host>`.
