@@ -1,7 +1,7 @@
 //! Tenants: the vaults that share one Temporal namespace and one database of the fleet.
 //!
 //! A vault without a tenant has a namespace of its own and needs no database. Everything here is pure: the rules for the
-//! names of a tenant, and in time for who may own it.
+//! names of a tenant, and for which copy of a vault may act.
 
 pub mod names;
 pub mod ownership;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The most characters of a tenant's id.
-pub const MAX_TENANT_ID: usize = 31;
+const MAX_TENANT_ID: usize = 31;
 
 /// The id of a tenant: a lower-case letter, then up to 30 lower-case letters, digits and hyphens.
 ///

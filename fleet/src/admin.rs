@@ -87,8 +87,7 @@ pub fn build_tenant_url(url: &str, tenant: &TenantId, password: &str) -> String 
 }
 
 /// The database role of a tenant.
-#[must_use]
-pub fn tenant_role(tenant: &TenantId) -> String {
+fn tenant_role(tenant: &TenantId) -> String {
     // Not `steward_<tenant>`: a tenant may be called `operator`.
     format!("steward_tenant_{tenant}")
 }

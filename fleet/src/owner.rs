@@ -5,9 +5,8 @@
 //! must never act again.
 
 use crate::store::{FleetError, FleetStore, in_time};
-use crate::tenants::{parse, read_owner};
+use crate::tenants::{TenantState, parse, read_owner};
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
 use sqlx::Row;
 use std::time::Duration;
 use steward_domain::fleet::TenantId;
@@ -15,7 +14,7 @@ use steward_domain::fleet::ownership::{ClaimDecision, OwnerInfo, OwnerRow, decid
 use steward_domain::gates::mode::Mode;
 
 /// How long a permit is good: 1 s, by a clock that goes on while the machine sleeps.
-pub const PERMIT_LIFETIME: Duration = Duration::from_secs(1);
+const PERMIT_LIFETIME: Duration = Duration::from_secs(1);
 
 /// Why a process may not own its vault.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +48,7 @@ pub enum PermitRefusal {
 }
 
 /// A stop of this tenant or of the whole fleet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetStop {
     pub by: String,
     pub reason: String,
@@ -133,8 +132,7 @@ impl FleetStore {
         let row = in_time(sqlx::query(CLAIM).bind(tenant.as_str()).fetch_optional(&self.pool)).await?;
         let row = row.map_err(FleetError::from)?.ok_or_else(|| ClaimError::Unknown(tenant.clone()))?;
         let sql = |e: sqlx::Error| ClaimError::Fleet(e.into());
-        let state: String = row.try_get("state").map_err(sql)?;
-        if state != "active" {
+        if parse::<TenantState>(&row, "state").map_err(sql)? == TenantState::Dropped {
             return Err(ClaimError::Dropped(tenant.clone()));
         }
         let registered: Option<String> = row.try_get("vault_id").map_err(sql)?;
@@ -150,7 +148,7 @@ impl FleetStore {
         let own = own.bind(&info.build).bind(info.mode.as_str()).bind(&info.policy_hash);
         let owned = in_time(own.execute(&self.pool)).await?.map_err(FleetError::from)?;
         if owned.rows_affected() == 0 {
-            // Somebody else has taken it since it was read. The next start sees who.
+            // Somebody else has taken it since it was read. The next try sees who.
             return Err(ClaimError::Fleet(FleetError::Late));
         }
         Ok(OwnerPermit { store: self.clone(), tenant: tenant.clone(), copy: copy.to_owned(), epoch })

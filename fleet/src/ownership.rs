@@ -56,12 +56,6 @@ impl VaultOwnership {
         Self { permit, last, runtime: Handle::current(), _heartbeat: heartbeat }
     }
 
-    /// The epoch of this process.
-    #[must_use]
-    pub fn epoch(&self) -> i64 {
-        self.permit.epoch()
-    }
-
     /// Asks for the leave to act.
     ///
     /// # Errors

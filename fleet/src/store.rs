@@ -12,11 +12,11 @@ use std::time::Duration;
 /// The tables of every version.
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!();
 /// The version of the tables that this build was made for.
-pub(crate) const VERSION: i32 = 1;
+const VERSION: i32 = 1;
 /// Connections of one process: one for permits, one for everything else.
 const CONNECTIONS: u32 = 2;
 /// How long a call may take, the connection included: 3 s.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why the fleet's database gave no usable answer.
 #[derive(Debug, thiserror::Error)]

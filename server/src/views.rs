@@ -107,7 +107,8 @@ impl VaultViews {
         self.index.actions()
     }
 
-    /// Measures how far checks are behind. For a matter that was last checked before a stop ended, the lag counts from there.
+    /// Measures how far checks are behind. For a matter that was last checked before a stop ended, the lag counts from
+    /// there.
     pub(crate) async fn measure_tick_lag(&self, cadence: &Cadence, now: DateTime<Utc>) -> Result<TickLag, IndexError> {
         let resumed = stop::list_stop_events(&self.root, 1).pop().filter(|event| !event.stopped);
         let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));

@@ -14,6 +14,7 @@ use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::OwnerInfo;
 use steward_domain::time::format_seconds;
 use steward_fleet::owner::ClaimError;
+use steward_fleet::tenants::TenantRow;
 use steward_fleet::{FleetError, FleetStore, PermitRefusal, VaultOwnership};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
@@ -22,8 +23,6 @@ use steward_vault::files::root::VaultRoot;
 
 /// The pause before a claim is tried again: 2 s.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The file in which Linux shows the name of this machine.
-const HOST: &str = "/proc/sys/kernel/hostname";
 
 /// Why a vault must not be used by this process, until a person changes something.
 #[derive(Debug, thiserror::Error)]
@@ -57,32 +56,40 @@ pub(crate) fn refuse_other_tenant(config: &StewardConfig) -> anyhow::Result<()> 
     }
 }
 
+/// The fleet's database, and what it knows of the tenant.
+pub(crate) struct CheckedTenant {
+    pub(crate) store: FleetStore,
+    pub(crate) row: TenantRow,
+}
+
 /// Connects to the fleet's database and checks that the vault in this folder is the tenant's, before anything is locked or
 /// written: an empty mount must not be taken for the vault. `None` for a vault alone. Waits while the database gives no
 /// answer.
 ///
 /// # Errors
 /// [`FleetRefusal`], or a fault that only a person can fix.
-pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<FleetStore>> {
+pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<CheckedTenant>> {
     let Some(FleetMembership { tenant, database }) = &config.fleet else { return Ok(None) };
     let mut wait = DatabaseWait::default();
     loop {
         let checked = async {
             let store = FleetStore::connect(database).await?;
-            let registered = store.list_tenants(Some(tenant)).await?.pop().and_then(|row| row.vault_id);
-            Ok::<_, FleetError>((store, registered))
+            let row = store.list_tenants(Some(tenant)).await?.pop();
+            Ok::<_, FleetError>((store, row))
         };
         match checked.await {
-            Ok((store, Some(registered))) => {
-                let here =
-                    VaultIdentity::read(root)?.map_or_else(|| "none".to_owned(), |identity| identity.id.to_string());
-                if here != registered {
-                    let tenant = tenant.clone();
-                    return Err(FleetRefusal::Claim(ClaimError::OtherVault { tenant, registered, here }).into());
+            Ok((_, None)) => return Err(FleetRefusal::Claim(ClaimError::Unknown(tenant.clone())).into()),
+            Ok((store, Some(row))) => {
+                let here = VaultIdentity::read(root)?.map(|identity| identity.id.to_string());
+                match &row.vault_id {
+                    Some(registered) if here.as_ref() != Some(registered) => {
+                        let (tenant, registered) = (tenant.clone(), registered.clone());
+                        let here = here.unwrap_or_else(|| "none".to_owned());
+                        return Err(FleetRefusal::Claim(ClaimError::OtherVault { tenant, registered, here }).into());
+                    }
+                    Some(_) | None => return Ok(Some(CheckedTenant { store, row })),
                 }
-                return Ok(Some(store));
             }
-            Ok((store, None)) => return Ok(Some(store)),
             Err(e) => wait.log_or_fail(e).await?,
         }
     }
@@ -99,7 +106,7 @@ pub(crate) async fn claim_vault(
 ) -> anyhow::Result<VaultOwnership> {
     let tenant = &config.fleet.as_ref().context("no tenant is set")?.tenant;
     let copy = read_or_create_copy_id(writer.root()).context("failed to write .steward/copy")?;
-    let (vault_id, info) = (writer.identity().id.to_string(), describe_process(config));
+    let (vault_id, info) = (writer.identity().id.to_string(), describe_process(config, &writer.identity().place.host));
     let mut wait = DatabaseWait::default();
     loop {
         match store.claim_vault(tenant, &vault_id, &copy, &info).await {
@@ -143,11 +150,12 @@ impl DatabaseWait {
 /// # Errors
 /// [`FleetRefusal`], or the database gives no answer.
 pub(crate) async fn refuse_other_copy(config: &StewardConfig) -> anyhow::Result<()> {
-    let Some(FleetMembership { tenant, .. }) = &config.fleet else { return Ok(()) };
+    if config.fleet.is_none() {
+        return Ok(());
+    }
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let Some(store) = check_vault(config, &root).await? else { return Ok(()) };
-    let row = store.list_tenants(Some(tenant)).await?.pop().ok_or_else(|| ClaimError::Unknown(tenant.clone()));
-    let owner = row.map_err(FleetRefusal::Claim)?.owner;
+    let Some(CheckedTenant { row, .. }) = check_vault(config, &root).await? else { return Ok(()) };
+    let owner = row.owner;
     let copy = find_copy_id(&root)?;
     match owner {
         Some(owner) if Some(&owner.copy) != copy.as_ref() => {
@@ -157,11 +165,10 @@ pub(crate) async fn refuse_other_copy(config: &StewardConfig) -> anyhow::Result<
     }
 }
 
-fn describe_process(config: &StewardConfig) -> OwnerInfo {
-    let host = std::fs::read_to_string(HOST).unwrap_or_default();
+fn describe_process(config: &StewardConfig, host: &str) -> OwnerInfo {
     let policy = serde_json::to_vec(&config.policy).unwrap_or_default();
     OwnerInfo {
-        instance: format!("{}@{}", std::process::id(), host.trim()),
+        instance: format!("{}@{host}", std::process::id()),
         address: config.listen.map(|listen| listen.to_string()).unwrap_or_default(),
         build: env!("CARGO_PKG_VERSION").to_owned(),
         mode: config.policy.mode,

@@ -69,8 +69,8 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
     }
     let named = if let CliCommand::Init(init) = &cli.command { init.vault_folder.as_deref() } else { None };
     let config = config::StewardConfig::load(cli.vault.as_deref().or(named))?;
-    commands::refuse_root_for_others(&config)?;
     if !matches!(cli.command, CliCommand::Stop { .. } | CliCommand::Resume) {
+        commands::refuse_root_for_others(&config)?;
         fleet::refuse_other_tenant(&config)?;
     }
     if matches!(cli.command, CliCommand::Schedules(_) | CliCommand::Drain(_) | CliCommand::Tick(_)) {

@@ -9,10 +9,8 @@ use std::sync::Arc;
 use steward_domain::gates::mode::Mode;
 use steward_fleet::VaultOwnership;
 use steward_vault::action::ownership::OwnershipCheck;
+use steward_vault::action::writer::ApplyError;
 use steward_vault::gates::stop;
-
-/// The reason of a stop of this vault alone.
-const STOPPED: &str = "the vault is stopped: `steward resume` lets it run again";
 
 /// Lets the vault writer ask the fleet.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl VaultContext {
     /// Why no clerk may be asked now; `None` if one may. Asks the fleet.
     pub(crate) async fn find_hold(&self) -> Option<String> {
         if stop::is_stopped(self.writer.root()) {
-            return Some(STOPPED.to_owned());
+            return Some(ApplyError::Stopped.to_string());
         }
         self.obtain_ceiling().await.err()
     }

@@ -12,7 +12,6 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
-use prometheus::core::Collector;
 use prometheus::{Gauge, Opts, Registry, TextEncoder};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,7 +51,7 @@ type GaugeError = Box<dyn std::error::Error + Send + Sync>;
 async fn render_metrics(app: &AppState) -> Result<String, GaugeError> {
     let now = Utc::now();
     let gauges = StateGauges::default();
-    gauges.set("steward_build_info", "The version of this process", &[("version", env!("CARGO_PKG_VERSION"))], 1)?;
+    gauges.set("steward_build_info", "The version of this process", &[("version", env!("CARGO_PKG_VERSION"))], true)?;
     gauges.add_service(app)?;
     gauges.add_temporal(app)?;
     gauges.add_records(app, now).await?;
@@ -95,12 +94,6 @@ impl GaugeValue for u32 {
     }
 }
 
-impl GaugeValue for i32 {
-    fn as_gauge(&self) -> f64 {
-        f64::from(*self)
-    }
-}
-
 impl GaugeValue for bool {
     fn as_gauge(&self) -> f64 {
         f64::from(u8::from(*self))
@@ -127,7 +120,7 @@ impl StateGauges {
             labels.iter().fold(Opts::new(name, help), |options, (label, value)| options.const_label(*label, *value));
         let gauge = Gauge::with_opts(options)?;
         gauge.set(value.as_gauge());
-        self.registry.register(Box::new(gauge) as Box<dyn Collector>)
+        self.registry.register(Box::new(gauge))
     }
 
     /// Whether the vault is served, in which mode, and what holds it back.
@@ -188,7 +181,7 @@ impl StateGauges {
         let lag = app.views.measure_tick_lag(&app.read_settings().cadence, now).await?;
         self.set("steward_matters_late", "Open matters unchecked for one and a half intervals", &[], lag.late)?;
         self.set("steward_matters_unchecked", "Open matters that were never checked", &[], lag.never)?;
-        let worst = lag.worst.map_or(0, |(_, seconds)| u64::try_from(seconds).unwrap_or_default());
+        let worst = lag.worst.map_or(0_u64, |(_, seconds)| u64::try_from(seconds).unwrap_or_default());
         let help = "By how much the most overdue matter exceeds its interval; 0 until it exceeds it by half";
         self.set("steward_matter_lag_seconds", help, &[], worst)?;
         Ok(())

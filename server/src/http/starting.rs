@@ -15,8 +15,8 @@ use axum::routing::get;
 /// When to try again while the process starts, in seconds.
 const START_RETRY_AFTER: u32 = 2;
 
-/// Builds the router that responds until [`super::app::build_router`] has built the real one: `/healthz` says that the process
-/// lives, everything else gets a 503.
+/// Builds the router that responds until [`super::app::build_router`] has built the real one: `/healthz` says that the
+/// process lives, everything else gets a 503.
 ///
 /// The port responds before there is anything to show. So a command that meets a starting server takes its other way at
 /// once, and does not wait on a socket that nobody reads.

@@ -131,7 +131,8 @@ impl TemporalQueryClient {
         futures_util::future::join_all(asked).await;
     }
 
-    /// Lists the schedules of the vault, by plain ids with this prefix, of which a run failed since then. Each has its newest failed run; the
+    /// Lists the schedules of the vault, by plain ids with this prefix, of which a run failed since then. Each has its
+    /// newest failed run; the
     /// newest comes first. Also returns whether there may be more.
     pub(crate) async fn list_failed_schedules(
         &self,

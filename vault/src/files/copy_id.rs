@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use uuid::Uuid;
 
 /// The file's name. Backups leave it out.
-pub const COPY_FILE: &str = "copy";
+const COPY_FILE: &str = "copy";
 /// The longest content that is read, in bytes.
 const MAX_BYTES: u64 = 64;
 

@@ -31,7 +31,7 @@ pub(crate) enum FleetCommand {
         after_help = "Example:\n  STEWARD_TENANT=acme steward fleet take acme --yes --vault /srv/steward/acme\n\n\
         For a vault that was restored from a backup. Without --yes it only shows who owns the vault."
     )]
-    Take(TakeArgs),
+    Take(ConfirmedTenantArgs),
     /// Make a tenant's vault one that stands alone
     #[command(after_help = "Example:\n  steward fleet release --vault /srv/steward/acme\n\n\
         Run it without STEWARD_TENANT, while no process serves the vault. Then `steward fleet tenant drop` removes its schedules.")]
@@ -49,13 +49,13 @@ pub(crate) enum TenantCommand {
         A lower ceiling binds within a second. A higher one needs a restart with STEWARD_LIVE_MODE, too."
     )]
     Set(TenantSetArgs),
-    /// List the tenants
+    /// List the tenants, as `steward fleet status` does
     #[command(after_help = "Example:\n  steward fleet tenant list --json")]
     List,
     /// Remove a tenant's schedules, and never use its id again
     #[command(after_help = "Example:\n  steward fleet tenant drop acme --yes\n\n\
         Stop its process first. The vault stays as it is.")]
-    Drop(DropArgs),
+    Drop(ConfirmedTenantArgs),
 }
 
 #[derive(Args, Debug)]
@@ -70,15 +70,7 @@ pub(crate) struct TenantSetArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct DropArgs {
-    pub(crate) tenant: TenantId,
-    /// Do it
-    #[arg(long)]
-    pub(crate) yes: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct TakeArgs {
+pub(crate) struct ConfirmedTenantArgs {
     pub(crate) tenant: TenantId,
     /// Do it
     #[arg(long)]

@@ -4,9 +4,10 @@
 
 mod server;
 
-use crate::cli::fleet::{DropArgs, FleetCommand, TakeArgs, TenantCommand, TenantSetArgs};
+use crate::cli::fleet::{ConfirmedTenantArgs, FleetCommand, TenantCommand, TenantSetArgs};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
+use crate::fleet::{CheckedTenant, check_vault};
 use crate::temporal;
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -138,7 +139,7 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
 }
 
 /// Drops a tenant, and then removes its schedules.
-async fn drop_tenant(drop: &DropArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn drop_tenant(drop: &ConfirmedTenantArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let tenant = &drop.tenant;
     let store = FleetStore::connect(&read_database_url()?).await?;
     let rows = store.list_tenants(Some(tenant)).await?;
@@ -170,16 +171,19 @@ async fn drop_tenant(drop: &DropArgs, out: CommandOutput) -> anyhow::Result<Comm
 }
 
 /// Makes the copy of the vault here the one that may act.
-async fn take_vault(take: &TakeArgs, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn take_vault(
+    take: &ConfirmedTenantArgs,
+    vault: Option<&Path>,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     let config = StewardConfig::load(vault)?;
     if config.fleet.as_ref().is_none_or(|fleet| fleet.tenant != take.tenant) {
         bail!("set STEWARD_TENANT={} and {DATABASE}, as for its process", take.tenant);
     }
     super::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let store = crate::fleet::check_vault(&config, &root).await?.context("no tenant is set")?;
-    let rows = store.list_tenants(Some(&take.tenant)).await?;
-    let owner = rows.first().and_then(|row| row.owner.as_ref());
+    let CheckedTenant { store, row } = check_vault(&config, &root).await?.context("no tenant is set")?;
+    let owner = row.owner;
     let owner = owner.with_context(|| format!("nobody owns the vault of {}: start its process", take.tenant))?;
     if find_copy_id(&root)?.as_ref() == Some(&owner.copy) {
         out.print_text("this copy owns the vault already")?;

@@ -30,7 +30,7 @@ impl OtelMeter {
 }
 
 /// Two more bounds for the wait of a task, in milliseconds. The SDK's own jump from 10 s to 100 s, so a wait of 11 s
-/// could not be told from one of 99 s.
+/// could not be distinguished from one of 99 s.
 const LONG_WAITS: [f64; 2] = [30_000.0, 60_000.0];
 
 /// The SDK's own buckets, which it finds by the metric's name without the prefix, in ascending order.

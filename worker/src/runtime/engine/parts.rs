@@ -48,11 +48,11 @@ impl OpenedVault {
     pub(crate) async fn open(config: &StewardConfig) -> anyhow::Result<Self> {
         let root = VaultRoot::open(config.vault_folder()?)?;
         config.mapping.refuse_unmapped_notes(&root)?;
-        let store = fleet::check_vault(config, &root).await?;
+        let tenant = fleet::check_vault(config, &root).await?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
         let writer = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
-        let ownership = match &store {
-            Some(store) => Some(fleet::claim_vault(config, store, &writer).await?),
+        let ownership = match &tenant {
+            Some(tenant) => Some(fleet::claim_vault(config, &tenant.store, &writer).await?),
             None => None,
         };
         let writer = match ownership.clone() {
