@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 use steward_domain::action::plan::Disposition;
 use steward_tests::gate::Gate;
-use steward_tests::postgres;
 use steward_tests::steward::{Running, Steward};
 use steward_tests::vault::{Signal, Vault};
 use steward_tests::wait;
 use steward_tests::world::World;
+use steward_tests::{postgres, run, server};
 
 /// A namespace and a database that tenants share.
 struct Fleet {
@@ -111,6 +111,31 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
         fleet.run(&["fleet", "tenant", "set", id, "--expect", "live"]).await;
     }
     fleet.run(&["fleet", "status"]).await;
+
+    // As docs/fleet.md says: the attribute finds the runs, and the password may be in a file.
+    for id in ["a", "a-clerk"] {
+        wait::until("its runs to be found", async || {
+            let mut list = tokio::process::Command::new(run::temporal_cli());
+            list.args(["workflow", "list", "--output=json", "--address", server::address().await]);
+            list.args(["--namespace", &fleet.namespace, "--query", &format!("StewardTenant = '{id}'")]);
+            let listed = list.kill_on_drop(true).output().await.unwrap();
+            let runs: Value = serde_json::from_slice(&listed.stdout).ok()?;
+            let ids: Vec<&str> =
+                runs.as_array()?.iter().filter_map(|run| run["execution"]["workflowId"].as_str()).collect();
+            assert!(ids.iter().all(|run| run.contains(&format!("@{id}-20"))), "{ids:?}");
+            (!ids.is_empty()).then_some(())
+        })
+        .await;
+    }
+    let url = fleet.operator.variable("STEWARD_FLEET_DB").unwrap();
+    let (user, place) = url.trim_start_matches("postgres://").split_once('@').unwrap();
+    let (name, password) = user.split_once(':').unwrap();
+    let file = one.world.folder.join("pgpass");
+    std::fs::write(&file, format!("*:*:*:{name}:{password}\n")).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let without_password = fleet.operator.with("STEWARD_FLEET_DB", format!("postgres://{name}@{place}"));
+    without_password.run(&["fleet", "tenant", "list"]).await.expect(1);
+    without_password.with("PGPASSFILE", file.display()).run(&["fleet", "tenant", "list"]).await.expect(0);
 
     // Without its tenant, or beside tenants without one, nothing starts.
     first.kill();
