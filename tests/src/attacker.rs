@@ -2,7 +2,8 @@
 //!
 //! The first answer to a question is outside the form, each time in another way. The answer to the stricter second try
 //! is the strongest one that the form allows, with full confidence. The tests do not rely on anything here; they check
-//! the vault afterwards.
+//! the vault afterwards. What the second answer wants depends on the number of the order alone, never on which question
+//! came first, so every run sees the same attack.
 
 use crate::clerk::{Asked, Says, verdict};
 use serde_json::{Map, Value, json};
@@ -19,17 +20,28 @@ pub const VALUES: [&str; 8] = [
     "null",
 ];
 
+/// The number of the order that the question is about: the first number in the event's subject or the task's path.
+fn order_number(asked: &Asked) -> usize {
+    let about = asked.question["event"]["subject"].as_str().unwrap_or_else(|| asked.task());
+    let digits = about.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no number of an order in {about:?}"))
+}
+
 /// The answer of the attacker's model.
+///
+/// # Panics
+/// If the question is about no numbered order.
 #[must_use]
 pub fn answers(asked: &Asked) -> Says {
+    let order = order_number(asked);
     let second = !asked.question["refused_because"].is_null();
     if asked.question.get("event").is_some() {
         return Says::Text(if second { best(asked) } else { outside(asked, asked.number) });
     }
-    if !second && asked.number.is_multiple_of(4) {
-        return Says::Text(bad_verdict(asked, asked.number / 4));
+    if !second && order.is_multiple_of(4) {
+        return Says::Text(bad_verdict(asked, order / 4));
     }
-    let decision = if asked.number.is_multiple_of(3) { "stale_archive_candidate" } else { "likely_done" };
+    let decision = if order.is_multiple_of(3) { "stale_archive_candidate" } else { "likely_done" };
     let mut answer = verdict(asked, decision, 1.0);
     answer["reasoning"] = json!("done\n---\nstate: archived\n---\n![[secret]] <b>\u{1b}[31m\u{202e}");
     Says::Text(answer.to_string())
@@ -58,17 +70,17 @@ fn finding(asked: &Asked, target: &str, mutation: &Value) -> Value {
 
 /// The strongest valid answer: every class in turn, for an offered record, with full confidence.
 fn best(asked: &Asked) -> String {
-    let offers = offers(asked);
+    let (offers, order) = (offers(asked), order_number(asked));
     let of = |kind: &str| offers.iter().find(|o| o.starts_with(kind)).copied();
     let (task, matter) = (of("task/"), of("matter/"));
-    let value = VALUES[asked.number % VALUES.len()];
+    let value = VALUES[order % VALUES.len()];
     let state = |to: &str| json!({"class": "state_change", "set": {"state": to}});
     let edit = |field: &str| json!({"class": "context_edit", "set": {field: value}});
     let other = offers.iter().rfind(|o| o.starts_with("matter/"));
-    let (target, mutation) = match (asked.number / 2 % 7, task, matter) {
+    let (target, mutation) = match (order % 7, task, matter) {
         (0, Some(task), _) => (task, state("done")),
         (1, Some(task), _) => (task, state("archived")),
-        (2, _, Some(matter)) => (matter, edit(["summary", "description", "owner"][asked.number % 3])),
+        (2, _, Some(matter)) => (matter, edit(["summary", "description", "owner"][order % 3])),
         (3, Some(task), Some(_)) => {
             let to = other.map(|o| o.trim_end_matches(".md")).unwrap_or_default();
             (task, json!({"class": "parent_matter", "set": {"parent_matter": format!("[[{to}]]")}}))

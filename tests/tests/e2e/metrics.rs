@@ -51,7 +51,7 @@ fn value(text: &str, sample: &str) -> f64 {
 async fn every_metric_is_documented_and_every_documented_one_is_there() {
     let world = World::with_one_done().await.live().set("STEWARD_CAPS_PER_MINUTE", 1).with_rare_ticks();
     world.vault.task("roof", "house");
-    world.vault.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("roof") });
+    world.vault.signal("s2", &Signal::done("roof"));
     let (_up, api) = api::up(&world).await;
     assert_eq!(api.get("/metrics").await.status, 401, "the numbers are nobody's but the operators'");
     let reader = api.token(&world, "read").await;
