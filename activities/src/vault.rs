@@ -4,6 +4,7 @@
 //! vault writer and updates the index. It knows no clerk, no ledger and no stream.
 
 mod disk;
+mod gate;
 mod ownership;
 
 use crate::failure::retryable_failure;
@@ -24,6 +25,7 @@ use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 
 pub use crate::action::resolve::FiledResolution;
+pub use gate::create_provider_gate;
 pub use ownership::create_ownership_check;
 pub use steward_domain::steward::tick::MAX_CHECKS_PER_TICK;
 

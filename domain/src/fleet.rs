@@ -1,17 +1,18 @@
 //! Tenants: the vaults that share one Temporal namespace and one database of the fleet.
 //!
 //! A vault without a tenant has a namespace of its own and needs no database. Everything here is pure: the rules for the
-//! names of a tenant, and for which copy of a vault may act.
+//! names of a tenant, for which copy of a vault may act, and for the rate limits that tenants share.
 
 pub mod names;
 pub mod ownership;
+pub mod provider_gate;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The most characters of a tenant's id.
-const MAX_TENANT_ID: usize = 31;
+/// The most characters of a tenant's id and of a bucket's name.
+const MAX_NAME: usize = 31;
 
 /// The id of a tenant: a lower-case letter, then up to 30 lower-case letters, digits and hyphens.
 ///
@@ -23,7 +24,7 @@ pub struct TenantId(String);
 /// The text is not the id of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` is not the id of a tenant: use 1 to {MAX_TENANT_ID} lower-case letters, digits and hyphens, and begin with a letter",
+    "`{}` is not the id of a tenant: use 1 to {MAX_NAME} lower-case letters, digits and hyphens, and begin with a letter",
     .0.escape_debug()
 )]
 pub struct InvalidTenantId(String);
@@ -35,17 +36,16 @@ impl TenantId {
     }
 }
 
+fn is_fleet_name(text: &str) -> bool {
+    let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() <= MAX_NAME && text.chars().all(is_legal)
+}
+
 impl FromStr for TenantId {
     type Err = InvalidTenantId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase());
-        if starts_well && text.len() <= MAX_TENANT_ID && text.chars().all(is_legal) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidTenantId(text.to_owned()))
-        }
+        if is_fleet_name(text) { Ok(Self(text.to_owned())) } else { Err(InvalidTenantId(text.to_owned())) }
     }
 }
 

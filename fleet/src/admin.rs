@@ -29,13 +29,19 @@ impl FleetStore {
         Ok(store)
     }
 
-    /// Creates a tenant and its role, with this password; `false` if the tenant exists.
+    /// Creates a tenant and its role, with this password; `false` if the tenant exists. Its bucket must exist.
     ///
     /// # Errors
     /// [`FleetError`]. The password must be letters and digits.
-    pub async fn add_tenant(&self, tenant: &TenantId, password: &str) -> Result<bool, FleetError> {
+    pub async fn add_tenant(
+        &self,
+        tenant: &TenantId,
+        bucket: Option<&str>,
+        password: &str,
+    ) -> Result<bool, FleetError> {
         let mut transaction = self.pool.begin().await?;
-        let insert = sqlx::query("INSERT INTO tenant (id) VALUES ($1) ON CONFLICT DO NOTHING").bind(tenant.as_str());
+        let insert = sqlx::query("INSERT INTO tenant (id, bucket) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+        let insert = insert.bind(tenant.as_str()).bind(bucket);
         if insert.execute(&mut *transaction).await?.rows_affected() == 0 {
             return Ok(false);
         }

@@ -7,11 +7,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod admin;
+pub mod buckets;
+pub mod gate;
 pub mod owner;
 mod ownership;
 mod store;
 pub mod tenants;
 
+pub use gate::BucketGate;
 pub use owner::{OwnerPermit, Permit, PermitRefusal};
 pub use ownership::VaultOwnership;
-pub use store::{FleetError, FleetStore};
+pub use store::{FleetError, FleetStore, read_boot_micros};

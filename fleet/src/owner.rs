@@ -4,9 +4,8 @@
 //! server that has lost its standby still answers reads. If no row is updated, another copy owns the vault, and this one
 //! must never act again.
 
-use crate::store::{FleetError, FleetStore, in_time};
+use crate::store::{FleetError, FleetStore, in_time, read_boot_clock};
 use crate::tenants::{TenantState, parse, read_owner};
-use rustix::time::{ClockId, clock_gettime};
 use sqlx::Row;
 use std::time::Duration;
 use steward_domain::fleet::TenantId;
@@ -90,12 +89,6 @@ impl Permit {
     pub fn is_fresh(&self) -> bool {
         read_boot_clock().saturating_sub(self.granted) <= PERMIT_LIFETIME
     }
-}
-
-/// The time since the machine was started, its sleep included.
-fn read_boot_clock() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// The claim of this process to its vault. Cheap to clone.
@@ -189,6 +182,14 @@ impl FleetStore {
 }
 
 impl OwnerPermit {
+    pub(crate) fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    pub(crate) fn store(&self) -> &FleetStore {
+        &self.store
+    }
+
     /// The epoch of this process.
     #[must_use]
     pub fn epoch(&self) -> i64 {

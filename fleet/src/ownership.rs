@@ -56,6 +56,10 @@ impl VaultOwnership {
         Self { permit, last, runtime: Handle::current(), _heartbeat: heartbeat }
     }
 
+    pub(crate) fn permit(&self) -> &OwnerPermit {
+        &self.permit
+    }
+
     /// Asks for the leave to act.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! A build knows the version of the tables that it was made for. A newer database names the oldest build that it still
 //! works with, so that a rollback stays possible for one release.
 
+use rustix::time::{ClockId, clock_gettime};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
@@ -12,8 +13,8 @@ use std::time::Duration;
 /// The tables of every version.
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!();
 /// The version of the tables that this build was made for.
-const VERSION: i32 = 1;
-/// Connections of one process: one for permits, one for everything else.
+const VERSION: i32 = 2;
+/// Connections of one process: one for permits, one for the gate.
 const CONNECTIONS: u32 = 2;
 /// How long a call may take, the connection included: 3 s.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -109,4 +110,18 @@ pub(crate) async fn in_time<T>(call: impl Future<Output = T>) -> Result<T, Fleet
 
 fn is_missing_table(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(|e| e.code()).is_some_and(|code| code == "42P01")
+}
+
+/// The time since the machine was started, its sleep included.
+pub(crate) fn read_boot_clock() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Microseconds since the machine was started, its sleep included, as [`SendDeadline`] counts them.
+///
+/// [`SendDeadline`]: steward_domain::fleet::provider_gate::SendDeadline
+#[must_use]
+pub fn read_boot_micros() -> i64 {
+    i64::try_from(read_boot_clock().as_micros()).unwrap_or(i64::MAX)
 }

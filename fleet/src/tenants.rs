@@ -32,19 +32,22 @@ pub struct TenantRow {
     /// The mode that its process should be started with.
     pub expected_mode: Mode,
     pub state: TenantState,
+    /// The rate limits of its provider; `None` if none were set.
+    pub bucket: Option<String>,
     pub owner: Option<OwnerRow>,
     /// Seconds since the owner was heard, by the database's clock.
     pub silent_seconds: Option<i64>,
 }
 
 /// A change of a tenant by an operator; `None` leaves a value as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantChange {
     pub mode_ceiling: Option<Mode>,
     pub expected_mode: Option<Mode>,
+    pub bucket: Option<String>,
 }
 
-const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, o.copy, o.epoch, o.instance, \
+const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, t.bucket, o.copy, o.epoch, o.instance, \
     o.address, o.build, o.mode, o.policy_hash, o.seen, \
     extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent \
     FROM tenant t LEFT JOIN owner o ON o.tenant = t.id WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
@@ -66,13 +69,15 @@ impl FleetStore {
     /// [`FleetError`].
     pub async fn change_tenant(&self, tenant: &TenantId, change: TenantChange) -> Result<bool, FleetError> {
         let query = sqlx::query(
-            "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode) \
+            "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode), \
+             bucket = coalesce($4, bucket) \
              WHERE id = $1 AND state <> 'dropped'",
         );
         let query = query
             .bind(tenant.as_str())
             .bind(change.mode_ceiling.map(Mode::as_str))
-            .bind(change.expected_mode.map(Mode::as_str));
+            .bind(change.expected_mode.map(Mode::as_str))
+            .bind(change.bucket);
         Ok(in_time(query.execute(&self.pool)).await??.rows_affected() > 0)
     }
 }
@@ -86,6 +91,7 @@ fn read_tenant(row: &PgRow) -> Result<TenantRow, sqlx::Error> {
         mode_ceiling: parse(row, "mode_ceiling")?,
         expected_mode: parse(row, "expected_mode")?,
         state: parse(row, "state")?,
+        bucket: row.try_get("bucket")?,
         silent_seconds: row.try_get("silent")?,
         owner,
         id,

@@ -12,6 +12,7 @@ mod progress;
 use crate::failure::{non_retryable_failure, retryable_failure};
 use crate::steward::clerks::Clerk;
 use crate::steward::judge::keep_alive;
+use crate::steward::tick::reserve_in_turn;
 use crate::vault::{VaultContext, run_blocking};
 use chrono::{TimeDelta, Utc};
 use memory::ExtractionMemory;
@@ -248,7 +249,8 @@ impl Extractor {
         let known = self.cursors().is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
-        Ok(ReserveRequest { call_id, stream, sources: speakers, ..ReserveRequest::default() })
+        let tokens = self.clerk.estimate_extract_tokens(question);
+        Ok(ReserveRequest { call_id, stream, sources: speakers, tokens, ..ReserveRequest::default() })
     }
 
     /// Reserves a call at the rate guard.
@@ -256,12 +258,11 @@ impl Extractor {
     /// Only a wait that the provider asked for is waited for within a run. A full window of the rate guard may take
     /// hours to clear, so the next run of the schedule tries again.
     async fn reserve_call(&self, request: &ReserveRequest) -> Result<Reservation, EventReading> {
-        if self.vault.is_stopped() {
-            let reason = "the vault is stopped: `steward resume` lets it run again".to_owned();
+        if let Some(reason) = self.vault.find_hold().await {
             return Err(EventReading::Held { reason, wait_seconds: None });
         }
         let now = Utc::now();
-        match self.ledger.reserve(request, now).await {
+        match reserve_in_turn(&self.ledger, &self.clerk, request).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
             ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Sender | GuardCap::Stream, reason, .. }) => {
                 Err(EventReading::OverShare(reason))

@@ -45,6 +45,35 @@ impl Clerk {
         reply
     }
 
+    /// Waits until a call may begin at the pace of this process, before it is reserved at a gate.
+    ///
+    /// # Errors
+    /// Why it may not begin, for a person: too many calls wait.
+    pub async fn wait_for_turn(&self) -> Result<(), String> {
+        match self {
+            Self::Rules(_) => Ok(()),
+            Self::Remote(remote) => remote.wait_for_turn().await,
+        }
+    }
+
+    /// The most tokens of a call about a task beside its question: the rules and the answer.
+    #[must_use]
+    pub fn verdict_overhead_tokens(&self) -> u64 {
+        match self {
+            Self::Rules(_) => 0,
+            Self::Remote(remote) => remote.verdict_overhead_tokens(),
+        }
+    }
+
+    /// The most tokens of a call about an event.
+    #[must_use]
+    pub fn estimate_extract_tokens(&self, question: &ExtractQuestion) -> u64 {
+        match self {
+            Self::Rules(_) => 0,
+            Self::Remote(remote) => remote.estimate_extract_tokens(question),
+        }
+    }
+
     /// Asks once which facts an event holds. Spends the reservation like [`Clerk::ask`].
     pub async fn extract_signals(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let reply = match self {

@@ -77,17 +77,22 @@ impl StewardActivities {
         Ok(observation)
     }
 
-    pub(crate) async fn reserve_call(&self, input: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
-        let now = Utc::now();
+    pub(crate) async fn reserve_call(&self, mut input: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
+        input.tokens = input.tokens.saturating_add(self.clerk.verdict_overhead_tokens());
         let outcome = match self.vault.find_hold().await {
             Some(reason) => refuse_held(reason),
-            None => self.ledger.reserve(&input, now).await,
+            None => reserve_in_turn(&self.ledger, &self.clerk, &input).await,
         };
+        let now = Utc::now();
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = input.task.unwrap_or_default();
             match (refusal.cap, RecordPath::parse(&task)) {
                 (GuardCap::LedgerUnreadable, Ok(target)) => self.vault.try_again_later(&target).await,
                 (GuardCap::Stopped, Ok(target)) => self.wake_after_stop(&target).await?,
+                // The database may have gone at this moment. Then the task goes on when it is back.
+                (GuardCap::Gate, Ok(target)) if self.vault.find_hold().await.is_some() => {
+                    self.wake_after_stop(&target).await?;
+                }
                 (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
@@ -198,6 +203,16 @@ impl StewardActivities {
         }
         released.map_err(retryable_failure)
     }
+}
+
+/// Reserves a call. A gate's leave is good for seconds, so the call waits for its turn before it asks.
+pub(crate) async fn reserve_in_turn(ledger: &Ledger, clerk: &Clerk, request: &ReserveRequest) -> ReserveOutcome {
+    if ledger.has_gate()
+        && let Err(reason) = clerk.wait_for_turn().await
+    {
+        return ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Provider, clears_at: None, reason });
+    }
+    ledger.reserve(request, Utc::now()).await
 }
 
 fn refuse_held(reason: String) -> ReserveOutcome {

@@ -12,19 +12,21 @@ use std::fmt;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::fleet::provider_gate::SendDeadline;
 use crate::steward::clerk::TokenUsage;
 
 mod retry_after;
 mod share;
+mod state;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use retry_after::{DEFAULT_BACK_OFF, LONGEST_BACK_OFF, back_off_for, parse_retry_after};
 pub use share::{AccountKey, CallQuota, CallSource, ExhaustedShares, SENDER, STREAM, UNKNOWN_SENDERS};
-pub use window::{
-    CallGrant, ClockReading, GuardFacts, WindowEdges, admit_call, loss_clears_at, read_clock, shift_after_restart,
-};
+pub use state::GuardState;
+pub use window::{CallGrant, ClockReading, GuardFacts, WindowEdges, admit_call, loss_clears_at, read_clock};
+pub(crate) use window::{add_saturating, check_probe, check_window};
 
 /// One minute, the shortest window.
 pub const MINUTE: TimeDelta = TimeDelta::minutes(1);
@@ -117,6 +119,19 @@ pub struct ReserveRequest {
     /// The sources whose words the call carries, each once. The call counts on their accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<CallSource>,
+    /// The most tokens that the call may use. Only the gate of a fleet counts them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens: u64,
+}
+
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
+/// Estimates the tokens of a text from its bytes: one for three, more than the usual four characters of English.
+#[must_use]
+pub fn estimate_tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(3)).unwrap_or(u64::MAX)
 }
 
 /// The ledger's reply to a request.
@@ -139,6 +154,9 @@ pub struct Reservation {
     call_id: CallId,
     reserved_at: DateTime<Utc>,
     probe: bool,
+    /// Set by the gate of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<SendDeadline>,
 }
 
 impl Reservation {
@@ -158,6 +176,12 @@ impl Reservation {
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.probe
+    }
+
+    /// When the call must have begun to connect; `None` if it may wait.
+    #[must_use]
+    pub fn deadline(&self) -> Option<SendDeadline> {
+        self.deadline
     }
 }
 
@@ -205,6 +229,12 @@ pub enum GuardCap {
     LedgerLost,
     /// An operator stopped the vault. The ledger never gives this reason; its callers do.
     Stopped,
+    /// A window of the provider's account, which all tenants of a fleet share.
+    Provider,
+    /// The tenant's share of such a window, while another tenant waits for it.
+    ProviderShare,
+    /// The fleet's gate gives no answer, has lost calls, or is not set up.
+    Gate,
 }
 
 /// Reports to the ledger how a reserved call ended. A second settlement of one call changes nothing.

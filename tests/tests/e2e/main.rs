@@ -28,6 +28,7 @@ mod outages;
 mod owners;
 mod policy;
 mod preflight;
+mod provider_gate;
 mod purge;
 mod questions;
 mod remote;

@@ -10,11 +10,11 @@ use steward_tests::postgres::{self, Postgres};
 
 const VAULT: &str = "6f2c1a2e-8d3b-4c5f-9a7e-0123456789ab";
 
-fn tenant(id: &str) -> TenantId {
+pub(crate) fn tenant(id: &str) -> TenantId {
     id.parse().unwrap()
 }
 
-fn info() -> OwnerInfo {
+pub(crate) fn info() -> OwnerInfo {
     OwnerInfo {
         instance: "7@host".into(),
         address: "127.0.0.1:8420".into(),
@@ -25,19 +25,19 @@ fn info() -> OwnerInfo {
 }
 
 /// A fleet with these tenants: the URL of its administrator, and the database as the administrator sees it.
-async fn fleet(postgres: &Postgres, tenants: &[&str]) -> (String, FleetStore) {
+pub(crate) async fn fleet(postgres: &Postgres, tenants: &[&str]) -> (String, FleetStore) {
     let url = postgres.create_database();
     let admin = FleetStore::initialise(&url).await.unwrap();
     for id in tenants {
         // Roles belong to the whole server, and other tests have tenants of the same name.
         postgres.sql(&url, &format!("DROP ROLE IF EXISTS \"steward_tenant_{id}\""));
-        assert!(admin.add_tenant(&tenant(id), &format!("password{}", id.len())).await.unwrap());
+        assert!(admin.add_tenant(&tenant(id), None, &format!("password{}", id.len())).await.unwrap());
     }
     (url, admin)
 }
 
 /// The database as a tenant sees it.
-async fn connect(url: &str, id: &str) -> FleetStore {
+pub(crate) async fn connect(url: &str, id: &str) -> FleetStore {
     FleetStore::connect(&Postgres::url_for(url, &format!("steward_tenant_{id}"), &format!("password{}", id.len())))
         .await
         .unwrap()
@@ -76,7 +76,7 @@ async fn one_copy_owns_a_vault_until_a_person_lets_another_take_it() {
         FleetStore::connect(&Postgres::url_for(&url, "steward_tenant_owner-one", "password9")).await.unwrap_err();
     assert!(!back.is_transient(), "its role has no login any more, and waiting does not help: {back}");
     assert!(!admin.change_tenant(&id, TenantChange::default()).await.unwrap(), "it stays dropped");
-    assert!(!admin.add_tenant(&id, "x").await.unwrap(), "its id is never used again");
+    assert!(!admin.add_tenant(&id, None, "x").await.unwrap(), "its id is never used again");
 }
 
 #[tokio::test]

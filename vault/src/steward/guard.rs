@@ -9,6 +9,7 @@
 //! `ledger.db` (WAL) and, in another folder, the marker, which distinguishes a deleted ledger from a first start.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use steward_domain::record::moves::NoteMove;
@@ -21,6 +22,7 @@ mod book;
 mod entry;
 mod error;
 mod files;
+mod gate;
 mod marker;
 mod rows;
 mod status;
@@ -28,8 +30,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use book::AdmissionRequest;
 use entry::{KnownLedger, LedgerPaths, OpenLedger};
 pub use error::LedgerError;
+pub use gate::ProviderGate;
 use rows::LedgerSqlResult;
 
 /// The ledger of one vault, shared by any number of tasks and processes.
@@ -38,6 +42,8 @@ pub struct Ledger {
     paths: LedgerPaths,
     caps: CallCaps,
     session: Mutex<LedgerSession>,
+    /// The rate limits that this vault shares with others; `None` for a vault alone.
+    gate: Option<Arc<dyn ProviderGate>>,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +100,19 @@ impl Ledger {
         // A relative path without a folder would leave no folder to sync.
         let absolute = |path: &Path| std::path::absolute(path).map_err(LedgerError::wrap_io(path));
         let paths = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
-        Ok(Self { paths, caps, session: Mutex::default() })
+        Ok(Self { paths, caps, session: Mutex::default(), gate: None })
+    }
+
+    /// Sets the gate that every call is asked for after the caps of the vault.
+    #[must_use]
+    pub fn with_gate(self, gate: Option<Arc<dyn ProviderGate>>) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// Whether calls also need a gate's leave, which is good for some seconds only.
+    #[must_use]
+    pub fn has_gate(&self) -> bool {
+        self.gate.is_some()
     }
 
     /// Reserves one clerk call at `now`, or refuses it and names the cap and the time when it clears.
@@ -109,7 +127,17 @@ impl Ledger {
         let now = truncate_to_micros(now);
         let mut session = self.session.lock().await;
         let opened = self.ensure_open(&mut session, now).await?;
-        let reserved = book::reserve_or_refuse(&mut opened.store, request, &self.caps, now).await;
+        let gate = self.gate.as_deref();
+        let reserved = async {
+            if let Some(gate) = gate
+                && let Err(reason) = gate::pay_debts(&mut opened.store, gate).await?
+            {
+                return Ok(ReserveOutcome::Refused(gate::refuse_with_debt(&reason)));
+            }
+            let admission = AdmissionRequest { request, caps: &self.caps, gate };
+            book::reserve_or_refuse(&mut opened.store, admission, now).await
+        };
+        let reserved = reserved.await;
         let outcome = self.close_on_error(&mut session, reserved).await?;
         // Other processes would not count a reservation in a file that is no longer the ledger.
         match session.opened.as_ref().map(|opened| opened.detect_change(&self.paths)).transpose()?.flatten() {
@@ -128,8 +156,19 @@ impl Ledger {
         let now = truncate_to_micros(now);
         let mut session = self.session.lock().await;
         let opened = self.ensure_open(&mut session, now).await?;
-        let settled = book::record_settlement(&mut opened.store, settlement, now).await;
-        self.close_on_error(&mut session, settled).await
+        let settled = async {
+            book::record_settlement(&mut opened.store, settlement, self.gate.is_some(), now).await?;
+            match &self.gate {
+                Some(gate) => gate::pay_debts(&mut opened.store, gate.as_ref()).await,
+                None => Ok(Ok(())),
+            }
+        };
+        let settled = settled.await;
+        if let Err(reason) = self.close_on_error(&mut session, settled).await? {
+            // Settled here. The next reservation reports it first.
+            tracing::warn!(reason, "the fleet's gate has not heard yet how a call ended");
+        }
+        Ok(())
     }
 
     /// Counts the calls so far about notes that moved under their new paths, so that no cap begins anew.
@@ -151,9 +190,13 @@ impl Ledger {
 
     /// As [`Ledger::status`], by the caps of another process, which reserves by them.
     pub async fn status_with_caps(&self, caps: &CallCaps, now: DateTime<Utc>) -> GuardStatus {
-        self.try_status(caps, truncate_to_micros(now))
-            .await
-            .unwrap_or_else(|error| GuardStatus { refusal: Some(error.into_refusal()), ledger: None })
+        let status = self.try_status(caps, truncate_to_micros(now)).await;
+        let mut status =
+            status.unwrap_or_else(|error| GuardStatus { refusal: Some(error.into_refusal()), ledger: None });
+        if let (None, Some(gate)) = (&status.refusal, &self.gate) {
+            status.refusal = gate.find_refusal().await;
+        }
+        status
     }
 
     async fn try_status(&self, caps: &CallCaps, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
@@ -234,7 +277,10 @@ impl Ledger {
                 }
             }
         }
-        let opened = entry::open_ledger(&self.paths, session.known.as_ref(), now).await?;
+        let mut opened = entry::open_ledger(&self.paths, session.known.as_ref(), now).await?;
+        if self.gate.is_some() {
+            gate::prepare_tables(&mut opened.store).await.map_err(LedgerError::wrap_sql(&self.paths.database))?;
+        }
         session.known = Some(KnownLedger { id: opened.id.clone(), replaced: false });
         Ok(session.opened.insert(opened))
     }

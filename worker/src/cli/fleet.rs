@@ -4,6 +4,7 @@
 
 use clap::{Args, Subcommand};
 use steward_domain::fleet::TenantId;
+use steward_domain::fleet::provider_gate::{RateLimit, parse_bucket_name};
 use steward_domain::gates::mode::Mode;
 
 #[derive(Debug, Subcommand)]
@@ -22,6 +23,9 @@ pub(crate) enum FleetCommand {
     /// Manage the tenants
     #[command(subcommand, after_help = "Example:\n  steward fleet tenant add acme")]
     Tenant(TenantCommand),
+    /// Manage the rate limits that tenants with one API key share
+    #[command(subcommand, after_help = "Example:\n  steward fleet bucket list")]
+    Bucket(BucketCommand),
     /// Show every tenant: its owner, its build, its mode, and which limit binds
     #[command(after_help = "Example:\n  steward fleet status --json | jq '.[] | select(.owner == null)'\n\n\
         Exits with 4 if a process has another mode than the one that is expected of it.")]
@@ -42,8 +46,8 @@ pub(crate) enum FleetCommand {
 pub(crate) enum TenantCommand {
     /// Create a tenant and its database role, and print the two settings that its process needs
     #[command(after_help = "Example:\n  steward fleet tenant add acme\n\nThe password is shown once.")]
-    Add { tenant: TenantId },
-    /// Set the most that a tenant may do, or the mode that its process should have
+    Add(TenantAddArgs),
+    /// Set the most that a tenant may do, the mode that its process should have, or its rate limits
     #[command(
         after_help = "Example:\n  steward fleet tenant set acme --ceiling live --expect live_high_confidence_only\n\n\
         A lower ceiling binds within a second. A higher one needs a restart with STEWARD_LIVE_MODE, too."
@@ -58,6 +62,46 @@ pub(crate) enum TenantCommand {
     Drop(ConfirmedTenantArgs),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum BucketCommand {
+    /// Set the rate limits of an account at a provider, for all tenants together
+    #[command(
+        after_help = "Example:\n  steward fleet bucket set openai --calls 500/min --calls 10000/day --tokens 200000/min\n\n\
+        Limits that are not given are removed. They bind at the next call."
+    )]
+    Set(BucketSetArgs),
+    /// List the buckets: how full each window is, and whether the provider asked to wait
+    #[command(after_help = "Example:\n  steward fleet bucket list --json")]
+    List,
+    /// Accept that a bucket has forgotten calls, after its database was restored
+    #[command(after_help = "Example:\n  steward fleet bucket accept-loss openai\n\n\
+        Calls of the last day are not counted then. Wait a day instead if the provider must not be over its limit.")]
+    AcceptLoss { bucket: String },
+    /// End a wait that the provider asked for; one call tests it first
+    #[command(after_help = "Example:\n  steward fleet bucket lift openai")]
+    Lift { bucket: String },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BucketSetArgs {
+    #[arg(value_parser = parse_bucket_name)]
+    pub(crate) bucket: String,
+    /// Allow so many calls in a window, as in 500/min, 10000/day or 12/20s; may be given again
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) calls: Vec<RateLimit>,
+    /// Allow so many tokens in a window, of question and answer together; may be given again
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) tokens: Vec<RateLimit>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TenantAddArgs {
+    pub(crate) tenant: TenantId,
+    /// Count its calls to a model in this bucket
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bucket: Option<String>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct TenantSetArgs {
     pub(crate) tenant: TenantId,
@@ -67,6 +111,9 @@ pub(crate) struct TenantSetArgs {
     /// Set the mode that its process should be started with
     #[arg(long, value_name = "MODE")]
     pub(crate) expect: Option<Mode>,
+    /// Count its calls to a model in this bucket
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bucket: Option<String>,
 }
 
 #[derive(Args, Debug)]

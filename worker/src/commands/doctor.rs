@@ -109,7 +109,7 @@ pub(crate) async fn run(
     if config.warnings.is_empty() {
         findings.add_ok("configuration", describe_modes(config.policy.mode, &holder));
     }
-    match crate::runtime::clerks::describe_configured_clerk(&config.clerk) {
+    match crate::runtime::clerks::describe_configured_clerk(config) {
         Ok(clerk) => findings.add_ok("clerk", clerk),
         Err(e) => findings.add_fault("clerk", format_causes(&e)),
     }

@@ -2,9 +2,10 @@
 //!
 //! Most of it needs no vault, only `STEWARD_FLEET_DB`. A password is printed once and kept nowhere.
 
+mod buckets;
 mod server;
 
-use crate::cli::fleet::{ConfirmedTenantArgs, FleetCommand, TenantCommand, TenantSetArgs};
+use crate::cli::fleet::{ConfirmedTenantArgs, FleetCommand, TenantAddArgs, TenantCommand, TenantSetArgs};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
 use crate::fleet::{CheckedTenant, check_vault};
@@ -12,7 +13,6 @@ use crate::temporal;
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::path::Path;
-use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::AWAY_AFTER;
 use steward_domain::time::format_seconds;
 use steward_fleet::FleetStore;
@@ -38,7 +38,8 @@ pub(crate) async fn run(
             out.print_value(&json!({"migrated": true}), || "the database has the tables of this build".to_owned())?;
             Ok(CommandExit::Ok)
         }
-        FleetCommand::Tenant(TenantCommand::Add { tenant }) => add_tenant(&tenant, out).await,
+        FleetCommand::Tenant(TenantCommand::Add(add)) => add_tenant(&add, out).await,
+        FleetCommand::Bucket(command) => buckets::run(command, out).await,
         FleetCommand::Tenant(TenantCommand::Set(set)) => change_tenant(&set, out).await,
         FleetCommand::Tenant(TenantCommand::List) | FleetCommand::Status => show_status(out).await,
         FleetCommand::Tenant(TenantCommand::Drop(drop)) => drop_tenant(&drop, out).await,
@@ -68,10 +69,15 @@ async fn initialise(out: CommandOutput) -> anyhow::Result<CommandExit> {
     Ok(CommandExit::Ok)
 }
 
-async fn add_tenant(tenant: &TenantId, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn add_tenant(add: &TenantAddArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let TenantAddArgs { tenant, bucket } = add;
     let url = read_database_url()?;
+    let store = FleetStore::connect(&url).await?;
+    if let Some(bucket) = bucket {
+        buckets::ensure_exists(&store, bucket).await?;
+    }
     let password = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    if !FleetStore::connect(&url).await?.add_tenant(tenant, &password).await? {
+    if !store.add_tenant(tenant, bucket.as_deref(), &password).await? {
         bail!("there is, or was, a tenant {tenant}: choose another id");
     }
     let database = build_tenant_url(&url, tenant, &password);
@@ -82,11 +88,14 @@ async fn add_tenant(tenant: &TenantId, out: CommandOutput) -> anyhow::Result<Com
 }
 
 async fn change_tenant(set: &TenantSetArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect };
+    let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect, bucket: set.bucket.clone() };
     if change == TenantChange::default() {
-        bail!("nothing to set: give --ceiling or --expect");
+        bail!("nothing to set: give --ceiling, --expect or --bucket");
     }
     let store = FleetStore::connect(&read_database_url()?).await?;
+    if let Some(bucket) = &set.bucket {
+        buckets::ensure_exists(&store, bucket).await?;
+    }
     if !store.change_tenant(&set.tenant, change).await? {
         bail!("there is no tenant {}: see `steward fleet tenant list`", set.tenant);
     }
@@ -111,7 +120,7 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
         if tenants.is_empty() {
             return "no tenant yet: `steward fleet tenant add <tenant>`".to_owned();
         }
-        let mut table = create_table(&["tenant", "mode", "ceiling", "expected", "owner", "build", "seen"]);
+        let mut table = create_table(&["tenant", "mode", "ceiling", "expected", "bucket", "owner", "build", "seen"]);
         for row in tenants {
             let owner = row.owner.as_ref();
             let mode = match owner {
@@ -129,6 +138,7 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
                 mode,
                 row.mode_ceiling.as_str().to_owned(),
                 row.expected_mode.as_str().to_owned(),
+                row.bucket.clone().unwrap_or_default(),
                 owner.map(|owner| escape_text(&owner.info.instance)).unwrap_or_default(),
                 owner.map(|owner| escape_text(&owner.info.build)).unwrap_or_default(),
                 seen.unwrap_or_default(),

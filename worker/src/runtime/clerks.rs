@@ -4,13 +4,14 @@
 //! must not stand in a configuration file, which could be committed by accident, nor in a command line, which every user
 //! of the machine can list.
 
-use crate::config::{ClerkChoice, ClerkServer};
+use crate::config::{ClerkChoice, ClerkServer, StewardConfig};
 use std::time::Duration;
 use steward_activities::signals::streams::read_secret;
 use steward_activities::steward::clerks::remote::{
     ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
 };
 use steward_activities::steward::clerks::{Clerk, rules::RulesClerk};
+use steward_domain::fleet::provider_gate::CONNECT_TIMEOUT;
 
 impl ClerkChoice {
     /// The value of the setting.
@@ -51,26 +52,28 @@ const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 ///
 /// # Errors
 /// The base URL, key or model is unusable.
-pub(crate) fn create_clerk(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
-    let Some((wire, server)) = find_clerk_server(choice) else { return Ok(Clerk::Rules(RulesClerk)) };
-    let config = RemoteClerkConfig {
+pub(crate) fn create_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
+    let Some((wire, server)) = find_clerk_server(&config.clerk) else { return Ok(Clerk::Rules(RulesClerk)) };
+    let remote = RemoteClerkConfig {
         api_key: read_api_key(server)?,
         api_key_variable: KEY_VARIABLE.to_owned(),
         timeout: Duration::from_secs(server.timeout_seconds),
         max_response_bytes: server.max_response_bytes,
         calls_per_second: server.calls_per_second,
+        // A fleet's reservation is good for seconds.
+        connect_timeout: config.fleet.is_some().then(|| CONNECT_TIMEOUT.to_std().unwrap_or_default()),
         ..RemoteClerkConfig::new(wire, &server.base_url, &server.model)
     };
-    Ok(Clerk::Remote(RemoteClerk::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
+    Ok(Clerk::Remote(RemoteClerk::new(remote).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
 }
 
 /// Describes the configured clerk for an operator.
 ///
 /// # Errors
 /// As [`create_clerk`]; or the vendor's own server needs a key and there is none.
-pub(crate) fn describe_configured_clerk(choice: &ClerkChoice) -> anyhow::Result<String> {
-    create_clerk(choice)?;
-    let Some((wire, server)) = find_clerk_server(choice) else { return Ok("rules, offline".to_owned()) };
+pub(crate) fn describe_configured_clerk(config: &StewardConfig) -> anyhow::Result<String> {
+    create_clerk(config)?;
+    let Some((wire, server)) = find_clerk_server(&config.clerk) else { return Ok("rules, offline".to_owned()) };
     let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
     let has_key = read_api_key(server)?.is_some();
     if !has_key && name == ANTHROPIC.name && wire.base_url == Some(base_url) {

@@ -27,7 +27,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
-use steward_domain::steward::guard::{Reservation, parse_retry_after};
+use steward_domain::steward::guard::{Reservation, estimate_tokens, parse_retry_after};
+use steward_fleet::read_boot_micros;
 
 /// Longest time of a call, in seconds: 60. A run has 300 for all its tasks.
 pub const TIMEOUT_SECONDS: u64 = 60;
@@ -63,6 +64,8 @@ pub struct RemoteClerkConfig {
     pub calls_per_second: NonZeroU32,
     /// Longest wait for the rate limit.
     pub max_wait: Duration,
+    /// Longest time to connect; `None` leaves it to `timeout`.
+    pub connect_timeout: Option<Duration>,
 }
 
 impl RemoteClerkConfig {
@@ -80,6 +83,7 @@ impl RemoteClerkConfig {
             max_tokens: wire.max_tokens,
             calls_per_second: CALLS_PER_SECOND,
             max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
+            connect_timeout: None,
         }
     }
 }
@@ -149,7 +153,11 @@ impl RemoteClerk {
         }
         // This fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        let builder = match config.connect_timeout {
+            Some(limit) => Client::builder().connect_timeout(limit),
+            None => Client::builder(),
+        };
+        let client = builder
             .default_headers(build_headers(&config)?)
             .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
             .timeout(config.timeout)
@@ -164,35 +172,37 @@ impl RemoteClerk {
     }
 
     /// Asks once, with at most one HTTP request.
-    pub async fn ask(&self, _reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
+    pub async fn ask(&self, reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
         let body = self.render_prompt(question);
         let mut clerk = self.build_mark(&body);
-        let outcome =
-            match self.post_prompt(body, |content| answer::read_verdict(content, question, self.api_key())).await {
-                Ok((reply, usage)) => {
-                    clerk.tokens = usage;
-                    match reply {
-                        ServerReply::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
-                        ServerReply::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
-                        ServerReply::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
-                    }
+        let outcome = match self
+            .post_prompt(reservation, body, |content| answer::read_verdict(content, question, self.api_key()))
+            .await
+        {
+            Ok((reply, usage)) => {
+                clerk.tokens = usage;
+                match reply {
+                    ServerReply::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
+                    ServerReply::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
+                    ServerReply::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
                 }
-                Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => {
-                    ClerkCallOutcome::NotSent { reason }
-                }
-                Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::Slow | ClerkCallFailureKind::Other }) => {
-                    ClerkCallOutcome::Failed { reason }
-                }
-            };
+            }
+            Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => {
+                ClerkCallOutcome::NotSent { reason }
+            }
+            Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::Slow | ClerkCallFailureKind::Other }) => {
+                ClerkCallOutcome::Failed { reason }
+            }
+        };
         ClerkReply { outcome, clerk }
     }
 
     /// Asks once which facts an event holds, with at most one HTTP request.
-    pub async fn extract_signals(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+    pub async fn extract_signals(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let body = self.render_extract_prompt(question);
         let mut clerk = self.build_mark(&body);
         let outcome = match self
-            .post_prompt(body, |content| answer::read_findings(content, question, self.api_key()))
+            .post_prompt(reservation, body, |content| answer::read_findings(content, question, self.api_key()))
             .await
         {
             Ok((reply, usage)) => {
@@ -221,6 +231,16 @@ impl RemoteClerk {
         self.render_body(&prompt::extract::build_extract_prompt(question))
     }
 
+    pub(super) fn verdict_overhead_tokens(&self) -> u64 {
+        estimate_tokens(prompt::VERDICT_OVERHEAD_BYTES) + u64::from(self.config.max_tokens)
+    }
+
+    pub(super) fn estimate_extract_tokens(&self, question: &ExtractQuestion) -> u64 {
+        let prompt = prompt::extract::build_extract_prompt(question);
+        let answer = u64::from(self.config.max_tokens.saturating_mul(prompt.token_factor));
+        estimate_tokens(self.render_body(&prompt).len()) + answer
+    }
+
     fn render_body(&self, prompt: &ClerkPrompt) -> Vec<u8> {
         let max_tokens = self.config.max_tokens.saturating_mul(prompt.token_factor);
         let target =
@@ -243,19 +263,41 @@ impl RemoteClerk {
         }
     }
 
+    /// Waits until a call may begin.
+    ///
+    /// # Errors
+    /// Why it may not, for a person.
+    pub(super) async fn wait_for_turn(&self) -> Result<(), String> {
+        if self.rate_limiter.wait_for_turn().await {
+            return Ok(());
+        }
+        Err(format!(
+            "too many calls at once: this one could not begin within {} s and was not sent; raise \
+             STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
+            self.config.max_wait.as_secs()
+        ))
+    }
+
+    /// Waits for the pace, or checks the deadline of a reservation that waited for it before it was made.
+    async fn wait_to_send(&self, reservation: &Reservation) -> Result<(), String> {
+        match reservation.deadline() {
+            None => self.wait_for_turn().await,
+            Some(deadline) if deadline.is_over(Utc::now(), read_boot_micros()) => {
+                Err("the fleet's reservation was over before the call could be sent".to_owned())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     async fn post_prompt<T>(
         &self,
+        reservation: &Reservation,
         body: Vec<u8>,
         judge: impl FnOnce(&str) -> answer::ContentResult<T>,
     ) -> Result<(ServerReply<T>, TokenUsage), ClerkCallFailure> {
-        if !self.rate_limiter.wait_for_turn().await {
-            let reason = format!(
-                "too many calls at once: this one could not begin within {} s and was not sent; raise \
-                 STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
-                self.config.max_wait.as_secs()
-            );
-            return Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent });
-        }
+        self.wait_to_send(reservation)
+            .await
+            .map_err(|reason| ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent })?;
         let request = self.client.post(self.endpoint.clone()).body(body);
         let response = request.send().await.map_err(|e| self.transport_failure(&e))?;
         match response.status() {

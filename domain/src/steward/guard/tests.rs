@@ -1,6 +1,7 @@
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use proptest::prelude::*;
 
+use super::window::shift_after_restart;
 use super::*;
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -178,7 +179,7 @@ fn a_missing_or_absurd_wait_is_a_minute_and_up_to_seven_days_are_honoured() {
 #[test]
 fn what_travels_is_json_that_a_person_reads() {
     let grant = admit_call(&about(None, None), &CallCaps::default(), &GuardFacts::default(), at(0)).unwrap();
-    let reserved = ReserveOutcome::Reserved(grant.into_reservation(CallId("tick-7/task-1/1".into())));
+    let reserved = ReserveOutcome::Reserved(grant.into_reservation(CallId("tick-7/task-1/1".into()), None));
     let json = r#"{"kind":"reserved","call_id":"tick-7/task-1/1","reserved_at":"2026-09-21T14:13:20Z","probe":false}"#;
     assert_eq!(serde_json::to_string(&reserved).unwrap(), json);
     assert_eq!(serde_json::from_str::<ReserveOutcome>(json).unwrap(), reserved);

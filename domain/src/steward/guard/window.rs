@@ -24,6 +24,7 @@ use super::Probe;
 use super::Reservation;
 use super::ReserveRequest;
 use super::format_calls;
+use crate::fleet::provider_gate::SendDeadline;
 
 /// The recorded facts that one request needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,10 +67,10 @@ impl CallGrant {
         self.probe
     }
 
-    /// Makes the reservation. Only the ledger may call this, in the transaction that records the call.
+    /// Makes the reservation, with the gate's deadline in a fleet. Only the ledger may call this, in the transaction that records the call.
     #[must_use]
-    pub fn into_reservation(self, call_id: CallId) -> Reservation {
-        Reservation { call_id, reserved_at: self.at, probe: self.probe }
+    pub fn into_reservation(self, call_id: CallId, deadline: Option<SendDeadline>) -> Reservation {
+        Reservation { call_id, reserved_at: self.at, probe: self.probe, deadline }
     }
 }
 
@@ -122,7 +123,7 @@ fn check_shares(accounts: &[Vec<CallQuota>], at: DateTime<Utc>) -> Result<(), Gu
     first.map_or(Ok(()), Err)
 }
 
-fn check_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), GuardRefusal> {
+pub(crate) fn check_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), GuardRefusal> {
     if at < back_off.until {
         return Err(GuardRefusal {
             cap: GuardCap::BackOff,
@@ -140,7 +141,7 @@ fn check_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> 
     }
 }
 
-fn check_window(
+pub(crate) fn check_window(
     cap: GuardCap,
     edge: Option<DateTime<Utc>>,
     width: TimeDelta,
@@ -205,8 +206,7 @@ pub fn loss_clears_at(noticed_at: DateTime<Utc>, now: DateTime<Utc>) -> (DateTim
 /// The back-off and the probe after [`ClockReading::Restarted`], without timestamps after `now`.
 ///
 /// Such a back-off starts again at `now` with the same length. Such a probe is forgotten.
-#[must_use]
-pub fn shift_after_restart(
+pub(super) fn shift_after_restart(
     back_off: Option<BackOff>,
     probe: Option<Probe>,
     now: DateTime<Utc>,
@@ -224,7 +224,7 @@ fn keep_notice_time(kept: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime
     kept.filter(|kept| now >= subtract_saturating(*kept, CLOCK_TOLERANCE)).unwrap_or(now)
 }
 
-fn add_saturating(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
+pub(crate) fn add_saturating(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
     instant.checked_add_signed(by).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 

@@ -5,37 +5,38 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
+use steward_domain::fleet::provider_gate::{GateGrant, GateRequest};
 use steward_domain::record::moves::NoteMove;
 use steward_domain::steward::guard::{
-    BackOff, CallCaps, ClockReading, GuardCap, GuardFacts, GuardRefusal, Probe, ReserveOutcome, ReserveRequest,
-    Settlement, SettlementOutcome, admit_call, back_off_for, read_clock, shift_after_restart,
+    CallCaps, ClockReading, GuardCap, GuardFacts, GuardRefusal, GuardState, Probe, ReserveOutcome, ReserveRequest,
+    Settlement, SettlementOutcome, admit_call, read_clock,
 };
 use steward_domain::time::format_millis;
 
 use super::LossAcceptance;
-use super::rows::{self, LedgerRow, LedgerSqlResult, to_micros};
+use super::gate::{self, ProviderGate};
+use super::rows::{self, LedgerSqlResult, to_micros};
 use super::store::LedgerStore;
 
 /// Reserves one call, or refuses it. The same call gets the same reservation again.
 pub(super) async fn reserve_or_refuse(
     store: &mut LedgerStore,
-    request: &ReserveRequest,
-    caps: &CallCaps,
+    admission: AdmissionRequest<'_>,
     now: DateTime<Utc>,
 ) -> LedgerSqlResult<ReserveOutcome> {
     let mut tx = store.begin_writing().await?;
-    if let Some(reservation) = rows::find_reservation(&mut tx, &request.call_id).await? {
+    if let Some(reservation) = rows::find_reservation(&mut tx, &admission.request.call_id).await? {
         tx.rollback().await?;
         return Ok(ReserveOutcome::Reserved(reservation));
     }
-    let kept = LedgerRow::load(&mut tx).await?;
+    let kept = rows::load_state(&mut tx).await?;
     let mut state = kept.clone();
     let outcome = match check_clock(&mut tx, &mut state, now).await? {
         Err(refusal) => ReserveOutcome::Refused(refusal),
-        Ok(at) => admit_and_record(&mut tx, &mut state, AdmissionRequest { request, caps, at }).await?,
+        Ok(at) => admit_and_record(&mut tx, &mut state, admission, at).await?,
     };
     if state != kept {
-        state.save(&mut tx).await?;
+        rows::save_state(&mut tx, &state).await?;
     }
     tx.commit().await?;
     Ok(outcome)
@@ -44,20 +45,14 @@ pub(super) async fn reserve_or_refuse(
 /// The instant at which a call at `now` is counted, or the refusal if the clock is not trusted.
 async fn check_clock(
     db: &mut SqliteConnection,
-    state: &mut LedgerRow,
+    state: &mut GuardState,
     now: DateTime<Utc>,
 ) -> LedgerSqlResult<Result<DateTime<Utc>, GuardRefusal>> {
-    match read_clock(state.newest, state.doubted_since, now) {
-        ClockReading::Sound { at } => {
-            state.doubted_since = None;
-            Ok(Ok(at))
-        }
-        ClockReading::Doubted { since, clears_at } => {
-            state.doubted_since = Some(since);
-            Ok(Err(refuse_clock(state.newest, now, clears_at)))
-        }
+    match state.check_clock(now) {
+        ClockReading::Sound { at } => Ok(Ok(at)),
+        ClockReading::Doubted { clears_at, .. } => Ok(Err(refuse_clock(state.newest, now, clears_at))),
         ClockReading::Restarted => {
-            restart_clock(db, state, now).await?;
+            rows::forget_calls_after(db, now).await?;
             Ok(Ok(now))
         }
     }
@@ -77,25 +72,21 @@ pub(super) fn refuse_clock(
     GuardRefusal { cap: GuardCap::Clock, clears_at: Some(clears_at), reason }
 }
 
-async fn restart_clock(db: &mut SqliteConnection, state: &mut LedgerRow, now: DateTime<Utc>) -> LedgerSqlResult<()> {
-    rows::forget_calls_after(db, now).await?;
-    let (back_off, probe) = shift_after_restart(state.back_off, state.probe.take(), now);
-    *state = LedgerRow { newest: Some(now), doubted_since: None, back_off, probe };
-    Ok(())
-}
-
-struct AdmissionRequest<'r> {
-    request: &'r ReserveRequest,
-    caps: &'r CallCaps,
-    at: DateTime<Utc>,
+/// One call, and what it must be admitted by.
+#[derive(Clone, Copy)]
+pub(super) struct AdmissionRequest<'r> {
+    pub(super) request: &'r ReserveRequest,
+    pub(super) caps: &'r CallCaps,
+    pub(super) gate: Option<&'r dyn ProviderGate>,
 }
 
 async fn admit_and_record(
     db: &mut SqliteConnection,
-    state: &mut LedgerRow,
+    state: &mut GuardState,
     admission: AdmissionRequest<'_>,
+    at: DateTime<Utc>,
 ) -> LedgerSqlResult<ReserveOutcome> {
-    let AdmissionRequest { request, caps, at } = admission;
+    let AdmissionRequest { request, caps, gate } = admission;
     let edges = rows::read_edges(db, request, caps).await?;
     let accounts = rows::read_accounts(db, request, caps).await?;
     let facts = GuardFacts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts };
@@ -103,21 +94,35 @@ async fn admit_and_record(
         Ok(grant) => grant,
         Err(refusal) => return Ok(ReserveOutcome::Refused(refusal)),
     };
+    let deadline = match gate {
+        None => None,
+        Some(gate) => {
+            let (call, seen) = (gate::hash_call(&request.call_id), gate::read_mark(db).await?);
+            match gate.reserve(GateRequest { call, tokens: request.tokens, seen }).await {
+                Err(refusal) => return Ok(ReserveOutcome::Refused(refusal)),
+                Ok(GateGrant { deadline, seen }) => {
+                    gate::write_mark(db, &seen).await?;
+                    Some(deadline)
+                }
+            }
+        }
+    };
     rows::prune_calls(db, at).await?;
     state.newest = Some(at);
     if grant.is_probe() {
         state.probe = Some(Probe { call_id: request.call_id.clone(), since: at });
     }
-    let reservation = grant.into_reservation(request.call_id.clone());
+    let reservation = grant.into_reservation(request.call_id.clone(), deadline);
     rows::insert_call(db, request, &reservation).await?;
     rows::charge_accounts(db, &facts.accounts, &reservation).await?;
     Ok(ReserveOutcome::Reserved(reservation))
 }
 
-/// Records how a call ended, and updates the back-off and its probe.
+/// Records how a call ended, and updates the back-off and its probe. With a gate it also notes what the gate must hear.
 pub(super) async fn record_settlement(
     store: &mut LedgerStore,
     settlement: &Settlement,
+    has_gate: bool,
     now: DateTime<Utc>,
 ) -> LedgerSqlResult<()> {
     let Settlement { call_id, outcome } = settlement;
@@ -131,34 +136,16 @@ pub(super) async fn record_settlement(
     if !is_first {
         return tx.rollback().await;
     }
-    let kept = LedgerRow::load(&mut tx).await?;
-    let mut state = kept.clone();
-    let is_probe = state.probe.as_ref().is_some_and(|probe| probe.call_id == *call_id);
-    match outcome {
-        SettlementOutcome::RateLimited { retry_after_seconds } => begin_back_off(&mut state, *retry_after_seconds, now),
-        SettlementOutcome::Answered { .. } if is_probe => {
-            state.back_off = None;
-            state.probe = None;
-        }
-        // The probe had no result, so another one may go.
-        SettlementOutcome::Failed | SettlementOutcome::NotSent if is_probe => state.probe = None,
-        SettlementOutcome::Answered { .. } | SettlementOutcome::Failed | SettlementOutcome::NotSent => {}
+    if has_gate {
+        gate::owe_settlement(&mut tx, settlement).await?;
     }
+    let kept = rows::load_state(&mut tx).await?;
+    let mut state = kept.clone();
+    state.record_outcome(call_id, outcome, now);
     if state != kept {
-        state.save(&mut tx).await?;
+        rows::save_state(&mut tx, &state).await?;
     }
     tx.commit().await
-}
-
-/// Begins a back-off after a 429 of any call. A probe under way can no longer end it.
-fn begin_back_off(state: &mut LedgerRow, retry_after_seconds: Option<f64>, now: DateTime<Utc>) {
-    let set_at = state.newest.map_or(now, |newest| newest.max(now));
-    let until = set_at.checked_add_signed(back_off_for(retry_after_seconds)).unwrap_or(DateTime::<Utc>::MAX_UTC);
-    let until = state.back_off.map_or(until, |old| old.until.max(until));
-    state.back_off = Some(BackOff { set_at, until });
-    state.probe = None;
-    // A 429 counts as an entry: if the clock is far ahead now, its later jump back must be detected.
-    state.newest = Some(set_at);
 }
 
 /// Ends a back-off for an operator, and returns its deadline. The next call is its probe.
@@ -167,16 +154,14 @@ pub(super) async fn lift_back_off(
     now: DateTime<Utc>,
 ) -> LedgerSqlResult<Option<DateTime<Utc>>> {
     let mut tx = store.begin_writing().await?;
-    let mut state = LedgerRow::load(&mut tx).await?;
-    let at = state.newest.map_or(now, |newest| newest.max(now));
-    let Some(back_off) = state.back_off.filter(|back_off| at < back_off.until) else {
+    let mut state = rows::load_state(&mut tx).await?;
+    let Some(deadline) = state.lift_back_off(now) else {
         tx.rollback().await?;
         return Ok(None);
     };
-    state.back_off = Some(BackOff { until: at, ..back_off });
-    state.save(&mut tx).await?;
+    rows::save_state(&mut tx, &state).await?;
     tx.commit().await?;
-    Ok(Some(back_off.until))
+    Ok(Some(deadline))
 }
 
 /// Counts the calls about notes that moved under their new paths. Two notes may have changed places, so each call first
@@ -210,15 +195,16 @@ pub(super) async fn follow_moves(
 /// Ends a doubt about the clock for an operator.
 pub(super) async fn accept_clock(store: &mut LedgerStore, now: DateTime<Utc>) -> LedgerSqlResult<LossAcceptance> {
     let mut tx = store.begin_writing().await?;
-    let mut state = LedgerRow::load(&mut tx).await?;
+    let mut state = rows::load_state(&mut tx).await?;
     match read_clock(state.newest, state.doubted_since, now) {
         ClockReading::Sound { .. } => {
             tx.rollback().await?;
             Ok(LossAcceptance::Nothing)
         }
         ClockReading::Doubted { .. } | ClockReading::Restarted => {
-            restart_clock(&mut tx, &mut state, now).await?;
-            state.save(&mut tx).await?;
+            rows::forget_calls_after(&mut tx, now).await?;
+            state.restart_clock(now);
+            rows::save_state(&mut tx, &state).await?;
             tx.commit().await?;
             Ok(LossAcceptance::Clock)
         }

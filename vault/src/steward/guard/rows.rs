@@ -8,55 +8,46 @@ use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::steward::guard::{
-    BackOff, CallCaps, CallId, CallQuota, DAY, Probe, Reservation, ReserveRequest, SettlementOutcome, WindowEdges,
+    BackOff, CallCaps, CallId, CallQuota, DAY, GuardState, Probe, Reservation, ReserveRequest, SettlementOutcome,
+    WindowEdges,
 };
 
 type NullableMicros = Option<i64>;
 /// A result with SQLite's own error, which is not yet classified for the ledger.
 pub(super) type LedgerSqlResult<T> = Result<T, sqlx::Error>;
 
-/// The ledger's own row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LedgerRow {
-    /// The time of the newest entry. No reservation may be earlier.
-    pub(super) newest: Option<DateTime<Utc>>,
-    pub(super) doubted_since: Option<DateTime<Utc>>,
-    pub(super) back_off: Option<BackOff>,
-    pub(super) probe: Option<Probe>,
+/// Reads the ledger's own row.
+pub(super) async fn load_state(db: &mut SqliteConnection) -> LedgerSqlResult<GuardState> {
+    let select = "SELECT newest_us, doubted_since_us, back_off_set_us, back_off_until_us, probe_call, \
+                      probe_since_us FROM ledger WHERE only_row = 1";
+    let row: (NullableMicros, NullableMicros, NullableMicros, NullableMicros, Option<String>, NullableMicros) =
+        sqlx::query_as(select).fetch_one(db).await?;
+    let (newest, doubted_since, set_at, until, probe_call, probe_since) = row;
+    let set_at = parse_instant(set_at)?;
+    let until = parse_instant(until)?;
+    let probe_since = parse_instant(probe_since)?;
+    Ok(GuardState {
+        newest: parse_instant(newest)?,
+        doubted_since: parse_instant(doubted_since)?,
+        back_off: set_at.zip(until).map(|(set_at, until)| BackOff { set_at, until }),
+        probe: probe_call.zip(probe_since).map(|(call, since)| Probe { call_id: CallId(call), since }),
+    })
 }
 
-impl LedgerRow {
-    pub(super) async fn load(db: &mut SqliteConnection) -> LedgerSqlResult<Self> {
-        let select = "SELECT newest_us, doubted_since_us, back_off_set_us, back_off_until_us, probe_call, \
-                      probe_since_us FROM ledger WHERE only_row = 1";
-        let row: (NullableMicros, NullableMicros, NullableMicros, NullableMicros, Option<String>, NullableMicros) =
-            sqlx::query_as(select).fetch_one(db).await?;
-        let (newest, doubted_since, set_at, until, probe_call, probe_since) = row;
-        let set_at = parse_instant(set_at)?;
-        let until = parse_instant(until)?;
-        let probe_since = parse_instant(probe_since)?;
-        Ok(Self {
-            newest: parse_instant(newest)?,
-            doubted_since: parse_instant(doubted_since)?,
-            back_off: set_at.zip(until).map(|(set_at, until)| BackOff { set_at, until }),
-            probe: probe_call.zip(probe_since).map(|(call, since)| Probe { call_id: CallId(call), since }),
-        })
-    }
-
-    pub(super) async fn save(&self, db: &mut SqliteConnection) -> LedgerSqlResult<()> {
-        let update = "UPDATE ledger SET newest_us = ?, doubted_since_us = ?, back_off_set_us = ?, \
+/// Writes the ledger's own row.
+pub(super) async fn save_state(db: &mut SqliteConnection, state: &GuardState) -> LedgerSqlResult<()> {
+    let update = "UPDATE ledger SET newest_us = ?, doubted_since_us = ?, back_off_set_us = ?, \
                       back_off_until_us = ?, probe_call = ?, probe_since_us = ? WHERE only_row = 1";
-        sqlx::query(update)
-            .bind(self.newest.map(to_micros))
-            .bind(self.doubted_since.map(to_micros))
-            .bind(self.back_off.map(|b| to_micros(b.set_at)))
-            .bind(self.back_off.map(|b| to_micros(b.until)))
-            .bind(self.probe.as_ref().map(|p| p.call_id.0.as_str()))
-            .bind(self.probe.as_ref().map(|p| to_micros(p.since)))
-            .execute(db)
-            .await?;
-        Ok(())
-    }
+    sqlx::query(update)
+        .bind(state.newest.map(to_micros))
+        .bind(state.doubted_since.map(to_micros))
+        .bind(state.back_off.map(|b| to_micros(b.set_at)))
+        .bind(state.back_off.map(|b| to_micros(b.until)))
+        .bind(state.probe.as_ref().map(|p| p.call_id.0.as_str()))
+        .bind(state.probe.as_ref().map(|p| to_micros(p.since)))
+        .execute(db)
+        .await?;
+    Ok(())
 }
 
 /// Finds the reservation that this call already has.

@@ -14,7 +14,7 @@ use steward_domain::steward::guard::{
 };
 
 use super::book::refuse_clock;
-use super::rows::{self, LedgerRow, LedgerSqlResult, parse_instant, to_micros};
+use super::rows::{self, LedgerSqlResult, parse_instant, to_micros};
 use super::store::LedgerStore;
 
 const FULL_TASKS: &str = "SELECT task, used, edge FROM \
@@ -32,7 +32,7 @@ pub(super) async fn read_status(
     now: DateTime<Utc>,
 ) -> LedgerSqlResult<GuardStatus> {
     let mut tx = store.begin_reading().await?;
-    let state = LedgerRow::load(&mut tx).await?;
+    let state = rows::load_state(&mut tx).await?;
     let at = state.newest.map_or(now, |newest| newest.max(now));
     let infrastructure = ReserveRequest { call_id: CallId("status".to_owned()), ..ReserveRequest::default() };
     let edges = rows::read_edges(&mut tx, &infrastructure, caps).await?;
@@ -64,7 +64,7 @@ pub(super) async fn find_exhausted_shares(
     now: DateTime<Utc>,
 ) -> LedgerSqlResult<ExhaustedShares> {
     let mut tx = store.begin_reading().await?;
-    let at = LedgerRow::load(&mut tx).await?.newest.map_or(now, |newest| newest.max(now));
+    let at = rows::load_state(&mut tx).await?.newest.map_or(now, |newest| newest.max(now));
     let (mut spent, mut unknown_sources) = (ExhaustedShares::default(), BTreeSet::new());
     for (kind, windows, names) in [
         (STREAM, caps.stream_limits(true), &mut spent.streams),

@@ -14,6 +14,7 @@ use super::*;
 mod back_off;
 mod broken;
 mod concurrent;
+mod gate;
 mod loss;
 mod model;
 mod processes;

@@ -6,8 +6,8 @@
 use super::log_problems;
 use super::wait_for_stop;
 use crate::commands::open_index;
-use crate::config::StewardConfig;
 use crate::config::mapping::MappingStatus;
+use crate::config::{ClerkChoice, StewardConfig};
 use crate::fleet;
 use crate::runtime::reading_progress::log_index_progress;
 use anyhow::bail;
@@ -15,7 +15,7 @@ use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_activities::vault::create_ownership_check;
+use steward_activities::vault::{create_ownership_check, create_provider_gate};
 use steward_domain::steward::guard::CallCaps;
 use steward_fleet::VaultOwnership;
 use steward_vault::action::moves::{follow_moves_in_ledger, settle_moves};
@@ -72,7 +72,13 @@ impl OpenedVault {
         index.trust().record_service_start(Utc::now()).await?;
         let report = log_index_progress(&index, index.sync_all(writer.root(), Utc::now())).await?;
         log_problems(&report);
-        let ledger = Arc::new(open_ledger(config.caps, writer.root(), &state)?);
+        let gate = match &config.clerk {
+            ClerkChoice::Rules => None,
+            ClerkChoice::Openai(_) | ClerkChoice::Anthropic(_) | ClerkChoice::Ollama(_) => {
+                ownership.clone().map(create_provider_gate)
+            }
+        };
+        let ledger = Arc::new(open_ledger(config.caps, writer.root(), &state)?.with_gate(gate));
         let writer = Arc::new(writer.with_index(&index));
         settle_moves(&writer, &index, Utc::now()).await?;
         follow_moves_in_ledger(&index, &ledger).await?;

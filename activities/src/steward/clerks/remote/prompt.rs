@@ -15,6 +15,9 @@ use steward_domain::steward::clerk::{ClerkQuestion, answer_schema};
 /// Longest name of a task or matter that is sent, in characters: 200. A longer one is cut.
 const MAX_NAME_CHARS: usize = 200;
 
+/// The most bytes of a request beside its question: the rules, the schema and the wire's own: 8 KiB.
+pub(super) const VERDICT_OVERHEAD_BYTES: usize = 8 * 1024;
+
 const RULES: &str = "\
 You judge one task on a person's list by the signals that arrived about it.
 

@@ -166,7 +166,12 @@ fn justified(
         GuardCap::Extraction | GuardCap::Stream | GuardCap::Sender | GuardCap::Source => {
             return wrong("it goes to no account");
         }
-        GuardCap::LedgerUnreadable | GuardCap::LedgerLost | GuardCap::Stopped => {
+        GuardCap::LedgerUnreadable
+        | GuardCap::LedgerLost
+        | GuardCap::Stopped
+        | GuardCap::Provider
+        | GuardCap::ProviderShare
+        | GuardCap::Gate => {
             return wrong("nothing was the matter");
         }
     };

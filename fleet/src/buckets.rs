@@ -1,0 +1,151 @@
+//! The buckets of a fleet, as operators see and set them: the rate limits of an account at a provider.
+//!
+//! This module decides nothing about calls; see [`crate::gate`].
+
+use crate::gate::rows::{self, BucketLock, CallKey};
+use crate::store::{FleetError, FleetStore, in_time};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use steward_domain::fleet::TenantId;
+use steward_domain::fleet::provider_gate::BucketWindow;
+use steward_domain::steward::guard::{BackOff, Probe};
+
+/// A bucket and how full it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BucketStatus {
+    pub name: String,
+    pub windows: Vec<WindowStatus>,
+    pub tenants: Vec<TenantId>,
+    /// Set from a 429 until a probe is answered.
+    pub back_off: Option<BackOff>,
+    pub probe: Option<Probe>,
+    /// Since when calls are missing, and why.
+    pub lost_at: Option<DateTime<Utc>>,
+    pub lost_why: Option<String>,
+}
+
+/// A window of a bucket and its fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WindowStatus {
+    #[serde(flatten)]
+    pub window: BucketWindow,
+    /// Calls that count now.
+    pub used_calls: i64,
+    /// Tokens that count now; 0 without a limit for them.
+    pub used_tokens: u64,
+}
+
+/// Whether an operator's command changed a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketChange {
+    Changed,
+    /// There was nothing to change.
+    Unchanged,
+    Missing,
+}
+
+impl FleetStore {
+    /// Creates a bucket, or gives it other windows. Its calls stay counted.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn set_bucket(&self, name: &str, windows: &[BucketWindow]) -> Result<(), FleetError> {
+        let upsert = "INSERT INTO bucket (name, windows) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET windows = $2";
+        let windows = serde_json::to_value(windows).map_err(|e| sqlx::Error::Encode(e.into()))?;
+        in_time(sqlx::query(upsert).bind(name).bind(windows).execute(&self.pool)).await??;
+        Ok(())
+    }
+
+    /// Lists the buckets by name, with their fill.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn list_buckets(&self) -> Result<Vec<BucketStatus>, FleetError> {
+        let names = sqlx::query_scalar("SELECT name FROM bucket ORDER BY name").fetch_all(&self.pool);
+        let names: Vec<String> = in_time(names).await??;
+        let mut found = Vec::new();
+        for name in names {
+            found.extend(in_time(self.read_bucket_status(&name)).await??);
+        }
+        Ok(found)
+    }
+
+    async fn read_bucket_status(&self, name: &str) -> sqlx::Result<Option<BucketStatus>> {
+        let mut tx = self.pool.begin().await?;
+        let Some(bucket) = rows::find_bucket(&mut tx, name, BucketLock::ReadOnly).await? else { return Ok(None) };
+        let clock = rows::read_server_clock(&mut tx).await?;
+        let at = bucket.state.newest.map_or(clock.at, |newest| newest.max(clock.at));
+        let tenants = "SELECT id FROM tenant WHERE bucket = $1 AND state <> 'dropped' ORDER BY id";
+        let tenants: Vec<String> = sqlx::query_scalar(tenants).bind(name).fetch_all(&mut *tx).await?;
+        let tenants: Vec<TenantId> = tenants.into_iter().filter_map(|id| id.parse().ok()).collect();
+        let mut windows = Vec::new();
+        for window in &bucket.windows {
+            let count = "SELECT count(*) FROM gate_call WHERE bucket = $1 AND reserved_at > $2";
+            let count = sqlx::query_scalar(count).bind(name).bind(at - window.counted_width());
+            let used_calls = count.fetch_one(&mut *tx).await?;
+            windows.push(WindowStatus { window: *window, used_calls, used_tokens: 0 });
+        }
+        // Any tenant will do: the tokens of all are wanted.
+        if let Some(tenant) = tenants.first() {
+            let key = CallKey { bucket: name, tenant, call: "" };
+            for (status, facts) in windows.iter_mut().zip(rows::read_windows(&mut tx, &bucket, &key, at).await?) {
+                status.used_tokens = facts.tokens;
+            }
+        }
+        tx.rollback().await?;
+        let (lost_at, lost_why) = bucket.lost.map_or((None, None), |(at, why)| (Some(at), Some(why)));
+        let (back_off, probe) = (bucket.state.back_off, bucket.state.probe);
+        Ok(Some(BucketStatus { name: name.to_owned(), windows, tenants, back_off, probe, lost_at, lost_why }))
+    }
+
+    /// Accepts that a bucket has forgotten calls, or that its clock went back. Calls are then admitted again.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn accept_bucket_loss(&self, name: &str) -> Result<BucketChange, FleetError> {
+        Ok(in_time(self.try_accept_loss(name)).await??)
+    }
+
+    async fn try_accept_loss(&self, name: &str) -> sqlx::Result<BucketChange> {
+        let mut tx = self.pool.begin().await?;
+        let Some(mut bucket) = rows::find_bucket(&mut tx, name, BucketLock::Locked).await? else {
+            return Ok(BucketChange::Missing);
+        };
+        let clock = rows::read_server_clock(&mut tx).await?;
+        let is_doubted = bucket.state.doubted_since.is_some();
+        let is_elsewhere = bucket.identity.system != clock.system;
+        if bucket.lost.is_none() && !is_doubted && !is_elsewhere {
+            return Ok(BucketChange::Unchanged);
+        }
+        if is_doubted {
+            bucket.last_number = rows::forget_calls_after(&mut tx, name, clock.at).await?;
+            bucket.state.restart_clock(clock.at);
+        }
+        bucket.accept_loss(&clock);
+        bucket.save(&mut tx).await?;
+        tx.commit().await?;
+        Ok(BucketChange::Changed)
+    }
+
+    /// Ends a back-off before its deadline. One probe still goes first.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn lift_bucket_back_off(&self, name: &str) -> Result<BucketChange, FleetError> {
+        Ok(in_time(self.try_lift_back_off(name)).await??)
+    }
+
+    async fn try_lift_back_off(&self, name: &str) -> sqlx::Result<BucketChange> {
+        let mut tx = self.pool.begin().await?;
+        let Some(mut bucket) = rows::find_bucket(&mut tx, name, BucketLock::Locked).await? else {
+            return Ok(BucketChange::Missing);
+        };
+        let now = rows::read_server_clock(&mut tx).await?.at;
+        if bucket.state.lift_back_off(now).is_none() {
+            return Ok(BucketChange::Unchanged);
+        }
+        bucket.save(&mut tx).await?;
+        tx.commit().await?;
+        Ok(BucketChange::Changed)
+    }
+}

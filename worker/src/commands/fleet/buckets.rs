@@ -1,0 +1,115 @@
+//! The command `steward fleet bucket`: the rate limits of providers' accounts.
+
+use super::read_database_url;
+use crate::cli::fleet::{BucketCommand, BucketSetArgs};
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use anyhow::bail;
+use chrono::Utc;
+use serde_json::json;
+use steward_domain::fleet::provider_gate::merge_limits;
+use steward_domain::time::format_seconds;
+use steward_fleet::FleetStore;
+use steward_fleet::buckets::{BucketChange, BucketStatus, WindowStatus};
+
+pub(super) async fn run(command: BucketCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let store = FleetStore::connect(&read_database_url()?).await?;
+    match command {
+        BucketCommand::Set(set) => set_bucket(&store, &set, out).await,
+        BucketCommand::List => {
+            print_buckets(&store.list_buckets().await?, out)?;
+            Ok(CommandExit::Ok)
+        }
+        BucketCommand::AcceptLoss { bucket } => {
+            let done = store.accept_bucket_loss(&bucket).await?;
+            let (changed, unchanged) =
+                ("its loss is accepted; calls are admitted again", "nothing to accept: it has lost no calls");
+            report_change(&bucket, done, changed, unchanged, out)
+        }
+        BucketCommand::Lift { bucket } => {
+            let done = store.lift_bucket_back_off(&bucket).await?;
+            report_change(&bucket, done, "the wait is over; one call tests the provider", "no wait is in force", out)
+        }
+    }
+}
+
+async fn set_bucket(store: &FleetStore, set: &BucketSetArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let windows = merge_limits(&set.calls, &set.tokens);
+    if windows.is_empty() {
+        bail!("give the limits of the provider's account, such as --calls 500/min --tokens 200000/min");
+    }
+    store.set_bucket(&set.bucket, &windows).await?;
+    let buckets = store.list_buckets().await?;
+    let set: Vec<BucketStatus> = buckets.into_iter().filter(|bucket| bucket.name == set.bucket).collect();
+    print_buckets(&set, out)?;
+    Ok(CommandExit::Ok)
+}
+
+fn report_change(
+    bucket: &str,
+    change: BucketChange,
+    changed: &str,
+    unchanged: &str,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let text = match change {
+        BucketChange::Changed => changed,
+        BucketChange::Unchanged => unchanged,
+        BucketChange::Missing => {
+            bail!("there is no bucket `{}`: see `steward fleet bucket list`", bucket.escape_debug())
+        }
+    };
+    out.print_value(&json!({"bucket": bucket, "changed": change == BucketChange::Changed}), || {
+        format!("{bucket}: {text}")
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+/// Fails if the bucket does not exist, with the way to create it.
+pub(super) async fn ensure_exists(store: &FleetStore, bucket: &str) -> anyhow::Result<()> {
+    if store.list_buckets().await?.iter().any(|found| found.name == bucket) {
+        return Ok(());
+    }
+    let name = bucket.escape_debug();
+    bail!("there is no bucket `{name}`: create it with `steward fleet bucket set {name} --calls 500/min`")
+}
+
+fn print_buckets(buckets: &[BucketStatus], out: CommandOutput) -> anyhow::Result<()> {
+    out.print_value(&buckets, || {
+        if buckets.is_empty() {
+            return "no bucket yet: `steward fleet bucket set <name> --calls 500/min`".to_owned();
+        }
+        let mut table = create_table(&["bucket", "calls", "tokens", "tenants", "state"]);
+        for bucket in buckets {
+            let list = |describe: fn(&WindowStatus) -> Option<String>| -> String {
+                bucket.windows.iter().filter_map(describe).collect::<Vec<_>>().join("\n")
+            };
+            table.add_row([
+                bucket.name.clone(),
+                list(|w| Some(format!("{} of {} {}", w.used_calls, w.window.calls?, w.window))),
+                list(|w| Some(format!("{} of {} {}", w.used_tokens, w.window.tokens?, w.window))),
+                bucket.tenants.len().to_string(),
+                describe_state(bucket),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+fn describe_state(bucket: &BucketStatus) -> String {
+    if let (Some(at), Some(why)) = (bucket.lost_at, &bucket.lost_why) {
+        return format!(
+            "closed since {}: {}; `steward fleet bucket accept-loss {}`",
+            format_seconds(at),
+            escape_text(why),
+            bucket.name
+        );
+    }
+    match (&bucket.back_off, &bucket.probe) {
+        (Some(back_off), _) if back_off.until > Utc::now() => {
+            format!("the provider asked to wait until {}", format_seconds(back_off.until))
+        }
+        (Some(_), Some(_)) => "one call is testing the provider".to_owned(),
+        (Some(_), None) => "the next call tests the provider".to_owned(),
+        (None, _) => "open".to_owned(),
+    }
+}
