@@ -2,10 +2,18 @@
 
 UPDATE fleet SET version = 2, min_reader = 2;
 
+-- What an operator sets. Whoever changes the state or the calls of a bucket locks this row first: it hardly ever has a newer
+-- version, so those who wait for it do not chase one.
 CREATE TABLE bucket (
     name text PRIMARY KEY CHECK (name ~ '^[a-z][a-z0-9-]{0,30}$'),
     -- A list of {"seconds", "calls", "tokens"}.
     windows jsonb NOT NULL,
+    -- Never changed. A role may lock a row only if it may update some column of it.
+    lock boolean NOT NULL DEFAULT true
+);
+
+CREATE TABLE bucket_state (
+    bucket text PRIMARY KEY REFERENCES bucket (name) ON DELETE CASCADE,
     -- The database server in which the calls below are whole, and what tenants compare; see find_loss.
     system text NOT NULL DEFAULT (pg_control_system()).system_identifier::text,
     incarnation bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
@@ -13,8 +21,7 @@ CREATE TABLE bucket (
     revision bigint NOT NULL DEFAULT 0,
     lost_at timestamptz,
     lost_why text,
-    -- The number of the newest call. A call gets its number while this row is locked, so the cap-th newest one is found
-    -- by its number.
+    -- The number of the newest call. A call gets its number under the lock, so the cap-th newest one is found by its number.
     last_number bigint NOT NULL DEFAULT 0,
     newest timestamptz,
     doubted_since timestamptz,
@@ -23,12 +30,14 @@ CREATE TABLE bucket (
     -- `<tenant>/<call>`.
     probe_call text,
     probe_since timestamptz
-);
+) WITH (fillfactor = 50);
 
 ALTER TABLE tenant ADD COLUMN bucket text REFERENCES bucket (name);
 
+-- The three tables below name buckets and tenants without a foreign key: each check of one would be a query of its own in
+-- every reservation.
 CREATE TABLE gate_call (
-    bucket text NOT NULL REFERENCES bucket (name) ON DELETE CASCADE,
+    bucket text NOT NULL,
     number bigint NOT NULL,
     tenant text NOT NULL,
     -- The same within the tenant.
@@ -42,48 +51,51 @@ CREATE TABLE gate_call (
     UNIQUE (bucket, tenant, call),
     UNIQUE (bucket, tenant, tenant_number)
 );
-CREATE INDEX gate_call_by_time ON gate_call (bucket, reserved_at) INCLUDE (tenant, tokens);
+CREATE INDEX gate_call_by_time ON gate_call (bucket, reserved_at);
 
--- The tokens of a minute, of each tenant and of all as ''. Long windows are added up from these.
-CREATE TABLE gate_minute (
-    bucket text NOT NULL REFERENCES bucket (name) ON DELETE CASCADE,
+-- The tokens of each second and of each minute, of one tenant and of all as ''. Windows are added up from these.
+CREATE TABLE gate_tokens (
+    bucket text NOT NULL,
     tenant text NOT NULL,
-    minute timestamptz NOT NULL,
+    -- 1 or 60.
+    seconds smallint NOT NULL,
+    slot timestamptz NOT NULL,
     tokens bigint NOT NULL,
-    PRIMARY KEY (bucket, tenant, minute)
+    PRIMARY KEY (bucket, tenant, seconds, slot)
 );
 
 CREATE TABLE gate_tenant (
-    bucket text NOT NULL REFERENCES bucket (name) ON DELETE CASCADE,
-    tenant text NOT NULL REFERENCES tenant (id),
+    bucket text NOT NULL,
+    tenant text NOT NULL,
     last_number bigint NOT NULL DEFAULT 0,
     -- When a window itself refused it last.
     refused_at timestamptz,
     PRIMARY KEY (bucket, tenant)
 );
 
--- The bucket of the role that is connected.
-CREATE FUNCTION connected_bucket() RETURNS text LANGUAGE sql STABLE
-    RETURN (SELECT bucket FROM tenant WHERE id = connected_tenant());
-
-GRANT SELECT ON bucket TO steward_tenant;
-GRANT UPDATE (incarnation, is_accepted, system, revision, lost_at, lost_why, last_number, newest, doubted_since, back_off_set,
-    back_off_until, probe_call, probe_since) ON bucket TO steward_tenant;
-GRANT SELECT, INSERT, UPDATE, DELETE ON gate_call, gate_minute, gate_tenant TO steward_tenant;
-GRANT SELECT, INSERT, UPDATE, DELETE ON bucket, gate_call, gate_minute, gate_tenant TO steward_operator;
+GRANT SELECT, UPDATE (lock) ON bucket TO steward_tenant;
+GRANT SELECT, UPDATE ON bucket_state TO steward_tenant;
+GRANT SELECT, INSERT, UPDATE, DELETE ON gate_call, gate_tokens, gate_tenant TO steward_tenant;
+GRANT SELECT, INSERT, UPDATE, DELETE ON bucket, bucket_state, gate_call, gate_tokens, gate_tenant TO steward_operator;
 
 ALTER TABLE bucket ENABLE ROW LEVEL SECURITY;
+ALTER TABLE bucket_state ENABLE ROW LEVEL SECURITY;
 ALTER TABLE gate_call ENABLE ROW LEVEL SECURITY;
-ALTER TABLE gate_minute ENABLE ROW LEVEL SECURITY;
+ALTER TABLE gate_tokens ENABLE ROW LEVEL SECURITY;
 ALTER TABLE gate_tenant ENABLE ROW LEVEL SECURITY;
-CREATE POLICY of_tenant ON bucket TO steward_tenant USING (name = connected_bucket());
+-- Each policy looks the tenant's bucket up in a SELECT of its own: that runs once for a statement. A function would cost
+-- ten times as much.
+CREATE POLICY of_tenant ON bucket TO steward_tenant USING (name = (SELECT bucket FROM tenant WHERE id = connected_tenant()));
+CREATE POLICY of_tenant ON bucket_state TO steward_tenant
+    USING (bucket = (SELECT bucket FROM tenant WHERE id = connected_tenant()));
 CREATE POLICY of_tenant ON gate_call TO steward_tenant
-    USING (bucket = connected_bucket()) WITH CHECK (bucket = connected_bucket());
-CREATE POLICY of_tenant ON gate_minute TO steward_tenant
-    USING (bucket = connected_bucket()) WITH CHECK (bucket = connected_bucket());
+    USING (bucket = (SELECT bucket FROM tenant WHERE id = connected_tenant()));
+CREATE POLICY of_tenant ON gate_tokens TO steward_tenant
+    USING (bucket = (SELECT bucket FROM tenant WHERE id = connected_tenant()));
 CREATE POLICY of_tenant ON gate_tenant TO steward_tenant
-    USING (bucket = connected_bucket()) WITH CHECK (bucket = connected_bucket());
+    USING (bucket = (SELECT bucket FROM tenant WHERE id = connected_tenant()));
 CREATE POLICY of_operator ON bucket TO steward_operator USING (true) WITH CHECK (true);
+CREATE POLICY of_operator ON bucket_state TO steward_operator USING (true) WITH CHECK (true);
 CREATE POLICY of_operator ON gate_call TO steward_operator USING (true) WITH CHECK (true);
-CREATE POLICY of_operator ON gate_minute TO steward_operator USING (true) WITH CHECK (true);
+CREATE POLICY of_operator ON gate_tokens TO steward_operator USING (true) WITH CHECK (true);
 CREATE POLICY of_operator ON gate_tenant TO steward_operator USING (true) WITH CHECK (true);

@@ -50,7 +50,9 @@ impl FleetStore {
     /// # Errors
     /// [`FleetError`].
     pub async fn set_bucket(&self, name: &str, windows: &[BucketWindow]) -> Result<(), FleetError> {
-        let upsert = "INSERT INTO bucket (name, windows) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET windows = $2";
+        let upsert = "WITH b AS (INSERT INTO bucket (name, windows) VALUES ($1, $2) \
+            ON CONFLICT (name) DO UPDATE SET windows = $2 RETURNING name) \
+            INSERT INTO bucket_state (bucket) SELECT name FROM b ON CONFLICT DO NOTHING";
         let windows = serde_json::to_value(windows).map_err(|e| sqlx::Error::Encode(e.into()))?;
         in_time(sqlx::query(upsert).bind(name).bind(windows).execute(&self.pool)).await??;
         Ok(())
@@ -87,8 +89,8 @@ impl FleetStore {
         }
         // Any tenant will do: the tokens of all are wanted.
         if let Some(tenant) = tenants.first() {
-            let key = CallKey { bucket: name, tenant, call: "" };
-            for (status, facts) in windows.iter_mut().zip(rows::read_windows(&mut tx, &bucket, &key, at).await?) {
+            let found = rows::read_facts(&mut tx, &CallKey { bucket: name, tenant, call: "" }).await?;
+            for (status, facts) in windows.iter_mut().zip(found.windows) {
                 status.used_tokens = facts.tokens;
             }
         }

@@ -7,9 +7,9 @@
 pub(crate) mod rows;
 
 use crate::ownership::VaultOwnership;
-use crate::store::{FleetError, in_time, read_boot_micros};
+use crate::store::{FleetError, FleetStore, in_time, read_boot_micros};
 use chrono::{DateTime, Utc};
-use rows::{BucketLock, BucketRow, CallKey, ServerClock};
+use rows::{BucketLock, BucketRow, CallKey, RecordedFacts, ServerClock};
 use sqlx::PgConnection;
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{
@@ -51,18 +51,13 @@ impl BucketGate {
 
     async fn reserve_in_bucket(&self, request: &GateRequest) -> sqlx::Result<Result<BucketRow, GuardRefusal>> {
         let mut tx = self.ownership.permit().store().pool.begin().await?;
-        let Some(mut bucket) = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await? else {
+        let Some(name) = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await? else {
             return Ok(Err(refuse_without_bucket(&self.tenant)));
         };
-        let name = bucket.identity.bucket.clone();
         let key = CallKey { bucket: &name, tenant: &self.tenant, call: &request.call };
-        if rows::has_call(&mut tx, &key).await? {
-            // The answer of an earlier try was lost. Nobody has sent it, but its time may be over.
-            return Ok(Err(refuse("an earlier reservation of this call had no answer; it stays spent".to_owned())));
-        }
-        let clock = rows::read_server_clock(&mut tx).await?;
-        let kept = bucket.clone();
-        let decided = decide(&mut tx, &mut bucket, &key, request, &clock).await?;
+        let found = rows::read_facts(&mut tx, &key).await?;
+        let kept = found.bucket.clone();
+        let (mut bucket, decided) = decide(&mut tx, found, &key, request).await?;
         let admitted = match decided {
             Ok(at) => {
                 rows::insert_call(&mut tx, &mut bucket, &key, request.tokens, at).await?;
@@ -89,10 +84,8 @@ impl BucketGate {
 
     async fn settle_in_bucket(&self, debt: &GateDebt) -> sqlx::Result<()> {
         let mut tx = self.ownership.permit().store().pool.begin().await?;
-        let Some(mut bucket) = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await? else {
-            return Ok(());
-        };
-        let name = bucket.identity.bucket.clone();
+        let found = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await?;
+        let Some(name) = found else { return Ok(()) };
         let key = CallKey { bucket: &name, tenant: &self.tenant, call: &debt.call };
         let tokens = match &debt.outcome {
             SettlementOutcome::Answered { usage } => {
@@ -108,6 +101,7 @@ impl BucketGate {
         if is_first == Some(false) || (is_first.is_none() && !is_rate_limited) {
             return tx.rollback().await;
         }
+        let Some(mut bucket) = rows::find_bucket(&mut tx, &name, BucketLock::Locked).await? else { return Ok(()) };
         let kept = bucket.state.clone();
         let now = rows::read_server_clock(&mut tx).await?.at;
         bucket.state.record_outcome(&key.to_call_id(), &debt.outcome, now);
@@ -117,23 +111,29 @@ impl BucketGate {
         tx.commit().await
     }
 
-    /// The refusal that a call without tokens would get now.
+    /// As [`FleetStore::find_gate_refusal`].
     pub async fn find_refusal(&self) -> Option<GuardRefusal> {
-        let read = in_time(self.read_refusal()).await.and_then(|done| done.map_err(FleetError::from));
+        self.ownership.permit().store().find_gate_refusal(&self.tenant).await
+    }
+}
+
+impl FleetStore {
+    /// The refusal that a tenant's call without tokens would get now; `None` if it would be admitted. Changes nothing.
+    pub async fn find_gate_refusal(&self, tenant: &TenantId) -> Option<GuardRefusal> {
+        let read = in_time(self.read_gate_refusal(tenant)).await.and_then(|done| done.map_err(FleetError::from));
         read.unwrap_or_else(|e| Some(refuse(e.to_string())))
     }
 
-    async fn read_refusal(&self) -> sqlx::Result<Option<GuardRefusal>> {
-        let mut tx = self.ownership.permit().store().pool.begin().await?;
-        let Some(mut bucket) = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::ReadOnly).await? else {
-            return Ok(Some(refuse_without_bucket(&self.tenant)));
+    async fn read_gate_refusal(&self, tenant: &TenantId) -> sqlx::Result<Option<GuardRefusal>> {
+        let mut tx = self.pool.begin().await?;
+        let Some(name) = rows::find_tenants_bucket(&mut tx, tenant, BucketLock::ReadOnly).await? else {
+            return Ok(Some(refuse_without_bucket(tenant)));
         };
-        let name = bucket.identity.bucket.clone();
-        let key = CallKey { bucket: &name, tenant: &self.tenant, call: "" };
-        let clock = rows::read_server_clock(&mut tx).await?;
+        let key = CallKey { bucket: &name, tenant, call: "" };
         let request = GateRequest { call: String::new(), tokens: 0, seen: None };
         // What it notes is taken back.
-        let decided = decide(&mut tx, &mut bucket, &key, &request, &clock).await?;
+        let found = rows::read_facts(&mut tx, &key).await?;
+        let (_, decided) = decide(&mut tx, found, &key, &request).await?;
         tx.rollback().await?;
         Ok(decided.err())
     }
@@ -143,41 +143,47 @@ impl BucketGate {
 /// refusal by a window, a probe. Returns the instant at which the call counts.
 async fn decide(
     db: &mut PgConnection,
-    bucket: &mut BucketRow,
+    found: RecordedFacts,
     key: &CallKey<'_>,
     request: &GateRequest,
-    clock: &ServerClock,
-) -> sqlx::Result<Result<DateTime<Utc>, GuardRefusal>> {
-    let now = clock.at;
-    if let Some(refusal) = check_loss(bucket, request, clock) {
-        return Ok(Err(refusal));
+) -> sqlx::Result<(BucketRow, Result<DateTime<Utc>, GuardRefusal>)> {
+    let RecordedFacts { mut bucket, clock, has_call, mut windows, mut rival_refused_at } = found;
+    if has_call {
+        // An earlier answer was lost. Nobody has sent the call, but its time may be over.
+        let reason = "an earlier reservation of this call had no answer; it stays spent".to_owned();
+        return Ok((bucket, Err(refuse(reason))));
     }
-    let at = match bucket.state.check_clock(now) {
+    if let Some(refusal) = check_loss(&mut bucket, request, &clock) {
+        return Ok((bucket, Err(refusal)));
+    }
+    let at = match bucket.state.check_clock(clock.at) {
         ClockReading::Sound { at } => at,
-        ClockReading::Doubted { clears_at, .. } => return Ok(Err(refuse_clock(bucket.state.newest, now, clears_at))),
+        ClockReading::Doubted { clears_at, .. } => {
+            let refusal = refuse_clock(bucket.state.newest, clock.at, clears_at);
+            return Ok((bucket, Err(refusal)));
+        }
         ClockReading::Restarted => {
-            bucket.last_number = rows::forget_calls_after(db, &bucket.identity.bucket, now).await?;
-            now
+            bucket.last_number = rows::forget_calls_after(db, key.bucket, clock.at).await?;
+            bucket.save(db).await?;
+            let again = rows::read_facts(db, key).await?;
+            (windows, rival_refused_at) = (again.windows, again.rival_refused_at);
+            clock.at
         }
     };
-    let facts = BucketFacts {
-        back_off: bucket.state.back_off,
-        probe: bucket.state.probe.clone(),
-        windows: rows::read_windows(db, bucket, key, at).await?,
-        rival_refused_at: rows::find_rival_refusal(db, key).await?,
-    };
+    let (back_off, probe) = (bucket.state.back_off, bucket.state.probe.clone());
+    let facts = BucketFacts { back_off, probe, windows, rival_refused_at };
     match admit_bucket_call(request.tokens, &facts, at) {
         Ok(grant) => {
             if grant.is_probe() {
                 bucket.state.probe = Some(Probe { call_id: key.to_call_id(), since: at });
             }
-            Ok(Ok(grant.counted_at()))
+            Ok((bucket, Ok(grant.counted_at())))
         }
         Err(refused) => {
             if refused.is_by_window {
                 rows::note_refusal(db, key, at).await?;
             }
-            Ok(Err(refused.refusal))
+            Ok((bucket, Err(refused.refusal)))
         }
     }
 }

@@ -84,7 +84,7 @@ impl FleetStore {
         // The text of the error would hold the URL.
         let options = PgConnectOptions::from_str(url).map_err(|_| FleetError::Url("is no valid URL".to_owned()))?;
         // A slow statement would be logged in full, and one of them holds a password.
-        let options = options.application_name("steward").statement_cache_capacity(0).disable_statement_logging();
+        let options = options.application_name("steward").disable_statement_logging();
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
         Ok(Self { pool: pool.connect_lazy_with(options) })
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::OwnerInfo;
+use steward_domain::steward::guard::{GuardCap, GuardRefusal};
 use steward_domain::time::format_seconds;
 use steward_fleet::owner::ClaimError;
 use steward_fleet::tenants::TenantRow;
@@ -142,6 +143,15 @@ impl DatabaseWait {
         tracing::warn!("waiting for the fleet's database since {since}: {}", format_causes(&error));
         tokio::time::sleep(PAUSE).await;
         Ok(())
+    }
+}
+
+/// Why the gate of the fleet would refuse a call now; `None` if it would not, or no gate is asked.
+pub(crate) async fn find_gate_refusal(config: &StewardConfig) -> Option<GuardRefusal> {
+    let FleetMembership { tenant, database } = config.fleet.as_ref().filter(|_| config.clerk.is_remote())?;
+    match FleetStore::connect(database).await {
+        Ok(store) => store.find_gate_refusal(tenant).await,
+        Err(e) => Some(GuardRefusal { cap: GuardCap::Gate, clears_at: None, reason: e.to_string() }),
     }
 }
 

@@ -1,4 +1,6 @@
 //! Lets the rate guard's ledger ask the gate of the fleet.
+//!
+//! The ledger knows a trait, and the fleet's crate knows no vault; this joins the two. It must not decide anything.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

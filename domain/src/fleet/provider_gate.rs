@@ -25,7 +25,7 @@ pub const RESERVATION_LIFETIME: TimeDelta = TimeDelta::seconds(5);
 /// reservation is good.
 pub const CONNECT_TIMEOUT: TimeDelta = TimeDelta::seconds(2);
 /// A tenant may use this part of a window while others wait for the window: a quarter, rounded up.
-const SHARE_DIVISOR: u32 = 4;
+pub const SHARE_DIVISOR: u32 = 4;
 /// For how long a refusal by the window counts as another tenant's waiting: 60 s.
 const RIVAL_WAITS: TimeDelta = TimeDelta::seconds(60);
 
@@ -134,12 +134,6 @@ pub struct BucketRefusal {
     pub refusal: GuardRefusal,
     /// Whether a window itself refused, and not the tenant's share of it or a back-off. Others then keep to their share.
     pub is_by_window: bool,
-}
-
-/// How many calls of a window one tenant may use while others wait.
-#[must_use]
-pub fn compute_call_share(calls: u32) -> u32 {
-    calls.div_ceil(SHARE_DIVISOR).max(1)
 }
 
 /// Decides on one call of `tokens` tokens at `at`, the instant that `read_clock` returned.

@@ -7,6 +7,7 @@
 use crate::gates::mode::Ceiling;
 use crate::record::entity::{RecordState, SignalEffect, SurfaceClass};
 use crate::record::path::{RecordKind, RecordPath};
+use crate::steward::guard::estimate_tokens;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +17,9 @@ use std::collections::BTreeMap;
 pub const MAX_REASONING_CHARS: usize = 2_000;
 /// The most signals that one question carries (S3-22).
 pub const MAX_EVIDENCE: usize = 50;
+
+/// What an escaped byte is longer than the byte itself: 6.
+const ESCAPED_BYTES: usize = 6;
 
 /// One signal, as the question carries it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +80,16 @@ impl ClerkQuestion {
         let timeless = Self { asked_at: DateTime::UNIX_EPOCH, ..self.clone() };
         // Texts, numbers and lists are written to memory, so nothing can fail.
         serde_json::to_vec(&timeless).unwrap_or_default()
+    }
+
+    /// The most tokens of the question in any prompt. Untrusted words count as if each byte were escaped there, as in
+    /// `\\u003c`.
+    #[must_use]
+    pub fn estimate_tokens(&self) -> u64 {
+        let untrusted: usize = self.evidence.iter().map(|evidence| evidence.note.len() + evidence.source.len()).sum();
+        let names = self.subject.task_name.len() + self.subject.matter_name.len();
+        let complaint = self.complaint.as_ref().map_or(0, String::len);
+        estimate_tokens(self.evidence_bytes().len() + ESCAPED_BYTES * (untrusted + names + complaint))
     }
 }
 

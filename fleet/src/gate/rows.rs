@@ -1,22 +1,27 @@
 //! The rows of a bucket: its own, its calls, and the tokens of each minute.
 //!
-//! Every function runs in a transaction that has locked the bucket's row first. That lock gives each call its number, so a
-//! full window is found by one look at the cap-th newest number. What the rows mean is decided elsewhere.
+//! Every function that changes something runs in a transaction that has locked the bucket first. Under that lock each call
+//! gets its number, so a full window is found by one look at the cap-th newest number. What the rows mean is decided
+//! elsewhere.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::json;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::provider_gate::{BucketIdentity, BucketWindow, WindowFacts, compute_call_share};
+use steward_domain::fleet::provider_gate::{
+    BucketIdentity, BucketWindow, RESERVATION_LIFETIME, SHARE_DIVISOR, WindowFacts,
+};
 use steward_domain::steward::guard::{BackOff, CallId, GuardState, Probe};
 
-/// Up to this width the tokens of a window are added up call by call, and beyond it by the minute: 10 min.
-const EXACT_SECONDS: u32 = 600;
+/// Up to this width the tokens of a window are added up by the second, and beyond it by the minute: 10 min. The oldest
+/// second or minute counts as a whole.
+const SHORT_SECONDS: i32 = 600;
 /// Longer than any window is counted.
 const KEEP: TimeDelta = TimeDelta::hours(25);
+/// As [`KEEP`], for the tokens of each second.
+const KEEP_SECONDS: TimeDelta = TimeDelta::minutes(20);
 
-/// A bucket's row, locked.
+/// A bucket and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BucketRow {
     pub(crate) identity: BucketIdentity,
@@ -42,53 +47,69 @@ impl CallKey<'_> {
     }
 }
 
+/// What is recorded about a bucket at one moment, for one call.
+pub(crate) struct RecordedFacts {
+    pub(crate) bucket: BucketRow,
+    pub(crate) clock: ServerClock,
+    /// Whether the bucket holds this call already.
+    pub(crate) has_call: bool,
+    /// When a window itself refused another tenant of the bucket that has had no call since.
+    pub(crate) rival_refused_at: Option<DateTime<Utc>>,
+    pub(crate) windows: Vec<WindowFacts>,
+}
+
 /// The database's time, and which server it is.
 pub(crate) struct ServerClock {
     pub(crate) at: DateTime<Utc>,
     pub(crate) system: String,
 }
 
-const COLUMNS: &str = "b.name, b.windows, b.system, b.incarnation, b.is_accepted, b.revision, b.lost_at, b.lost_why, \
-    b.last_number, b.newest, b.doubted_since, b.back_off_set, b.back_off_until, b.probe_call, b.probe_since";
+const COLUMNS: &str = "b.name, b.windows, z.system, z.incarnation, z.is_accepted, z.revision, z.lost_at, z.lost_why, \
+    z.last_number, z.newest, z.doubted_since, z.back_off_set, z.back_off_until, z.probe_call, z.probe_since";
 
-/// Whether the row is locked until the end of the transaction. Only then may the bucket be changed.
+/// Whether the bucket is locked until the end of the transaction. Only then may its state be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BucketLock {
     Locked,
     ReadOnly,
 }
 
-/// Reads the bucket of a tenant; `None` if the tenant has none.
+impl BucketLock {
+    fn as_sql(self) -> &'static str {
+        match self {
+            Self::Locked => "FOR UPDATE OF b",
+            Self::ReadOnly => "",
+        }
+    }
+}
+
+/// Finds the bucket of a tenant; `None` if the tenant has none.
 pub(crate) async fn find_tenants_bucket(
     db: &mut PgConnection,
     tenant: &TenantId,
     lock: BucketLock,
-) -> sqlx::Result<Option<BucketRow>> {
-    find_bucket_where(db, "JOIN tenant t ON t.bucket = b.name WHERE t.id = $1", tenant.as_str(), lock).await
+) -> sqlx::Result<Option<String>> {
+    let end = lock.as_sql();
+    let select = format!("SELECT b.name FROM bucket b JOIN tenant t ON t.bucket = b.name WHERE t.id = $1 {end}");
+    sqlx::query_scalar(sqlx::AssertSqlSafe(select)).bind(tenant.as_str()).fetch_optional(db).await
 }
 
-/// Reads a bucket by its name.
+/// Reads a bucket by its name; `None` if there is none.
 pub(crate) async fn find_bucket(
     db: &mut PgConnection,
     name: &str,
     lock: BucketLock,
 ) -> sqlx::Result<Option<BucketRow>> {
-    find_bucket_where(db, "WHERE b.name = $1", name, lock).await
-}
-
-async fn find_bucket_where(
-    db: &mut PgConnection,
-    condition: &'static str,
-    value: &str,
-    lock: BucketLock,
-) -> sqlx::Result<Option<BucketRow>> {
-    let end = match lock {
-        BucketLock::Locked => "FOR UPDATE OF b",
-        BucketLock::ReadOnly => "",
-    };
-    let select = format!("SELECT {COLUMNS} FROM bucket b {condition} {end}");
-    let row = sqlx::query(sqlx::AssertSqlSafe(select)).bind(value).fetch_optional(db).await?;
-    row.map(|row| read_bucket(&row)).transpose()
+    let select = format!("SELECT b.name FROM bucket b WHERE b.name = $1 {}", lock.as_sql());
+    let found: Option<String> =
+        sqlx::query_scalar(sqlx::AssertSqlSafe(select)).bind(name).fetch_optional(&mut *db).await?;
+    if found.is_none() {
+        return Ok(None);
+    }
+    // A statement of its own: one that waited for the lock would read what was there before.
+    let select = format!("SELECT {COLUMNS} FROM bucket b JOIN bucket_state z ON z.bucket = b.name WHERE b.name = $1");
+    let row = sqlx::query(sqlx::AssertSqlSafe(select)).bind(name).fetch_one(db).await?;
+    read_bucket(&row).map(Some)
 }
 
 fn read_bucket(row: &PgRow) -> sqlx::Result<BucketRow> {
@@ -137,9 +158,9 @@ impl BucketRow {
     /// Writes the row under the next revision.
     pub(crate) async fn save(&mut self, db: &mut PgConnection) -> sqlx::Result<()> {
         self.identity.revision += 1;
-        let update = "UPDATE bucket SET system = $2, incarnation = $3, is_accepted = $4, revision = $5, lost_at = $6, \
+        let update = "UPDATE bucket_state SET system = $2, incarnation = $3, is_accepted = $4, revision = $5, lost_at = $6, \
             lost_why = $7, last_number = $8, newest = $9, doubted_since = $10, back_off_set = $11, back_off_until = $12, \
-            probe_call = $13, probe_since = $14 WHERE name = $1";
+            probe_call = $13, probe_since = $14 WHERE bucket = $1";
         let (identity, state) = (&self.identity, &self.state);
         let query = sqlx::query(update).bind(&identity.bucket).bind(&identity.system).bind(identity.incarnation);
         let query = query.bind(identity.is_accepted).bind(identity.revision);
@@ -151,56 +172,40 @@ impl BucketRow {
     }
 }
 
-/// Whether the bucket holds this call already.
-pub(crate) async fn has_call(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx::Result<bool> {
-    let select = "SELECT EXISTS (SELECT 1 FROM gate_call WHERE bucket = $1 AND tenant = $2 AND call = $3)";
-    sqlx::query_scalar(select).bind(key.bucket).bind(key.tenant.as_str()).bind(key.call).fetch_one(db).await
-}
-
-/// Reads the fill of every window for one tenant. An exact sum costs one look at each call of the window, a rough one one
-/// at each minute, whose oldest minute counts as a whole.
-pub(crate) async fn read_windows(
-    db: &mut PgConnection,
-    bucket: &BucketRow,
-    key: &CallKey<'_>,
-    at: DateTime<Utc>,
-) -> sqlx::Result<Vec<WindowFacts>> {
-    const SELECT: &str = "
-        WITH w AS (SELECT * FROM jsonb_to_recordset($3) AS w(k int, number bigint, share bigint, start timestamptz, tokens text)),
-        own AS (SELECT coalesce(max(last_number), 0) AS last FROM gate_tenant WHERE bucket = $1 AND tenant = $2)
-        SELECT
+/// Reads the bucket and all that the decision about one call needs, in one statement. All windows end at the newest call if
+/// that is later than the clock.
+pub(crate) async fn read_facts(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx::Result<RecordedFacts> {
+    let select = format!(
+        "WITH now AS MATERIALIZED (SELECT clock_timestamp() AS at),
+        own AS (SELECT coalesce(max(last_number), 0) AS last FROM gate_tenant WHERE bucket = $1 AND tenant = $2),
+        w AS (SELECT v.k, z.last_number - v.calls + 1 AS number, greatest(1, (v.calls + $5 - 1) / $5) AS share, v.slot,
+                greatest(now.at, z.newest) - make_interval(secs => v.seconds + $4) - make_interval(secs => v.slot) AS start
+            FROM now, bucket b JOIN bucket_state z ON z.bucket = b.name,
+            LATERAL (SELECT i.k, (i.v->>'calls')::bigint AS calls, (i.v->>'seconds')::int AS seconds,
+                CASE WHEN NOT i.v ? 'tokens' THEN NULL WHEN (i.v->>'seconds')::int <= $6 THEN 1 ELSE 60 END AS slot
+                FROM jsonb_array_elements(b.windows) WITH ORDINALITY AS i(v, k)) v
+            WHERE b.name = $1)
+        SELECT {COLUMNS}, now.at, (SELECT system_identifier::text FROM pg_control_system()) AS system_now,
+            EXISTS (SELECT 1 FROM gate_call c WHERE c.bucket = $1 AND c.tenant = $2 AND c.call = $3) AS has_call,
+            (SELECT max(refused_at) FROM gate_tenant r WHERE r.bucket = $1 AND r.tenant <> $2) AS rival_refused_at,
             (SELECT reserved_at FROM gate_call c WHERE c.bucket = $1 AND c.number = w.number) AS edge,
             (SELECT reserved_at FROM gate_call c WHERE c.bucket = $1 AND c.tenant = $2
                 AND c.tenant_number = own.last - w.share + 1) AS own_edge,
             s.tokens, s.own_tokens, s.oldest
-        FROM w CROSS JOIN own CROSS JOIN LATERAL (
-            SELECT coalesce(sum(c.tokens), 0)::bigint AS tokens,
-                coalesce(sum(c.tokens) FILTER (WHERE c.tenant = $2), 0)::bigint AS own_tokens, min(c.reserved_at) AS oldest
-            FROM gate_call c WHERE w.tokens = 'exact' AND c.bucket = $1 AND c.reserved_at > w.start
-            UNION ALL
-            SELECT coalesce(sum(m.tokens) FILTER (WHERE m.tenant = ''), 0)::bigint,
-                coalesce(sum(m.tokens) FILTER (WHERE m.tenant = $2), 0)::bigint, min(m.minute)
-            FROM gate_minute m WHERE w.tokens = 'rough' AND m.bucket = $1 AND m.tenant IN ('', $2)
-                AND m.minute > w.start - interval '1 minute'
-            ORDER BY oldest NULLS LAST LIMIT 1
-        ) s ORDER BY w.k";
-    let asked: Vec<serde_json::Value> = bucket
-        .windows
-        .iter()
-        .enumerate()
-        .map(|(k, window)| {
-            let sum = if window.seconds <= EXACT_SECONDS { "exact" } else { "rough" };
-            json!({
-                "k": k,
-                "number": window.calls.map(|cap| bucket.last_number - i64::from(cap) + 1),
-                "share": window.calls.map(compute_call_share),
-                "start": at - window.counted_width(),
-                "tokens": window.tokens.map(|_| sum),
-            })
-        })
-        .collect();
-    let query = sqlx::query(SELECT).bind(key.bucket).bind(key.tenant.as_str()).bind(serde_json::Value::from(asked));
+        FROM bucket b JOIN bucket_state z ON z.bucket = b.name CROSS JOIN now CROSS JOIN own LEFT JOIN w ON true
+        LEFT JOIN LATERAL (
+            SELECT coalesce(sum(t.tokens) FILTER (WHERE t.tenant = ''), 0)::bigint AS tokens,
+                coalesce(sum(t.tokens) FILTER (WHERE t.tenant = $2), 0)::bigint AS own_tokens, min(t.slot) AS oldest
+            FROM gate_tokens t
+            WHERE t.bucket = $1 AND t.tenant IN ('', $2) AND t.seconds = w.slot AND t.slot > w.start AND t.tokens > 0
+        ) s ON true WHERE b.name = $1 ORDER BY w.k"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(select)).bind(key.bucket).bind(key.tenant.as_str()).bind(key.call);
+    let grace = RESERVATION_LIFETIME.num_seconds() as f64;
+    let query = query.bind(grace).bind(i64::from(SHARE_DIVISOR)).bind(SHORT_SECONDS);
     let rows = query.fetch_all(db).await?;
+    let first = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let bucket = read_bucket(first)?;
     let read = |(window, row): (&BucketWindow, &PgRow)| {
         Ok(WindowFacts {
             window: *window,
@@ -211,21 +216,18 @@ pub(crate) async fn read_windows(
             oldest: row.try_get("oldest")?,
         })
     };
-    bucket.windows.iter().zip(&rows).map(read).collect()
+    Ok(RecordedFacts {
+        clock: ServerClock { at: first.try_get("at")?, system: first.try_get("system_now")? },
+        has_call: first.try_get("has_call")?,
+        rival_refused_at: first.try_get("rival_refused_at")?,
+        windows: bucket.windows.iter().zip(&rows).map(read).collect::<sqlx::Result<_>>()?,
+        bucket,
+    })
 }
 
 fn read_count(row: &PgRow, column: &str) -> sqlx::Result<u64> {
     let count: i64 = row.try_get(column)?;
     Ok(u64::try_from(count).unwrap_or(0))
-}
-
-/// When a window itself refused another tenant of the bucket that has had no call since.
-pub(crate) async fn find_rival_refusal(
-    db: &mut PgConnection,
-    key: &CallKey<'_>,
-) -> sqlx::Result<Option<DateTime<Utc>>> {
-    let select = "SELECT max(refused_at) FROM gate_tenant WHERE bucket = $1 AND tenant <> $2";
-    sqlx::query_scalar(select).bind(key.bucket).bind(key.tenant.as_str()).fetch_one(db).await
 }
 
 /// Notes that a window refused this tenant.
@@ -248,21 +250,24 @@ pub(crate) async fn insert_call(
             INSERT INTO gate_tenant (bucket, tenant, last_number) VALUES ($1, $2, 1)
             ON CONFLICT (bucket, tenant) DO UPDATE SET last_number = gate_tenant.last_number + 1, refused_at = NULL
             RETURNING last_number
-        ), minutes AS (
-            INSERT INTO gate_minute (bucket, tenant, minute, tokens)
-            SELECT $1, who, date_trunc('minute', $5::timestamptz, 'UTC'), $6 FROM unnest(ARRAY['', $2]) AS who WHERE $6 > 0
-            ON CONFLICT (bucket, tenant, minute) DO UPDATE SET tokens = gate_minute.tokens + excluded.tokens
+        ), booked AS (
+            INSERT INTO gate_tokens (bucket, tenant, seconds, slot, tokens)
+            SELECT $1, who, seconds, to_timestamp(floor(extract(epoch FROM $5::timestamptz) / seconds) * seconds), $6
+            FROM unnest(ARRAY['', $2]) AS who, unnest(ARRAY[1, 60]) AS seconds WHERE $6 > 0
+            ON CONFLICT (bucket, tenant, seconds, slot) DO UPDATE SET tokens = gate_tokens.tokens + excluded.tokens
         ), old_calls AS (
             DELETE FROM gate_call WHERE bucket = $1 AND reserved_at < $7
-        ), old_minutes AS (
-            DELETE FROM gate_minute WHERE bucket = $1 AND minute < $7 AND tenant IN ('', $2)
+        ), old_tokens AS (
+            DELETE FROM gate_tokens WHERE bucket = $1 AND tenant IN ('', $2)
+            AND (seconds = 1 AND slot < $8 OR seconds = 60 AND slot < $7)
         )
         INSERT INTO gate_call (bucket, number, tenant, tenant_number, call, reserved_at, tokens)
         SELECT $1, $3, $2, own.last_number, $4, $5, $6 FROM own";
     bucket.last_number += 1;
     bucket.state.newest = Some(at);
     let query = sqlx::query(INSERT).bind(key.bucket).bind(key.tenant.as_str()).bind(bucket.last_number).bind(key.call);
-    query.bind(at).bind(i64::try_from(tokens).unwrap_or(i64::MAX)).bind(at - KEEP).execute(&mut *db).await?;
+    let query = query.bind(at).bind(i64::try_from(tokens).unwrap_or(i64::MAX)).bind(at - KEEP);
+    query.bind(at - KEEP_SECONDS).execute(&mut *db).await?;
     bucket.save(db).await
 }
 
@@ -281,9 +286,10 @@ pub(crate) async fn settle_call(
         return Ok(Some(false));
     }
     const UPDATE: &str = "
-        WITH minutes AS (
-            UPDATE gate_minute SET tokens = gate_minute.tokens + $4 - $5
-            WHERE bucket = $1 AND tenant IN ('', $2) AND minute = date_trunc('minute', $6::timestamptz, 'UTC')
+        WITH booked AS (
+            UPDATE gate_tokens t SET tokens = t.tokens + $4 - $5 FROM unnest(ARRAY[1, 60]) AS s(width)
+            WHERE bucket = $1 AND tenant IN ('', $2) AND t.seconds = s.width
+            AND slot = to_timestamp(floor(extract(epoch FROM $6::timestamptz) / s.width) * s.width)
         )
         UPDATE gate_call SET settled = true, tokens = $4 WHERE bucket = $1 AND tenant = $2 AND call = $3";
     let used = tokens.map_or(reserved, |tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
@@ -299,7 +305,7 @@ pub(crate) async fn forget_calls_after(db: &mut PgConnection, bucket: &str, at: 
         .bind(at)
         .execute(&mut *db)
         .await?;
-    sqlx::query("DELETE FROM gate_minute WHERE bucket = $1 AND minute > $2")
+    sqlx::query("DELETE FROM gate_tokens WHERE bucket = $1 AND slot > $2")
         .bind(bucket)
         .bind(at)
         .execute(&mut *db)

@@ -39,6 +39,7 @@ mod serve;
 mod server_process;
 mod sessions;
 mod shared_namespace;
+mod shared_provider;
 mod short_waits;
 mod standalone;
 mod tenants;

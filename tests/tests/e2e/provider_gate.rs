@@ -15,6 +15,7 @@ use steward_fleet::tenants::TenantChange;
 use steward_fleet::{BucketGate, FleetStore, VaultOwnership};
 use steward_tests::gate::Gate as Cut;
 use steward_tests::postgres::{self, Postgres};
+use steward_tests::wait;
 use tokio::io::AsyncWriteExt;
 
 /// Tenants that share one bucket.
@@ -100,14 +101,14 @@ async fn the_provider_never_sees_more_calls_in_a_window_than_its_cap_whoever_sen
                 match reserve(&gate, &format!("{caller}-{number}"), 1).await {
                     Ok(_) => {
                         // It may be sent as late as a reservation allows.
-                        let wait = [0, 2_900, 40, 1_500][(caller + number) % 4];
-                        tokio::time::sleep(Duration::from_millis(wait)).await;
+                        let delay = [1, 2_900, 40, 1_500][(caller + number) % 4];
+                        wait::a_moment(Duration::from_millis(delay)).await;
                         sent.push((caller % 4, Utc::now()));
                     }
                     Err(refusal) => {
                         let known = [GuardCap::Provider, GuardCap::ProviderShare];
                         assert!(known.contains(&refusal.cap), "{refusal:?}");
-                        tokio::time::sleep(Duration::from_millis(30)).await;
+                        wait::a_moment(Duration::from_millis(30)).await;
                     }
                 }
             }
@@ -147,7 +148,7 @@ async fn a_429_to_one_tenant_holds_all_and_one_call_of_the_fleet_tests_the_provi
     }
     assert_eq!(b.find_refusal().await.unwrap().cap, GuardCap::BackOff);
     settle(&a, "1", limited(600.0)).await;
-    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    wait::a_moment(Duration::from_millis(1_600)).await;
     let start = |n: usize| {
         let gate = shared.gates[n % 3].clone();
         tokio::spawn(async move { (n, reserve(&gate, &format!("probe-{n}"), 1).await) })
@@ -198,7 +199,7 @@ async fn tokens_are_booked_before_a_call_and_corrected_after_it_in_short_and_lon
         let status = shared.admin.list_buckets().await.unwrap().remove(0);
         assert_eq!((status.windows[0].used_calls, status.windows[0].used_tokens), (3, 1_000));
         let past = "UPDATE gate_call SET reserved_at = reserved_at - interval '25 hours'; \
-            UPDATE gate_minute SET minute = minute - interval '25 hours'; UPDATE bucket SET newest = newest - interval '25 hours'";
+            UPDATE gate_tokens SET slot = slot - interval '25 hours'; UPDATE bucket_state SET newest = newest - interval '25 hours'";
         shared.sql(past).await;
         reserve(gate, "5", 1_000).await.unwrap();
         assert_eq!(shared.sql("SELECT count(*) FROM gate_call").await, "1", "old calls are forgotten");
@@ -232,7 +233,7 @@ async fn a_restored_database_refuses_all_until_a_day_is_over_or_an_operator_acce
     let seen: GateMark = reserve(&a, "1", 1).await.unwrap().seen;
     let ask = |call: &str| GateRequest { call: call.to_owned(), tokens: 1, seen: Some(seen.clone()) };
     a.reserve(&ask("2")).await.unwrap();
-    shared.sql("UPDATE bucket SET revision = 0").await;
+    shared.sql("UPDATE bucket_state SET revision = 0").await;
     let refusal = a.reserve(&ask("3")).await.unwrap_err();
     assert!(refusal.cap == GuardCap::Gate && refusal.reason.contains("fleet bucket accept-loss model"), "{refusal:?}");
     assert_eq!(refused(&b, "1").await, GuardCap::Gate, "who noticed it told all");
@@ -241,13 +242,13 @@ async fn a_restored_database_refuses_all_until_a_day_is_over_or_an_operator_acce
     a.reserve(&ask("4")).await.unwrap();
     reserve(&b, "2", 1).await.unwrap();
 
-    shared.sql("UPDATE bucket SET system = '7'").await;
+    shared.sql("UPDATE bucket_state SET system = '7'").await;
     assert_eq!(refused(&b, "3").await, GuardCap::Gate, "another server");
-    shared.sql("UPDATE bucket SET lost_at = lost_at - interval '1 day'").await;
+    shared.sql("UPDATE bucket_state SET lost_at = lost_at - interval '1 day'").await;
     reserve(&b, "4", 1).await.unwrap();
 
     // The clock of the database's machine was far ahead.
-    shared.sql("UPDATE bucket SET newest = newest + interval '1 hour'").await;
+    shared.sql("UPDATE bucket_state SET newest = newest + interval '1 hour'").await;
     let refusal = reserve(&b, "5", 1).await.unwrap_err();
     assert!(
         refusal.cap == GuardCap::Clock && refusal.reason.contains("the clock of the database's machine"),
@@ -274,7 +275,7 @@ async fn a_frozen_process_or_a_cut_database_holds_nobody_for_long_and_admits_not
     stdin.write_all(b"BEGIN; SELECT name FROM bucket FOR UPDATE;\n").await.unwrap();
     stdin.flush().await.unwrap();
     let locked = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE '%FROM bucket FOR UPDATE%'";
-    steward_tests::wait::until("the lock to be taken", async || (shared.sql(locked).await == "1").then_some(())).await;
+    wait::until("the lock to be taken", async || (shared.sql(locked).await == "1").then_some(())).await;
     reserve(&b, "1", 1).await.unwrap();
 
     let url = shared.tenants_url(0);

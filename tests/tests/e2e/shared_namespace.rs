@@ -12,20 +12,20 @@ use steward_tests::world::World;
 use steward_tests::{postgres, run, server};
 
 /// A namespace and a database that tenants share.
-struct Fleet {
+pub(crate) struct Fleet {
     /// The binary with the database of the administrator, and no vault.
-    operator: Steward,
+    pub(crate) operator: Steward,
     namespace: String,
 }
 
 /// A tenant with a vault like that of [`World::with_one_done`].
-struct Tenant {
-    world: World,
-    steward: Steward,
+pub(crate) struct Tenant {
+    pub(crate) world: World,
+    pub(crate) steward: Steward,
 }
 
 impl Fleet {
-    async fn new(name: &str) -> Self {
+    pub(crate) async fn new(name: &str) -> Self {
         let (world, database) = (World::new().await, postgres::server().await.create_database());
         let namespace = format!("fleet-{name}");
         let operator = world.steward.without("STEWARD_VAULT").without("STEWARD_TASK_QUEUE");
@@ -37,12 +37,12 @@ impl Fleet {
         fleet
     }
 
-    async fn run(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         self.operator.run(arguments).await.expect(0).out
     }
 
     /// Creates a tenant and its vault. The mode of its process is `live`; its ceiling still is `shadow`.
-    async fn tenant(&self, id: &str) -> Tenant {
+    pub(crate) async fn tenant(&self, id: &str) -> Tenant {
         // Roles belong to the whole server of Postgres.
         let role = format!("DROP ROLE IF EXISTS \"steward_tenant_{id}\"");
         postgres::server().await.sql(self.operator.variable("STEWARD_FLEET_DB").unwrap(), &role);
@@ -55,7 +55,7 @@ impl Fleet {
 }
 
 impl Tenant {
-    async fn up(&self) -> Running {
+    pub(crate) async fn up(&self) -> Running {
         start(&self.steward).await
     }
 

@@ -133,11 +133,11 @@ async fn another_version_of_the_database_is_refused_by_both_versions() {
     FleetStore::initialise(&url).await.unwrap();
     FleetStore::initialise(&url).await.unwrap();
     FleetStore::connect(&url).await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET version = 3, min_reader = 1");
+    postgres.sql(&url, "UPDATE fleet SET version = 4, min_reader = 2");
     FleetStore::connect(&url).await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET min_reader = 2");
-    assert!(matches!(refused().await, FleetError::TooNew { version: 3, min_reader: 2 }));
-    postgres.sql(&url, "UPDATE fleet SET version = 0, min_reader = 0");
+    postgres.sql(&url, "UPDATE fleet SET min_reader = 3");
+    assert!(matches!(refused().await, FleetError::TooNew { version: 4, min_reader: 3 }));
+    postgres.sql(&url, "UPDATE fleet SET version = 1, min_reader = 1");
     assert!(refused().await.to_string().contains("steward fleet migrate"));
     let nowhere = FleetStore::connect("postgres://x:secret@127.0.0.1:9/x").await.unwrap_err().to_string();
     assert!(!nowhere.contains("secret"), "{nowhere}");

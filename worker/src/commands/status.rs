@@ -365,10 +365,14 @@ async fn read_guard_status(
         ));
     }
     let opened = config.state_dir().and_then(|state| engine::open_ledger(caps, root, &state));
-    match opened {
+    let mut status = match opened {
         Ok(ledger) => ledger.status(now).await,
         Err(e) => unknown(format_causes(&e)),
+    };
+    if status.refusal.is_none() {
+        status.refusal = crate::fleet::find_gate_refusal(config).await;
     }
+    status
 }
 
 fn describe_clerk(clerk: &ClerkChoice) -> String {

@@ -24,6 +24,14 @@ impl ClerkChoice {
         }
     }
 
+    /// Whether its calls go to a provider, whose limits tenants may share.
+    pub(crate) fn is_remote(&self) -> bool {
+        match self {
+            Self::Rules => false,
+            Self::Openai(_) | Self::Anthropic(_) | Self::Ollama(_) => true,
+        }
+    }
+
     /// A copy whose URLs hold no secrets, such as a password or a key.
     pub(crate) fn strip_secrets(&self) -> Self {
         let cleaned =

@@ -17,7 +17,7 @@ use steward_domain::steward::clerk::{
 };
 use steward_domain::steward::decide::{DecisionCase, decide};
 use steward_domain::steward::guard::{
-    CallId, CallSource, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome, estimate_tokens,
+    CallId, CallSource, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
 };
 use steward_domain::steward::tick::{TaskCheck, TaskCheckOutcome, TaskCheckReport, TaskClock};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
@@ -118,7 +118,7 @@ async fn reserve_call(
         matter: Some(question.subject.matter.to_string()),
         stream: None,
         sources: CallSource::from_evidence(&question.evidence),
-        tokens: estimate_tokens(question.evidence_bytes().len()),
+        tokens: question.estimate_tokens(),
     };
     match ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),

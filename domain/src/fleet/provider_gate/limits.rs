@@ -1,4 +1,7 @@
 //! The limits of a provider's account, as an operator writes them: `60/min`, `10000/day`, `12/20s`.
+//!
+//! A bucket has one window for each width, with a limit of calls, of tokens, or of both. The database keeps the windows as
+//! JSON.
 
 use super::RESERVATION_LIFETIME;
 use crate::fleet::{MAX_NAME, is_fleet_name};

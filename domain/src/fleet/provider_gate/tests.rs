@@ -52,7 +52,6 @@ fn a_share_binds_only_while_another_tenant_was_refused_by_a_window() {
     assert_eq!(refusal(1, &tokens, 5), (GuardCap::ProviderShare, Some(65), false));
     tokens.windows[0].own_tokens = 250;
     assert!(admit_bucket_call(1, &tokens, at(5)).is_ok());
-    assert_eq!([1, 3, 4, 5, 600].map(compute_call_share), [1, 1, 1, 2, 150]);
 }
 
 #[test]

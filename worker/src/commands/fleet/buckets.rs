@@ -1,4 +1,7 @@
 //! The command `steward fleet bucket`: the rate limits of providers' accounts.
+//!
+//! It needs the fleet's database alone, as an operator's role. What a limit means is decided in
+//! `steward_domain::fleet::provider_gate`.
 
 use super::read_database_url;
 use crate::cli::fleet::{BucketCommand, BucketSetArgs};

@@ -6,8 +6,8 @@
 use super::log_problems;
 use super::wait_for_stop;
 use crate::commands::open_index;
+use crate::config::StewardConfig;
 use crate::config::mapping::MappingStatus;
-use crate::config::{ClerkChoice, StewardConfig};
 use crate::fleet;
 use crate::runtime::reading_progress::log_index_progress;
 use anyhow::bail;
@@ -72,12 +72,7 @@ impl OpenedVault {
         index.trust().record_service_start(Utc::now()).await?;
         let report = log_index_progress(&index, index.sync_all(writer.root(), Utc::now())).await?;
         log_problems(&report);
-        let gate = match &config.clerk {
-            ClerkChoice::Rules => None,
-            ClerkChoice::Openai(_) | ClerkChoice::Anthropic(_) | ClerkChoice::Ollama(_) => {
-                ownership.clone().map(create_provider_gate)
-            }
-        };
+        let gate = ownership.clone().filter(|_| config.clerk.is_remote()).map(create_provider_gate);
         let ledger = Arc::new(open_ledger(config.caps, writer.root(), &state)?.with_gate(gate));
         let writer = Arc::new(writer.with_index(&index));
         settle_moves(&writer, &index, Utc::now()).await?;

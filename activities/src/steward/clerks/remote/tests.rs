@@ -281,3 +281,38 @@ fn a_key_in_an_answer_about_an_event_is_taken_out_however_it_is_written() {
     let kept = answer::read_findings(&content, &event_question("it was paid"), key.as_ref()).unwrap();
     assert!(kept.contains("you sent [key]") && !kept.contains("very-secret"), "{kept}");
 }
+
+#[test]
+fn the_tokens_that_are_booked_cover_what_is_sent() {
+    let mut long = crate::steward::clerks::tests::question(vec![signal("a", 0, Some(RecordState::Done)); 50]);
+    for evidence in &mut long.evidence {
+        evidence.note = "<".repeat(50);
+    }
+    for question in [question("It is paid."), ClerkQuestion { complaint: Some("x".repeat(400)), ..long }] {
+        let booked = question.estimate_tokens();
+        for wire in WIRES {
+            let clerk = RemoteClerk::new(config(wire)).unwrap();
+            let sent = estimate_tokens(clerk.render_prompt(&question).len());
+            let booked = booked + clerk.verdict_overhead_tokens();
+            assert!(booked >= sent + u64::from(clerk.config.max_tokens), "{}: {booked} for {sent}", wire.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_reservation_is_over_is_not_sent() {
+    use chrono::TimeDelta;
+    let clerk = RemoteClerk::new(config(&OPENAI)).unwrap();
+    let reservation = |wall, boot_us| -> Reservation {
+        let deadline = json!({"wall": wall, "boot_us": boot_us});
+        let fields = json!({"call_id": "c", "reserved_at": wall, "probe": false, "deadline": deadline});
+        serde_json::from_value(fields).unwrap()
+    };
+    let (now, boot) = (Utc::now(), read_boot_micros());
+    let (later, later_boot) = (now + TimeDelta::hours(1), boot + 3_600_000_000);
+    assert_eq!(clerk.wait_to_send(&reservation(later, later_boot)).await, Ok(()));
+    for over in [reservation(now - TimeDelta::seconds(1), later_boot), reservation(later, boot - 1)] {
+        let reply = clerk.ask(&over, &question("It is paid.")).await;
+        assert!(matches!(reply.outcome, ClerkCallOutcome::NotSent { .. }), "{:?}", reply.outcome);
+    }
+}
