@@ -12,7 +12,7 @@ use steward_domain::fleet::ownership::OwnerInfo;
 use steward_domain::fleet::provider_gate::{BucketWindow, GateRequest};
 use steward_domain::gates::mode::Mode;
 use steward_fleet::admin::build_tenant_url;
-use steward_fleet::{BucketGate, FleetStore, VaultOwnership};
+use steward_fleet::{BucketGate, FleetStore, Operator, VaultOwnership};
 
 /// Large, so that nobody is refused; the size of a cap does not matter to the time.
 const CAP: u32 = 1_000_000;
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: reservations_per_second <url>")?;
     let admin = FleetStore::initialise(&url).await?;
     let windows = [60, 3_600, 86_400].map(|seconds| BucketWindow { seconds, calls: Some(CAP), tokens: Some(1 << 40) });
-    admin.set_bucket("measured", &windows).await?;
+    admin.set_bucket("measured", &windows, &Operator::default()).await?;
     let mut gates = Vec::new();
     for n in 0..64 {
         gates.push(open_gate(&admin, &url, n).await?);
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn open_gate(admin: &FleetStore, url: &str, n: usize) -> Result<BucketGate, Box<dyn Error>> {
     let tenant: TenantId = format!("measured-{n}").parse()?;
-    admin.add_tenant(&tenant, Some("measured"), PASSWORD).await?;
+    admin.add_tenant(&tenant, Some("measured"), PASSWORD, &Operator::default()).await?;
     let store = FleetStore::connect(&build_tenant_url(url, &tenant, PASSWORD)).await?;
     let info = OwnerInfo {
         instance: "measured".to_owned(),

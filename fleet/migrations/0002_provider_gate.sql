@@ -1,13 +1,17 @@
 -- The rate limits of providers' accounts, which all tenants that hold a key share. A call is named by a hash.
 
+-- A build that does not know the gate would call without it, so it must not start.
 UPDATE fleet SET version = 2, min_reader = 2;
+
+-- What a tenant has seen in another fleet says nothing about this one.
+ALTER TABLE fleet ADD COLUMN id text NOT NULL DEFAULT gen_random_uuid()::text;
 
 -- What an operator sets. Whoever changes the state or the calls of a bucket locks this row first: it hardly ever has a newer
 -- version, so those who wait for it do not chase one.
 CREATE TABLE bucket (
     name text PRIMARY KEY CHECK (name ~ '^[a-z][a-z0-9-]{0,30}$'),
     -- A list of {"seconds", "calls", "tokens"}.
-    windows jsonb NOT NULL,
+    windows jsonb NOT NULL CHECK (jsonb_array_length(windows) > 0),
     -- Never changed. A role may lock a row only if it may update some column of it.
     lock boolean NOT NULL DEFAULT true
 );
@@ -18,18 +22,17 @@ CREATE TABLE bucket_state (
     system text NOT NULL DEFAULT (pg_control_system()).system_identifier::text,
     incarnation bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     is_accepted boolean NOT NULL DEFAULT false,
-    revision bigint NOT NULL DEFAULT 0,
-    lost_at timestamptz,
-    lost_why text,
+    lost_at timestamptz CHECK (isfinite(lost_at)),
+    lost_why text CHECK (lost_why IN ('moved', 'recreated', 'restored')),
     -- The number of the newest call. A call gets its number under the lock, so the cap-th newest one is found by its number.
     last_number bigint NOT NULL DEFAULT 0,
-    newest timestamptz,
-    doubted_since timestamptz,
-    back_off_set timestamptz,
-    back_off_until timestamptz,
+    newest timestamptz CHECK (isfinite(newest)),
+    doubted_since timestamptz CHECK (isfinite(doubted_since)),
+    back_off_set timestamptz CHECK (isfinite(back_off_set)),
+    back_off_until timestamptz CHECK (isfinite(back_off_until)),
     -- `<tenant>/<call>`.
     probe_call text,
-    probe_since timestamptz
+    probe_since timestamptz CHECK (isfinite(probe_since))
 ) WITH (fillfactor = 50);
 
 ALTER TABLE tenant ADD COLUMN bucket text REFERENCES bucket (name);
@@ -68,6 +71,8 @@ CREATE TABLE gate_tenant (
     bucket text NOT NULL,
     tenant text NOT NULL,
     last_number bigint NOT NULL DEFAULT 0,
+    -- Its calls and 429s so far, which it remembers; see find_loss. Never lowered.
+    entries bigint NOT NULL DEFAULT 0,
     -- When a window itself refused it last.
     refused_at timestamptz,
     PRIMARY KEY (bucket, tenant)
@@ -76,7 +81,8 @@ CREATE TABLE gate_tenant (
 GRANT SELECT, UPDATE (lock) ON bucket TO steward_tenant;
 GRANT SELECT, UPDATE ON bucket_state TO steward_tenant;
 GRANT SELECT, INSERT, UPDATE, DELETE ON gate_call, gate_tokens, gate_tenant TO steward_tenant;
-GRANT SELECT, INSERT, UPDATE, DELETE ON bucket, bucket_state, gate_call, gate_tokens, gate_tenant TO steward_operator;
+GRANT SELECT, INSERT, UPDATE ON bucket, bucket_state TO steward_operator;
+GRANT SELECT, INSERT, UPDATE, DELETE ON gate_call, gate_tokens, gate_tenant TO steward_operator;
 
 ALTER TABLE bucket ENABLE ROW LEVEL SECURITY;
 ALTER TABLE bucket_state ENABLE ROW LEVEL SECURITY;

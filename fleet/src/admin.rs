@@ -2,7 +2,9 @@
 //!
 //! Each tenant has a role of its own, which sees its own rows alone. A password is made here, shown once and kept nowhere.
 
+use crate::events::{Operator, RecordedChange};
 use crate::store::{FleetError, FleetStore, MIGRATIONS};
+use serde_json::json;
 use steward_domain::fleet::TenantId;
 use url::Url;
 
@@ -38,6 +40,7 @@ impl FleetStore {
         tenant: &TenantId,
         bucket: Option<&str>,
         password: &str,
+        operator: &Operator,
     ) -> Result<bool, FleetError> {
         let mut transaction = self.pool.begin().await?;
         let insert = sqlx::query("INSERT INTO tenant (id, bucket) VALUES ($1, $2) ON CONFLICT DO NOTHING");
@@ -54,6 +57,9 @@ impl FleetStore {
             "ALTER ROLE \"{role}\" SET idle_in_transaction_session_timeout = '1s'; ALTER ROLE \"{role}\" SET lock_timeout = '2s'"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("{create}; {limits}"))).execute(&mut *transaction).await?;
+        let after = Some(json!({"bucket": bucket}));
+        let change = RecordedChange { event: "tenant_add", subject: tenant.as_str(), before: None, after };
+        operator.record(&mut transaction, change).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -62,12 +68,14 @@ impl FleetStore {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn drop_tenant(&self, tenant: &TenantId) -> Result<(), FleetError> {
+    pub async fn drop_tenant(&self, tenant: &TenantId, operator: &Operator) -> Result<(), FleetError> {
         let mut transaction = self.pool.begin().await?;
         let drop = sqlx::query("UPDATE tenant SET state = 'dropped' WHERE id = $1").bind(tenant.as_str());
         drop.execute(&mut *transaction).await?;
         let close = format!("ALTER ROLE \"{}\" NOLOGIN", tenant_role(tenant));
         sqlx::raw_sql(sqlx::AssertSqlSafe(close)).execute(&mut *transaction).await?;
+        let change = RecordedChange { event: "tenant_drop", subject: tenant.as_str(), before: None, after: None };
+        operator.record(&mut transaction, change).await?;
         transaction.commit().await?;
         Ok(())
     }

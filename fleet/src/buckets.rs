@@ -2,12 +2,14 @@
 //!
 //! This module decides nothing about calls; see [`crate::gate`].
 
+use crate::events::{Operator, RecordedChange};
 use crate::gate::rows::{self, BucketLock, CallKey};
 use crate::store::{FleetError, FleetStore, in_time};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::{Value, json};
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::provider_gate::BucketWindow;
+use steward_domain::fleet::provider_gate::{BucketWindow, LossKind};
 use steward_domain::steward::guard::{BackOff, Probe};
 
 /// A bucket and how full it is.
@@ -21,7 +23,7 @@ pub struct BucketStatus {
     pub probe: Option<Probe>,
     /// Since when calls are missing, and why.
     pub lost_at: Option<DateTime<Utc>>,
-    pub lost_why: Option<String>,
+    pub lost_why: Option<LossKind>,
 }
 
 /// A window of a bucket and its fill.
@@ -49,13 +51,27 @@ impl FleetStore {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn set_bucket(&self, name: &str, windows: &[BucketWindow]) -> Result<(), FleetError> {
+    pub async fn set_bucket(
+        &self,
+        name: &str,
+        windows: &[BucketWindow],
+        operator: &Operator,
+    ) -> Result<(), FleetError> {
+        Ok(in_time(self.try_set_bucket(name, windows, operator)).await??)
+    }
+
+    async fn try_set_bucket(&self, name: &str, windows: &[BucketWindow], operator: &Operator) -> sqlx::Result<()> {
+        let mut tx = self.pool.begin().await?;
+        let select = "SELECT windows FROM bucket WHERE name = $1 FOR UPDATE";
+        let before: Option<Value> = sqlx::query_scalar(select).bind(name).fetch_optional(&mut *tx).await?;
         let upsert = "WITH b AS (INSERT INTO bucket (name, windows) VALUES ($1, $2) \
             ON CONFLICT (name) DO UPDATE SET windows = $2 RETURNING name) \
             INSERT INTO bucket_state (bucket) SELECT name FROM b ON CONFLICT DO NOTHING";
         let windows = serde_json::to_value(windows).map_err(|e| sqlx::Error::Encode(e.into()))?;
-        in_time(sqlx::query(upsert).bind(name).bind(windows).execute(&self.pool)).await??;
-        Ok(())
+        sqlx::query(upsert).bind(name).bind(&windows).execute(&mut *tx).await?;
+        let change = RecordedChange { event: "bucket_set", subject: name, before, after: Some(windows) };
+        operator.record(&mut tx, change).await?;
+        tx.commit().await
     }
 
     /// Lists the buckets by name, with their fill.
@@ -104,11 +120,11 @@ impl FleetStore {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn accept_bucket_loss(&self, name: &str) -> Result<BucketChange, FleetError> {
-        Ok(in_time(self.try_accept_loss(name)).await??)
+    pub async fn accept_bucket_loss(&self, name: &str, operator: &Operator) -> Result<BucketChange, FleetError> {
+        Ok(in_time(self.try_accept_loss(name, operator)).await??)
     }
 
-    async fn try_accept_loss(&self, name: &str) -> sqlx::Result<BucketChange> {
+    async fn try_accept_loss(&self, name: &str, operator: &Operator) -> sqlx::Result<BucketChange> {
         let mut tx = self.pool.begin().await?;
         let Some(mut bucket) = rows::find_bucket(&mut tx, name, BucketLock::Locked).await? else {
             return Ok(BucketChange::Missing);
@@ -123,8 +139,11 @@ impl FleetStore {
             bucket.last_number = rows::forget_calls_after(&mut tx, name, clock.at).await?;
             bucket.state.restart_clock(clock.at);
         }
+        let before = bucket.lost.map(|(at, why)| json!({"lost_at": at, "why": why}));
         bucket.accept_loss(&clock);
         bucket.save(&mut tx).await?;
+        let change = RecordedChange { event: "bucket_accept_loss", subject: name, before, after: None };
+        operator.record(&mut tx, change).await?;
         tx.commit().await?;
         Ok(BucketChange::Changed)
     }
@@ -133,20 +152,21 @@ impl FleetStore {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn lift_bucket_back_off(&self, name: &str) -> Result<BucketChange, FleetError> {
-        Ok(in_time(self.try_lift_back_off(name)).await??)
+    pub async fn lift_bucket_back_off(&self, name: &str, operator: &Operator) -> Result<BucketChange, FleetError> {
+        Ok(in_time(self.try_lift_back_off(name, operator)).await??)
     }
 
-    async fn try_lift_back_off(&self, name: &str) -> sqlx::Result<BucketChange> {
+    async fn try_lift_back_off(&self, name: &str, operator: &Operator) -> sqlx::Result<BucketChange> {
         let mut tx = self.pool.begin().await?;
         let Some(mut bucket) = rows::find_bucket(&mut tx, name, BucketLock::Locked).await? else {
             return Ok(BucketChange::Missing);
         };
         let now = rows::read_server_clock(&mut tx).await?.at;
-        if bucket.state.lift_back_off(now).is_none() {
-            return Ok(BucketChange::Unchanged);
-        }
+        let Some(until) = bucket.state.lift_back_off(now) else { return Ok(BucketChange::Unchanged) };
         bucket.save(&mut tx).await?;
+        let before = Some(json!({"back_off_until": until}));
+        let change = RecordedChange { event: "bucket_lift", subject: name, before, after: None };
+        operator.record(&mut tx, change).await?;
         tx.commit().await?;
         Ok(BucketChange::Changed)
     }

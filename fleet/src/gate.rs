@@ -1,21 +1,24 @@
 //! The gate of a provider: it reserves each call of a tenant in the bucket that all tenants of a key share.
 //!
-//! One transaction locks the bucket's row, reads the windows, lets `steward_domain::fleet::provider_gate` decide and
-//! records the call. It must not decide anything itself. Every fault is a refusal, and a commit without an answer is no
-//! success. All times are the database's, held against the newest recorded one.
+//! One transaction locks the bucket, reads the windows, lets `steward_domain::fleet::provider_gate` decide and records the
+//! call. It must not decide anything itself. Every fault is a refusal, and a commit without an answer is no success. All
+//! times are the database's, held against the newest recorded one and against the clock here.
 
 pub(crate) mod rows;
 
+use crate::owner::PermitRefusal;
 use crate::ownership::VaultOwnership;
-use crate::store::{FleetError, FleetStore, in_time, read_boot_micros};
+use crate::store::{FleetError, FleetStore, in_time, read_boot_instant};
 use chrono::{DateTime, Utc};
-use rows::{BucketLock, BucketRow, CallKey, RecordedFacts, ServerClock};
-use sqlx::PgConnection;
+use rows::{BucketLock, CallKey, RecordedFacts};
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{
-    BucketFacts, GateDebt, GateGrant, GateRequest, SendDeadline, admit_bucket_call, find_loss,
+    BucketFacts, BucketGrant, BucketRefusal, GateDebt, GateGrant, GateMark, GateRequest, RESERVATION_LIFETIME,
+    SendDeadline, admit_bucket_call, find_loss,
 };
-use steward_domain::steward::guard::{ClockReading, GuardCap, GuardRefusal, Probe, SettlementOutcome, loss_clears_at};
+use steward_domain::steward::guard::{
+    CLOCK_TOLERANCE, ClockReading, GuardCap, GuardRefusal, Probe, SettlementOutcome, loss_clears_at,
+};
 use steward_domain::time::format_millis;
 
 /// The gate as one tenant asks it. Cheap to clone.
@@ -39,31 +42,54 @@ impl BucketGate {
     /// Why no call may be sent now. Every fault of the database is one.
     pub async fn reserve(&self, request: &GateRequest) -> Result<GateGrant, GuardRefusal> {
         // Before the permit, so that every wait for the database shortens the time to send.
-        let deadline = SendDeadline::from_request(Utc::now(), read_boot_micros());
-        let permit = self.ownership.ensure().await.map_err(|refusal| refuse(refusal.to_string()))?;
-        if let Some(reason) = permit.describe_stop() {
-            return Err(GuardRefusal { cap: GuardCap::Stopped, clears_at: None, reason });
-        }
+        let deadline = SendDeadline::from_request(Utc::now(), read_boot_instant());
+        self.ownership.ensure().await.map_err(|refusal| refuse(refusal.to_string()))?;
         let reserved = in_time(self.reserve_in_bucket(request)).await.and_then(|done| done.map_err(FleetError::from));
-        let bucket = reserved.map_err(|e| refuse(e.to_string()))??;
-        Ok(GateGrant { deadline, seen: bucket.identity.to_mark() })
+        let seen = reserved.map_err(|e| refuse(e.to_string()))??;
+        Ok(GateGrant { deadline, seen })
     }
 
-    async fn reserve_in_bucket(&self, request: &GateRequest) -> sqlx::Result<Result<BucketRow, GuardRefusal>> {
+    async fn reserve_in_bucket(&self, request: &GateRequest) -> sqlx::Result<Result<GateMark, GuardRefusal>> {
         let mut tx = self.ownership.permit().store().pool.begin().await?;
         let Some(name) = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await? else {
             return Ok(Err(refuse_without_bucket(&self.tenant)));
         };
         let key = CallKey { bucket: &name, tenant: &self.tenant, call: &request.call };
-        let found = rows::read_facts(&mut tx, &key).await?;
+        let mut found = rows::read_facts(&mut tx, &key).await?;
+        // Again, because the lock may have taken a while.
+        if found.epoch != Some(self.ownership.permit().epoch()) {
+            return Ok(Err(refuse(PermitRefusal::Lost.to_string())));
+        }
+        if found.is_stopped {
+            let reason = "the fleet was stopped".to_owned();
+            return Ok(Err(GuardRefusal { cap: GuardCap::Stopped, clears_at: None, reason }));
+        }
         let kept = found.bucket.clone();
-        let (mut bucket, decided) = decide(&mut tx, found, &key, request).await?;
-        let admitted = match decided {
-            Ok(at) => {
-                rows::insert_call(&mut tx, &mut bucket, &key, request.tokens, at).await?;
-                Ok(bucket)
+        let decided = match check_bucket(&mut found, request) {
+            Ok(ClockReading::Restarted) => {
+                let now = found.clock.at;
+                found.bucket.last_number = rows::forget_calls_after(&mut tx, &name, now).await?;
+                found.bucket.save(&mut tx).await?;
+                found = rows::read_facts(&mut tx, &key).await?;
+                admit(&found, request, now)
             }
-            Err(refusal) => {
+            Ok(ClockReading::Sound { at }) => admit(&found, request, at),
+            Ok(ClockReading::Doubted { clears_at, .. }) => Err(refuse_clock(&found, clears_at)),
+            Err(refusal) => Err(BucketRefusal { refusal, is_by_window: false }),
+        };
+        let RecordedFacts { mut bucket, entries, clock, .. } = found;
+        let admitted = match decided {
+            Ok(grant) => {
+                if grant.is_probe() {
+                    bucket.state.probe = Some(Probe { call_id: key.to_call_id(), since: grant.counted_at() });
+                }
+                rows::insert_call(&mut tx, &mut bucket, &key, request.tokens, grant.counted_at()).await?;
+                Ok(bucket.identity.to_mark(entries + 1))
+            }
+            Err(BucketRefusal { refusal, is_by_window }) => {
+                if is_by_window {
+                    rows::note_refusal(&mut tx, &key, clock.at).await?;
+                }
                 if bucket != kept {
                     bucket.save(&mut tx).await?;
                 }
@@ -74,18 +100,19 @@ impl BucketGate {
         Ok(admitted)
     }
 
-    /// Records how a call ended. A second report of one call changes nothing.
+    /// Records how a call ended. A second report of one call changes nothing. Returns what the tenant has seen then, if the
+    /// bucket's state changed.
     ///
     /// # Errors
     /// The database gave no answer: report it again.
-    pub async fn settle(&self, debt: &GateDebt) -> Result<(), FleetError> {
+    pub async fn settle(&self, debt: &GateDebt) -> Result<Option<GateMark>, FleetError> {
         Ok(in_time(self.settle_in_bucket(debt)).await??)
     }
 
-    async fn settle_in_bucket(&self, debt: &GateDebt) -> sqlx::Result<()> {
+    async fn settle_in_bucket(&self, debt: &GateDebt) -> sqlx::Result<Option<GateMark>> {
         let mut tx = self.ownership.permit().store().pool.begin().await?;
         let found = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await?;
-        let Some(name) = found else { return Ok(()) };
+        let Some(name) = found else { return Ok(None) };
         let key = CallKey { bucket: &name, tenant: &self.tenant, call: &debt.call };
         let tokens = match &debt.outcome {
             SettlementOutcome::Answered { usage } => {
@@ -99,16 +126,22 @@ impl BucketGate {
         let is_rate_limited = matches!(debt.outcome, SettlementOutcome::RateLimited { .. });
         // A call that the bucket has forgotten may still bring a 429.
         if is_first == Some(false) || (is_first.is_none() && !is_rate_limited) {
-            return tx.rollback().await;
+            tx.rollback().await?;
+            return Ok(None);
         }
-        let Some(mut bucket) = rows::find_bucket(&mut tx, &name, BucketLock::Locked).await? else { return Ok(()) };
+        let Some(mut bucket) = rows::find_bucket(&mut tx, &name, BucketLock::Locked).await? else { return Ok(None) };
         let kept = bucket.state.clone();
         let now = rows::read_server_clock(&mut tx).await?.at;
-        bucket.state.record_outcome(&key.to_call_id(), &debt.outcome, now);
+        if let Some(outcome) = debt.outcome_at(Utc::now()) {
+            bucket.state.record_outcome(&key.to_call_id(), &outcome, now);
+        }
+        let mut seen = None;
         if bucket.state != kept {
             bucket.save(&mut tx).await?;
+            seen = Some(bucket.identity.to_mark(rows::count_entry(&mut tx, &key).await?));
         }
-        tx.commit().await
+        tx.commit().await?;
+        Ok(seen)
     }
 
     /// As [`FleetStore::find_gate_refusal`].
@@ -118,97 +151,83 @@ impl BucketGate {
 }
 
 impl FleetStore {
-    /// The refusal that a tenant's call without tokens would get now; `None` if it would be admitted. Changes nothing.
+    /// The refusal that a tenant's call without tokens would get now; `None` if it would be admitted. Only reads.
     pub async fn find_gate_refusal(&self, tenant: &TenantId) -> Option<GuardRefusal> {
         let read = in_time(self.read_gate_refusal(tenant)).await.and_then(|done| done.map_err(FleetError::from));
         read.unwrap_or_else(|e| Some(refuse(e.to_string())))
     }
 
     async fn read_gate_refusal(&self, tenant: &TenantId) -> sqlx::Result<Option<GuardRefusal>> {
-        let mut tx = self.pool.begin().await?;
-        let Some(name) = rows::find_tenants_bucket(&mut tx, tenant, BucketLock::ReadOnly).await? else {
+        let mut connection = self.pool.acquire().await?;
+        let Some(name) = rows::find_tenants_bucket(&mut connection, tenant, BucketLock::ReadOnly).await? else {
             return Ok(Some(refuse_without_bucket(tenant)));
         };
-        let key = CallKey { bucket: &name, tenant, call: "" };
+        let mut found = rows::read_facts(&mut connection, &CallKey { bucket: &name, tenant, call: "" }).await?;
         let request = GateRequest { call: String::new(), tokens: 0, seen: None };
-        // What it notes is taken back.
-        let found = rows::read_facts(&mut tx, &key).await?;
-        let (_, decided) = decide(&mut tx, found, &key, &request).await?;
-        tx.rollback().await?;
-        Ok(decided.err())
+        Ok(match check_bucket(&mut found, &request) {
+            Ok(ClockReading::Sound { at }) => admit(&found, &request, at).err().map(|refused| refused.refusal),
+            Ok(ClockReading::Doubted { clears_at, .. }) => Some(refuse_clock(&found, clears_at).refusal),
+            Ok(ClockReading::Restarted) => None,
+            Err(refusal) => Some(refusal),
+        })
     }
 }
 
-/// Decides on a call in the locked bucket, and notes in its row what the decision found: a loss, a doubt about the clock, a
-/// refusal by a window, a probe. Returns the instant at which the call counts.
-async fn decide(
-    db: &mut PgConnection,
-    found: RecordedFacts,
-    key: &CallKey<'_>,
-    request: &GateRequest,
-) -> sqlx::Result<(BucketRow, Result<DateTime<Utc>, GuardRefusal>)> {
-    let RecordedFacts { mut bucket, clock, has_call, mut windows, mut rival_refused_at } = found;
-    if has_call {
+/// Checks what must hold before any window counts: the bucket is whole, the call is new, and the clocks agree. Notes a loss
+/// or a doubt in the bucket's row.
+fn check_bucket(found: &mut RecordedFacts, request: &GateRequest) -> Result<ClockReading, GuardRefusal> {
+    if found.has_call {
         // An earlier answer was lost. Nobody has sent the call, but its time may be over.
-        let reason = "an earlier reservation of this call had no answer; it stays spent".to_owned();
-        return Ok((bucket, Err(refuse(reason))));
+        return Err(refuse("an earlier reservation of this call had no answer; it stays spent".to_owned()));
     }
-    if let Some(refusal) = check_loss(&mut bucket, request, &clock) {
-        return Ok((bucket, Err(refusal)));
+    let here = Utc::now();
+    if (here - found.clock.at).abs() > CLOCK_TOLERANCE {
+        let reason = format!(
+            "the clock here shows {}, and that of the database {}: set the wrong one right",
+            format_millis(here),
+            format_millis(found.clock.at)
+        );
+        return Err(GuardRefusal { cap: GuardCap::Clock, clears_at: None, reason });
     }
-    let at = match bucket.state.check_clock(clock.at) {
-        ClockReading::Sound { at } => at,
-        ClockReading::Doubted { clears_at, .. } => {
-            let refusal = refuse_clock(bucket.state.newest, clock.at, clears_at);
-            return Ok((bucket, Err(refusal)));
-        }
-        ClockReading::Restarted => {
-            bucket.last_number = rows::forget_calls_after(db, key.bucket, clock.at).await?;
-            bucket.save(db).await?;
-            let again = rows::read_facts(db, key).await?;
-            (windows, rival_refused_at) = (again.windows, again.rival_refused_at);
-            clock.at
-        }
+    check_loss(found, request)?;
+    Ok(found.bucket.state.check_clock(found.clock.at))
+}
+
+fn admit(found: &RecordedFacts, request: &GateRequest, at: DateTime<Utc>) -> Result<BucketGrant, BucketRefusal> {
+    let state = &found.bucket.state;
+    let facts = BucketFacts {
+        back_off: state.back_off,
+        probe: state.probe.clone(),
+        windows: found.windows.clone(),
+        rival_refused_at: found.rival_refused_at,
     };
-    let (back_off, probe) = (bucket.state.back_off, bucket.state.probe.clone());
-    let facts = BucketFacts { back_off, probe, windows, rival_refused_at };
-    match admit_bucket_call(request.tokens, &facts, at) {
-        Ok(grant) => {
-            if grant.is_probe() {
-                bucket.state.probe = Some(Probe { call_id: key.to_call_id(), since: at });
-            }
-            Ok((bucket, Ok(grant.counted_at())))
-        }
-        Err(refused) => {
-            if refused.is_by_window {
-                rows::note_refusal(db, key, at).await?;
-            }
-            Ok((bucket, Err(refused.refusal)))
-        }
-    }
+    admit_bucket_call(request.tokens, &facts, at)
 }
 
 /// Refuses for a day, or until an operator accepts it, if the bucket has forgotten calls.
-fn check_loss(bucket: &mut BucketRow, request: &GateRequest, clock: &ServerClock) -> Option<GuardRefusal> {
+fn check_loss(found: &mut RecordedFacts, request: &GateRequest) -> Result<(), GuardRefusal> {
+    let RecordedFacts { bucket, clock, entries, .. } = found;
     if bucket.lost.is_none() {
-        let why = find_loss(&bucket.identity, request.seen.as_ref(), &clock.system)?;
-        bucket.lost = Some((clock.at, why.to_owned()));
+        let why = find_loss(&bucket.identity, *entries, request.seen.as_ref(), &clock.system);
+        bucket.lost = why.map(|why| (clock.at, why));
     }
-    let (noticed_at, why) = bucket.lost.take()?;
+    let Some((noticed_at, why)) = bucket.lost else { return Ok(()) };
     let (noticed_at, clears_at) = loss_clears_at(noticed_at, clock.at);
+    let clears_at = clears_at + RESERVATION_LIFETIME;
     if clock.at >= clears_at {
         // Nothing was sent for a day, so every window is empty.
         bucket.accept_loss(clock);
-        return None;
+        return Ok(());
     }
-    bucket.lost = Some((noticed_at, why.clone()));
+    bucket.lost = Some((noticed_at, why));
     let name = &bucket.identity.bucket;
     let reason = format!(
-        "the bucket {name} may have forgotten calls: {why}; nothing is sent until {} unless an operator accepts it \
+        "the bucket {name} may have forgotten calls: {}; nothing is sent until {} unless an operator accepts it \
          (`steward fleet bucket accept-loss {name}`)",
+        why.describe(),
         format_millis(clears_at)
     );
-    Some(GuardRefusal { cap: GuardCap::Gate, clears_at: Some(clears_at), reason })
+    Err(GuardRefusal { cap: GuardCap::Gate, clears_at: Some(clears_at), reason })
 }
 
 fn refuse(reason: String) -> GuardRefusal {
@@ -217,16 +236,17 @@ fn refuse(reason: String) -> GuardRefusal {
 
 fn refuse_without_bucket(tenant: &TenantId) -> GuardRefusal {
     refuse(format!(
-        "the tenant {tenant} has no bucket, so the limits of its provider are unknown: run `steward fleet tenant set {tenant} \
-         --bucket <name>`"
+        "the tenant {tenant} has no bucket, so the limits of its provider are unknown: an operator of the fleet sets one with \
+         `steward fleet bucket set <name> --calls …` and `steward fleet tenant set {tenant} --bucket <name>`"
     ))
 }
 
-fn refuse_clock(newest: Option<DateTime<Utc>>, now: DateTime<Utc>, clears_at: DateTime<Utc>) -> GuardRefusal {
-    let newest = newest.map_or_else(|| "a later time".to_owned(), format_millis);
+fn refuse_clock(found: &RecordedFacts, clears_at: DateTime<Utc>) -> BucketRefusal {
+    let newest = found.bucket.state.newest.map_or_else(|| "a later time".to_owned(), format_millis);
     let reason = format!(
         "the database's clock shows {}, but the newest call is from {newest}: set the clock of the database's machine right",
-        format_millis(now)
+        format_millis(found.clock.at)
     );
-    GuardRefusal { cap: GuardCap::Clock, clears_at: Some(clears_at), reason }
+    let refusal = GuardRefusal { cap: GuardCap::Clock, clears_at: Some(clears_at), reason };
+    BucketRefusal { refusal, is_by_window: false }
 }

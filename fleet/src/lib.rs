@@ -8,13 +8,16 @@
 
 pub mod admin;
 pub mod buckets;
+pub mod events;
 pub mod gate;
 pub mod owner;
 mod ownership;
+pub mod stops;
 mod store;
 pub mod tenants;
 
+pub use events::Operator;
 pub use gate::BucketGate;
 pub use owner::{OwnerPermit, Permit, PermitRefusal};
 pub use ownership::VaultOwnership;
-pub use store::{FleetError, FleetStore, read_boot_micros};
+pub use store::{FleetError, FleetStore, read_boot_instant};

@@ -4,8 +4,10 @@
 //! server that has lost its standby still answers reads. If no row is updated, another copy owns the vault, and this one
 //! must never act again.
 
+use crate::events::{Operator, RecordedChange};
 use crate::store::{FleetError, FleetStore, in_time, read_boot_clock};
 use crate::tenants::{TenantState, parse, read_owner};
+use serde_json::json;
 use sqlx::Row;
 use std::time::Duration;
 use steward_domain::fleet::TenantId;
@@ -172,12 +174,25 @@ impl FleetStore {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn take_vault(&self, tenant: &TenantId, copy: &str, by: &str) -> Result<bool, FleetError> {
-        let query = sqlx::query(
-            "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp() WHERE tenant = $1",
-        );
-        let query = query.bind(tenant.as_str()).bind(copy).bind(by);
-        Ok(in_time(query.execute(&self.pool)).await??.rows_affected() > 0)
+    pub async fn take_vault(&self, tenant: &TenantId, copy: &str, operator: &Operator) -> Result<bool, FleetError> {
+        Ok(in_time(self.try_take_vault(tenant, copy, operator)).await??)
+    }
+
+    async fn try_take_vault(&self, tenant: &TenantId, copy: &str, operator: &Operator) -> sqlx::Result<bool> {
+        let mut tx = self.pool.begin().await?;
+        let select = "SELECT jsonb_build_object('copy', copy, 'instance', instance, 'epoch', epoch) FROM owner \
+            WHERE tenant = $1 FOR UPDATE";
+        let before = sqlx::query_scalar(select).bind(tenant.as_str()).fetch_optional(&mut *tx).await?;
+        let Some(before) = before else { return Ok(false) };
+        let update = "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp() \
+            WHERE tenant = $1";
+        let instance = format!("taken by {}", operator.name);
+        sqlx::query(update).bind(tenant.as_str()).bind(copy).bind(instance).execute(&mut *tx).await?;
+        let (subject, after) = (tenant.as_str(), Some(json!({"copy": copy})));
+        let change = RecordedChange { event: "take", subject, before: Some(before), after };
+        operator.record(&mut tx, change).await?;
+        tx.commit().await?;
+        Ok(true)
     }
 }
 

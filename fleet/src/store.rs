@@ -8,12 +8,15 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use std::str::FromStr;
+use std::sync::LazyLock;
 use std::time::Duration;
+use steward_domain::fleet::TenantId;
+use steward_domain::fleet::provider_gate::BootInstant;
 
 /// The tables of every version.
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!();
 /// The version of the tables that this build was made for.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 /// Connections of one process: one for permits, one for the gate.
 const CONNECTIONS: u32 = 2;
 /// How long a call may take, the connection included: 3 s.
@@ -69,6 +72,16 @@ impl FleetError {
 }
 
 impl FleetStore {
+    /// The tenant whose role is connected; `None` for an operator's.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn find_connected_tenant(&self) -> Result<Option<TenantId>, FleetError> {
+        let select = "SELECT connected_tenant() WHERE session_user LIKE 'steward\\_tenant\\_%'";
+        let found: Option<String> = in_time(sqlx::query_scalar(select).fetch_optional(&self.pool)).await??;
+        Ok(found.and_then(|tenant| tenant.parse().ok()))
+    }
+
     /// Connects, and checks that this build can use the tables.
     ///
     /// # Errors
@@ -118,10 +131,13 @@ pub(crate) fn read_boot_clock() -> Duration {
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// Microseconds since the machine was started, its sleep included, as [`SendDeadline`] counts them.
-///
-/// [`SendDeadline`]: steward_domain::fleet::provider_gate::SendDeadline
+/// The present by the clock since the start of the machine.
 #[must_use]
-pub fn read_boot_micros() -> i64 {
-    i64::try_from(read_boot_clock().as_micros()).unwrap_or(i64::MAX)
+pub fn read_boot_instant() -> BootInstant {
+    /// Empty where the system shows none; then the other clocks still hold.
+    static BOOT_ID: LazyLock<String> = LazyLock::new(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+    });
+    let micros = i64::try_from(read_boot_clock().as_micros()).unwrap_or(i64::MAX);
+    BootInstant { boot_id: BOOT_ID.clone(), micros }
 }

@@ -2,11 +2,14 @@
 //!
 //! A tenant's own role sees and lists its own row alone. This module decides nothing about owners.
 
+use crate::events::{Operator, RecordedChange};
+use crate::stops::StopRow;
 use crate::store::{FleetError, FleetStore, in_time};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::Row;
+use serde_json::Value;
 use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Row};
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::{OwnerInfo, OwnerRow};
 use steward_domain::gates::mode::Mode;
@@ -35,6 +38,8 @@ pub struct TenantRow {
     /// The rate limits of its provider; `None` if none were set.
     pub bucket: Option<String>,
     pub owner: Option<OwnerRow>,
+    /// The stop in force, of all tenants or of this one.
+    pub stop: Option<StopRow>,
     /// Seconds since the owner was heard, by the database's clock.
     pub silent_seconds: Option<i64>,
 }
@@ -47,10 +52,25 @@ pub struct TenantChange {
     pub bucket: Option<String>,
 }
 
+/// The outcome of a change of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TenantUpdate {
+    Changed,
+    /// There is none, or it was dropped.
+    Missing,
+    /// It cannot get another bucket while calls in the old one are not settled.
+    CallsUnderWay,
+}
+
 const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, t.bucket, o.copy, o.epoch, o.instance, \
     o.address, o.build, o.mode, o.policy_hash, o.seen, \
-    extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent \
-    FROM tenant t LEFT JOIN owner o ON o.tenant = t.id WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
+    extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent, s.scope, s.stopped_by, s.reason, s.stopped_at \
+    FROM tenant t LEFT JOIN owner o ON o.tenant = t.id \
+    LEFT JOIN LATERAL (SELECT * FROM stop WHERE scope IN ('*', t.id) ORDER BY scope LIMIT 1) s ON true WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
+
+/// What an operator may set of a tenant, locked.
+const DESCRIBE: &str = "SELECT jsonb_build_object('ceiling', mode_ceiling, 'expect', expected_mode, 'bucket', bucket) \
+    FROM tenant WHERE id = $1 AND state <> 'dropped' FOR UPDATE";
 
 impl FleetStore {
     /// Lists the tenants that the connected role sees, by id: all, or the named one.
@@ -63,22 +83,46 @@ impl FleetStore {
         Ok(rows.iter().map(read_tenant).collect::<Result<_, _>>()?)
     }
 
-    /// Changes a tenant; `false` if there is none, or it was dropped.
+    /// Changes a tenant.
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn change_tenant(&self, tenant: &TenantId, change: TenantChange) -> Result<bool, FleetError> {
-        let query = sqlx::query(
-            "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode), \
-             bucket = coalesce($4, bucket) \
-             WHERE id = $1 AND state <> 'dropped'",
-        );
-        let query = query
-            .bind(tenant.as_str())
-            .bind(change.mode_ceiling.map(Mode::as_str))
-            .bind(change.expected_mode.map(Mode::as_str))
-            .bind(change.bucket);
-        Ok(in_time(query.execute(&self.pool)).await??.rows_affected() > 0)
+    pub async fn change_tenant(
+        &self,
+        tenant: &TenantId,
+        change: TenantChange,
+        operator: &Operator,
+    ) -> Result<TenantUpdate, FleetError> {
+        Ok(in_time(self.try_change_tenant(tenant, change, operator)).await??)
+    }
+
+    async fn try_change_tenant(
+        &self,
+        tenant: &TenantId,
+        change: TenantChange,
+        operator: &Operator,
+    ) -> sqlx::Result<TenantUpdate> {
+        let mut tx = self.pool.begin().await?;
+        let before: Option<Value> = sqlx::query_scalar(DESCRIBE).bind(tenant.as_str()).fetch_optional(&mut *tx).await?;
+        let Some(before) = before else { return Ok(TenantUpdate::Missing) };
+        if change.bucket.as_deref().is_some_and(|bucket| before["bucket"].as_str().is_some_and(|old| old != bucket)) {
+            // A call is settled in the bucket of its tenant. Longer than a call may take.
+            let open = "SELECT EXISTS (SELECT 1 FROM gate_call WHERE tenant = $1 AND NOT settled \
+                AND reserved_at > clock_timestamp() - interval '2 minutes')";
+            if sqlx::query_scalar(open).bind(tenant.as_str()).fetch_one(&mut *tx).await? {
+                return Ok(TenantUpdate::CallsUnderWay);
+            }
+        }
+        let update = "UPDATE tenant SET mode_ceiling = coalesce($2, mode_ceiling), expected_mode = coalesce($3, expected_mode), \
+            bucket = coalesce($4, bucket) WHERE id = $1";
+        let query = sqlx::query(update).bind(tenant.as_str()).bind(change.mode_ceiling.map(Mode::as_str));
+        query.bind(change.expected_mode.map(Mode::as_str)).bind(change.bucket).execute(&mut *tx).await?;
+        let after = sqlx::query_scalar(DESCRIBE).bind(tenant.as_str()).fetch_one(&mut *tx).await?;
+        let subject = tenant.as_str();
+        let change = RecordedChange { event: "tenant_set", subject, before: Some(before), after: Some(after) };
+        operator.record(&mut tx, change).await?;
+        tx.commit().await?;
+        Ok(TenantUpdate::Changed)
     }
 }
 
@@ -94,6 +138,7 @@ fn read_tenant(row: &PgRow) -> Result<TenantRow, sqlx::Error> {
         bucket: row.try_get("bucket")?,
         silent_seconds: row.try_get("silent")?,
         owner,
+        stop: row.try_get::<Option<String>, _>("scope")?.map(|_| StopRow::from_row(row)).transpose()?,
         id,
     })
 }

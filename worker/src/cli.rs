@@ -121,19 +121,24 @@ pub(crate) enum CliCommand {
     #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
     Policy(PolicyCommand),
     /// Stop every worker of the vault within a second; undo and dismiss still work
-    #[command(after_help = "Example:\n  steward stop --reason \"something is off\"\n\n\
+    #[command(after_help = "Examples:\n  steward stop --reason \"something is off\"\n  steward stop --fleet\n\n\
         While stopped there are no clerk calls, no proposals and no changes.")]
     Stop {
         /// State a reason, which status and the dashboard show
         #[arg(long)]
         reason: Option<String>,
+        #[command(flatten)]
+        scope: fleet::FleetScopeArgs,
     },
     /// End the stop; signals that arrived meanwhile are judged now
-    #[command(after_help = "Example:\n  steward resume")]
-    Resume,
+    #[command(after_help = "Examples:\n  steward resume\n  steward resume --fleet --tenant acme")]
+    Resume {
+        #[command(flatten)]
+        scope: fleet::FleetScopeArgs,
+    },
     /// Manage the vaults that share a database and a Temporal namespace
-    #[command(subcommand, after_help = "Example:\n  steward fleet status\n\nSee docs/fleet.md.")]
-    Fleet(fleet::FleetCommand),
+    #[command(after_help = "Example:\n  steward fleet status\n\nSee docs/fleet.md.")]
+    Fleet(fleet::FleetArgs),
     /// Show the state of the vault, its process, the clerk, the rate guard and the schedules
     #[command(after_help = "Examples:\n  steward status --json | jq .guard\n  steward status --healthz\n\n\
         With --healthz: exits with 1 when the process does not answer or its main loop hangs.")]

@@ -33,10 +33,19 @@ pub(crate) enum FleetRefusal {
          make it a vault alone with `steward fleet release`", describe_tenant(set.as_ref())
     )]
     OtherTenant { tenant: TenantId, set: Option<TenantId> },
+    #[error(
+        "STEWARD_FLEET_DB has {}, and STEWARD_TENANT is {tenant}: use the URL that `steward fleet tenant add {tenant}` printed",
+        describe_role(role.as_ref())
+    )]
+    OtherRole { tenant: TenantId, role: Option<TenantId> },
     #[error(transparent)]
     Claim(ClaimError),
     #[error("{0}: this process ends")]
     Lost(PermitRefusal),
+}
+
+fn describe_role(role: Option<&TenantId>) -> String {
+    role.map_or_else(|| "an operator's role".to_owned(), |role| format!("the role of the tenant {role}"))
 }
 
 fn describe_tenant(set: Option<&TenantId>) -> String {
@@ -75,12 +84,16 @@ pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> any
     loop {
         let checked = async {
             let store = FleetStore::connect(database).await?;
+            let role = store.find_connected_tenant().await?;
             let row = store.list_tenants(Some(tenant)).await?.pop();
-            Ok::<_, FleetError>((store, row))
+            Ok::<_, FleetError>((store, role, row))
         };
         match checked.await {
-            Ok((_, None)) => return Err(FleetRefusal::Claim(ClaimError::Unknown(tenant.clone())).into()),
-            Ok((store, Some(row))) => {
+            Ok((_, role, _)) if role.as_ref() != Some(tenant) => {
+                return Err(FleetRefusal::OtherRole { tenant: tenant.clone(), role }.into());
+            }
+            Ok((_, _, None)) => return Err(FleetRefusal::Claim(ClaimError::Unknown(tenant.clone())).into()),
+            Ok((store, _, Some(row))) => {
                 let here = VaultIdentity::read(root)?.map(|identity| identity.id.to_string());
                 match &row.vault_id {
                     Some(registered) if here.as_ref() != Some(registered) => {

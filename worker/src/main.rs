@@ -64,12 +64,18 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
             return commands::preflight::check_files(&preflight, out).await;
         }
         CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
-        CliCommand::Fleet(command) => return commands::fleet::run(command, cli.vault.as_deref(), out).await,
+        CliCommand::Fleet(fleet) => return commands::fleet::run(fleet, cli.vault.as_deref(), out).await,
+        CliCommand::Stop { reason, scope } if scope.fleet => {
+            return commands::fleet::stops::stop_tenants(scope.tenant.as_ref(), reason, out).await;
+        }
+        CliCommand::Resume { scope } if scope.fleet => {
+            return commands::fleet::stops::resume_tenants(scope.tenant.as_ref(), out).await;
+        }
         _ => {}
     }
     let named = if let CliCommand::Init(init) = &cli.command { init.vault_folder.as_deref() } else { None };
     let config = config::StewardConfig::load(cli.vault.as_deref().or(named))?;
-    if !matches!(cli.command, CliCommand::Stop { .. } | CliCommand::Resume) {
+    if !matches!(cli.command, CliCommand::Stop { .. } | CliCommand::Resume { .. }) {
         commands::refuse_root_for_others(&config)?;
         fleet::refuse_other_tenant(&config)?;
     }
@@ -105,8 +111,8 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
             commands::trust::run(&config, cli::TrustCommand::Backtest(backtest), out).await
         }
         CliCommand::Policy(command) => commands::policy::run(&config, &command, out).await,
-        CliCommand::Stop { reason } => commands::stop::stop_vault(&config, reason, out),
-        CliCommand::Resume => commands::stop::resume_vault(&config, out),
+        CliCommand::Stop { reason, .. } => commands::stop::stop_vault(&config, reason, out),
+        CliCommand::Resume { .. } => commands::stop::resume_vault(&config, out),
         CliCommand::Streams(command) => commands::streams::run(&config, command, out).await,
         CliCommand::Status { healthz: true } => commands::healthz::run(&config, out).await,
         CliCommand::Status { healthz: false } => commands::status::run(&config, out).await,

@@ -5,7 +5,7 @@
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use steward_domain::fleet::provider_gate::{GateDebt, GateGrant, GateRequest};
+use steward_domain::fleet::provider_gate::{GateDebt, GateGrant, GateMark, GateRequest};
 use steward_domain::steward::guard::GuardRefusal;
 use steward_fleet::{BucketGate, VaultOwnership};
 use steward_vault::steward::guard::ProviderGate;
@@ -18,7 +18,7 @@ impl ProviderGate for FleetGate {
         async move { self.0.reserve(&request).await }.boxed()
     }
 
-    fn settle(&self, debt: GateDebt) -> BoxFuture<'_, Result<(), String>> {
+    fn settle(&self, debt: GateDebt) -> BoxFuture<'_, Result<Option<GateMark>, String>> {
         async move { self.0.settle(&debt).await.map_err(|e| e.to_string()) }.boxed()
     }
 

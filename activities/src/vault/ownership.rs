@@ -20,6 +20,10 @@ impl OwnershipCheck for FleetOwnershipCheck {
     fn check_ownership(&self) -> Result<(), String> {
         self.0.ensure_blocking().map(drop).map_err(|refusal| refusal.to_string())
     }
+
+    fn is_stopped(&self) -> bool {
+        self.0.ensure_blocking().is_ok_and(|permit| permit.stop.is_some())
+    }
 }
 
 /// The check that the writer of a fleet's vault must have.

@@ -10,11 +10,13 @@ mod loss;
 #[cfg(test)]
 mod tests;
 
-pub use limits::{BucketWindow, InvalidBucketName, InvalidRateLimit, RateLimit, merge_limits, parse_bucket_name};
-pub use loss::{BucketIdentity, GateMark, find_loss};
+pub use limits::{
+    BucketWindow, InvalidBucketName, InvalidRateLimit, RateLimit, RepeatedLimit, merge_limits, parse_bucket_name,
+};
+pub use loss::{BucketIdentity, GateMark, LossKind, find_loss};
 
 use crate::steward::guard::{
-    BackOff, GuardCap, GuardRefusal, Probe, SettlementOutcome, add_saturating, check_probe, check_window,
+    BackOff, GuardCap, GuardRefusal, Probe, SettlementOutcome, add_saturating, back_off_for, check_probe, check_window,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -46,6 +48,22 @@ pub struct GateDebt {
     /// As in [`GateRequest`].
     pub call: String,
     pub outcome: SettlementOutcome,
+    /// When it ended, by the vault's clock. A wait that the provider asked for counts from then.
+    pub at: DateTime<Utc>,
+}
+
+impl GateDebt {
+    /// The outcome as it counts at `now`: a wait is shorter by its age. `None` if the wait is over.
+    #[must_use]
+    pub fn outcome_at(&self, now: DateTime<Utc>) -> Option<SettlementOutcome> {
+        let SettlementOutcome::RateLimited { retry_after_seconds } = &self.outcome else {
+            return Some(self.outcome.clone());
+        };
+        let age = (now - self.at).max(TimeDelta::zero());
+        let left = back_off_for(*retry_after_seconds) - age;
+        let seconds = left.num_microseconds().map(|micros| micros as f64 / 1e6);
+        (left > TimeDelta::zero()).then_some(SettlementOutcome::RateLimited { retry_after_seconds: seconds })
+    }
 }
 
 /// The gate's leave to send one call.
@@ -56,28 +74,36 @@ pub struct GateGrant {
     pub seen: GateMark,
 }
 
-/// When a call must have begun to connect, by two clocks. One of them may be wrong: the clock on the wall can be set back,
-/// and the clock since the start of the machine begins anew with a restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A moment of the clock that counts since the start of a machine, its sleep included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootInstant {
+    /// The random id of that start, which no other machine has.
+    pub boot_id: String,
+    /// Microseconds since then.
+    pub micros: i64,
+}
+
+/// When a call must have begun to connect, by two clocks, because the clock on the wall can be set back. On another
+/// machine, or after a restart of this one, the deadline is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendDeadline {
     pub wall: DateTime<Utc>,
-    /// Microseconds since the start of the machine, its sleep included.
-    pub boot_us: i64,
+    pub boot: BootInstant,
 }
 
 impl SendDeadline {
     /// The deadline of a call whose reservation was asked for at these times.
     #[must_use]
-    pub fn from_request(wall: DateTime<Utc>, boot_us: i64) -> Self {
+    pub fn from_request(wall: DateTime<Utc>, boot: BootInstant) -> Self {
         let patience = RESERVATION_LIFETIME - CONNECT_TIMEOUT;
-        let micros = patience.num_microseconds().unwrap_or(0);
-        Self { wall: add_saturating(wall, patience), boot_us: boot_us.saturating_add(micros) }
+        let micros = boot.micros.saturating_add(patience.num_microseconds().unwrap_or(0));
+        Self { wall: add_saturating(wall, patience), boot: BootInstant { micros, ..boot } }
     }
 
     /// Whether the call must not be sent any more.
     #[must_use]
-    pub fn is_over(&self, wall: DateTime<Utc>, boot_us: i64) -> bool {
-        wall > self.wall || boot_us > self.boot_us
+    pub fn is_over(&self, wall: DateTime<Utc>, boot: &BootInstant) -> bool {
+        wall > self.wall || boot.boot_id != self.boot.boot_id || boot.micros > self.boot.micros
     }
 }
 
@@ -148,6 +174,8 @@ pub fn admit_bucket_call(tokens: u64, facts: &BucketFacts, at: DateTime<Utc>) ->
         check_probe(back_off, facts.probe.as_ref(), at).map_err(by(false))?;
     }
     for window in &facts.windows {
+        // What never fits waits for nobody.
+        check_size(tokens, window).map_err(by(false))?;
         check_calls(window, at).and_then(|()| check_tokens(tokens, window, at)).map_err(by(true))?;
     }
     if facts.rival_refused_at.is_some_and(|refused| at < add_saturating(refused, RIVAL_WAITS)) {
@@ -164,19 +192,18 @@ fn check_calls(facts: &WindowFacts, at: DateTime<Utc>) -> Result<(), GuardRefusa
     check_window(GuardCap::Provider, facts.edge, facts.window.counted_width(), at, reason)
 }
 
+fn check_size(tokens: u64, facts: &WindowFacts) -> Result<(), GuardRefusal> {
+    let Some(cap) = facts.window.tokens.filter(|cap| tokens > *cap) else { return Ok(()) };
+    let reason = format!(
+        "one call may use {tokens} tokens, more than the provider's {cap} {}: correct the limit with `steward fleet bucket \
+         set`",
+        facts.window
+    );
+    Err(GuardRefusal { cap: GuardCap::Provider, clears_at: None, reason })
+}
+
 fn check_tokens(tokens: u64, facts: &WindowFacts, at: DateTime<Utc>) -> Result<(), GuardRefusal> {
-    let Some(cap) = facts.window.tokens else { return Ok(()) };
-    if tokens > cap {
-        let reason = format!(
-            "one call may use {tokens} tokens, more than the provider's {cap} {}: lower STEWARD_CLERK_MAX_TOKENS, or correct \
-             the limit with `steward fleet bucket set`",
-            facts.window
-        );
-        return Err(GuardRefusal { cap: GuardCap::Provider, clears_at: None, reason });
-    }
-    if facts.tokens.saturating_add(tokens) <= cap {
-        return Ok(());
-    }
+    let Some(cap) = facts.window.tokens.filter(|cap| facts.tokens.saturating_add(tokens) > *cap) else { return Ok(()) };
     let reason = format!(
         "all tenants together have reserved {} of the provider's {cap} tokens {}, and this call may use {tokens}",
         facts.tokens, facts.window

@@ -180,8 +180,8 @@ impl Reservation {
 
     /// When the call must have begun to connect; `None` if it may wait.
     #[must_use]
-    pub fn deadline(&self) -> Option<SendDeadline> {
-        self.deadline
+    pub fn deadline(&self) -> Option<&SendDeadline> {
+        self.deadline.as_ref()
     }
 }
 

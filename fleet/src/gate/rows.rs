@@ -4,12 +4,13 @@
 //! gets its number, so a full window is found by one look at the cap-th newest number. What the rows mean is decided
 //! elsewhere.
 
+use crate::tenants::parse;
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgQueryResult, PgRow};
 use sqlx::{PgConnection, Row};
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{
-    BucketIdentity, BucketWindow, RESERVATION_LIFETIME, SHARE_DIVISOR, WindowFacts,
+    BucketIdentity, BucketWindow, LossKind, RESERVATION_LIFETIME, SHARE_DIVISOR, WindowFacts,
 };
 use steward_domain::steward::guard::{BackOff, CallId, GuardState, Probe};
 
@@ -27,7 +28,7 @@ pub(crate) struct BucketRow {
     pub(crate) identity: BucketIdentity,
     pub(crate) windows: Vec<BucketWindow>,
     /// Since when calls are missing, and why.
-    pub(crate) lost: Option<(DateTime<Utc>, String)>,
+    pub(crate) lost: Option<(DateTime<Utc>, LossKind)>,
     pub(crate) last_number: i64,
     pub(crate) state: GuardState,
 }
@@ -53,6 +54,11 @@ pub(crate) struct RecordedFacts {
     pub(crate) clock: ServerClock,
     /// Whether the bucket holds this call already.
     pub(crate) has_call: bool,
+    /// The entries of this tenant so far.
+    pub(crate) entries: i64,
+    /// The epoch of the vault's owner, and whether a stop holds.
+    pub(crate) epoch: Option<i64>,
+    pub(crate) is_stopped: bool,
     /// When a window itself refused another tenant of the bucket that has had no call since.
     pub(crate) rival_refused_at: Option<DateTime<Utc>>,
     pub(crate) windows: Vec<WindowFacts>,
@@ -64,7 +70,7 @@ pub(crate) struct ServerClock {
     pub(crate) system: String,
 }
 
-const COLUMNS: &str = "b.name, b.windows, z.system, z.incarnation, z.is_accepted, z.revision, z.lost_at, z.lost_why, \
+const COLUMNS: &str = "(SELECT id FROM fleet) AS fleet, b.name, b.windows, z.system, z.incarnation, z.is_accepted, z.lost_at, z.lost_why, \
     z.last_number, z.newest, z.doubted_since, z.back_off_set, z.back_off_until, z.probe_call, z.probe_since";
 
 /// Whether the bucket is locked until the end of the transaction. Only then may its state be changed.
@@ -115,20 +121,20 @@ pub(crate) async fn find_bucket(
 fn read_bucket(row: &PgRow) -> sqlx::Result<BucketRow> {
     let (set_at, until): (Option<_>, Option<_>) = (row.try_get("back_off_set")?, row.try_get("back_off_until")?);
     let (call, since): (Option<String>, Option<_>) = (row.try_get("probe_call")?, row.try_get("probe_since")?);
-    let (lost_at, lost_why): (Option<_>, Option<String>) = (row.try_get("lost_at")?, row.try_get("lost_why")?);
+    let lost_at: Option<DateTime<Utc>> = row.try_get("lost_at")?;
     let windows: serde_json::Value = row.try_get("windows")?;
     let windows = serde_json::from_value(windows)
         .map_err(|source| sqlx::Error::ColumnDecode { index: "windows".to_owned(), source: source.into() })?;
     Ok(BucketRow {
         identity: BucketIdentity {
+            fleet: row.try_get("fleet")?,
             bucket: row.try_get("name")?,
             system: row.try_get("system")?,
             incarnation: row.try_get("incarnation")?,
-            revision: row.try_get("revision")?,
             is_accepted: row.try_get("is_accepted")?,
         },
         windows,
-        lost: lost_at.map(|at| (at, lost_why.unwrap_or_default())),
+        lost: lost_at.map(|at| Ok::<_, sqlx::Error>((at, parse(row, "lost_why")?))).transpose()?,
         last_number: row.try_get("last_number")?,
         state: GuardState {
             newest: row.try_get("newest")?,
@@ -155,21 +161,25 @@ impl BucketRow {
         self.identity.is_accepted = true;
     }
 
-    /// Writes the row under the next revision.
-    pub(crate) async fn save(&mut self, db: &mut PgConnection) -> sqlx::Result<()> {
-        self.identity.revision += 1;
-        let update = "UPDATE bucket_state SET system = $2, incarnation = $3, is_accepted = $4, revision = $5, lost_at = $6, \
-            lost_why = $7, last_number = $8, newest = $9, doubted_since = $10, back_off_set = $11, back_off_until = $12, \
-            probe_call = $13, probe_since = $14 WHERE bucket = $1";
+    /// Writes the row. A role that no longer sees it, because its tenant has another bucket now, gets an error.
+    pub(crate) async fn save(&self, db: &mut PgConnection) -> sqlx::Result<()> {
+        let update = "UPDATE bucket_state SET system = $2, incarnation = $3, is_accepted = $4, lost_at = $5, lost_why = $6, \
+            last_number = $7, newest = $8, doubted_since = $9, back_off_set = $10, back_off_until = $11, probe_call = $12, \
+            probe_since = $13 WHERE bucket = $1";
         let (identity, state) = (&self.identity, &self.state);
         let query = sqlx::query(update).bind(&identity.bucket).bind(&identity.system).bind(identity.incarnation);
-        let query = query.bind(identity.is_accepted).bind(identity.revision);
-        let query = query.bind(self.lost.as_ref().map(|(at, _)| *at)).bind(self.lost.as_ref().map(|(_, why)| why));
+        let query = query.bind(identity.is_accepted);
+        let query = query.bind(self.lost.map(|(at, _)| at)).bind(self.lost.map(|(_, why)| <&str>::from(why)));
         let query = query.bind(self.last_number).bind(state.newest).bind(state.doubted_since);
         let query = query.bind(state.back_off.map(|b| b.set_at)).bind(state.back_off.map(|b| b.until));
         let query = query.bind(state.probe.as_ref().map(|p| &p.call_id.0)).bind(state.probe.as_ref().map(|p| p.since));
-        query.execute(db).await.map(drop)
+        expect_one(query.execute(db).await?)
     }
+}
+
+/// Row-level security hides a row instead of refusing it.
+fn expect_one(done: PgQueryResult) -> sqlx::Result<()> {
+    if done.rows_affected() == 1 { Ok(()) } else { Err(sqlx::Error::RowNotFound) }
 }
 
 /// Reads the bucket and all that the decision about one call needs, in one statement. All windows end at the newest call if
@@ -177,7 +187,7 @@ impl BucketRow {
 pub(crate) async fn read_facts(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx::Result<RecordedFacts> {
     let select = format!(
         "WITH now AS MATERIALIZED (SELECT clock_timestamp() AS at),
-        own AS (SELECT coalesce(max(last_number), 0) AS last FROM gate_tenant WHERE bucket = $1 AND tenant = $2),
+        own AS (SELECT coalesce(max(last_number), 0) AS last, coalesce(max(entries), 0) AS entries FROM gate_tenant WHERE bucket = $1 AND tenant = $2),
         w AS (SELECT v.k, z.last_number - v.calls + 1 AS number, greatest(1, (v.calls + $5 - 1) / $5) AS share, v.slot,
                 greatest(now.at, z.newest) - make_interval(secs => v.seconds + $4) - make_interval(secs => v.slot) AS start
             FROM now, bucket b JOIN bucket_state z ON z.bucket = b.name,
@@ -191,7 +201,9 @@ pub(crate) async fn read_facts(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx
             (SELECT reserved_at FROM gate_call c WHERE c.bucket = $1 AND c.number = w.number) AS edge,
             (SELECT reserved_at FROM gate_call c WHERE c.bucket = $1 AND c.tenant = $2
                 AND c.tenant_number = own.last - w.share + 1) AS own_edge,
-            s.tokens, s.own_tokens, s.oldest
+            s.tokens, s.own_tokens, s.oldest, own.entries,
+            (SELECT epoch FROM owner WHERE tenant = $2) AS epoch,
+            EXISTS (SELECT 1 FROM stop WHERE scope IN ('*', $2)) AS is_stopped
         FROM bucket b JOIN bucket_state z ON z.bucket = b.name CROSS JOIN now CROSS JOIN own LEFT JOIN w ON true
         LEFT JOIN LATERAL (
             SELECT coalesce(sum(t.tokens) FILTER (WHERE t.tenant = ''), 0)::bigint AS tokens,
@@ -219,6 +231,9 @@ pub(crate) async fn read_facts(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx
     Ok(RecordedFacts {
         clock: ServerClock { at: first.try_get("at")?, system: first.try_get("system_now")? },
         has_call: first.try_get("has_call")?,
+        entries: first.try_get("entries")?,
+        epoch: first.try_get("epoch")?,
+        is_stopped: first.try_get("is_stopped")?,
         rival_refused_at: first.try_get("rival_refused_at")?,
         windows: bucket.windows.iter().zip(&rows).map(read).collect::<sqlx::Result<_>>()?,
         bucket,
@@ -247,8 +262,9 @@ pub(crate) async fn insert_call(
 ) -> sqlx::Result<()> {
     const INSERT: &str = "
         WITH own AS (
-            INSERT INTO gate_tenant (bucket, tenant, last_number) VALUES ($1, $2, 1)
-            ON CONFLICT (bucket, tenant) DO UPDATE SET last_number = gate_tenant.last_number + 1, refused_at = NULL
+            INSERT INTO gate_tenant (bucket, tenant, last_number, entries) VALUES ($1, $2, 1, 1)
+            ON CONFLICT (bucket, tenant) DO UPDATE SET last_number = gate_tenant.last_number + 1, entries = gate_tenant.entries + 1,
+            refused_at = NULL
             RETURNING last_number
         ), booked AS (
             INSERT INTO gate_tokens (bucket, tenant, seconds, slot, tokens)
@@ -269,6 +285,13 @@ pub(crate) async fn insert_call(
     let query = query.bind(at).bind(i64::try_from(tokens).unwrap_or(i64::MAX)).bind(at - KEEP);
     query.bind(at - KEEP_SECONDS).execute(&mut *db).await?;
     bucket.save(db).await
+}
+
+/// Counts one more entry of a tenant, and returns their number.
+pub(crate) async fn count_entry(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx::Result<i64> {
+    let upsert = "INSERT INTO gate_tenant (bucket, tenant, entries) VALUES ($1, $2, 1) \
+        ON CONFLICT (bucket, tenant) DO UPDATE SET entries = gate_tenant.entries + 1 RETURNING entries";
+    sqlx::query_scalar(upsert).bind(key.bucket).bind(key.tenant.as_str()).fetch_one(db).await
 }
 
 /// Settles a call and corrects its tokens if they are known. `None` if the bucket does not hold it, and `false` if it was

@@ -197,6 +197,39 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
     gate.open();
     // The task stayed due, and the matter is woken for it.
     wait::until("it to go on by itself", async || (tenant.world.vault.state("rent") == "done").then_some(())).await;
+
+    // A stop of the fleet holds clerk, changes and confirmations, and not an undo; its end wakes what it held.
+    tenant.world.vault.task("wall", "house");
+    tenant.world.vault.signal("s4", &Signal { effect_confidence: 0.9, source: "post", ..Signal::done("wall") });
+    let pending = wait::until("a proposal", async || {
+        let records = tenant.world.vault.records();
+        records.iter().find(|record| record.draft.pending_confirmation).map(|record| record.draft.id.to_string())
+    })
+    .await;
+    let said = fleet.run(&["stop", "--fleet", "--reason", "a leak"]).await;
+    assert!(said.contains("all tenants are stopped") && said.contains("a leak"), "{said}");
+    let listed = fleet.operator.run(&["fleet", "status", "--json"]).await.expect(4).json();
+    assert_eq!(listed[0]["stop"]["reason"], "a leak");
+    let refused = tenant.steward.run(&["confirm", &pending]).await.expect(3);
+    assert!(refused.all().contains("stopped"), "{refused}");
+    let live = tenant.world.live_action();
+    tenant.steward.run(&["undo", &live]).await.expect(0);
+    assert_eq!(tenant.world.vault.state("rent"), "open");
+    let before = tenant.world.vault.records().len();
+    tenant.world.vault.task("roof", "house");
+    tenant.world.vault.signal("s3", &Signal { source: "bank", ..Signal::done("roof") });
+    wait::stays(Duration::from_secs(4), "nothing is decided under a stop", async || {
+        tenant.world.vault.records().len() == before
+    })
+    .await;
+    let said = fleet.run(&["resume", "--fleet", "--tenant", "ceiling"]).await;
+    assert!(said.contains("there was no such stop") && said.contains("still: all tenants"), "{said}");
+    fleet.run(&["resume", "--fleet"]).await;
+    wait::until("what was held to go on", async || (tenant.world.vault.state("roof") == "done").then_some(())).await;
+    let log = fleet.run(&["fleet", "log"]).await;
+    for part in ["resume", "stop", "a leak", "tenant set", "tenant add"] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
     up.kill();
 }
 

@@ -12,13 +12,14 @@ use steward_tests::wait;
 /// Tasks of each tenant.
 const TASKS: usize = 5;
 /// The provider's limit, which `LIMIT` says in words.
-const CALLS: usize = 5;
+const CALLS: usize = 8;
 const WINDOW: TimeDelta = TimeDelta::seconds(3);
-const LIMIT: &str = "5/3s";
+const LIMIT: &str = "8/3s";
 /// What the provider asks for with its 429.
-const WAIT: TimeDelta = TimeDelta::seconds(6);
-/// A call that was reserved before the 429 was recorded may still arrive within this time.
-const IN_FLIGHT: TimeDelta = TimeDelta::seconds(2);
+const WAIT: TimeDelta = TimeDelta::seconds(25);
+/// A call that was reserved before the 429 was recorded may still arrive within this time. The window has room again before
+/// the wait is over, so that calls would come if nothing held them.
+const IN_FLIGHT: TimeDelta = TimeDelta::seconds(12);
 
 /// The requests at the provider: when they came, and whether they got a 429.
 type Arrivals = Arc<Mutex<Vec<(DateTime<Utc>, bool)>>>;
@@ -76,7 +77,7 @@ async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
     let said = fleet.operator.run(&["fleet", "tenant", "set", "key-a", "--bucket", "model"]).await.expect(1);
     assert!(said.err.contains("steward fleet bucket set model"), "{said}");
     let said = fleet.run(&["fleet", "bucket", "set", "model", "--calls", LIMIT, "--tokens", "1000000/day"]).await;
-    assert!(said.contains("0 of 5 in 3 s") && said.contains("0 of 1000000 in a day"), "{said}");
+    assert!(said.contains("0 of 8 in 3 s") && said.contains("0 of 1000000 in a day"), "{said}");
     for id in ["key-b", "key-c"] {
         fleet.run(&["fleet", "tenant", "set", id, "--bucket", "model"]).await;
     }
@@ -93,8 +94,10 @@ async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
 
     fleet.run(&["fleet", "tenant", "set", "key-a", "--bucket", "model"]).await;
     let _others = (tenants[1].up().await, tenants[2].up().await);
-    wait::until("every task of every tenant to be decided", async || {
-        tenants.iter().all(|tenant| count_decided(tenant) == TASKS).then_some(())
+    // The refused one is asked about again.
+    wait::until("every task of every tenant to be asked about and decided", async || {
+        let all_asked = arrivals.lock().unwrap().len() > tenants.len() * TASKS;
+        (all_asked && tenants.iter().all(|tenant| count_decided(tenant) == TASKS)).then_some(())
     })
     .await;
     let arrivals = arrivals.lock().unwrap().clone();
@@ -105,10 +108,9 @@ async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
     let (at, _) = arrivals.iter().find(|(_, is_refused)| *is_refused).unwrap();
     let early = arrivals.iter().filter(|(other, _)| *other > *at + IN_FLIGHT && *other < *at + WAIT).count();
     assert_eq!(early, 0, "calls while the provider asked to wait: {arrivals:?}");
-    assert!(arrivals.len() > 3 * TASKS, "each task was asked about, and one again");
     let listed = fleet.operator.run(&["fleet", "bucket", "list", "--json"]).await.expect(0).json();
     assert_eq!(listed[0]["tenants"], serde_json::json!(["key-a", "key-b", "key-c"]));
     let tokens = listed[0]["windows"][1]["used_tokens"].as_u64().unwrap();
     let settled = 120 * (arrivals.len() as u64 - 1);
-    assert!(tokens >= settled && tokens < settled + 20_000, "{tokens} tokens, {settled} reported");
+    assert!(tokens >= settled, "{tokens} tokens, {settled} reported");
 }

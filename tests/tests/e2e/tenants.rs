@@ -2,16 +2,21 @@
 
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::OwnerInfo;
+use steward_domain::fleet::provider_gate::BucketWindow;
 use steward_domain::gates::mode::Mode;
 use steward_fleet::owner::ClaimError;
-use steward_fleet::tenants::TenantChange;
-use steward_fleet::{FleetError, FleetStore, PermitRefusal};
+use steward_fleet::tenants::{TenantChange, TenantUpdate};
+use steward_fleet::{FleetError, FleetStore, Operator, PermitRefusal};
 use steward_tests::postgres::{self, Postgres};
 
 const VAULT: &str = "6f2c1a2e-8d3b-4c5f-9a7e-0123456789ab";
 
 pub(crate) fn tenant(id: &str) -> TenantId {
     id.parse().unwrap()
+}
+
+pub(crate) fn operator() -> Operator {
+    Operator { name: "ann".into(), reason: "a test".into() }
 }
 
 pub(crate) fn info() -> OwnerInfo {
@@ -31,7 +36,7 @@ pub(crate) async fn fleet(postgres: &Postgres, tenants: &[&str]) -> (String, Fle
     for id in tenants {
         // Roles belong to the whole server, and other tests have tenants of the same name.
         postgres.sql(&url, &format!("DROP ROLE IF EXISTS \"steward_tenant_{id}\""));
-        assert!(admin.add_tenant(&tenant(id), None, &format!("password{}", id.len())).await.unwrap());
+        assert!(admin.add_tenant(&tenant(id), None, &format!("password{}", id.len()), &operator()).await.unwrap());
     }
     (url, admin)
 }
@@ -60,7 +65,7 @@ async fn one_copy_owns_a_vault_until_a_person_lets_another_take_it() {
     for part in ["7@host", "epoch 2", "steward fleet take owner-one"] {
         assert!(refused.contains(part), "{refused}");
     }
-    assert!(store.take_vault(&id, "copy-b", "ann@elsewhere").await.unwrap());
+    assert!(store.take_vault(&id, "copy-b", &operator()).await.unwrap());
     assert_eq!(again.obtain().await.unwrap_err(), PermitRefusal::Lost);
     let taken = store.claim_vault(&id, VAULT, "copy-b", &info()).await.unwrap();
     assert_eq!(taken.epoch(), 4);
@@ -69,14 +74,15 @@ async fn one_copy_owns_a_vault_until_a_person_lets_another_take_it() {
 
     let other = store.claim_vault(&id, "another-vault", "copy-b", &info()).await.unwrap_err().to_string();
     assert!(other.contains(VAULT) && other.contains("another-vault"), "{other}");
-    admin.drop_tenant(&id).await.unwrap();
+    admin.drop_tenant(&id, &operator()).await.unwrap();
     assert_eq!(taken.obtain().await.unwrap_err(), PermitRefusal::Dropped);
     assert!(matches!(store.claim_vault(&id, VAULT, "copy-b", &info()).await, Err(ClaimError::Dropped(_))));
     let back =
         FleetStore::connect(&Postgres::url_for(&url, "steward_tenant_owner-one", "password9")).await.unwrap_err();
     assert!(!back.is_transient(), "its role has no login any more, and waiting does not help: {back}");
-    assert!(!admin.change_tenant(&id, TenantChange::default()).await.unwrap(), "it stays dropped");
-    assert!(!admin.add_tenant(&id, None, "x").await.unwrap(), "its id is never used again");
+    let changed = admin.change_tenant(&id, TenantChange::default(), &operator()).await.unwrap();
+    assert_eq!(changed, TenantUpdate::Missing, "it stays dropped");
+    assert!(!admin.add_tenant(&id, None, "x", &operator()).await.unwrap(), "its id is never used again");
 }
 
 #[tokio::test]
@@ -86,13 +92,18 @@ async fn a_permit_carries_the_ceiling_and_a_stop_and_a_change_reaches_the_next_o
     let id = tenant("permit-a");
     let permit = connect(&url, "permit-a").await.claim_vault(&id, VAULT, "copy", &info()).await.unwrap();
     let raised = TenantChange { mode_ceiling: Some(Mode::Live), ..TenantChange::default() };
-    assert!(admin.change_tenant(&id, raised).await.unwrap());
+    assert_eq!(admin.change_tenant(&id, raised, &operator()).await.unwrap(), TenantUpdate::Changed);
     assert_eq!(permit.obtain().await.unwrap().ceiling, Mode::Live);
-    postgres.sql(&url, "INSERT INTO stop (scope, stopped_by, reason) VALUES ('permit-b', 'ann', 'theirs')");
+    assert!(admin.stop_tenants(Some(&tenant("permit-b")), &operator()).await.unwrap());
     assert_eq!(permit.obtain().await.unwrap().stop, None, "a stop of another tenant");
-    postgres.sql(&url, "INSERT INTO stop (scope, stopped_by, reason) VALUES ('*', 'ann', 'all of them')");
+    assert!(admin.stop_tenants(None, &operator()).await.unwrap());
+    assert!(!admin.stop_tenants(None, &operator()).await.unwrap(), "it is in force already");
     let stop = permit.obtain().await.unwrap().stop.unwrap();
-    assert_eq!((stop.by.as_str(), stop.reason.as_str()), ("ann", "all of them"));
+    assert_eq!((stop.by.as_str(), stop.reason.as_str()), ("ann", "a test"));
+    assert!(admin.resume_tenants(None, &operator()).await.unwrap());
+    assert_eq!(permit.obtain().await.unwrap().stop, None);
+    let scopes: Vec<String> = admin.list_stops().await.unwrap().into_iter().map(|stop| stop.scope).collect();
+    assert_eq!(scopes, ["permit-b"], "the other stop stays");
 }
 
 #[tokio::test]
@@ -105,7 +116,7 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
     assert_eq!(admin.list_tenants(None).await.unwrap().len(), 2);
     let claimed = ours.claim_vault(&tenant("rows-b"), VAULT, "copy", &info()).await.unwrap_err();
     assert!(matches!(claimed, ClaimError::Unknown(_)), "{claimed}");
-    assert!(!ours.take_vault(&tenant("rows-b"), "mine", "mallory").await.unwrap());
+    assert!(!ours.take_vault(&tenant("rows-b"), "mine", &operator()).await.unwrap());
     let mallory = Postgres::url_for(&url, "steward_tenant_rows-a", "password6");
     for sql in [
         "UPDATE tenant SET mode_ceiling = 'live'",
@@ -114,6 +125,8 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
         "DELETE FROM owner",
         "INSERT INTO stop (scope, stopped_by) VALUES ('*', 'mallory')",
         "DELETE FROM stop",
+        "SELECT * FROM ops_log",
+        "INSERT INTO ops_log (role, operator, event, subject, reason) VALUES ('a', 'b', 'c', 'd', 'e')",
         "UPDATE fleet SET min_reader = 9",
         "CREATE TABLE x (y int)",
     ] {
@@ -133,12 +146,57 @@ async fn another_version_of_the_database_is_refused_by_both_versions() {
     FleetStore::initialise(&url).await.unwrap();
     FleetStore::initialise(&url).await.unwrap();
     FleetStore::connect(&url).await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET version = 4, min_reader = 2");
+    postgres.sql(&url, "UPDATE fleet SET version = 5, min_reader = 3");
     FleetStore::connect(&url).await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET min_reader = 3");
-    assert!(matches!(refused().await, FleetError::TooNew { version: 4, min_reader: 3 }));
-    postgres.sql(&url, "UPDATE fleet SET version = 1, min_reader = 1");
+    postgres.sql(&url, "UPDATE fleet SET min_reader = 4");
+    assert!(matches!(refused().await, FleetError::TooNew { version: 5, min_reader: 4 }));
+    postgres.sql(&url, "UPDATE fleet SET version = 2, min_reader = 2");
     assert!(refused().await.to_string().contains("steward fleet migrate"));
     let nowhere = FleetStore::connect("postgres://x:secret@127.0.0.1:9/x").await.unwrap_err().to_string();
     assert!(!nowhere.contains("secret"), "{nowhere}");
+}
+
+#[tokio::test]
+async fn every_change_of_an_operator_leaves_a_line_that_nobody_can_change() {
+    let postgres = postgres::server().await;
+    let (url, admin) = fleet(postgres, &["log-a"]).await;
+    let id = tenant("log-a");
+    admin
+        .set_bucket("model", &[BucketWindow { seconds: 60, calls: Some(1), tokens: None }], &operator())
+        .await
+        .unwrap();
+    let change = TenantChange { bucket: Some("model".into()), ..TenantChange::default() };
+    assert_eq!(admin.change_tenant(&id, change, &operator()).await.unwrap(), TenantUpdate::Changed);
+    let store = connect(&url, "log-a").await;
+    store.claim_vault(&id, VAULT, "copy-a", &info()).await.unwrap();
+    assert!(store.take_vault(&id, "copy-b", &operator()).await.unwrap());
+    assert!(admin.stop_tenants(Some(&id), &operator()).await.unwrap());
+    assert!(admin.resume_tenants(Some(&id), &operator()).await.unwrap());
+    let events = admin.list_operator_events(50).await.unwrap();
+    let lines: Vec<(&str, &str)> = events.iter().rev().map(|e| (e.event.as_str(), e.subject.as_str())).collect();
+    let expected = ["tenant_add", "bucket_set", "tenant_set", "take", "stop", "resume"];
+    assert_eq!(lines, expected.map(|event| (event, if event == "bucket_set" { "model" } else { "log-a" })));
+    let set = &events[3];
+    assert_eq!((set.role.as_str(), set.operator.as_str(), set.reason.as_str()), ("admin", "ann", "a test"));
+    assert_eq!(set.before.as_ref().unwrap()["bucket"], serde_json::Value::Null);
+    assert_eq!(set.after.as_ref().unwrap()["bucket"], "model");
+    assert_eq!(events[2].role, "steward_tenant_log-a", "the role that took the vault");
+
+    // Operators read the log and write it by the function alone; a change whose line fails is none.
+    postgres.sql(&url, "DROP ROLE IF EXISTS ann");
+    postgres.sql(&url, "CREATE ROLE ann LOGIN PASSWORD 'annspassword' IN ROLE steward_operator");
+    let ann = Postgres::url_for(&url, "ann", "annspassword");
+    for sql in ["UPDATE ops_log SET operator = 'bob'", "DELETE FROM ops_log", "DROP TABLE ops_log"] {
+        let refused = postgres.try_sql(&ann, sql).unwrap_err();
+        assert!(refused.contains("permission denied") || refused.contains("must be owner"), "{sql}: {refused}");
+    }
+    let by_ann = FleetStore::connect(&ann).await.unwrap();
+    let change = TenantChange { mode_ceiling: Some(Mode::Live), ..TenantChange::default() };
+    assert_eq!(by_ann.change_tenant(&id, change.clone(), &operator()).await.unwrap(), TenantUpdate::Changed);
+    postgres.sql(&url, "REVOKE EXECUTE ON FUNCTION record_event FROM steward_operator");
+    let lower = TenantChange { mode_ceiling: Some(Mode::Shadow), ..change };
+    by_ann.change_tenant(&id, lower, &operator()).await.unwrap_err();
+    assert_eq!(admin.list_tenants(Some(&id)).await.unwrap()[0].mode_ceiling, Mode::Live);
+    assert!(by_ann.stop_tenants(None, &operator()).await.unwrap(), "a stop holds without a line");
+    assert!(admin.list_tenants(Some(&id)).await.unwrap()[0].stop.is_some());
 }

@@ -14,6 +14,9 @@ pub trait OwnershipCheck: Send + Sync + Debug {
     /// # Errors
     /// Why this process may not change the vault, for a person.
     fn check_ownership(&self) -> Result<(), String>;
+
+    /// Whether whoever decides has stopped the vault. It may block as well.
+    fn is_stopped(&self) -> bool;
 }
 
 impl VaultWriter {
@@ -22,6 +25,11 @@ impl VaultWriter {
     pub fn with_ownership(mut self, ownership: Arc<dyn OwnershipCheck>) -> Self {
         self.ownership = Some(ownership);
         self
+    }
+
+    /// Whether a stop holds that is no file of the vault.
+    pub(super) fn is_stopped_elsewhere(&self) -> bool {
+        self.ownership.as_ref().is_some_and(|ownership| ownership.is_stopped())
     }
 
     pub(super) fn check_ownership(&self) -> Result<(), String> {

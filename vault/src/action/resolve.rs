@@ -92,6 +92,9 @@ impl VaultWriter {
             PlannedResolution::Before(receipt, found) => {
                 return Ok(ResolvedAction::new(receipt, record, &found.draft, found.plane_action.as_ref()));
             }
+            PlannedResolution::Now(_) if request.kind == ResolutionKind::Confirm && self.is_stopped_elsewhere() => {
+                return Err(ResolutionRefusal::Stopped.into());
+            }
             PlannedResolution::Now(plan) => plan,
         };
         let is_undo = request.kind == ResolutionKind::Undo;

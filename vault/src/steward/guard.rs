@@ -10,8 +10,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use steward_domain::record::moves::NoteMove;
 use steward_domain::steward::guard::{
     CallCaps, ExhaustedShares, GuardStatus, ReserveOutcome, ReserveRequest, Settlement,
@@ -44,6 +45,8 @@ pub struct Ledger {
     session: Mutex<LedgerSession>,
     /// The rate limits that this vault shares with others; `None` for a vault alone.
     gate: Option<Arc<dyn ProviderGate>>,
+    /// Held by whoever reports debts to the gate.
+    paying: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -100,7 +103,7 @@ impl Ledger {
         // A relative path without a folder would leave no folder to sync.
         let absolute = |path: &Path| std::path::absolute(path).map_err(LedgerError::wrap_io(path));
         let paths = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
-        Ok(Self { paths, caps, session: Mutex::default(), gate: None })
+        Ok(Self { paths, caps, session: Mutex::default(), gate: None, paying: Mutex::default() })
     }
 
     /// Sets the gate that every call is asked for after the caps of the vault.
@@ -124,20 +127,21 @@ impl Ledger {
     }
 
     async fn try_reserve(&self, request: &ReserveRequest, now: DateTime<Utc>) -> Result<ReserveOutcome, LedgerError> {
-        let now = truncate_to_micros(now);
-        let mut session = self.session.lock().await;
-        let opened = self.ensure_open(&mut session, now).await?;
+        let begin = Instant::now();
         let gate = self.gate.as_deref();
-        let reserved = async {
-            if let Some(gate) = gate
-                && let Err(reason) = gate::pay_debts(&mut opened.store, gate).await?
-            {
+        if let Some(gate) = gate {
+            let _turn = self.paying.lock().await;
+            if let Err(reason) = self.pay_debts(gate, now).await? {
                 return Ok(ReserveOutcome::Refused(gate::refuse_with_debt(&reason)));
             }
-            let admission = AdmissionRequest { request, caps: &self.caps, gate };
-            book::reserve_or_refuse(&mut opened.store, admission, now).await
-        };
-        let reserved = reserved.await;
+        }
+        let mut session = self.session.lock().await;
+        // Others may have asked a slow gate meanwhile. The call counts from now on.
+        let waited = TimeDelta::from_std(begin.elapsed()).unwrap_or_default();
+        let now = truncate_to_micros(if gate.is_some() { now + waited } else { now });
+        let opened = self.ensure_open(&mut session, now).await?;
+        let admission = AdmissionRequest { request, caps: &self.caps, gate };
+        let reserved = book::reserve_or_refuse(&mut opened.store, admission, now).await;
         let outcome = self.close_on_error(&mut session, reserved).await?;
         // Other processes would not count a reservation in a file that is no longer the ledger.
         match session.opened.as_ref().map(|opened| opened.detect_change(&self.paths)).transpose()?.flatten() {
@@ -156,19 +160,42 @@ impl Ledger {
         let now = truncate_to_micros(now);
         let mut session = self.session.lock().await;
         let opened = self.ensure_open(&mut session, now).await?;
-        let settled = async {
-            book::record_settlement(&mut opened.store, settlement, self.gate.is_some(), now).await?;
-            match &self.gate {
-                Some(gate) => gate::pay_debts(&mut opened.store, gate.as_ref()).await,
-                None => Ok(Ok(())),
-            }
-        };
-        let settled = settled.await;
-        if let Err(reason) = self.close_on_error(&mut session, settled).await? {
-            // Settled here. The next reservation reports it first.
+        let settled = book::record_settlement(&mut opened.store, settlement, self.gate.is_some(), now).await;
+        self.close_on_error(&mut session, settled).await?;
+        drop(session);
+        // Whoever pays already pays this debt, too, or the next reservation does.
+        if let (Some(gate), Ok(_turn)) = (self.gate.as_deref(), self.paying.try_lock())
+            && let Err(reason) = self.pay_debts(gate, now).await?
+        {
             tracing::warn!(reason, "the fleet's gate has not heard yet how a call ended");
         }
         Ok(())
+    }
+
+    /// Reports all debts to the gate, one payer at a time. Others use the ledger meanwhile. If the gate does not take one,
+    /// that one and the rest stay, and the reason is returned.
+    async fn pay_debts(&self, gate: &dyn ProviderGate, now: DateTime<Utc>) -> Result<Result<(), String>, LedgerError> {
+        let mut session = self.session.lock().await;
+        let opened = self.ensure_open(&mut session, now).await?;
+        let debts = gate::list_debts(&mut opened.store).await;
+        let debts = self.close_on_error(&mut session, debts).await?;
+        drop(session);
+        for debt in debts {
+            let Some(debt) = debt else {
+                let path = self.paths.database.display();
+                return Ok(Err(format!("{path} holds one that this build cannot read: run a newer version")));
+            };
+            let call = debt.call.clone();
+            let seen = match gate.settle(debt).await {
+                Ok(seen) => seen,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            let mut session = self.session.lock().await;
+            let opened = self.ensure_open(&mut session, now).await?;
+            let removed = gate::remove_debt(&mut opened.store, &call, seen.as_ref()).await;
+            self.close_on_error(&mut session, removed).await?;
+        }
+        Ok(Ok(()))
     }
 
     /// Counts the calls so far about notes that moved under their new paths, so that no cap begins anew.

@@ -7,6 +7,26 @@ use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{RateLimit, parse_bucket_name};
 use steward_domain::gates::mode::Mode;
 
+#[derive(Args, Debug)]
+pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    pub(crate) command: FleetCommand,
+    /// State why, for the log of the fleet
+    #[arg(long, global = true)]
+    pub(crate) reason: Option<String>,
+}
+
+/// Whether a stop concerns the vault, or the tenants of a fleet.
+#[derive(Args, Debug)]
+pub(crate) struct FleetScopeArgs {
+    /// Stop or resume all tenants of the fleet in STEWARD_FLEET_DB instead of a vault
+    #[arg(long)]
+    pub(crate) fleet: bool,
+    /// Only this tenant
+    #[arg(long, requires = "fleet")]
+    pub(crate) tenant: Option<TenantId>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// Create the database's tables and roles, the Temporal namespace and its search attributes
@@ -26,10 +46,17 @@ pub(crate) enum FleetCommand {
     /// Manage the rate limits that tenants with one API key share
     #[command(subcommand, after_help = "Example:\n  steward fleet bucket list")]
     Bucket(BucketCommand),
-    /// Show every tenant: its owner, its build, its mode, and which limit binds
+    /// Show every tenant: its process, its build, its mode, its ceiling and its bucket
     #[command(after_help = "Example:\n  steward fleet status --json | jq '.[] | select(.owner == null)'\n\n\
         Exits with 4 if a process has another mode than the one that is expected of it.")]
     Status,
+    /// Show what operators did, the newest first
+    #[command(after_help = "Example:\n  steward fleet log --limit 20")]
+    Log {
+        /// Show so many events
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
     /// Let this copy of a vault act instead of the one that owns it, which can then never act again
     #[command(
         after_help = "Example:\n  STEWARD_TENANT=acme steward fleet take acme --yes --vault /srv/steward/acme\n\n\
@@ -50,7 +77,8 @@ pub(crate) enum TenantCommand {
     /// Set the most that a tenant may do, the mode that its process should have, or its rate limits
     #[command(
         after_help = "Example:\n  steward fleet tenant set acme --ceiling live --expect live_high_confidence_only\n\n\
-        A lower ceiling binds within a second. A higher one needs a restart with STEWARD_LIVE_MODE, too."
+        A lower ceiling binds at the next change, a higher one at the next check of a matter. The process' own\n\
+        STEWARD_LIVE_MODE stays the most that it may do."
     )]
     Set(TenantSetArgs),
     /// List the tenants, as `steward fleet status` does
@@ -67,7 +95,8 @@ pub(crate) enum BucketCommand {
     /// Set the rate limits of an account at a provider, for all tenants together
     #[command(
         after_help = "Example:\n  steward fleet bucket set openai --calls 500/min --calls 10000/day --tokens 200000/min\n\n\
-        Limits that are not given are removed. They bind at the next call."
+        A window is a number and s, min, h or day, up to a day. Limits that are not given are removed. They bind at the\n\
+        next call."
     )]
     Set(BucketSetArgs),
     /// List the buckets: how full each window is, and whether the provider asked to wait
@@ -84,6 +113,7 @@ pub(crate) enum BucketCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct BucketSetArgs {
+    /// Name the account as you like: lower-case letters, digits and hyphens
     #[arg(value_parser = parse_bucket_name)]
     pub(crate) bucket: String,
     /// Allow so many calls in a window, as in 500/min, 10000/day or 12/20s; may be given again

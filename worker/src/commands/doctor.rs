@@ -22,6 +22,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
 use steward_domain::gates::mode::Mode;
+use steward_domain::steward::guard::{GuardCap, GuardRefusal};
 use steward_domain::time::format_millis;
 use steward_server::temporal::service_pause::describe_drain;
 use steward_server::views::VaultViews;
@@ -306,6 +307,13 @@ async fn check_ledger(
             findings.add_note("rate guard", format!("refuses calls for now: {}", refusal.reason))
         }
         (None, _) => findings.add_ok("rate guard", "allows calls"),
+    }
+    match crate::fleet::find_gate_refusal(config).await {
+        // A fault that no time heals.
+        Some(GuardRefusal { cap: GuardCap::Gate | GuardCap::Clock, reason, .. }) => findings.add_fault("fleet", reason),
+        Some(refusal) => findings.add_note("fleet", format!("refuses calls for now: {}", refusal.reason)),
+        None if config.fleet.is_some() => findings.add_ok("fleet", "allows calls"),
+        None => {}
     }
     Ok(())
 }

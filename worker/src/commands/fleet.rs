@@ -3,9 +3,11 @@
 //! Most of it needs no vault, only `STEWARD_FLEET_DB`. A password is printed once and kept nowhere.
 
 mod buckets;
+mod log;
 mod server;
+pub(crate) mod stops;
 
-use crate::cli::fleet::{ConfirmedTenantArgs, FleetCommand, TenantAddArgs, TenantCommand, TenantSetArgs};
+use crate::cli::fleet::{ConfirmedTenantArgs, FleetArgs, FleetCommand, TenantAddArgs, TenantCommand, TenantSetArgs};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
 use crate::fleet::{CheckedTenant, check_vault};
@@ -15,9 +17,9 @@ use serde_json::json;
 use std::path::Path;
 use steward_domain::fleet::ownership::AWAY_AFTER;
 use steward_domain::time::format_seconds;
-use steward_fleet::FleetStore;
 use steward_fleet::admin::build_tenant_url;
-use steward_fleet::tenants::{TenantChange, TenantRow, TenantState};
+use steward_fleet::tenants::{TenantChange, TenantRow, TenantState, TenantUpdate};
+use steward_fleet::{FleetStore, Operator};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
 use steward_vault::files::root::VaultRoot;
@@ -27,10 +29,11 @@ const DATABASE: &str = "STEWARD_FLEET_DB";
 
 /// Runs a command that needs the database alone; `vault` is the folder of the command line.
 pub(crate) async fn run(
-    command: FleetCommand,
+    FleetArgs { command, reason }: FleetArgs,
     vault: Option<&Path>,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
+    let operator = find_operator(reason);
     match command {
         FleetCommand::Init => initialise(out).await,
         FleetCommand::Migrate => {
@@ -38,12 +41,13 @@ pub(crate) async fn run(
             out.print_value(&json!({"migrated": true}), || "the database has the tables of this build".to_owned())?;
             Ok(CommandExit::Ok)
         }
-        FleetCommand::Tenant(TenantCommand::Add(add)) => add_tenant(&add, out).await,
-        FleetCommand::Bucket(command) => buckets::run(command, out).await,
-        FleetCommand::Tenant(TenantCommand::Set(set)) => change_tenant(&set, out).await,
+        FleetCommand::Tenant(TenantCommand::Add(add)) => add_tenant(&add, &operator, out).await,
+        FleetCommand::Bucket(command) => buckets::run(command, &operator, out).await,
+        FleetCommand::Tenant(TenantCommand::Set(set)) => change_tenant(&set, &operator, out).await,
         FleetCommand::Tenant(TenantCommand::List) | FleetCommand::Status => show_status(out).await,
-        FleetCommand::Tenant(TenantCommand::Drop(drop)) => drop_tenant(&drop, out).await,
-        FleetCommand::Take(take) => take_vault(&take, vault, out).await,
+        FleetCommand::Tenant(TenantCommand::Drop(drop)) => drop_tenant(&drop, &operator, out).await,
+        FleetCommand::Take(take) => take_vault(&take, vault, operator, out).await,
+        FleetCommand::Log { limit } => log::run(limit, out).await,
         FleetCommand::Release => release_vault(vault, out),
     }
 }
@@ -54,6 +58,24 @@ fn read_database_url() -> anyhow::Result<String> {
     url.with_context(|| {
         format!("set {DATABASE} to the fleet's database, such as postgres://postgres@db.example/steward")
     })
+}
+
+/// Connects for a command of an operator. A tenant's role would see one tenant and no bucket but its own.
+async fn connect_as_operator() -> anyhow::Result<FleetStore> {
+    let store = FleetStore::connect(&read_database_url()?).await?;
+    if let Some(tenant) = store.find_connected_tenant().await? {
+        bail!(
+            "{DATABASE} has the role of the tenant {tenant}: this command needs an operator's, as for `steward fleet init`"
+        );
+    }
+    Ok(store)
+}
+
+/// Who runs this command, as the log of the fleet names them.
+fn find_operator(reason: Option<String>) -> Operator {
+    let name =
+        ["STEWARD_OPERATOR", "USER"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    Operator { name: name.unwrap_or_else(|| "operator".to_owned()), reason: reason.unwrap_or_default() }
 }
 
 async fn initialise(out: CommandOutput) -> anyhow::Result<CommandExit> {
@@ -69,15 +91,15 @@ async fn initialise(out: CommandOutput) -> anyhow::Result<CommandExit> {
     Ok(CommandExit::Ok)
 }
 
-async fn add_tenant(add: &TenantAddArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn add_tenant(add: &TenantAddArgs, operator: &Operator, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let TenantAddArgs { tenant, bucket } = add;
     let url = read_database_url()?;
-    let store = FleetStore::connect(&url).await?;
+    let store = connect_as_operator().await?;
     if let Some(bucket) = bucket {
         buckets::ensure_exists(&store, bucket).await?;
     }
     let password = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    if !store.add_tenant(tenant, bucket.as_deref(), &password).await? {
+    if !store.add_tenant(tenant, bucket.as_deref(), &password, operator).await? {
         bail!("there is, or was, a tenant {tenant}: choose another id");
     }
     let database = build_tenant_url(&url, tenant, &password);
@@ -87,24 +109,30 @@ async fn add_tenant(add: &TenantAddArgs, out: CommandOutput) -> anyhow::Result<C
     Ok(CommandExit::Ok)
 }
 
-async fn change_tenant(set: &TenantSetArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn change_tenant(set: &TenantSetArgs, operator: &Operator, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect, bucket: set.bucket.clone() };
     if change == TenantChange::default() {
         bail!("nothing to set: give --ceiling, --expect or --bucket");
     }
-    let store = FleetStore::connect(&read_database_url()?).await?;
+    let store = connect_as_operator().await?;
     if let Some(bucket) = &set.bucket {
         buckets::ensure_exists(&store, bucket).await?;
     }
-    if !store.change_tenant(&set.tenant, change).await? {
-        bail!("there is no tenant {}: see `steward fleet tenant list`", set.tenant);
+    match store.change_tenant(&set.tenant, change, operator).await? {
+        TenantUpdate::Changed => {}
+        TenantUpdate::Missing => bail!("there is no tenant {}: see `steward fleet tenant list`", set.tenant),
+        TenantUpdate::CallsUnderWay => bail!(
+            "{} has calls under way in its bucket: try again in a moment, or first `steward stop --fleet --tenant {}`",
+            set.tenant,
+            set.tenant
+        ),
     }
     print_tenants(&store.list_tenants(Some(&set.tenant)).await?, out)?;
     Ok(CommandExit::Ok)
 }
 
 async fn show_status(out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let tenants = FleetStore::connect(&read_database_url()?).await?.list_tenants(None).await?;
+    let tenants = connect_as_operator().await?.list_tenants(None).await?;
     print_tenants(&tenants, out)?;
     Ok(if tenants.iter().any(has_wrong_mode) { CommandExit::Faults } else { CommandExit::Ok })
 }
@@ -125,6 +153,7 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
             let owner = row.owner.as_ref();
             let mode = match owner {
                 _ if row.state == TenantState::Dropped => "dropped".to_owned(),
+                _ if row.stop.is_some() => "stopped".to_owned(),
                 None => "never started".to_owned(),
                 Some(owner) if has_wrong_mode(row) => format!("{}, not as expected", owner.info.mode.as_str()),
                 Some(owner) => owner.info.mode.as_str().to_owned(),
@@ -138,20 +167,26 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
                 mode,
                 row.mode_ceiling.as_str().to_owned(),
                 row.expected_mode.as_str().to_owned(),
-                row.bucket.clone().unwrap_or_default(),
+                row.bucket.clone().unwrap_or_else(|| "none".to_owned()),
                 owner.map(|owner| escape_text(&owner.info.instance)).unwrap_or_default(),
                 owner.map(|owner| escape_text(&owner.info.build)).unwrap_or_default(),
                 seen.unwrap_or_default(),
             ]);
         }
-        table.to_string()
+        let mut stops: Vec<String> = tenants.iter().filter_map(|row| row.stop.as_ref()).map(stops::describe).collect();
+        stops.dedup();
+        [vec![table.to_string()], stops].concat().join("\n")
     })
 }
 
 /// Drops a tenant, and then removes its schedules.
-async fn drop_tenant(drop: &ConfirmedTenantArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn drop_tenant(
+    drop: &ConfirmedTenantArgs,
+    operator: &Operator,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     let tenant = &drop.tenant;
-    let store = FleetStore::connect(&read_database_url()?).await?;
+    let store = connect_as_operator().await?;
     let rows = store.list_tenants(Some(tenant)).await?;
     let Some(row) = rows.first() else { bail!("there is no tenant {tenant}: see `steward fleet tenant list`") };
     let is_heard = row.silent_seconds.is_some_and(|seconds| seconds < AWAY_AFTER.num_seconds());
@@ -172,7 +207,7 @@ async fn drop_tenant(drop: &ConfirmedTenantArgs, out: CommandOutput) -> anyhow::
         return Ok(CommandExit::Ok);
     }
     // First, so that no process can register them again. A second call deletes what this one could not.
-    store.drop_tenant(tenant).await?;
+    store.drop_tenant(tenant, operator).await?;
     server::delete_schedules(&found).await?;
     out.print_value(&json!({"dropped": tenant, "schedules": found}), || {
         format!("{tenant} is dropped, and its {} schedules are removed. Its id is not used again", found.len())
@@ -184,6 +219,7 @@ async fn drop_tenant(drop: &ConfirmedTenantArgs, out: CommandOutput) -> anyhow::
 async fn take_vault(
     take: &ConfirmedTenantArgs,
     vault: Option<&Path>,
+    operator: Operator,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let config = StewardConfig::load(vault)?;
@@ -210,7 +246,8 @@ async fn take_vault(
         return Ok(CommandExit::Refused);
     }
     let copy = read_or_create_copy_id(&root)?;
-    store.take_vault(&take.tenant, &copy, &format!("taken by {}", config.operator)).await?;
+    let operator = Operator { name: config.operator.clone(), ..operator };
+    store.take_vault(&take.tenant, &copy, &operator).await?;
     out.print_value(&json!({"taken": take.tenant}), || {
         format!("{holder}. It cannot act any more; start the process here")
     })?;

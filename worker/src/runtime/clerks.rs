@@ -11,7 +11,6 @@ use steward_activities::steward::clerks::remote::{
     ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
 };
 use steward_activities::steward::clerks::{Clerk, rules::RulesClerk};
-use steward_domain::fleet::provider_gate::CONNECT_TIMEOUT;
 
 impl ClerkChoice {
     /// The value of the setting.
@@ -68,8 +67,7 @@ pub(crate) fn create_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
         timeout: Duration::from_secs(server.timeout_seconds),
         max_response_bytes: server.max_response_bytes,
         calls_per_second: server.calls_per_second,
-        // A fleet's reservation is good for seconds.
-        connect_timeout: config.fleet.is_some().then(|| CONNECT_TIMEOUT.to_std().unwrap_or_default()),
+        is_gated: config.fleet.is_some(),
         ..RemoteClerkConfig::new(wire, &server.base_url, &server.model)
     };
     Ok(Clerk::Remote(RemoteClerk::new(remote).map_err(|e| anyhow::anyhow!("failed to {e}"))?))

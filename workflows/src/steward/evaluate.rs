@@ -9,6 +9,7 @@ use crate::activities::{ApplyInput, ApplyOutput, ClerkActivities, JudgeInput, Se
 use crate::steward::tick::{StewardWorkflow, local_activity_options};
 use std::time::{Duration, SystemTime};
 use steward_domain::action::audit::WorkflowRef;
+use steward_domain::fleet::names::VaultNames;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::DecisionPolicy;
 use steward_domain::record::path::RecordKind;
@@ -26,6 +27,8 @@ use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
 const REFUSED_CONFIDENCE: f64 = 0.3;
 /// Longest time of a clerk call, including the wait for a worker: 85 s.
 const CLERK_TIMEOUT: Duration = Duration::from_secs(85);
+/// Longest time of a reservation in a fleet, including the wait for its turn: 30 s.
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A clerk worker without a heartbeat for this long counts as dead: 10 s.
 ///
 /// Without a heartbeat, a tick would wait the whole [`CLERK_TIMEOUT`] for a process that was killed.
@@ -120,13 +123,27 @@ async fn reserve_call(
         sources: CallSource::from_evidence(&question.evidence),
         tokens: question.estimate_tokens(),
     };
-    match ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await {
+    let outcome = if VaultNames::is_tenant_queue(ctx.task_queue()) {
+        // A fleet's reservation is good for seconds, and commands wait while a local activity of the run is under way.
+        ctx.execute_activity(VaultActivities::reserve, request, reserve_options()).await
+    } else {
+        ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await
+    };
+    match outcome {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
         Ok(ReserveOutcome::Refused(refusal)) => {
             Err(TaskCheckOutcome::RateGuarded { confidence: REFUSED_CONFIDENCE, reason: refusal.reason })
         }
         Err(e) => Err(TaskCheckOutcome::Error { reason: e.to_string() }),
     }
+}
+
+/// A reservation is asked for once: another try would spend another call of the provider.
+fn reserve_options() -> ActivityOptions {
+    ActivityOptions::with_schedule_to_close_timeout(RESERVE_TIMEOUT)
+        .retry_policy(RetryPolicy::builder().maximum_attempts(1).build())
+        .summary("reserve".to_owned())
+        .build()
 }
 
 /// Asks the clerk once. One reservation is one attempt, so Temporal must not retry the call.

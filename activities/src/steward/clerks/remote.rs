@@ -25,10 +25,11 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::{Client, Response, StatusCode, Url};
 use std::num::NonZeroU32;
 use std::time::Duration;
+use steward_domain::fleet::provider_gate::CONNECT_TIMEOUT;
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
 use steward_domain::steward::guard::{Reservation, estimate_tokens, parse_retry_after};
-use steward_fleet::read_boot_micros;
+use steward_fleet::read_boot_instant;
 
 /// Longest time of a call, in seconds: 60. A run has 300 for all its tasks.
 pub const TIMEOUT_SECONDS: u64 = 60;
@@ -64,8 +65,8 @@ pub struct RemoteClerkConfig {
     pub calls_per_second: NonZeroU32,
     /// Longest wait for the rate limit.
     pub max_wait: Duration,
-    /// Longest time to connect; `None` leaves it to `timeout`.
-    pub connect_timeout: Option<Duration>,
+    /// Whether a call needs the leave of a fleet's gate, which is good for seconds only.
+    pub is_gated: bool,
 }
 
 impl RemoteClerkConfig {
@@ -83,7 +84,7 @@ impl RemoteClerkConfig {
             max_tokens: wire.max_tokens,
             calls_per_second: CALLS_PER_SECOND,
             max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
-            connect_timeout: None,
+            is_gated: false,
         }
     }
 }
@@ -153,9 +154,9 @@ impl RemoteClerk {
         }
         // This fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = match config.connect_timeout {
-            Some(limit) => Client::builder().connect_timeout(limit),
-            None => Client::builder(),
+        let builder = match config.is_gated {
+            true => Client::builder().connect_timeout(CONNECT_TIMEOUT.to_std().unwrap_or_default()),
+            false => Client::builder(),
         };
         let client = builder
             .default_headers(build_headers(&config)?)
@@ -281,8 +282,9 @@ impl RemoteClerk {
     /// Waits for the pace, or checks the deadline of a reservation that waited for it before it was made.
     async fn wait_to_send(&self, reservation: &Reservation) -> Result<(), String> {
         match reservation.deadline() {
+            None if self.config.is_gated => Err("the fleet's gate has not reserved this call".to_owned()),
             None => self.wait_for_turn().await,
-            Some(deadline) if deadline.is_over(Utc::now(), read_boot_micros()) => {
+            Some(deadline) if deadline.is_over(Utc::now(), &read_boot_instant()) => {
                 Err("the fleet's reservation was over before the call could be sent".to_owned())
             }
             Some(_) => Ok(()),

@@ -103,20 +103,32 @@ impl fmt::Display for BucketWindow {
     }
 }
 
-/// Joins the limits of calls and of tokens by their windows, the shortest first. Of two limits for one window the lower
-/// one counts.
-#[must_use]
-pub fn merge_limits(calls: &[RateLimit], tokens: &[RateLimit]) -> Vec<BucketWindow> {
+/// Two limits of the same kind for one window.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are two limits of {what} {window}: give one")]
+pub struct RepeatedLimit {
+    what: &'static str,
+    window: BucketWindow,
+}
+
+/// Joins the limits of calls and of tokens by their windows, the shortest first.
+///
+/// # Errors
+/// [`RepeatedLimit`].
+pub fn merge_limits(calls: &[RateLimit], tokens: &[RateLimit]) -> Result<Vec<BucketWindow>, RepeatedLimit> {
     let mut windows: BTreeMap<u32, BucketWindow> = BTreeMap::new();
     let empty = |seconds| BucketWindow { seconds, calls: None, tokens: None };
     for RateLimit { count, seconds } in calls.iter().copied() {
         let window = windows.entry(seconds).or_insert_with(|| empty(seconds));
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        window.calls = Some(window.calls.map_or(count, |known| known.min(count)));
+        if window.calls.replace(u32::try_from(count).unwrap_or(u32::MAX)).is_some() {
+            return Err(RepeatedLimit { what: "calls", window: *window });
+        }
     }
     for RateLimit { count, seconds } in tokens.iter().copied() {
         let window = windows.entry(seconds).or_insert_with(|| empty(seconds));
-        window.tokens = Some(window.tokens.map_or(count, |known| known.min(count)));
+        if window.tokens.replace(count).is_some() {
+            return Err(RepeatedLimit { what: "tokens", window: *window });
+        }
     }
-    windows.into_values().collect()
+    Ok(windows.into_values().collect())
 }

@@ -35,7 +35,11 @@ fn tokens_that_are_reserved_count_until_their_call_leaves_the_window() {
     let with = |tokens| facts(WindowFacts { tokens, oldest: Some(at(10)), ..window(None, Some(1_000)) });
     assert!(admit_bucket_call(400, &with(600), at(20)).is_ok());
     assert_eq!(refusal(401, &with(600), 20), (GuardCap::Provider, Some(75), true));
-    assert_eq!(refusal(1_001, &with(0), 20), (GuardCap::Provider, None, true), "it never fits");
+    assert_eq!(
+        refusal(1_001, &with(0), 20),
+        (GuardCap::Provider, None, false),
+        "it never fits, and nobody waits for it"
+    );
 }
 
 #[test]
@@ -66,36 +70,51 @@ fn after_a_429_nobody_calls_before_the_deadline_and_then_one_probe() {
 }
 
 #[test]
-fn a_deadline_is_over_by_either_clock() {
-    let deadline = SendDeadline::from_request(at(0), 10_000_000);
-    assert!(!deadline.is_over(at(3), 13_000_000));
-    assert!(deadline.is_over(at(4), 10_000_000), "the machine was started again");
-    assert!(deadline.is_over(at(-3_600), 13_000_001), "the clock on the wall was set back");
+fn a_deadline_is_over_by_either_clock_and_on_every_other_machine() {
+    let boot = |boot_id: &str, micros| BootInstant { boot_id: boot_id.into(), micros };
+    let deadline = SendDeadline::from_request(at(0), boot("x", 10_000_000));
+    assert!(!deadline.is_over(at(3), &boot("x", 13_000_000)));
+    assert!(deadline.is_over(at(4), &boot("x", 10_000_000)));
+    assert!(deadline.is_over(at(-3_600), &boot("x", 13_000_001)), "the clock on the wall was set back");
+    assert!(deadline.is_over(at(0), &boot("y", 1)), "the machine was started again, or is another one");
     assert_eq!(RESERVATION_LIFETIME - CONNECT_TIMEOUT, TimeDelta::seconds(3));
 }
 
 #[test]
-fn a_bucket_that_is_older_than_what_a_tenant_saw_has_lost_calls() {
+fn a_wait_that_is_reported_late_is_shorter_by_its_age() {
+    let outcome = SettlementOutcome::RateLimited { retry_after_seconds: Some(60.0) };
+    let debt = GateDebt { call: "c".into(), outcome: outcome.clone(), at: at(0) };
+    let left = |seconds| Some(SettlementOutcome::RateLimited { retry_after_seconds: Some(seconds) });
+    assert_eq!((debt.outcome_at(at(15)), debt.outcome_at(at(-9))), (left(45.0), left(60.0)));
+    assert_eq!(debt.outcome_at(at(60)), None);
+    let failed = GateDebt { outcome: SettlementOutcome::Failed, ..debt };
+    assert_eq!(failed.outcome_at(at(9_999)), Some(SettlementOutcome::Failed));
+}
+
+#[test]
+fn a_bucket_that_holds_less_than_a_tenant_saw_has_lost_calls() {
     let bucket = BucketIdentity {
+        fleet: "f1".into(),
         bucket: "openai".into(),
         system: "s1".into(),
         incarnation: 50,
-        revision: 7,
         is_accepted: false,
     };
-    let seen = |incarnation, revision| GateMark { bucket: "openai".into(), incarnation, revision };
-    let loss = |bucket: &BucketIdentity, seen: &GateMark| find_loss(bucket, Some(seen), "s1");
-    assert_eq!(find_loss(&bucket, None, "s1"), None);
-    assert!(find_loss(&bucket, None, "s2").unwrap().contains("another server"));
-    assert_eq!(loss(&bucket, &bucket.to_mark()), None);
-    assert_eq!(loss(&bucket, &seen(50, 6)), None);
-    assert!(loss(&bucket, &seen(50, 8)).unwrap().contains("earlier time"));
-    assert!(loss(&bucket, &seen(60, 1)).unwrap().contains("earlier time"), "before a loss was accepted");
-    assert!(loss(&bucket, &seen(40, 1)).unwrap().contains("created anew"));
+    let seen = |incarnation, entries| GateMark { incarnation, ..bucket.to_mark(entries) };
+    let loss = |bucket: &BucketIdentity, seen: &GateMark| find_loss(bucket, 7, Some(seen), "s1");
+    assert_eq!(find_loss(&bucket, 0, None, "s1"), None);
+    assert_eq!(find_loss(&bucket, 0, None, "s2"), Some(LossKind::Moved));
+    assert_eq!((loss(&bucket, &seen(50, 7)), loss(&bucket, &seen(50, 6))), (None, None));
+    assert_eq!(loss(&bucket, &seen(50, 8)), Some(LossKind::Restored));
+    assert_eq!(loss(&bucket, &seen(60, 1)), Some(LossKind::Restored), "before a loss was accepted");
+    assert_eq!(loss(&bucket, &seen(40, 1)), Some(LossKind::Recreated));
     let accepted = BucketIdentity { is_accepted: true, ..bucket.clone() };
     assert_eq!(loss(&accepted, &seen(40, 99)), None);
-    let other = GateMark { bucket: "other".into(), ..seen(50, 99) };
-    assert_eq!(find_loss(&bucket, Some(&other), "s1"), None, "the tenant was in another bucket");
+    for elsewhere in
+        [GateMark { bucket: "other".into(), ..seen(50, 99) }, GateMark { fleet: "f2".into(), ..seen(90, 99) }]
+    {
+        assert_eq!(loss(&bucket, &elsewhere), None);
+    }
 }
 
 #[test]
@@ -128,7 +147,7 @@ fn limits_are_written_as_people_write_them() {
         assert!(refused.contains("60/min"), "{refused}");
     }
     let limit = |count, seconds| RateLimit { count, seconds };
-    let merged = merge_limits(&[limit(9, 86_400), limit(5, 60), limit(3, 60)], &[limit(1_000, 60)]);
+    let merged = merge_limits(&[limit(9, 86_400), limit(3, 60)], &[limit(1_000, 60)]).unwrap();
     assert_eq!(
         merged,
         [
@@ -136,6 +155,8 @@ fn limits_are_written_as_people_write_them() {
             BucketWindow { seconds: 86_400, calls: Some(9), tokens: None },
         ]
     );
+    let twice = merge_limits(&[limit(5, 60), limit(3, 60)], &[]).unwrap_err().to_string();
+    assert_eq!(twice, "there are two limits of calls in a minute: give one");
     assert_eq!(parse_bucket_name("open-ai"), Ok("open-ai".to_owned()));
     assert!(parse_bucket_name("a'; --").is_err());
 }

@@ -137,7 +137,7 @@ pub(super) async fn record_settlement(
         return tx.rollback().await;
     }
     if has_gate {
-        gate::owe_settlement(&mut tx, settlement).await?;
+        gate::owe_settlement(&mut tx, settlement, now).await?;
     }
     let kept = rows::load_state(&mut tx).await?;
     let mut state = kept.clone();

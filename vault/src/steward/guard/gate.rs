@@ -7,6 +7,7 @@
 
 use super::rows::LedgerSqlResult;
 use super::store::LedgerStore;
+use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 use sqlx::SqliteConnection;
 use std::fmt::Debug;
@@ -19,8 +20,8 @@ pub trait ProviderGate: Send + Sync + Debug {
     /// Reserves one call. Every fault is a refusal.
     fn reserve(&self, request: GateRequest) -> BoxFuture<'_, Result<GateGrant, GuardRefusal>>;
 
-    /// Reports how a call ended. Reporting it twice changes nothing.
-    fn settle(&self, debt: GateDebt) -> BoxFuture<'_, Result<(), String>>;
+    /// Reports how a call ended. Reporting it twice changes nothing. Returns what was seen then, if it is new.
+    fn settle(&self, debt: GateDebt) -> BoxFuture<'_, Result<Option<GateMark>, String>>;
 
     /// The refusal that a call without tokens would get now.
     fn find_refusal(&self) -> BoxFuture<'_, Option<GuardRefusal>>;
@@ -56,31 +57,35 @@ pub(super) async fn write_mark(db: &mut SqliteConnection, mark: &GateMark) -> Le
 }
 
 /// Notes what the gate must hear, in the transaction that settles the call here.
-pub(super) async fn owe_settlement(db: &mut SqliteConnection, settlement: &Settlement) -> LedgerSqlResult<()> {
-    let debt = GateDebt { call: hash_call(&settlement.call_id), outcome: settlement.outcome.clone() };
+pub(super) async fn owe_settlement(
+    db: &mut SqliteConnection,
+    settlement: &Settlement,
+    at: DateTime<Utc>,
+) -> LedgerSqlResult<()> {
+    let debt = GateDebt { call: hash_call(&settlement.call_id), outcome: settlement.outcome.clone(), at };
     let text = serde_json::to_string(&debt).map_err(|error| sqlx::Error::Encode(error.into()))?;
     let insert = "INSERT INTO gate_debt (call, debt) VALUES (?, ?) ON CONFLICT (call) DO NOTHING";
     sqlx::query(insert).bind(&debt.call).bind(text).execute(db).await?;
     Ok(())
 }
 
-/// Reports all debts to the gate. If it does not take one, that one and the rest stay, and the reason is returned.
-pub(super) async fn pay_debts(store: &mut LedgerStore, gate: &dyn ProviderGate) -> LedgerSqlResult<Result<(), String>> {
+/// Reads the oldest debts. One that cannot be read is `None`: a newer build may have written it.
+pub(super) async fn list_debts(store: &mut LedgerStore) -> LedgerSqlResult<Vec<Option<GateDebt>>> {
     let mut tx = store.begin_reading().await?;
     let select = "SELECT debt FROM gate_debt ORDER BY rowid LIMIT ?";
     let debts: Vec<String> = sqlx::query_scalar(select).bind(DEBTS_AT_ONCE).fetch_all(&mut *tx).await?;
     tx.rollback().await?;
-    for text in debts {
-        let debt: GateDebt = serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))?;
-        let call = debt.call.clone();
-        if let Err(reason) = gate.settle(debt).await {
-            return Ok(Err(reason));
-        }
-        let mut tx = store.begin_writing().await?;
-        sqlx::query("DELETE FROM gate_debt WHERE call = ?").bind(call).execute(&mut *tx).await?;
-        tx.commit().await?;
+    Ok(debts.iter().map(|text| serde_json::from_str(text).ok()).collect())
+}
+
+/// Removes a debt that the gate has taken, and remembers what was seen of the bucket then.
+pub(super) async fn remove_debt(store: &mut LedgerStore, call: &str, seen: Option<&GateMark>) -> LedgerSqlResult<()> {
+    let mut tx = store.begin_writing().await?;
+    sqlx::query("DELETE FROM gate_debt WHERE call = ?").bind(call).execute(&mut *tx).await?;
+    if let Some(seen) = seen {
+        write_mark(&mut tx, seen).await?;
     }
-    Ok(Ok(()))
+    tx.commit().await
 }
 
 pub(super) fn refuse_with_debt(reason: &str) -> GuardRefusal {

@@ -3,44 +3,60 @@
 //! It needs the fleet's database alone, as an operator's role. What a limit means is decided in
 //! `steward_domain::fleet::provider_gate`.
 
-use super::read_database_url;
+use super::connect_as_operator;
 use crate::cli::fleet::{BucketCommand, BucketSetArgs};
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, create_table};
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
 use steward_domain::fleet::provider_gate::merge_limits;
 use steward_domain::time::format_seconds;
-use steward_fleet::FleetStore;
 use steward_fleet::buckets::{BucketChange, BucketStatus, WindowStatus};
+use steward_fleet::{FleetStore, Operator};
 
-pub(super) async fn run(command: BucketCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let store = FleetStore::connect(&read_database_url()?).await?;
+pub(super) async fn run(
+    command: BucketCommand,
+    operator: &Operator,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let store = connect_as_operator().await?;
     match command {
-        BucketCommand::Set(set) => set_bucket(&store, &set, out).await,
+        BucketCommand::Set(set) => set_bucket(&store, &set, operator, out).await,
         BucketCommand::List => {
             print_buckets(&store.list_buckets().await?, out)?;
             Ok(CommandExit::Ok)
         }
         BucketCommand::AcceptLoss { bucket } => {
-            let done = store.accept_bucket_loss(&bucket).await?;
+            let done = store.accept_bucket_loss(&bucket, operator).await?;
             let (changed, unchanged) =
                 ("its loss is accepted; calls are admitted again", "nothing to accept: it has lost no calls");
             report_change(&bucket, done, changed, unchanged, out)
         }
         BucketCommand::Lift { bucket } => {
-            let done = store.lift_bucket_back_off(&bucket).await?;
-            report_change(&bucket, done, "the wait is over; one call tests the provider", "no wait is in force", out)
+            let done = store.lift_bucket_back_off(&bucket, operator).await?;
+            report_change(
+                &bucket,
+                done,
+                "the wait is over; one call tests the provider. The vault that got the 429 also waits by itself: there, `steward doctor \\
+             --lift-back-off`",
+                "no wait is in force",
+                out,
+            )
         }
     }
 }
 
-async fn set_bucket(store: &FleetStore, set: &BucketSetArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let windows = merge_limits(&set.calls, &set.tokens);
+async fn set_bucket(
+    store: &FleetStore,
+    set: &BucketSetArgs,
+    operator: &Operator,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let windows = merge_limits(&set.calls, &set.tokens)?;
     if windows.is_empty() {
         bail!("give the limits of the provider's account, such as --calls 500/min --tokens 200000/min");
     }
-    store.set_bucket(&set.bucket, &windows).await?;
+    store.set_bucket(&set.bucket, &windows, operator).await?;
     let buckets = store.list_buckets().await?;
     let set: Vec<BucketStatus> = buckets.into_iter().filter(|bucket| bucket.name == set.bucket).collect();
     print_buckets(&set, out)?;
@@ -99,11 +115,11 @@ fn print_buckets(buckets: &[BucketStatus], out: CommandOutput) -> anyhow::Result
 }
 
 fn describe_state(bucket: &BucketStatus) -> String {
-    if let (Some(at), Some(why)) = (bucket.lost_at, &bucket.lost_why) {
+    if let (Some(at), Some(why)) = (bucket.lost_at, bucket.lost_why) {
         return format!(
             "closed since {}: {}; `steward fleet bucket accept-loss {}`",
             format_seconds(at),
-            escape_text(why),
+            why.describe(),
             bucket.name
         );
     }
@@ -113,6 +129,6 @@ fn describe_state(bucket: &BucketStatus) -> String {
         }
         (Some(_), Some(_)) => "one call is testing the provider".to_owned(),
         (Some(_), None) => "the next call tests the provider".to_owned(),
-        (None, _) => "open".to_owned(),
+        (None, _) => "ready".to_owned(),
     }
 }

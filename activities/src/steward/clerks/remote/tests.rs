@@ -303,16 +303,24 @@ fn the_tokens_that_are_booked_cover_what_is_sent() {
 async fn a_call_whose_reservation_is_over_is_not_sent() {
     use chrono::TimeDelta;
     let clerk = RemoteClerk::new(config(&OPENAI)).unwrap();
-    let reservation = |wall, boot_us| -> Reservation {
-        let deadline = json!({"wall": wall, "boot_us": boot_us});
+    let boot = read_boot_instant();
+    let reservation = |wall, micros, boot_id: &str| -> Reservation {
+        let deadline = json!({"wall": wall, "boot": {"boot_id": boot_id, "micros": micros}});
         let fields = json!({"call_id": "c", "reserved_at": wall, "probe": false, "deadline": deadline});
         serde_json::from_value(fields).unwrap()
     };
-    let (now, boot) = (Utc::now(), read_boot_micros());
-    let (later, later_boot) = (now + TimeDelta::hours(1), boot + 3_600_000_000);
-    assert_eq!(clerk.wait_to_send(&reservation(later, later_boot)).await, Ok(()));
-    for over in [reservation(now - TimeDelta::seconds(1), later_boot), reservation(later, boot - 1)] {
+    let (now, hour) = (Utc::now(), 3_600_000_000);
+    let (later, id) = (now + TimeDelta::hours(1), boot.boot_id.as_str());
+    assert_eq!(clerk.wait_to_send(&reservation(later, boot.micros + hour, id)).await, Ok(()));
+    for over in [
+        reservation(now - TimeDelta::seconds(1), boot.micros + hour, id),
+        reservation(later, boot.micros - 1, id),
+        reservation(later, boot.micros + hour, "another machine"),
+    ] {
         let reply = clerk.ask(&over, &question("It is paid.")).await;
         assert!(matches!(reply.outcome, ClerkCallOutcome::NotSent { .. }), "{:?}", reply.outcome);
     }
+    let gated = RemoteClerk::new(RemoteClerkConfig { is_gated: true, ..config(&OPENAI) }).unwrap();
+    let reply = gated.ask(&crate::steward::clerks::tests::reservation(), &question("It is paid.")).await;
+    assert!(matches!(reply.outcome, ClerkCallOutcome::NotSent { .. }), "no gate was asked: {:?}", reply.outcome);
 }

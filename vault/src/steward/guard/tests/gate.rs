@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Mutex;
-use steward_domain::fleet::provider_gate::{GateDebt, GateGrant, GateMark, GateRequest, SendDeadline};
+use steward_domain::fleet::provider_gate::{BootInstant, GateDebt, GateGrant, GateMark, GateRequest, SendDeadline};
 
 use super::*;
 
@@ -25,6 +25,14 @@ impl FakeGate {
     }
 }
 
+fn mark(entries: i64) -> GateMark {
+    GateMark { fleet: "f".into(), bucket: "openai".into(), incarnation: 1, entries }
+}
+
+fn deadline() -> SendDeadline {
+    SendDeadline::from_request(at(0), BootInstant { boot_id: "b".into(), micros: 5 })
+}
+
 fn closed() -> GuardRefusal {
     GuardRefusal { cap: GuardCap::Provider, clears_at: Some(at(99)), reason: "full".into() }
 }
@@ -33,16 +41,15 @@ impl ProviderGate for FakeGate {
     fn reserve(&self, request: GateRequest) -> BoxFuture<'_, Result<GateGrant, GuardRefusal>> {
         let mut script = self.script();
         script.requests.push(request);
-        let revision = i64::try_from(script.requests.len()).unwrap();
-        let seen = GateMark { bucket: "openai".into(), incarnation: 1, revision };
-        let granted = Ok(GateGrant { deadline: SendDeadline::from_request(at(0), 5), seen });
+        let entries = i64::try_from(script.requests.len()).unwrap();
+        let granted = Ok(GateGrant { deadline: deadline(), seen: mark(entries) });
         let answer = if script.refuses { Err(closed()) } else { granted };
         async move { answer }.boxed()
     }
 
-    fn settle(&self, debt: GateDebt) -> BoxFuture<'_, Result<(), String>> {
+    fn settle(&self, debt: GateDebt) -> BoxFuture<'_, Result<Option<GateMark>, String>> {
         let mut script = self.script();
-        let answer = if script.is_away { Err("no answer".to_owned()) } else { Ok(()) };
+        let answer = if script.is_away { Err("no answer".to_owned()) } else { Ok(Some(mark(77))) };
         if answer.is_ok() {
             script.debts.push(debt);
         }
@@ -74,7 +81,7 @@ async fn a_refusal_of_the_gate_uses_up_nothing_and_a_cap_of_the_vault_never_asks
     gate.script().refuses = false;
     let call = ReserveRequest { tokens: 77, ..about("a", "task/rent.md", "matter/house.md") };
     let reserved = granted(ledger.reserve(&call, at(6)).await);
-    assert_eq!(reserved.deadline(), Some(SendDeadline::from_request(at(0), 5)));
+    assert_eq!(reserved.deadline(), Some(&deadline()));
     let asked = gate.script().requests.len();
     let again = ledger.reserve(&call, at(7)).await;
     assert_eq!(granted(again), reserved, "the same reservation, without another question");
@@ -104,10 +111,17 @@ async fn what_the_gate_has_not_heard_is_owed_over_a_restart_and_reported_before_
     granted(ledger.reserve(&infra("b"), at(3)).await);
     let first = gate.script().debts.clone();
     assert_eq!(first.iter().map(|debt| debt.outcome.clone()).collect::<Vec<_>>(), [answered()]);
-    assert_eq!(gate.script().requests[0].seen.as_ref().map(|seen| seen.revision), Some(1), "its mark was kept");
+    assert_eq!(gate.script().requests[0].seen, Some(mark(77)), "what was seen with the debt was kept");
     ledger.settle(&settled("b", SettlementOutcome::NotSent), at(4)).await.unwrap();
     ledger.settle(&settled("a", limited(9.0)), at(4)).await.unwrap();
     assert_eq!(gate.script().debts.len(), 2, "a call is reported once");
+    let mut file = home.peek().await;
+    sqlx::query("INSERT INTO gate_debt (call, debt) VALUES ('x', '{\"of\": \"tomorrow\"}')")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    let refusal = refused(ledger.reserve(&infra("d"), at(5)).await);
+    assert!(refusal.cap == GuardCap::Gate && refusal.reason.contains("run a newer version"), "{refusal:?}");
     // A vault that left its fleet uses the same ledger.
     granted(home.ledger(wide()).reserve(&infra("c"), at(5)).await);
 }
