@@ -88,6 +88,12 @@ impl VaultOwnership {
         self.runtime.block_on(self.ensure())
     }
 
+    /// Whether a stop holds, asked anew, on a thread that may block.
+    #[must_use]
+    pub fn is_stopped_blocking(&self) -> bool {
+        self.runtime.block_on(self.obtain()).is_ok_and(|permit| permit.stop.is_some())
+    }
+
     /// Why nothing may begin now, by the last answer; `None` if it may.
     #[must_use]
     pub fn find_pause(&self) -> Option<String> {

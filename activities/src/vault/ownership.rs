@@ -22,7 +22,7 @@ impl OwnershipCheck for FleetOwnershipCheck {
     }
 
     fn is_stopped(&self) -> bool {
-        self.0.ensure_blocking().is_ok_and(|permit| permit.stop.is_some())
+        self.0.is_stopped_blocking()
     }
 }
 
