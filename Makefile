@@ -29,7 +29,9 @@ test: tools
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p steward-tests --test deploy --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
-	cargo test --workspace --quiet
+	cargo test --workspace --quiet --exclude steward-tests
+	cargo test --quiet -p steward-tests --test tidy --test replay --test browser
+	RUST_TEST_THREADS=4 cargo test --quiet -p steward-tests --lib --test e2e
 
 # The long suites, with every crash point instead of a third of them, and four times the requests of the fuzzer.
 test-thorough: tools

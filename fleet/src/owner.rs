@@ -93,6 +93,9 @@ impl Permit {
     }
 }
 
+/// How the instance of an owner begins that a person's command named and that has not started yet.
+const TAKEN_BY: &str = "taken by ";
+
 /// The claim of this process to its vault. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct OwnerPermit {
@@ -100,6 +103,7 @@ pub struct OwnerPermit {
     tenant: TenantId,
     copy: String,
     epoch: i64,
+    was_taken: bool,
 }
 
 const CLAIM: &str = "SELECT t.vault_id, t.state, o.copy, o.epoch, o.instance, o.address, o.build, o.mode, o.policy_hash, o.seen \
@@ -134,6 +138,7 @@ impl FleetStore {
         self.register_vault(tenant, registered, vault_id).await?;
         let owner: Option<String> = row.try_get("copy").map_err(sql)?;
         let owner = owner.map(|copy| read_owner(&row, tenant.clone(), copy)).transpose().map_err(sql)?;
+        let was_taken = owner.as_ref().is_some_and(|owner| owner.info.instance.starts_with(TAKEN_BY));
         let epoch = match decide_claim(owner.as_ref(), copy) {
             ClaimDecision::Own { epoch } => epoch,
             ClaimDecision::Refused { owner } => return Err(ClaimError::OtherCopy(owner)),
@@ -146,7 +151,7 @@ impl FleetStore {
             // Somebody else has taken it since it was read. The next try sees who.
             return Err(ClaimError::Fleet(FleetError::Late));
         }
-        Ok(OwnerPermit { store: self.clone(), tenant: tenant.clone(), copy: copy.to_owned(), epoch })
+        Ok(OwnerPermit { store: self.clone(), tenant: tenant.clone(), copy: copy.to_owned(), epoch, was_taken })
     }
 
     async fn register_vault(
@@ -186,7 +191,7 @@ impl FleetStore {
         let Some(before) = before else { return Ok(false) };
         let update = "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp() \
             WHERE tenant = $1";
-        let instance = format!("taken by {}", operator.name);
+        let instance = format!("{TAKEN_BY}{}", operator.name);
         sqlx::query(update).bind(tenant.as_str()).bind(copy).bind(instance).execute(&mut *tx).await?;
         let (subject, after) = (tenant.as_str(), Some(json!({"copy": copy})));
         let change = RecordedChange { event: "take", subject, before: Some(before), after };
@@ -203,6 +208,12 @@ impl OwnerPermit {
 
     pub(crate) fn store(&self) -> &FleetStore {
         &self.store
+    }
+
+    /// Whether this is the first start after the vault was taken from another copy.
+    #[must_use]
+    pub fn was_taken(&self) -> bool {
+        self.was_taken
     }
 
     /// The epoch of this process.

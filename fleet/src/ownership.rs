@@ -56,6 +56,12 @@ impl VaultOwnership {
         Self { permit, last, runtime: Handle::current(), _heartbeat: heartbeat }
     }
 
+    /// As [`OwnerPermit::was_taken`].
+    #[must_use]
+    pub fn was_taken(&self) -> bool {
+        self.permit.was_taken()
+    }
+
     pub(crate) fn permit(&self) -> &OwnerPermit {
         &self.permit
     }

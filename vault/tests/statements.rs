@@ -5,14 +5,18 @@
 //! time are counted by file.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Executor};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use steward_domain::steward::guard::CallCaps;
+use std::sync::Arc;
+use steward_domain::fleet::provider_gate::{GateDebt, GateGrant, GateMark, GateRequest};
+use steward_domain::steward::guard::{CallCaps, GuardRefusal};
 use steward_vault::index::Index;
-use steward_vault::steward::guard::Ledger;
+use steward_vault::steward::guard::{Ledger, ProviderGate};
 
 /// The beginnings of statements. The tables themselves are made when the files are opened.
 const VERBS: [&str; 7] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH ", "PRAGMA ", "REPLACE "];
@@ -37,6 +41,24 @@ const LEDGER: &str = "src/steward/guard";
 /// The macros of SQL fragments, by name: the parameter, if there is one, and the body.
 type Fragments = BTreeMap<String, (Option<String>, TokenStream)>;
 
+/// With a gate the ledger makes the tables of what it owes.
+#[derive(Debug)]
+struct OpenGate;
+
+impl ProviderGate for OpenGate {
+    fn reserve(&self, _: GateRequest) -> BoxFuture<'_, Result<GateGrant, GuardRefusal>> {
+        unreachable!("nothing is reserved")
+    }
+
+    fn settle(&self, _: GateDebt) -> BoxFuture<'_, Result<Option<GateMark>, String>> {
+        unreachable!("nothing is settled")
+    }
+
+    fn find_refusal(&self) -> BoxFuture<'_, Option<GuardRefusal>> {
+        std::future::ready(None).boxed()
+    }
+}
+
 #[tokio::test]
 async fn every_statement_can_be_prepared() {
     let dir = tempfile::tempdir().unwrap();
@@ -44,6 +66,7 @@ async fn every_statement_can_be_prepared() {
     Index::open(dir.path()).await.unwrap().close().await;
     // The ledger makes its file when it is first used.
     let opened = Ledger::open(&ledger_file, CallCaps::default(), &dir.path().join("ledger.json")).unwrap();
+    let opened = opened.with_gate(Some(Arc::new(OpenGate)));
     assert!(opened.status(chrono::Utc::now()).await.refusal.is_none());
     let mut index = connect(&dir.path().join("state.db")).await;
     let mut ledger = connect(&ledger_file).await;

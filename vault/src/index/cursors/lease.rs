@@ -73,6 +73,15 @@ impl CursorsView<'_> {
         paths.iter().map(|path| self.index.parse_path(path)).collect()
     }
 
+    /// Releases all leases. For a vault that was restored and taken: the runs that held them were another copy's.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn release_all_leases(self) -> Result<(), IndexError> {
+        let query = sqlx::query("DELETE FROM leases").execute(&self.index.store.writer);
+        query.await.map(drop).map_err(|e| self.index.sql_error(e))
+    }
+
     /// Releases the leases of a run on tasks that it did not judge. They are due for the next run at once.
     ///
     /// # Errors

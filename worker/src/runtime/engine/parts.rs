@@ -70,6 +70,9 @@ impl OpenedVault {
         }
         let index = Arc::new(open_index(&config).await?);
         index.trust().record_service_start(Utc::now()).await?;
+        if ownership.as_ref().is_some_and(VaultOwnership::was_taken) {
+            index.cursors().release_all_leases().await?;
+        }
         let report = log_index_progress(&index, index.sync_all(writer.root(), Utc::now())).await?;
         log_problems(&report);
         let gate = ownership.clone().filter(|_| config.clerk.is_remote()).map(create_provider_gate);
