@@ -24,14 +24,15 @@ demo: $(TEMPORAL)
 	@test -d $(DEMO)/vault || ./target/debug/steward example $(DEMO)/vault
 	@STEWARD_LOG=$${STEWARD_LOG:-warn} STEWARD_LIVE_MODE=$${STEWARD_LIVE_MODE:-live} ./target/debug/steward up --tick-now --vault $(DEMO)/vault
 
+# Most tests of whole processes wait for a server, so four run at once. `-p steward-tests` would build other features anew.
 test: tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p steward-tests --test deploy --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
 	cargo test --workspace --quiet --exclude steward-tests
-	cargo test --quiet -p steward-tests --test tidy --test replay --test browser
-	RUST_TEST_THREADS=4 cargo test --quiet -p steward-tests --lib --test e2e
+	cargo test --workspace --quiet --test tidy --test replay --test browser
+	RUST_TEST_THREADS=4 cargo test --workspace --quiet --test e2e
 
 # The long suites, with every crash point instead of a third of them, and four times the requests of the fuzzer.
 test-thorough: tools
