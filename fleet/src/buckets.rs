@@ -3,14 +3,14 @@
 //! This module decides nothing about calls; see [`crate::gate`].
 
 use crate::events::{Operator, RecordedChange};
-use crate::gate::rows::{self, BucketLock, CallKey};
+use crate::gate::rows::{self, CallKey};
 use crate::store::{FleetError, FleetStore, in_time};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::provider_gate::{BucketWindow, LossKind};
-use steward_domain::steward::guard::{BackOff, Probe};
+use steward_domain::fleet::provider_gate::{BucketWindow, LossKind, WindowFacts};
+use steward_domain::steward::guard::{BackOff, GuardState, Probe};
 
 /// A bucket and how full it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,37 +83,37 @@ impl FleetStore {
         let names: Vec<String> = in_time(names).await??;
         let mut found = Vec::new();
         for name in names {
-            found.extend(in_time(self.read_bucket_status(&name)).await??);
+            found.push(in_time(self.read_bucket_status(name)).await??);
         }
         Ok(found)
     }
 
-    async fn read_bucket_status(&self, name: &str) -> sqlx::Result<Option<BucketStatus>> {
-        let mut tx = self.pool.begin().await?;
-        let Some(bucket) = rows::find_bucket(&mut tx, name, BucketLock::ReadOnly).await? else { return Ok(None) };
-        let clock = rows::read_server_clock(&mut tx).await?;
-        let at = bucket.state.newest.map_or(clock.at, |newest| newest.max(clock.at));
+    /// Whether there is a bucket of this name.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn has_bucket(&self, name: &str) -> Result<bool, FleetError> {
+        let select = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM bucket WHERE name = $1)").bind(name);
+        Ok(in_time(select.fetch_one(&self.pool)).await??)
+    }
+
+    async fn read_bucket_status(&self, name: String) -> sqlx::Result<BucketStatus> {
+        let mut connection = self.pool.acquire().await?;
+        let found = rows::read_facts(&mut connection, &CallKey { bucket: &name, tenant: "", call: "" }).await?;
+        let at = found.bucket.state.newest.map_or(found.clock.at, |newest| newest.max(found.clock.at));
         let tenants = "SELECT id FROM tenant WHERE bucket = $1 AND state <> 'dropped' ORDER BY id";
-        let tenants: Vec<String> = sqlx::query_scalar(tenants).bind(name).fetch_all(&mut *tx).await?;
-        let tenants: Vec<TenantId> = tenants.into_iter().filter_map(|id| id.parse().ok()).collect();
+        let tenants: Vec<String> = sqlx::query_scalar(tenants).bind(&name).fetch_all(&mut *connection).await?;
         let mut windows = Vec::new();
-        for window in &bucket.windows {
+        for WindowFacts { window, tokens, .. } in found.windows {
             let count = "SELECT count(*) FROM gate_call WHERE bucket = $1 AND reserved_at > $2";
-            let count = sqlx::query_scalar(count).bind(name).bind(at - window.counted_width());
-            let used_calls = count.fetch_one(&mut *tx).await?;
-            windows.push(WindowStatus { window: *window, used_calls, used_tokens: 0 });
+            let count = sqlx::query_scalar(count).bind(&name).bind(at - window.counted_width());
+            let used_calls = count.fetch_one(&mut *connection).await?;
+            windows.push(WindowStatus { window, used_calls, used_tokens: tokens });
         }
-        // Any tenant will do: the tokens of all are wanted.
-        if let Some(tenant) = tenants.first() {
-            let found = rows::read_facts(&mut tx, &CallKey { bucket: name, tenant, call: "" }).await?;
-            for (status, facts) in windows.iter_mut().zip(found.windows) {
-                status.used_tokens = facts.tokens;
-            }
-        }
-        tx.rollback().await?;
-        let (lost_at, lost_why) = bucket.lost.map_or((None, None), |(at, why)| (Some(at), Some(why)));
-        let (back_off, probe) = (bucket.state.back_off, bucket.state.probe);
-        Ok(Some(BucketStatus { name: name.to_owned(), windows, tenants, back_off, probe, lost_at, lost_why }))
+        let GuardState { back_off, probe, .. } = found.bucket.state;
+        let (lost_at, lost_why) = found.bucket.lost.unzip();
+        let tenants = tenants.into_iter().filter_map(|id| id.parse().ok()).collect();
+        Ok(BucketStatus { name, windows, tenants, back_off, probe, lost_at, lost_why })
     }
 
     /// Accepts that a bucket has forgotten calls, or that its clock went back. Calls are then admitted again.
@@ -126,7 +126,7 @@ impl FleetStore {
 
     async fn try_accept_loss(&self, name: &str, operator: &Operator) -> sqlx::Result<BucketChange> {
         let mut tx = self.pool.begin().await?;
-        let Some(mut bucket) = rows::find_bucket(&mut tx, name, BucketLock::Locked).await? else {
+        let Some(mut bucket) = rows::lock_bucket(&mut tx, name).await? else {
             return Ok(BucketChange::Missing);
         };
         let clock = rows::read_server_clock(&mut tx).await?;
@@ -158,7 +158,7 @@ impl FleetStore {
 
     async fn try_lift_back_off(&self, name: &str, operator: &Operator) -> sqlx::Result<BucketChange> {
         let mut tx = self.pool.begin().await?;
-        let Some(mut bucket) = rows::find_bucket(&mut tx, name, BucketLock::Locked).await? else {
+        let Some(mut bucket) = rows::lock_bucket(&mut tx, name).await? else {
             return Ok(BucketChange::Missing);
         };
         let now = rows::read_server_clock(&mut tx).await?.at;

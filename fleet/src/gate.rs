@@ -13,11 +13,11 @@ use chrono::{DateTime, Utc};
 use rows::{BucketLock, CallKey, RecordedFacts};
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{
-    BucketFacts, BucketGrant, BucketRefusal, GateDebt, GateGrant, GateMark, GateRequest, RESERVATION_LIFETIME,
-    SendDeadline, admit_bucket_call, find_loss,
+    BucketFacts, BucketRefusal, GateDebt, GateGrant, GateMark, GateRequest, RESERVATION_LIFETIME, SendDeadline,
+    admit_bucket_call, find_loss,
 };
 use steward_domain::steward::guard::{
-    CLOCK_TOLERANCE, ClockReading, GuardCap, GuardRefusal, Probe, SettlementOutcome, loss_clears_at,
+    CLOCK_TOLERANCE, CallGrant, ClockReading, GuardCap, GuardRefusal, Probe, SettlementOutcome, loss_clears_at,
 };
 use steward_domain::time::format_millis;
 
@@ -54,7 +54,7 @@ impl BucketGate {
         let Some(name) = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await? else {
             return Ok(Err(refuse_without_bucket(&self.tenant)));
         };
-        let key = CallKey { bucket: &name, tenant: &self.tenant, call: &request.call };
+        let key = CallKey { bucket: &name, tenant: self.tenant.as_str(), call: &request.call };
         let mut found = rows::read_facts(&mut tx, &key).await?;
         // Again, because the lock may have taken a while.
         if found.epoch != Some(self.ownership.permit().epoch()) {
@@ -113,7 +113,7 @@ impl BucketGate {
         let mut tx = self.ownership.permit().store().pool.begin().await?;
         let found = rows::find_tenants_bucket(&mut tx, &self.tenant, BucketLock::Locked).await?;
         let Some(name) = found else { return Ok(None) };
-        let key = CallKey { bucket: &name, tenant: &self.tenant, call: &debt.call };
+        let key = CallKey { bucket: &name, tenant: self.tenant.as_str(), call: &debt.call };
         let tokens = match &debt.outcome {
             SettlementOutcome::Answered { usage } => {
                 // A provider that reports nothing has used what was reserved.
@@ -129,12 +129,10 @@ impl BucketGate {
             tx.rollback().await?;
             return Ok(None);
         }
-        let Some(mut bucket) = rows::find_bucket(&mut tx, &name, BucketLock::Locked).await? else { return Ok(None) };
+        let mut bucket = rows::load_bucket(&mut tx, &name).await?;
         let kept = bucket.state.clone();
         let now = rows::read_server_clock(&mut tx).await?.at;
-        if let Some(outcome) = debt.outcome_at(Utc::now()) {
-            bucket.state.record_outcome(&key.to_call_id(), &outcome, now);
-        }
+        bucket.state.record_outcome(&key.to_call_id(), &debt.outcome_at(Utc::now()), now);
         let mut seen = None;
         if bucket.state != kept {
             bucket.save(&mut tx).await?;
@@ -162,7 +160,8 @@ impl FleetStore {
         let Some(name) = rows::find_tenants_bucket(&mut connection, tenant, BucketLock::ReadOnly).await? else {
             return Ok(Some(refuse_without_bucket(tenant)));
         };
-        let mut found = rows::read_facts(&mut connection, &CallKey { bucket: &name, tenant, call: "" }).await?;
+        let mut found =
+            rows::read_facts(&mut connection, &CallKey { bucket: &name, tenant: tenant.as_str(), call: "" }).await?;
         let request = GateRequest { call: String::new(), tokens: 0, seen: None };
         Ok(match check_bucket(&mut found, &request) {
             Ok(ClockReading::Sound { at }) => admit(&found, &request, at).err().map(|refused| refused.refusal),
@@ -193,7 +192,7 @@ fn check_bucket(found: &mut RecordedFacts, request: &GateRequest) -> Result<Cloc
     Ok(found.bucket.state.check_clock(found.clock.at))
 }
 
-fn admit(found: &RecordedFacts, request: &GateRequest, at: DateTime<Utc>) -> Result<BucketGrant, BucketRefusal> {
+fn admit(found: &RecordedFacts, request: &GateRequest, at: DateTime<Utc>) -> Result<CallGrant, BucketRefusal> {
     let state = &found.bucket.state;
     let facts = BucketFacts {
         back_off: state.back_off,

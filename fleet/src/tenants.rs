@@ -66,7 +66,8 @@ const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.
     o.address, o.build, o.mode, o.policy_hash, o.seen, \
     extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent, s.scope, s.stopped_by, s.reason, s.stopped_at \
     FROM tenant t LEFT JOIN owner o ON o.tenant = t.id \
-    LEFT JOIN LATERAL (SELECT * FROM stop WHERE scope IN ('*', t.id) ORDER BY scope LIMIT 1) s ON true WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
+    LEFT JOIN LATERAL (SELECT * FROM stop WHERE scope IN ('*', t.id) ORDER BY scope LIMIT 1) s ON true \
+    WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
 
 /// What an operator may set of a tenant, locked.
 const DESCRIBE: &str = "SELECT jsonb_build_object('ceiling', mode_ceiling, 'expect', expected_mode, 'bucket', bucket) \
@@ -105,7 +106,11 @@ impl FleetStore {
         let mut tx = self.pool.begin().await?;
         let before: Option<Value> = sqlx::query_scalar(DESCRIBE).bind(tenant.as_str()).fetch_optional(&mut *tx).await?;
         let Some(before) = before else { return Ok(TenantUpdate::Missing) };
-        if change.bucket.as_deref().is_some_and(|bucket| before["bucket"].as_str().is_some_and(|old| old != bucket)) {
+        if let (Some(new), Some(old)) = (change.bucket.as_deref(), before["bucket"].as_str())
+            && new != old
+        {
+            // Under its lock no call begins meanwhile.
+            sqlx::query("SELECT name FROM bucket WHERE name = $1 FOR UPDATE").bind(old).fetch_one(&mut *tx).await?;
             // A call is settled in the bucket of its tenant. Longer than a call may take.
             let open = "SELECT EXISTS (SELECT 1 FROM gate_call WHERE tenant = $1 AND NOT settled \
                 AND reserved_at > clock_timestamp() - interval '2 minutes')";

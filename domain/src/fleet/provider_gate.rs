@@ -16,7 +16,8 @@ pub use limits::{
 pub use loss::{BucketIdentity, GateMark, LossKind, find_loss};
 
 use crate::steward::guard::{
-    BackOff, GuardCap, GuardRefusal, Probe, SettlementOutcome, add_saturating, back_off_for, check_probe, check_window,
+    BackOff, CallGrant, GuardCap, GuardRefusal, Probe, SettlementOutcome, add_saturating, back_off_for, check_probe,
+    check_window,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -53,16 +54,15 @@ pub struct GateDebt {
 }
 
 impl GateDebt {
-    /// The outcome as it counts at `now`: a wait is shorter by its age. `None` if the wait is over.
+    /// The outcome as it counts at `now`: a wait that the provider asked for is shorter by its age. One that is over still
+    /// makes the next call a probe.
     #[must_use]
-    pub fn outcome_at(&self, now: DateTime<Utc>) -> Option<SettlementOutcome> {
-        let SettlementOutcome::RateLimited { retry_after_seconds } = &self.outcome else {
-            return Some(self.outcome.clone());
-        };
+    pub fn outcome_at(&self, now: DateTime<Utc>) -> SettlementOutcome {
+        let SettlementOutcome::RateLimited { retry_after_seconds } = &self.outcome else { return self.outcome.clone() };
         let age = (now - self.at).max(TimeDelta::zero());
-        let left = back_off_for(*retry_after_seconds) - age;
+        let left = (back_off_for(*retry_after_seconds) - age).max(TimeDelta::zero());
         let seconds = left.num_microseconds().map(|micros| micros as f64 / 1e6);
-        (left > TimeDelta::zero()).then_some(SettlementOutcome::RateLimited { retry_after_seconds: seconds })
+        SettlementOutcome::RateLimited { retry_after_seconds: seconds }
     }
 }
 
@@ -132,28 +132,6 @@ pub struct WindowFacts {
     pub oldest: Option<DateTime<Utc>>,
 }
 
-/// A permission that is not recorded yet. Only [`admit_bucket_call`] makes one.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use]
-pub struct BucketGrant {
-    at: DateTime<Utc>,
-    probe: bool,
-}
-
-impl BucketGrant {
-    /// The instant at which the call counts.
-    #[must_use]
-    pub fn counted_at(&self) -> DateTime<Utc> {
-        self.at
-    }
-
-    /// Whether the call is the probe after a back-off.
-    #[must_use]
-    pub fn is_probe(&self) -> bool {
-        self.probe
-    }
-}
-
 /// A refusal of the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketRefusal {
@@ -168,7 +146,7 @@ pub struct BucketRefusal {
 ///
 /// # Errors
 /// The first limit that refuses, with the instant it clears.
-pub fn admit_bucket_call(tokens: u64, facts: &BucketFacts, at: DateTime<Utc>) -> Result<BucketGrant, BucketRefusal> {
+pub fn admit_bucket_call(tokens: u64, facts: &BucketFacts, at: DateTime<Utc>) -> Result<CallGrant, BucketRefusal> {
     let by = |is_by_window| move |refusal| BucketRefusal { refusal, is_by_window };
     if let Some(back_off) = &facts.back_off {
         check_probe(back_off, facts.probe.as_ref(), at).map_err(by(false))?;
@@ -183,7 +161,7 @@ pub fn admit_bucket_call(tokens: u64, facts: &BucketFacts, at: DateTime<Utc>) ->
             check_share(window, at).map_err(by(false))?;
         }
     }
-    Ok(BucketGrant { at, probe: facts.back_off.is_some() })
+    Ok(CallGrant::new(at, facts.back_off.is_some()))
 }
 
 fn check_calls(facts: &WindowFacts, at: DateTime<Utc>) -> Result<(), GuardRefusal> {

@@ -1,4 +1,4 @@
-//! The rows of a bucket: its own, its calls, and the tokens of each minute.
+//! The rows of a bucket: its own, its calls, and the tokens of each second and minute.
 //!
 //! Every function that changes something runs in a transaction that has locked the bucket first. Under that lock each call
 //! gets its number, so a full window is found by one look at the cap-th newest number. What the rows mean is decided
@@ -33,11 +33,11 @@ pub(crate) struct BucketRow {
     pub(crate) state: GuardState,
 }
 
-/// One call of a tenant in a bucket.
+/// One call of a tenant in a bucket. Without a tenant and a call it asks about the bucket alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallKey<'k> {
     pub(crate) bucket: &'k str,
-    pub(crate) tenant: &'k TenantId,
+    pub(crate) tenant: &'k str,
     pub(crate) call: &'k str,
 }
 
@@ -100,22 +100,21 @@ pub(crate) async fn find_tenants_bucket(
     sqlx::query_scalar(sqlx::AssertSqlSafe(select)).bind(tenant.as_str()).fetch_optional(db).await
 }
 
-/// Reads a bucket by its name; `None` if there is none.
-pub(crate) async fn find_bucket(
-    db: &mut PgConnection,
-    name: &str,
-    lock: BucketLock,
-) -> sqlx::Result<Option<BucketRow>> {
-    let select = format!("SELECT b.name FROM bucket b WHERE b.name = $1 {}", lock.as_sql());
-    let found: Option<String> =
-        sqlx::query_scalar(sqlx::AssertSqlSafe(select)).bind(name).fetch_optional(&mut *db).await?;
-    if found.is_none() {
-        return Ok(None);
+/// Locks a bucket by its name and reads it; `None` if there is none.
+pub(crate) async fn lock_bucket(db: &mut PgConnection, name: &str) -> sqlx::Result<Option<BucketRow>> {
+    let select = "SELECT name FROM bucket WHERE name = $1 FOR UPDATE";
+    let found: Option<String> = sqlx::query_scalar(select).bind(name).fetch_optional(&mut *db).await?;
+    match found {
+        // A statement of its own: one that waited for the lock would read what was there before.
+        Some(name) => load_bucket(db, &name).await.map(Some),
+        None => Ok(None),
     }
-    // A statement of its own: one that waited for the lock would read what was there before.
+}
+
+/// Reads a bucket that exists.
+pub(crate) async fn load_bucket(db: &mut PgConnection, name: &str) -> sqlx::Result<BucketRow> {
     let select = format!("SELECT {COLUMNS} FROM bucket b JOIN bucket_state z ON z.bucket = b.name WHERE b.name = $1");
-    let row = sqlx::query(sqlx::AssertSqlSafe(select)).bind(name).fetch_one(db).await?;
-    read_bucket(&row).map(Some)
+    read_bucket(&sqlx::query(sqlx::AssertSqlSafe(select)).bind(name).fetch_one(db).await?)
 }
 
 fn read_bucket(row: &PgRow) -> sqlx::Result<BucketRow> {
@@ -212,7 +211,7 @@ pub(crate) async fn read_facts(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx
             WHERE t.bucket = $1 AND t.tenant IN ('', $2) AND t.seconds = w.slot AND t.slot > w.start AND t.tokens > 0
         ) s ON true WHERE b.name = $1 ORDER BY w.k"
     );
-    let query = sqlx::query(sqlx::AssertSqlSafe(select)).bind(key.bucket).bind(key.tenant.as_str()).bind(key.call);
+    let query = sqlx::query(sqlx::AssertSqlSafe(select)).bind(key.bucket).bind(key.tenant).bind(key.call);
     let grace = RESERVATION_LIFETIME.num_seconds() as f64;
     let query = query.bind(grace).bind(i64::from(SHARE_DIVISOR)).bind(SHORT_SECONDS);
     let rows = query.fetch_all(db).await?;
@@ -249,7 +248,7 @@ fn read_count(row: &PgRow, column: &str) -> sqlx::Result<u64> {
 pub(crate) async fn note_refusal(db: &mut PgConnection, key: &CallKey<'_>, at: DateTime<Utc>) -> sqlx::Result<()> {
     let upsert = "INSERT INTO gate_tenant (bucket, tenant, refused_at) VALUES ($1, $2, $3) \
         ON CONFLICT (bucket, tenant) DO UPDATE SET refused_at = $3";
-    sqlx::query(upsert).bind(key.bucket).bind(key.tenant.as_str()).bind(at).execute(db).await.map(drop)
+    sqlx::query(upsert).bind(key.bucket).bind(key.tenant).bind(at).execute(db).await.map(drop)
 }
 
 /// Records a call under the next number, and forgets those that no window counts. Its tenant waits no longer.
@@ -281,7 +280,7 @@ pub(crate) async fn insert_call(
         SELECT $1, $3, $2, own.last_number, $4, $5, $6 FROM own";
     bucket.last_number += 1;
     bucket.state.newest = Some(at);
-    let query = sqlx::query(INSERT).bind(key.bucket).bind(key.tenant.as_str()).bind(bucket.last_number).bind(key.call);
+    let query = sqlx::query(INSERT).bind(key.bucket).bind(key.tenant).bind(bucket.last_number).bind(key.call);
     let query = query.bind(at).bind(i64::try_from(tokens).unwrap_or(i64::MAX)).bind(at - KEEP);
     query.bind(at - KEEP_SECONDS).execute(&mut *db).await?;
     bucket.save(db).await
@@ -291,7 +290,7 @@ pub(crate) async fn insert_call(
 pub(crate) async fn count_entry(db: &mut PgConnection, key: &CallKey<'_>) -> sqlx::Result<i64> {
     let upsert = "INSERT INTO gate_tenant (bucket, tenant, entries) VALUES ($1, $2, 1) \
         ON CONFLICT (bucket, tenant) DO UPDATE SET entries = gate_tenant.entries + 1 RETURNING entries";
-    sqlx::query_scalar(upsert).bind(key.bucket).bind(key.tenant.as_str()).fetch_one(db).await
+    sqlx::query_scalar(upsert).bind(key.bucket).bind(key.tenant).fetch_one(db).await
 }
 
 /// Settles a call and corrects its tokens if they are known. `None` if the bucket does not hold it, and `false` if it was
@@ -302,7 +301,7 @@ pub(crate) async fn settle_call(
     tokens: Option<u64>,
 ) -> sqlx::Result<Option<bool>> {
     let select = "SELECT settled, tokens, reserved_at FROM gate_call WHERE bucket = $1 AND tenant = $2 AND call = $3";
-    let query = sqlx::query_as(select).bind(key.bucket).bind(key.tenant.as_str()).bind(key.call);
+    let query = sqlx::query_as(select).bind(key.bucket).bind(key.tenant).bind(key.call);
     let found: Option<(bool, i64, DateTime<Utc>)> = query.fetch_optional(&mut *db).await?;
     let Some((is_settled, reserved, at)) = found else { return Ok(None) };
     if is_settled {
@@ -316,7 +315,7 @@ pub(crate) async fn settle_call(
         )
         UPDATE gate_call SET settled = true, tokens = $4 WHERE bucket = $1 AND tenant = $2 AND call = $3";
     let used = tokens.map_or(reserved, |tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
-    let query = sqlx::query(UPDATE).bind(key.bucket).bind(key.tenant.as_str()).bind(key.call);
+    let query = sqlx::query(UPDATE).bind(key.bucket).bind(key.tenant).bind(key.call);
     query.bind(used).bind(reserved).bind(at).execute(db).await?;
     Ok(Some(true))
 }

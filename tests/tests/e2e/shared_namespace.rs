@@ -87,6 +87,18 @@ fn restore(from: &Path, to: &Path) {
     }
 }
 
+/// A tenant's process wants its tenant's role, and an operator's command an operator's.
+async fn check_that_each_side_refuses_the_others_url(fleet: &Fleet, tenant: &Tenant) {
+    let (operators, tenants) =
+        (fleet.operator.variable("STEWARD_FLEET_DB"), tenant.steward.variable("STEWARD_FLEET_DB"));
+    let said = tenant.steward.with("STEWARD_FLEET_DB", operators.unwrap()).run(&["up", "--once"]).await.expect(3);
+    assert!(said.err.contains("an operator's role"), "{said}");
+    for command in [&["fleet", "bucket", "list"][..], &["fleet", "status"], &["stop", "--fleet"]] {
+        let said = fleet.operator.with("STEWARD_FLEET_DB", tenants.unwrap()).run(command).await.expect(1);
+        assert!(said.err.contains("has the role of the tenant a:"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     let fleet = Fleet::new("shared").await;
@@ -136,6 +148,8 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     let without_password = fleet.operator.with("STEWARD_FLEET_DB", format!("postgres://{name}@{place}"));
     without_password.run(&["fleet", "tenant", "list"]).await.expect(1);
     without_password.with("PGPASSFILE", file.display()).run(&["fleet", "tenant", "list"]).await.expect(0);
+
+    check_that_each_side_refuses_the_others_url(&fleet, &one).await;
 
     // Without its tenant, or beside tenants without one, nothing starts.
     first.kill();

@@ -2,12 +2,13 @@
 
 use crate::shared_namespace::{Fleet, Tenant};
 use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::vault::Signal;
-use steward_tests::wait;
+use steward_tests::{run, server, wait};
 
 /// Tasks of each tenant.
 const TASKS: usize = 5;
@@ -64,6 +65,27 @@ fn count_decided(tenant: &Tenant) -> usize {
     targets.collect::<BTreeSet<_>>().len()
 }
 
+/// Reservations that the server knows as activities of their own, in the newest runs of a tenant's steward.
+async fn count_reserve_tasks(tenant: &Tenant) -> usize {
+    let ask = async |arguments: &[&str]| -> Value {
+        let mut command = tokio::process::Command::new(run::temporal_cli());
+        command.args(arguments).args(["--output=json", "--address", server::address().await]);
+        command.args(["--namespace", tenant.steward.variable("TEMPORAL_NAMESPACE").unwrap()]);
+        serde_json::from_slice(&command.kill_on_drop(true).output().await.unwrap().stdout).unwrap()
+    };
+    let query = "StewardTenant = 'key-a' AND WorkflowType = 'StewardWorkflow'";
+    let runs = ask(&["workflow", "list", "--limit=1000", "--query", query]).await;
+    let mut count = 0;
+    for one in runs.as_array().unwrap() {
+        let id = one["execution"]["workflowId"].as_str().unwrap();
+        let history = ask(&["workflow", "show", "--workflow-id", id]).await;
+        let events = history["events"].as_array().unwrap();
+        let name = |event: &Value| event["activityTaskScheduledEventAttributes"]["activityType"]["name"].clone();
+        count += events.iter().filter(|event| name(event) == "steward.reserve").count();
+    }
+    count
+}
+
 #[tokio::test]
 async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
     let fleet = Fleet::new("provider").await;
@@ -78,6 +100,15 @@ async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
     assert!(said.err.contains("steward fleet bucket set model"), "{said}");
     let said = fleet.run(&["fleet", "bucket", "set", "model", "--calls", LIMIT, "--tokens", "1000000/day"]).await;
     assert!(said.contains("0 of 8 in 3 s") && said.contains("0 of 1000000 in a day"), "{said}");
+    for (limits, why) in [
+        (&[][..], "give the limits of the provider's account"),
+        (&["--calls", "5/min", "--calls", "6/60s"], "two limits of calls in a minute"),
+    ] {
+        let said = fleet.operator.run(&[&["fleet", "bucket", "set", "model"], limits].concat()).await.expect(1);
+        assert!(said.err.contains(why), "{said}");
+    }
+    assert!(fleet.run(&["fleet", "bucket", "lift", "model"]).await.contains("no wait is in force"));
+    assert!(fleet.run(&["fleet", "bucket", "accept-loss", "model"]).await.contains("nothing to accept"));
     for id in ["key-b", "key-c"] {
         fleet.run(&["fleet", "tenant", "set", id, "--bucket", "model"]).await;
     }
@@ -90,6 +121,8 @@ async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
     })
     .await;
     assert!(refused.contains("steward fleet tenant set key-a --bucket"), "{refused}");
+    let doctor = tenants[0].steward.run(&["doctor"]).await;
+    assert!(doctor.all().contains("the tenant key-a has no bucket"), "{doctor}");
     wait::stays(Duration::from_secs(3), "nothing is sent", async || arrivals.lock().unwrap().is_empty()).await;
 
     fleet.run(&["fleet", "tenant", "set", "key-a", "--bucket", "model"]).await;
@@ -100,6 +133,7 @@ async fn one_key_serves_all_tenants_and_is_never_over_its_limit() {
         (all_asked && tenants.iter().all(|tenant| count_decided(tenant) == TASKS)).then_some(())
     })
     .await;
+    assert!(count_reserve_tasks(&tenants[0]).await > 0, "a reservation is an ordinary activity in a fleet");
     let arrivals = arrivals.lock().unwrap().clone();
     let most = (0..arrivals.len())
         .map(|n| arrivals[n..].iter().take_while(|(at, _)| *at - arrivals[n].0 < WINDOW).count())

@@ -146,6 +146,8 @@ async fn another_version_of_the_database_is_refused_by_both_versions() {
     FleetStore::initialise(&url).await.unwrap();
     FleetStore::initialise(&url).await.unwrap();
     FleetStore::connect(&url).await.unwrap();
+    let uncached = FleetStore::connect(&format!("{url}?statement-cache-capacity=0")).await.unwrap();
+    uncached.list_buckets().await.unwrap();
     postgres.sql(&url, "UPDATE fleet SET version = 5, min_reader = 3");
     FleetStore::connect(&url).await.unwrap();
     postgres.sql(&url, "UPDATE fleet SET min_reader = 4");

@@ -15,6 +15,7 @@ use crate::temporal;
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::path::Path;
+use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::AWAY_AFTER;
 use steward_domain::time::format_seconds;
 use steward_fleet::admin::build_tenant_url;
@@ -71,6 +72,10 @@ async fn connect_as_operator() -> anyhow::Result<FleetStore> {
     Ok(store)
 }
 
+fn report_missing_tenant(tenant: &TenantId) -> anyhow::Error {
+    anyhow::anyhow!("there is no tenant {tenant}: see `steward fleet tenant list`")
+}
+
 /// Who runs this command, as the log of the fleet names them.
 fn find_operator(reason: Option<String>) -> Operator {
     let name =
@@ -120,7 +125,7 @@ async fn change_tenant(set: &TenantSetArgs, operator: &Operator, out: CommandOut
     }
     match store.change_tenant(&set.tenant, change, operator).await? {
         TenantUpdate::Changed => {}
-        TenantUpdate::Missing => bail!("there is no tenant {}: see `steward fleet tenant list`", set.tenant),
+        TenantUpdate::Missing => return Err(report_missing_tenant(&set.tenant)),
         TenantUpdate::CallsUnderWay => bail!(
             "{} has calls under way in its bucket: try again in a moment, or first `steward stop --fleet --tenant {}`",
             set.tenant,
@@ -188,7 +193,7 @@ async fn drop_tenant(
     let tenant = &drop.tenant;
     let store = connect_as_operator().await?;
     let rows = store.list_tenants(Some(tenant)).await?;
-    let Some(row) = rows.first() else { bail!("there is no tenant {tenant}: see `steward fleet tenant list`") };
+    let Some(row) = rows.first() else { return Err(report_missing_tenant(tenant)) };
     let is_heard = row.silent_seconds.is_some_and(|seconds| seconds < AWAY_AFTER.num_seconds());
     if row.state == TenantState::Active && is_heard {
         out.print_text(&format!(

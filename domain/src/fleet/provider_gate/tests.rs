@@ -84,11 +84,11 @@ fn a_deadline_is_over_by_either_clock_and_on_every_other_machine() {
 fn a_wait_that_is_reported_late_is_shorter_by_its_age() {
     let outcome = SettlementOutcome::RateLimited { retry_after_seconds: Some(60.0) };
     let debt = GateDebt { call: "c".into(), outcome: outcome.clone(), at: at(0) };
-    let left = |seconds| Some(SettlementOutcome::RateLimited { retry_after_seconds: Some(seconds) });
+    let left = |seconds| SettlementOutcome::RateLimited { retry_after_seconds: Some(seconds) };
     assert_eq!((debt.outcome_at(at(15)), debt.outcome_at(at(-9))), (left(45.0), left(60.0)));
-    assert_eq!(debt.outcome_at(at(60)), None);
+    assert_eq!(debt.outcome_at(at(60_000)), left(0.0), "the next call is a probe");
     let failed = GateDebt { outcome: SettlementOutcome::Failed, ..debt };
-    assert_eq!(failed.outcome_at(at(9_999)), Some(SettlementOutcome::Failed));
+    assert_eq!(failed.outcome_at(at(9_999)), SettlementOutcome::Failed);
 }
 
 #[test]

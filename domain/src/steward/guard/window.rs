@@ -46,7 +46,7 @@ pub struct WindowEdges {
     pub day: Option<DateTime<Utc>>,
 }
 
-/// A permission that is not recorded yet. Only [`admit_call`] makes one.
+/// A permission that is not recorded yet. Only [`admit_call`] and the rule of a fleet's gate make one.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct CallGrant {
@@ -55,6 +55,10 @@ pub struct CallGrant {
 }
 
 impl CallGrant {
+    pub(crate) fn new(at: DateTime<Utc>, probe: bool) -> Self {
+        Self { at, probe }
+    }
+
     /// The instant at which the call counts.
     #[must_use]
     pub fn counted_at(&self) -> DateTime<Utc> {
@@ -67,7 +71,8 @@ impl CallGrant {
         self.probe
     }
 
-    /// Makes the reservation, with the gate's deadline in a fleet. Only the ledger may call this, in the transaction that records the call.
+    /// Makes the reservation, with the gate's deadline in a fleet. Only the ledger may call this, in the transaction that
+    /// records the call.
     #[must_use]
     pub fn into_reservation(self, call_id: CallId, deadline: Option<SendDeadline>) -> Reservation {
         Reservation { call_id, reserved_at: self.at, probe: self.probe, deadline }
@@ -107,7 +112,7 @@ pub fn admit_call(
     check_window(GuardCap::Hour, edges.hour, HOUR, at, reason(caps.per_hour, "hour"))?;
     check_window(GuardCap::Day, edges.day, DAY, at, reason(caps.per_day, "24 hours"))?;
     check_shares(&facts.accounts, at)?;
-    Ok(CallGrant { at, probe })
+    Ok(CallGrant::new(at, probe))
 }
 
 /// One account with room is enough. Otherwise the refusal names the account that has room first.

@@ -85,7 +85,7 @@ fn report_change(
 
 /// Fails if the bucket does not exist, with the way to create it.
 pub(super) async fn ensure_exists(store: &FleetStore, bucket: &str) -> anyhow::Result<()> {
-    if store.list_buckets().await?.iter().any(|found| found.name == bucket) {
+    if store.has_bucket(bucket).await? {
         return Ok(());
     }
     let name = bucket.escape_debug();

@@ -3,12 +3,11 @@
 //! They write or remove one row of the fleet's database. Every process sees it with its next leave to act, within a second.
 //! `steward stop` in a vault works beside it, without a database.
 
-use super::{connect_as_operator, find_operator};
+use super::{connect_as_operator, find_operator, report_missing_tenant};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use serde_json::json;
 use steward_domain::fleet::TenantId;
 use steward_domain::time::format_seconds;
-use steward_fleet::FleetStore;
 use steward_fleet::stops::{ALL_TENANTS, StopRow};
 
 pub(crate) async fn stop_tenants(
@@ -17,7 +16,12 @@ pub(crate) async fn stop_tenants(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let store = connect_as_operator().await?;
-    let store = open_for(store, tenant).await?;
+    // A stop of a tenant that does not exist would hold nobody.
+    if let Some(tenant) = tenant
+        && store.list_tenants(Some(tenant)).await?.is_empty()
+    {
+        return Err(report_missing_tenant(tenant));
+    }
     let is_new = store.stop_tenants(tenant, &find_operator(reason)).await?;
     let stops = store.list_stops().await?;
     out.print_value(&json!({"stopped": true, "new": is_new, "stops": stops}), || {
@@ -40,16 +44,6 @@ pub(crate) async fn resume_tenants(tenant: Option<&TenantId>, out: CommandOutput
         format!("{ended}{}", left.collect::<String>())
     })?;
     Ok(CommandExit::Ok)
-}
-
-/// Refuses a tenant that does not exist: a stop of it would hold nobody.
-async fn open_for(store: FleetStore, tenant: Option<&TenantId>) -> anyhow::Result<FleetStore> {
-    match tenant {
-        Some(tenant) if store.list_tenants(Some(tenant)).await?.is_empty() => {
-            anyhow::bail!("there is no tenant {tenant}: see `steward fleet tenant list`")
-        }
-        Some(_) | None => Ok(store),
-    }
 }
 
 /// `all tenants are stopped since … by …: reason`.
