@@ -6,6 +6,7 @@
 //! | folder | contents |
 //! |---|---|
 //! | [`files`] | the vault's folder as a sandbox, durable writes, the file watcher, the vault's identity |
+//! | [`backup`] | copies of a vault that a person can read without Steward, and restoring one |
 //! | [`action`] | the one write path, the audit chain, resolutions, recovery after a crash |
 //! | [`index`] | the index, derived from the files, and the cursors of stewards and streams |
 //! | [`gates`] | the stop file |
@@ -16,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;
+pub mod backup;
 pub mod files;
 pub mod gates;
 pub mod signals;

@@ -19,7 +19,7 @@ use steward_vault::index::Index;
 use steward_vault::steward::guard::{Ledger, ProviderGate};
 
 /// The beginnings of statements. The tables themselves are made when the files are opened.
-const VERBS: [&str; 7] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH ", "PRAGMA ", "REPLACE "];
+const VERBS: [&str; 8] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH ", "PRAGMA ", "REPLACE ", "VACUUM "];
 
 /// The files with beginnings of queries that are built at run time, and their number. The tests of the index run them.
 const BUILT: [(&str, usize); 10] = [

@@ -19,7 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use ids::{ActionId, ActionIdError, ContentHash};
+pub use ids::{ActionId, ActionIdError, ContentHash, ContentHasher};
 
 /// The most bytes of a field's lines that an audit record keeps for an undo: 16 KiB. This is a quarter of what the
 /// frontmatter of the record itself may have.

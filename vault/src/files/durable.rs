@@ -6,6 +6,7 @@
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use rustix::fs::{Gid, Uid, fchown};
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Only the owner may read a file until its permissions are known.
 const PRIVATE: u32 = 0o600;
@@ -60,7 +61,7 @@ pub(crate) fn sync_folder(dir: &Dir) -> io::Result<()> {
 }
 
 /// Removes a file. A missing file is no error.
-pub(crate) fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
+pub(crate) fn remove_file(dir: &Dir, name: impl AsRef<Path>) -> io::Result<()> {
     match dir.remove_file(name) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         Ok(()) | Err(_) => Ok(()),

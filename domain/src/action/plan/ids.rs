@@ -31,6 +31,23 @@ impl ContentHash {
     }
 }
 
+/// Hashes content that is too large to be held at once.
+#[derive(Clone, Debug, Default)]
+pub struct ContentHasher(Sha256);
+
+impl ContentHasher {
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all bytes so far.
+    #[must_use]
+    pub fn finish(self) -> ContentHash {
+        ContentHash(encode_hex(&self.0.finalize()))
+    }
+}
+
 /// The id of one action: 16 hex digits. It is the same however often the action is tried.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
