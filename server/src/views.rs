@@ -4,6 +4,7 @@
 //! same. Foreign text is marked "Untrusted" and is never used as anything but text.
 
 pub mod action;
+pub mod backup;
 pub mod drill;
 pub(crate) mod operator_events;
 pub(crate) mod problems;

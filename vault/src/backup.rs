@@ -14,7 +14,7 @@ mod verify;
 
 pub use create::{BackupSource, create_backup, find_newest_backup, list_backups};
 pub use restore::{RestoreTarget, restore_backup};
-pub use verify::{BackupVerification, verify_backup};
+pub use verify::{BackupVerification, read_backup_info, verify_backup};
 
 use crate::action::chain::{ChainError, ChainHead};
 use crate::action::writer::ApplyError;
@@ -46,8 +46,8 @@ pub enum BackupError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: the folder of backups lies in the vault or its state folder: choose one outside, best on another disk", .0.display())]
     InsideVault(PathBuf),
-    #[error("the folder has no Steward vault yet: start Steward first")]
-    NoVault,
+    #[error("{}: Steward has not served this vault yet: start it once, as with `steward up --once`", .0.display())]
+    NoVault(PathBuf),
     #[error("{}: holds backups of another vault: give each vault a folder of its own", .0.display())]
     OtherVault(PathBuf),
     #[error("{}: another backup is being made there: try again when it is done", .0.display())]
@@ -109,6 +109,14 @@ pub struct Backup {
     pub folder: PathBuf,
     #[serde(flatten)]
     pub info: BackupInfo,
+}
+
+impl Backup {
+    /// The copy of the vault in the folder of a backup.
+    #[must_use]
+    pub fn vault_copy(folder: &Path) -> PathBuf {
+        folder.join(VAULT)
+    }
 }
 
 /// Whether a file of `.steward/` or of the state folder belongs to one copy of the vault, or to one process.

@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
 mod answers;
+mod backup;
 mod deploy;
 pub(crate) mod fleet;
 mod notes;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use trust::BACKTEST;
 
 pub(crate) use answers::{AnswerArgs, ConfirmArgs, ResolveArgs, RightArgs};
+pub(crate) use backup::BackupCommand;
 pub(crate) use deploy::{DrainArgs, PreflightArgs};
 pub(crate) use notes::{InitArgs, MovedArgs};
 pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
@@ -173,6 +175,9 @@ pub(crate) enum CliCommand {
     #[command(after_help = "Examples:\n  steward simulate ./month\n  steward simulate --days 30 --seed 7 ./month\n\n\
         The same seed at the same moment gives the same vault. The ground truth is in <folder>.truth.json.")]
     Simulate(SimulateArgs),
+    /// Make, check and restore backups of the vault
+    #[command(subcommand, after_help = "Example:\n  steward backup create --to /srv/backup/home")]
+    Backup(BackupCommand),
     /// Check or rebuild the index, which is derived from the files
     #[command(subcommand, after_help = "Example:\n  steward index check")]
     Index(IndexCommand),

@@ -5,6 +5,7 @@
 //! and exit codes. This file holds the lookups that several commands share.
 
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod example;

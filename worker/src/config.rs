@@ -31,6 +31,7 @@ use steward_vault::files::root::OWN_FOLDER;
 use toml::Value;
 use user_file::{UserFile, locate_state_folder};
 
+mod backup;
 mod clerk;
 mod fleet;
 pub(crate) mod mapping;
@@ -44,6 +45,7 @@ mod streams;
 pub(crate) mod user_file;
 mod web;
 
+pub(crate) use backup::BackupSettings;
 pub(crate) use fleet::FleetMembership;
 pub(crate) use origins::SettingOrigins;
 pub(crate) use sources::read_environment_value;
@@ -56,6 +58,8 @@ const WEBHOOK_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr
 struct RawConfig {
     vault: Option<PathBuf>,
     state_dir: Option<PathBuf>,
+    backup_dir: Option<PathBuf>,
+    backup_every: Option<String>,
     live_mode: Option<String>,
     confidence_threshold: Option<Value>,
     high_confidence_threshold: Option<Value>,
@@ -134,6 +138,8 @@ pub(crate) struct ClerkServer {
 pub(crate) struct StewardConfig {
     pub(crate) vault: Option<PathBuf>,
     state_dir: Option<PathBuf>,
+    /// Where and how often backups are made; `None` if they are not.
+    pub(crate) backup: Option<BackupSettings>,
     pub(crate) policy: DecisionPolicy,
     pub(crate) default_ceiling: Ceiling,
     /// Live changes that one source may cause in 24 hours: 20. Further ones wait for a person.
@@ -257,6 +263,7 @@ impl StewardConfig {
             clerk: clerk::read_clerk_choice(&raw)?,
             vault: raw.vault,
             state_dir: raw.state_dir,
+            backup: backup::read_settings(raw.backup_dir, raw.backup_every.as_deref())?,
             default_ceiling,
             live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             reversal_budget,

@@ -8,6 +8,7 @@ use super::problem::ProblemDetails;
 use crate::http::app::{AppState, SharedAppState};
 use crate::http::holder::VaultHolder;
 use crate::temporal::service_pause::{PauseKind, find_service_pause};
+use crate::views::backup::BackupStatus;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -57,6 +58,7 @@ async fn render_metrics(app: &AppState) -> Result<String, GaugeError> {
     gauges.add_records(app, now).await?;
     gauges.add_guard(app.read_guard_status().await.as_ref())?;
     gauges.add_deliveries(app).await?;
+    gauges.add_backups(app, now)?;
     gauges.add_streams(app).await?;
     gauges.add_disks(app).await?;
     let mut families = app.process_metrics.gather();
@@ -215,6 +217,14 @@ impl StateGauges {
             self.set("steward_tracker_deliveries", help, &[("state", state)], count)?;
         }
         Ok(())
+    }
+
+    /// When the newest backup was made, if the process makes any.
+    fn add_backups(&self, app: &AppState, now: DateTime<Utc>) -> Result<(), prometheus::Error> {
+        let Some(status) = BackupStatus::read(&app.views.holder(), now) else { return Ok(()) };
+        let help = "The moment whose state the newest backup holds; 0 without one";
+        self.set("steward_backup_timestamp_seconds", help, &[], status.newest)?;
+        self.set("steward_backup_interval_seconds", "Seconds between two backups", &[], status.every_seconds)
     }
 
     async fn add_streams(&self, app: &AppState) -> Result<(), GaugeError> {

@@ -80,6 +80,21 @@ pub struct HolderRecord {
     /// Why nothing lands: the fleet's database does not answer. `None` if it does, or without a fleet.
     #[serde(default)]
     pub fleet_fault: Option<String>,
+    /// Where and how often it makes backups; `None` if it makes none.
+    #[serde(default)]
+    pub backup: Option<HolderBackups>,
+}
+
+/// The backups that the holder of a vault makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HolderBackups {
+    /// The folder that holds them.
+    pub folder: PathBuf,
+    /// Seconds between two of them.
+    pub every_seconds: u32,
+    /// Why the last attempt failed; `None` if it did not.
+    #[serde(default)]
+    pub fault: Option<String>,
 }
 
 /// The services that the holder of a vault uses, without any secret.
@@ -187,6 +202,7 @@ mod tests {
             asks: None,
             obstacle: None,
             fleet_fault: None,
+            backup: None,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::http::holder::VaultHolder;
 use crate::temporal::client::FailedSchedule;
 use crate::temporal::health::{PausedSchedule, TemporalHealth, name_schedule};
 use crate::temporal::service_pause::find_service_pause;
+use crate::views::backup::BackupStatus;
 use crate::views::encode_path;
 use crate::views::trust::Demotion;
 use chrono::Utc;
@@ -34,7 +35,7 @@ pub(crate) struct AttentionItem {
     pub(crate) problem: String,
 }
 
-/// Why no check runs now: no process serves the vault, it is drained, or the process does not poll yet.
+/// What is wrong with the process: none serves the vault, it is drained or does not poll yet, or its backups are late.
 fn list_process_items(app: &AppState) -> Vec<AttentionItem> {
     let mut items = Vec::new();
     let mut add =
@@ -44,6 +45,9 @@ fn list_process_items(app: &AppState) -> Vec<AttentionItem> {
     }
     if let Some(pause) = find_service_pause(app.views.root(), &app.views.holder()) {
         add("Nothing is checked or resolved", pause.reason);
+    }
+    if let Some(backups) = BackupStatus::read(&app.views.holder(), Utc::now()).filter(|backups| backups.late) {
+        add("Backups", backups.describe());
     }
     items
 }

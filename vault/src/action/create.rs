@@ -178,7 +178,7 @@ fn publish_file(
     match renameat_with(staged, incoming_name(number), dir, file_name(path), RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => {
-            durable::remove_file(staged, &incoming_name(number)).map_err(failed())?;
+            durable::remove_file(staged, incoming_name(number)).map_err(failed())?;
             check_same_content(root, path, bytes).map(|()| false)
         }
         Err(e) => Err(failed()(e.into()).into()),

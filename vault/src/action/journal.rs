@@ -184,7 +184,7 @@ pub(crate) fn write_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Resul
 
 /// Removes an intent. The folder is not synced: an intent that comes back after a power cut has settled nevertheless.
 pub(crate) fn remove_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<()> {
-    durable::remove_file(&open_folder(root)?, &intent.file_name())
+    durable::remove_file(&open_folder(root)?, intent.file_name())
 }
 
 /// Every intent that has not settled, oldest first.

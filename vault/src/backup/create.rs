@@ -6,7 +6,7 @@
 
 use super::files::{PassScope, PreviousTree, TreeCopy};
 use super::manifest::{FileHashes, format_manifest};
-use super::verify::{read_info, read_manifest};
+use super::verify::{read_backup_info, read_manifest};
 use super::{Backup, BackupError, BackupInfo, FILES, FORMAT, INFO, STATE, VAULT, is_left_out};
 use crate::action::chain::{self, ChainHead};
 use crate::action::journal;
@@ -83,7 +83,8 @@ fn read_name(path: &Path) -> Option<DateTime<Utc>> {
 /// # Errors
 /// [`BackupError`]. Nothing incomplete has the name of a backup, and the backups before are as they were.
 pub fn create_backup(source: &BackupSource<'_>, folder: &Path, build: &str) -> Result<Backup, BackupError> {
-    let identity = VaultIdentity::read(source.root)?.ok_or(BackupError::NoVault)?;
+    let identity = VaultIdentity::read(source.root)?;
+    let identity = identity.ok_or_else(|| BackupError::NoVault(source.root.path().to_owned()))?;
     refuse_nested_folder(source, folder)?;
     let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     created.map_err(BackupError::wrap_io(folder))?;
@@ -93,7 +94,7 @@ pub fn create_backup(source: &BackupSource<'_>, folder: &Path, build: &str) -> R
     remove_unfinished(folder)?;
     let previous = list_backups(folder)?.pop();
     if let Some(previous) = &previous
-        && read_info(previous).is_ok_and(|info| info.vault != identity.id)
+        && read_backup_info(previous).is_ok_and(|info| info.vault != identity.id)
     {
         return Err(BackupError::OtherVault(folder.to_owned()));
     }

@@ -32,7 +32,10 @@ pub struct BackupVerification {
 }
 
 /// Reads what a backup is.
-pub(super) fn read_info(folder: &Path) -> Result<BackupInfo, BackupError> {
+///
+/// # Errors
+/// [`BackupError::Incomplete`].
+pub fn read_backup_info(folder: &Path) -> Result<BackupInfo, BackupError> {
     let incomplete = |reason: String| BackupError::Incomplete { folder: folder.to_owned(), reason };
     let text = std::fs::read_to_string(folder.join(INFO)).map_err(|e| incomplete(format!("{INFO}: {e}")))?;
     let info: BackupInfo = serde_json::from_str(&text).map_err(|e| incomplete(format!("{INFO}: {e}")))?;
@@ -53,7 +56,7 @@ pub(super) fn read_manifest(folder: &Path) -> Result<FileHashes, BackupError> {
 /// # Errors
 /// [`BackupError::Incomplete`] if the folder is no backup. What is wrong inside one is in the result.
 pub fn verify_backup(folder: &Path) -> Result<BackupVerification, BackupError> {
-    let (info, listed) = (read_info(folder)?, read_manifest(folder)?);
+    let (info, listed) = (read_backup_info(folder)?, read_manifest(folder)?);
     let mut faults = Vec::new();
     let found = list_files(folder)?;
     for path in listed.keys().filter(|path| !found.contains(*path)) {

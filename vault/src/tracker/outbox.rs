@@ -102,7 +102,7 @@ impl VaultWriter {
     /// Errors of the disk, which name the file.
     pub fn remove_delivery_progress(&self, action: &ActionId) -> Result<(), ApplyError> {
         let remove = || match self.root().find_own_folder(Some(FOLDER))? {
-            Some(folder) => durable::remove_file(&folder, &progress_file_name(action)),
+            Some(folder) => durable::remove_file(&folder, progress_file_name(action)),
             None => Ok(()),
         };
         remove().map_err(ApplyError::wrap_io(display_path(action)))

@@ -26,6 +26,7 @@ use steward_domain::steward::guard::{GuardCap, GuardRefusal};
 use steward_domain::time::format_millis;
 use steward_server::temporal::service_pause::describe_drain;
 use steward_server::views::VaultViews;
+use steward_server::views::backup::BackupStatus;
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::compare_schedules;
 use steward_vault::action::writer::{LockError, VaultWriter};
@@ -234,6 +235,11 @@ async fn check_vault(
         && let Some(obstacle) = &record.obstacle
     {
         findings.add_fault("boot check", format!("process {} does not poll yet: {obstacle}", record.pid));
+    }
+    match BackupStatus::read(holder, Utc::now()) {
+        Some(status) if status.late => findings.add_fault("backups", status.describe()),
+        Some(status) => findings.add_ok("backups", status.describe()),
+        None => {}
     }
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;

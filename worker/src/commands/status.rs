@@ -19,6 +19,7 @@ use steward_domain::gates::mode::{DecisionPolicy, Mode, ModeName};
 use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_domain::time::format_seconds;
 use steward_server::temporal::service_pause::read_service_pause;
+use steward_server::views::backup::BackupStatus;
 use steward_server::views::drill::NightlyDrillStatus;
 use steward_server::views::schedules::registered::{ScheduleComparison, compare_schedules};
 use steward_server::views::tracker::TrackerDebt;
@@ -66,6 +67,8 @@ struct StatusReport {
     /// The comparison with the schedules at the Temporal server; `None` if no process runs.
     schedules: Option<StatusSchedules>,
     drill: NightlyDrillStatus,
+    /// `None` if the process makes no backups, or none runs.
+    backup: Option<BackupStatus>,
     tracker: TrackerDebt,
     /// Demoted sources and classes, and the mode that each may still use.
     lowered: Vec<Demotion>,
@@ -168,6 +171,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let now = Utc::now();
     let holder = VaultHolder::read(root, &state);
     let drill = vault.views.read_drill_status(now).await?;
+    let backup = BackupStatus::read(&holder, now);
     let (running, died, silent) = match holder {
         VaultHolder::Runs(note) => (Some(note), None, None),
         VaultHolder::Died(note) => (None, Some(note), None),
@@ -204,6 +208,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         checks_today: index.cursors().list_check_counts(now.date_naive()).await?,
         guard: read_guard_status(config, effective.caps, root, now).await,
         drill,
+        backup,
         tracker: vault.views.read_tracker_debt(effective.tracker).await?,
         lowered: vault.views.list_demotions().await?,
         changed_numbers: vault.views.list_changed_numbers(now).await?,
@@ -259,6 +264,9 @@ fn describe_status(status: &StatusReport) -> String {
         row("schedules", schedules.describe());
     }
     row("drill", status.drill.describe_status());
+    if let Some(backup) = &status.backup {
+        row("backups", escape_text(&backup.describe()));
+    }
     let owed = &status.tracker;
     if owed.base_url.is_some() || owed.owed > 0 {
         let at = owed.base_url.as_deref().map_or_else(|| "none is configured".into(), escape_text);

@@ -66,6 +66,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .text()
     .trusted(),
+    Setting::new("backup_dir", "", "the folder for backups, outside the vault: see [operations](../operations.md#backup)")
+        .text()
+        .trusted(),
+    Setting::new("backup_every", "`15min`", "how often the process that serves the vault makes a backup, `10s` to `1day`")
+        .text()
+        .trusted(),
     Setting::new("live_mode", "`shadow`", MODES).text().limit(),
     Setting::new("confidence_threshold", "0.6", "minimum confidence for `live`, 0 to 1").limit(),
     Setting::new("high_confidence_threshold", "0.85", "minimum confidence for `live_high_confidence_only`").limit(),

@@ -5,6 +5,7 @@
 //! schedules, and [`register`] keeps the schedules up to date. None waits for another. The engine must not write into
 //! the vault itself: the activities and the vault writer do.
 
+mod backups;
 mod listen;
 mod parts;
 mod place;
@@ -171,6 +172,7 @@ pub(crate) async fn start_engine(
         )),
     ]);
     loops.extend(spawn_fault_report(&parts, config)?);
+    loops.extend(backups::spawn_backups(&parts, config)?);
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =

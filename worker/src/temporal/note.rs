@@ -3,12 +3,13 @@
 //! [`steward_server::http::holder`] describes the note, compares it with the lock, and reads it. This module only fills
 //! in the values of this process. It must not put a secret into the note: URLs are stripped of passwords and keys.
 
-use crate::config::{ClerkChoice, StewardConfig};
+use crate::config::{BackupSettings, ClerkChoice, StewardConfig};
 use crate::runtime::clerks::strip_url_secrets;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use steward_domain::steward::guard::CallCaps;
-use steward_server::http::holder::HolderServiceSettings;
+use steward_server::http::holder::{HolderBackups, HolderServiceSettings};
 pub(crate) use steward_server::http::holder::{HolderRecord, VaultHolder};
 pub(crate) use steward_server::http::serving::{ListenerRecord, ServerEndpoint};
 use steward_vault::files::root::VaultRoot;
@@ -35,17 +36,40 @@ pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, addre
         asks: build_holder_asks(EffectiveHolderSettings::from_config(config)),
         obstacle: None,
         fleet_fault: None,
+        backup: config.backup.clone().map(|BackupSettings { folder, every_seconds }| HolderBackups {
+            folder,
+            every_seconds,
+            fault: None,
+        }),
+    }
+}
+
+/// Changes of the note of this process are made one after the other.
+static NOTE_CHANGES: Mutex<()> = Mutex::new(());
+
+/// Changes the note of this process, if it holds the vault and has written one.
+fn change_note(root: &VaultRoot, state_dir: &Path, change: impl FnOnce(&mut HolderRecord)) {
+    let _turn = NOTE_CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let VaultHolder::Runs(mut record) = VaultHolder::read(root, state_dir) else { return };
+    change(&mut record);
+    // The log has the reason too.
+    if let Err(e) = record.write(state_dir) {
+        tracing::error!("{e}");
     }
 }
 
 /// Writes into the note of this process why nothing lands, so that pages and commands can say it; `None` once it does.
 pub(crate) fn record_fleet_fault(root: &VaultRoot, state_dir: &Path, fault: Option<&str>) {
-    let VaultHolder::Runs(record) = VaultHolder::read(root, state_dir) else { return };
-    let record = HolderRecord { fleet_fault: fault.map(str::to_owned), ..record };
-    // The log has the reason too.
-    if let Err(e) = record.write(state_dir) {
-        tracing::error!("{e}");
-    }
+    change_note(root, state_dir, |record| record.fleet_fault = fault.map(str::to_owned));
+}
+
+/// Writes into the note of this process why the last backup failed; `None` once one is made.
+pub(crate) fn record_backup_fault(root: &VaultRoot, state_dir: &Path, fault: Option<&str>) {
+    change_note(root, state_dir, |record| {
+        if let Some(backup) = &mut record.backup {
+            backup.fault = fault.map(str::to_owned);
+        }
+    });
 }
 
 fn build_holder_asks(own: EffectiveHolderSettings) -> Option<HolderServiceSettings> {

@@ -5,6 +5,7 @@
 
 use super::RESERVATION_LIFETIME;
 use crate::fleet::{MAX_NAME, is_fleet_name};
+use crate::time::parse_width;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,18 +52,7 @@ impl FromStr for RateLimit {
         let parse = || {
             let (count, window) = text.split_once('/')?;
             let count: u64 = count.trim().parse().ok().filter(|count| (1..=u64::from(u32::MAX)).contains(count))?;
-            let window = window.trim();
-            let digits = window.find(|c: char| !c.is_ascii_digit())?;
-            let (number, unit) = window.split_at(digits);
-            let number: u32 = if number.is_empty() { 1 } else { number.parse().ok()? };
-            let unit = match unit.trim() {
-                "s" | "sec" => 1,
-                "m" | "min" | "minute" => 60,
-                "h" | "hour" => 3_600,
-                "d" | "day" => MAX_SECONDS,
-                _ => return None,
-            };
-            let seconds = number.checked_mul(unit).filter(|seconds| (1..=MAX_SECONDS).contains(seconds))?;
+            let seconds = parse_width(window).filter(|seconds| (1..=MAX_SECONDS).contains(seconds))?;
             Some(Self { count, seconds })
         };
         parse().ok_or_else(|| InvalidRateLimit(text.to_owned()))
