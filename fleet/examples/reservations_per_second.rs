@@ -6,9 +6,11 @@
 use chrono::Utc;
 use std::error::Error;
 use std::io::{Write, stdout};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::OwnerInfo;
+use steward_domain::fleet::ownership::{OwnerInfo, VaultCopy};
 use steward_domain::fleet::provider_gate::{BucketWindow, GateRequest};
 use steward_domain::gates::mode::Mode;
 use steward_fleet::admin::build_tenant_url;
@@ -61,8 +63,9 @@ async fn open_gate(admin: &FleetStore, url: &str, n: usize) -> Result<BucketGate
         mode: Mode::Shadow,
         policy_hash: String::new(),
     };
-    let permit = store.claim_vault(&tenant, &format!("vault-{n}"), "copy", &info).await?;
-    Ok(BucketGate::new(VaultOwnership::start(permit).await))
+    let here = VaultCopy { vault: format!("vault-{n}"), copy: "copy".to_owned(), chain: ChainHead::genesis() };
+    let permit = store.claim_vault(&tenant, &here, &info).await?;
+    Ok(BucketGate::new(VaultOwnership::start(permit, Arc::new(ChainHead::genesis)).await))
 }
 
 /// Reserves one call after the other, and returns how long each took.

@@ -10,8 +10,9 @@ use crate::tenants::{TenantState, parse, read_owner};
 use serde_json::json;
 use sqlx::Row;
 use std::time::Duration;
+use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::{ClaimDecision, OwnerInfo, OwnerRow, decide_claim};
+use steward_domain::fleet::ownership::{ClaimDecision, OwnerInfo, OwnerRow, VaultCopy, decide_claim};
 use steward_domain::gates::mode::Mode;
 
 /// How long a permit is good: 1 s, by a clock that goes on while the machine sleeps.
@@ -35,6 +36,11 @@ pub enum ClaimError {
          take {}` here", .0.tenant, .0.info.instance, .0.epoch, .0.seen.format("%Y-%m-%dT%H:%M:%SZ"), .0.tenant
     )]
     OtherCopy(Box<OwnerRow>),
+    #[error(
+        "the vault here was set back, as by a snapshot of its disk: it lacks {missing} of the {} audit records that the fleet has \
+         seen. If it must go on without them, run `steward fleet take {}` here", .owner.chain.seq, .owner.tenant
+    )]
+    SetBack { owner: Box<OwnerRow>, missing: u64 },
 }
 
 /// Why nothing may be reserved, landed, sent or registered now.
@@ -106,13 +112,16 @@ pub struct OwnerPermit {
     was_taken: bool,
 }
 
-const CLAIM: &str = "SELECT t.vault_id, t.state, o.copy, o.epoch, o.instance, o.address, o.build, o.mode, o.policy_hash, o.seen \
+const CLAIM: &str = "SELECT t.vault_id, t.state, o.copy, o.epoch, o.instance, o.address, o.build, o.mode, o.policy_hash, o.seen, \
+    o.chain_records, o.chain_sha256 \
     FROM tenant t LEFT JOIN owner o ON o.tenant = t.id WHERE t.id = $1";
-const OWN: &str = "INSERT INTO owner (tenant, copy, epoch, instance, address, build, mode, policy_hash, seen) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) \
+const OWN: &str = "INSERT INTO owner (tenant, copy, epoch, instance, address, build, mode, policy_hash, seen, \
+    chain_records, chain_sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), $9, $10) \
     ON CONFLICT (tenant) DO UPDATE SET copy = $2, epoch = $3, instance = $4, address = $5, build = $6, mode = $7, \
     policy_hash = $8, seen = clock_timestamp() WHERE owner.copy = $2 AND owner.epoch = $3 - 1";
-const HEARTBEAT: &str = "UPDATE owner SET seen = clock_timestamp() WHERE tenant = $1 AND copy = $2 AND epoch = $3 RETURNING \
+const HEARTBEAT: &str = "UPDATE owner SET seen = clock_timestamp(), \
+    chain_sha256 = CASE WHEN $4 > chain_records THEN $5 ELSE chain_sha256 END, chain_records = greatest(chain_records, $4) \
+    WHERE tenant = $1 AND copy = $2 AND epoch = $3 RETURNING \
     (SELECT mode_ceiling FROM tenant WHERE id = $1 AND state = 'active') AS ceiling, \
     (SELECT array[stopped_by, reason] FROM stop WHERE scope IN ('*', $1) ORDER BY scope LIMIT 1) AS stop";
 
@@ -124,8 +133,7 @@ impl FleetStore {
     pub async fn claim_vault(
         &self,
         tenant: &TenantId,
-        vault_id: &str,
-        copy: &str,
+        here: &VaultCopy,
         info: &OwnerInfo,
     ) -> Result<OwnerPermit, ClaimError> {
         let row = in_time(sqlx::query(CLAIM).bind(tenant.as_str()).fetch_optional(&self.pool)).await?;
@@ -135,17 +143,20 @@ impl FleetStore {
             return Err(ClaimError::Dropped(tenant.clone()));
         }
         let registered: Option<String> = row.try_get("vault_id").map_err(sql)?;
-        self.register_vault(tenant, registered, vault_id).await?;
+        self.register_vault(tenant, registered, &here.vault).await?;
         let owner: Option<String> = row.try_get("copy").map_err(sql)?;
         let owner = owner.map(|copy| read_owner(&row, tenant.clone(), copy)).transpose().map_err(sql)?;
         let was_taken = owner.as_ref().is_some_and(|owner| owner.info.instance.starts_with(TAKEN_BY));
-        let epoch = match decide_claim(owner.as_ref(), copy) {
+        let epoch = match decide_claim(owner.as_ref(), here) {
             ClaimDecision::Own { epoch } => epoch,
             ClaimDecision::Refused { owner } => return Err(ClaimError::OtherCopy(owner)),
+            ClaimDecision::SetBack { owner, missing } => return Err(ClaimError::SetBack { owner, missing }),
         };
+        let copy = &here.copy;
         let own =
             sqlx::query(OWN).bind(tenant.as_str()).bind(copy).bind(epoch).bind(&info.instance).bind(&info.address);
         let own = own.bind(&info.build).bind(info.mode.as_str()).bind(&info.policy_hash);
+        let own = own.bind(count_records(&here.chain)).bind(here.chain.sha256.as_str());
         let owned = in_time(own.execute(&self.pool)).await?.map_err(FleetError::from)?;
         if owned.rows_affected() == 0 {
             // Somebody else has taken it since it was read. The next try sees who.
@@ -179,26 +190,37 @@ impl FleetStore {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn take_vault(&self, tenant: &TenantId, copy: &str, operator: &Operator) -> Result<bool, FleetError> {
-        Ok(in_time(self.try_take_vault(tenant, copy, operator)).await??)
+    pub async fn take_vault(
+        &self,
+        tenant: &TenantId,
+        here: &VaultCopy,
+        operator: &Operator,
+    ) -> Result<bool, FleetError> {
+        Ok(in_time(self.try_take_vault(tenant, here, operator)).await??)
     }
 
-    async fn try_take_vault(&self, tenant: &TenantId, copy: &str, operator: &Operator) -> sqlx::Result<bool> {
+    async fn try_take_vault(&self, tenant: &TenantId, here: &VaultCopy, operator: &Operator) -> sqlx::Result<bool> {
         let mut tx = self.pool.begin().await?;
-        let select = "SELECT jsonb_build_object('copy', copy, 'instance', instance, 'epoch', epoch) FROM owner \
+        let select = "SELECT jsonb_build_object('copy', copy, 'instance', instance, 'epoch', epoch, 'records', chain_records) FROM owner \
             WHERE tenant = $1 FOR UPDATE";
         let before = sqlx::query_scalar(select).bind(tenant.as_str()).fetch_optional(&mut *tx).await?;
         let Some(before) = before else { return Ok(false) };
-        let update = "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp() \
-            WHERE tenant = $1";
+        let update = "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp(), \
+            chain_records = $4, chain_sha256 = $5 WHERE tenant = $1";
         let instance = format!("{TAKEN_BY}{}", operator.name);
-        sqlx::query(update).bind(tenant.as_str()).bind(copy).bind(instance).execute(&mut *tx).await?;
-        let (subject, after) = (tenant.as_str(), Some(json!({"copy": copy})));
+        let update = sqlx::query(update).bind(tenant.as_str()).bind(&here.copy).bind(instance);
+        update.bind(count_records(&here.chain)).bind(here.chain.sha256.as_str()).execute(&mut *tx).await?;
+        let (subject, after) = (tenant.as_str(), Some(json!({"copy": here.copy, "records": here.chain.seq})));
         let change = RecordedChange { event: "take", subject, before: Some(before), after };
         operator.record(&mut tx, change).await?;
         tx.commit().await?;
         Ok(true)
     }
+}
+
+/// The number of records as the database holds it.
+fn count_records(chain: &ChainHead) -> i64 {
+    i64::try_from(chain.seq).unwrap_or(i64::MAX)
 }
 
 impl OwnerPermit {
@@ -222,13 +244,14 @@ impl OwnerPermit {
         self.epoch
     }
 
-    /// Says that this process lives, and asks for the leave to act.
+    /// Says that this process lives and how far its audit chain has come, and asks for the leave to act.
     ///
     /// # Errors
     /// [`PermitRefusal`]. A commit without an answer counts as a refusal.
-    pub async fn obtain(&self) -> Result<Permit, PermitRefusal> {
+    pub async fn obtain(&self, chain: &ChainHead) -> Result<Permit, PermitRefusal> {
         let granted = read_boot_clock();
         let heartbeat = sqlx::query(HEARTBEAT).bind(self.tenant.as_str()).bind(&self.copy).bind(self.epoch);
+        let heartbeat = heartbeat.bind(count_records(chain)).bind(chain.sha256.as_str());
         let away = |e: FleetError| PermitRefusal::Away(e.to_string());
         let row = in_time(heartbeat.fetch_optional(&self.store.pool)).await.map_err(away)?;
         let Some(row) = row.map_err(|e| away(e.into()))? else { return Err(PermitRefusal::Lost) };

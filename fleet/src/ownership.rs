@@ -5,8 +5,10 @@
 //! another copy owns the vault is final.
 
 use crate::owner::{OwnerPermit, Permit, PermitRefusal};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_domain::action::audit::ChainHead;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -15,13 +17,17 @@ use tokio::time::MissedTickBehavior;
 /// How often a process says that it lives: 5 s.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
+/// Reads how far the audit chain of the vault has come. It must not wait.
+pub(crate) type ReadChain = Arc<dyn Fn() -> ChainHead + Send + Sync>;
+
 type Answer = Option<Result<Permit, PermitRefusal>>;
 
 /// The ownership of the vault that this process serves. Cheap to clone; all clones share the last answer. The heartbeat
 /// ends with the last clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct VaultOwnership {
     permit: OwnerPermit,
+    read_chain: ReadChain,
     last: Arc<watch::Sender<Answer>>,
     runtime: Handle,
     _heartbeat: Arc<AbortOnDrop>,
@@ -36,24 +42,30 @@ impl Drop for AbortOnDrop {
     }
 }
 
+impl fmt::Debug for VaultOwnership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VaultOwnership").field("permit", &self.permit).finish_non_exhaustive()
+    }
+}
+
 impl VaultOwnership {
     /// Asks once, and from then on every few seconds. Must be called inside a tokio runtime, which then carries the calls
     /// of other threads.
-    pub async fn start(permit: OwnerPermit) -> Self {
+    pub async fn start(permit: OwnerPermit, read_chain: ReadChain) -> Self {
         let last = Arc::new(watch::channel(None).0);
         // The first answer, so that nothing begins under a stop.
-        drop(ask(&permit, &last).await);
-        let (asked, answers) = (permit.clone(), Arc::clone(&last));
+        drop(ask(&permit, &read_chain, &last).await);
+        let (asked, read, answers) = (permit.clone(), Arc::clone(&read_chain), Arc::clone(&last));
         let heartbeat = tokio::spawn(async move {
             let mut clock = tokio::time::interval(HEARTBEAT);
             clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 clock.tick().await;
-                drop(ask(&asked, &answers).await);
+                drop(ask(&asked, &read, &answers).await);
             }
         });
         let heartbeat = Arc::new(AbortOnDrop(heartbeat.abort_handle()));
-        Self { permit, last, runtime: Handle::current(), _heartbeat: heartbeat }
+        Self { permit, read_chain, last, runtime: Handle::current(), _heartbeat: heartbeat }
     }
 
     /// As [`OwnerPermit::was_taken`].
@@ -71,7 +83,7 @@ impl VaultOwnership {
     /// # Errors
     /// [`PermitRefusal`].
     pub async fn obtain(&self) -> Result<Permit, PermitRefusal> {
-        ask(&self.permit, &self.last).await
+        ask(&self.permit, &self.read_chain, &self.last).await
     }
 
     /// The last leave if it is still good, and else another one.
@@ -137,8 +149,12 @@ fn find_fault(answer: &Answer) -> Option<String> {
 }
 
 /// Asks, and keeps the answer unless a newer one came meanwhile. A final refusal is kept for ever.
-async fn ask(permit: &OwnerPermit, last: &watch::Sender<Answer>) -> Result<Permit, PermitRefusal> {
-    let answer = permit.obtain().await;
+async fn ask(
+    permit: &OwnerPermit,
+    read_chain: &ReadChain,
+    last: &watch::Sender<Answer>,
+) -> Result<Permit, PermitRefusal> {
+    let answer = permit.obtain(&read_chain()).await;
     last.send_if_modified(|known| {
         let is_older = match (&*known, &answer) {
             (Some(Err(refusal)), _) => refusal.is_final(),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row};
+use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::ownership::{OwnerInfo, OwnerRow};
 use steward_domain::gates::mode::Mode;
@@ -63,7 +64,7 @@ pub enum TenantUpdate {
 }
 
 const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, t.bucket, o.copy, o.epoch, o.instance, \
-    o.address, o.build, o.mode, o.policy_hash, o.seen, \
+    o.address, o.build, o.mode, o.policy_hash, o.seen, o.chain_records, o.chain_sha256, \
     extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent, s.scope, s.stopped_by, s.reason, s.stopped_at \
     FROM tenant t LEFT JOIN owner o ON o.tenant = t.id \
     LEFT JOIN LATERAL (SELECT * FROM stop WHERE scope IN ('*', t.id) ORDER BY scope LIMIT 1) s ON true \
@@ -158,7 +159,18 @@ pub(crate) fn read_owner(row: &PgRow, tenant: TenantId, copy: String) -> Result<
         policy_hash: row.try_get("policy_hash")?,
     };
     let seen: DateTime<Utc> = row.try_get("seen")?;
-    Ok(OwnerRow { tenant, copy, epoch: row.try_get("epoch")?, info, seen })
+    let chain = read_chain(row)?;
+    Ok(OwnerRow { tenant, copy, epoch: row.try_get("epoch")?, info, seen, chain })
+}
+
+fn read_chain(row: &PgRow) -> Result<ChainHead, sqlx::Error> {
+    let column =
+        |column: &str, problem: String| sqlx::Error::ColumnDecode { index: column.to_owned(), source: problem.into() };
+    let records: i64 = row.try_get("chain_records")?;
+    let seq = u64::try_from(records).map_err(|e| column("chain_records", e.to_string()))?;
+    let sha256: Value = row.try_get::<String, _>("chain_sha256")?.into();
+    let sha256 = serde_json::from_value(sha256).map_err(|e| column("chain_sha256", e.to_string()))?;
+    Ok(ChainHead { seq, sha256 })
 }
 
 /// Reads a word of a closed set.

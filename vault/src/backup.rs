@@ -16,7 +16,7 @@ pub use create::{BackupSource, create_backup, find_newest_backup, list_backups};
 pub use restore::{RestoreTarget, restore_backup};
 pub use verify::{BackupVerification, read_backup_info, verify_backup};
 
-use crate::action::chain::{ChainError, ChainHead};
+use crate::action::chain::ChainError;
 use crate::action::writer::ApplyError;
 use crate::files::identity::{IdentityError, VaultId};
 use crate::files::root::VaultRootError;
@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
 
 /// The vault in a backup.

@@ -33,6 +33,8 @@ mod moved;
 mod names;
 #[path = "write_path/preview.rs"]
 mod preview;
+#[path = "write_path/seen_chain.rs"]
+mod seen_chain;
 #[path = "write_path/sequences.rs"]
 mod sequences;
 #[path = "write_path/timestamps.rs"]

@@ -8,10 +8,12 @@ use crate::config::{FleetMembership, StewardConfig};
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
+use steward_domain::action::audit::ChainHead;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::OwnerInfo;
+use steward_domain::fleet::ownership::{OwnerInfo, VaultCopy};
 use steward_domain::steward::guard::{GuardCap, GuardRefusal};
 use steward_domain::time::format_seconds;
 use steward_fleet::owner::ClaimError;
@@ -120,14 +122,16 @@ pub(crate) async fn claim_vault(
 ) -> anyhow::Result<VaultOwnership> {
     let tenant = &config.fleet.as_ref().context("no tenant is set")?.tenant;
     let copy = read_or_create_copy_id(writer.root()).context("failed to write .steward/copy")?;
-    let (vault_id, info) = (writer.identity().id.to_string(), describe_process(config, &writer.identity().place.host));
+    let chain = writer.watch_chain();
+    let here = VaultCopy { vault: writer.identity().id.to_string(), copy, chain: chain.read() };
+    let info = describe_process(config, &writer.identity().place.host);
     let mut wait = DatabaseWait::default();
     loop {
-        match store.claim_vault(tenant, &vault_id, &copy, &info).await {
+        match store.claim_vault(tenant, &here, &info).await {
             Ok(permit) => {
                 writer.identity().write_tenant(writer.root(), Some(tenant))?;
                 tracing::info!(%tenant, epoch = permit.epoch(), "this process owns the vault");
-                return Ok(VaultOwnership::start(permit).await);
+                return Ok(VaultOwnership::start(permit, Arc::new(move || chain.read())).await);
             }
             Err(ClaimError::Fleet(e)) => wait.log_or_fail(e).await?,
             Err(e) => return Err(FleetRefusal::Claim(e).into()),
@@ -166,6 +170,14 @@ pub(crate) async fn find_gate_refusal(config: &StewardConfig) -> Option<GuardRef
         Ok(store) => store.find_gate_refusal(tenant).await,
         Err(e) => Some(GuardRefusal { cap: GuardCap::Gate, clears_at: None, reason: e.to_string() }),
     }
+}
+
+/// How far the fleet has seen the audit chain come. `None` for a vault alone, before the first start, and while the database
+/// gives no answer.
+pub(crate) async fn find_seen_chain(config: &StewardConfig) -> Option<ChainHead> {
+    let FleetMembership { tenant, database } = config.fleet.as_ref()?;
+    let store = FleetStore::connect(database).await.ok()?;
+    store.list_tenants(Some(tenant)).await.ok()?.pop()?.owner.map(|owner| owner.chain)
 }
 
 /// Refuses a command that starts runs or changes schedules for a copy of a tenant's vault that does not own it.

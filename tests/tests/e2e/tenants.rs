@@ -1,7 +1,8 @@
 //! The fleet's database, on a real Postgres: tenants, owners, and what each role may see.
 
+use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::OwnerInfo;
+use steward_domain::fleet::ownership::{OwnerInfo, VaultCopy};
 use steward_domain::fleet::provider_gate::BucketWindow;
 use steward_domain::gates::mode::Mode;
 use steward_fleet::owner::ClaimError;
@@ -29,6 +30,11 @@ pub(crate) fn info() -> OwnerInfo {
     }
 }
 
+/// A copy of a vault without audit records.
+pub(crate) fn copy_of(vault: &str, copy: &str) -> VaultCopy {
+    VaultCopy { vault: vault.into(), copy: copy.into(), chain: ChainHead::genesis() }
+}
+
 /// A fleet with these tenants: the URL of its administrator, and the database as the administrator sees it.
 pub(crate) async fn fleet(postgres: &Postgres, tenants: &[&str]) -> (String, FleetStore) {
     let url = postgres.create_database();
@@ -52,31 +58,35 @@ pub(crate) async fn connect(url: &str, id: &str) -> FleetStore {
 async fn one_copy_owns_a_vault_until_a_person_lets_another_take_it() {
     let (url, admin) = fleet(postgres::server().await, &["owner-one"]).await;
     let (store, id) = (connect(&url, "owner-one").await, tenant("owner-one"));
-    let first = store.claim_vault(&id, VAULT, "copy-a", &info()).await.unwrap();
-    assert_eq!((first.epoch(), first.obtain().await.unwrap().ceiling), (1, Mode::Shadow));
+    let first = store.claim_vault(&id, &copy_of(VAULT, "copy-a"), &info()).await.unwrap();
+    assert_eq!((first.epoch(), first.obtain(&ChainHead::genesis()).await.unwrap().ceiling), (1, Mode::Shadow));
     // The process died; its supervisor started it again.
-    let again = store.claim_vault(&id, VAULT, "copy-a", &info()).await.unwrap();
+    let again = store.claim_vault(&id, &copy_of(VAULT, "copy-a"), &info()).await.unwrap();
     assert_eq!(again.epoch(), 2);
-    assert_eq!(first.obtain().await.unwrap_err(), PermitRefusal::Lost, "an earlier process of the same copy");
-    assert!(again.obtain().await.unwrap().is_fresh());
+    assert_eq!(
+        first.obtain(&ChainHead::genesis()).await.unwrap_err(),
+        PermitRefusal::Lost,
+        "an earlier process of the same copy"
+    );
+    assert!(again.obtain(&ChainHead::genesis()).await.unwrap().is_fresh());
 
     // A backup was restored elsewhere: another copy with the same vault id.
-    let refused = store.claim_vault(&id, VAULT, "copy-b", &info()).await.unwrap_err().to_string();
+    let refused = store.claim_vault(&id, &copy_of(VAULT, "copy-b"), &info()).await.unwrap_err().to_string();
     for part in ["7@host", "epoch 2", "steward fleet take owner-one"] {
         assert!(refused.contains(part), "{refused}");
     }
-    assert!(store.take_vault(&id, "copy-b", &operator()).await.unwrap());
-    assert_eq!(again.obtain().await.unwrap_err(), PermitRefusal::Lost);
-    let taken = store.claim_vault(&id, VAULT, "copy-b", &info()).await.unwrap();
+    assert!(store.take_vault(&id, &copy_of(VAULT, "copy-b"), &operator()).await.unwrap());
+    assert_eq!(again.obtain(&ChainHead::genesis()).await.unwrap_err(), PermitRefusal::Lost);
+    let taken = store.claim_vault(&id, &copy_of(VAULT, "copy-b"), &info()).await.unwrap();
     assert_eq!(taken.epoch(), 4);
-    assert!(matches!(store.claim_vault(&id, VAULT, "copy-a", &info()).await, Err(ClaimError::OtherCopy(_))));
-    taken.obtain().await.unwrap();
+    assert!(matches!(store.claim_vault(&id, &copy_of(VAULT, "copy-a"), &info()).await, Err(ClaimError::OtherCopy(_))));
+    taken.obtain(&ChainHead::genesis()).await.unwrap();
 
-    let other = store.claim_vault(&id, "another-vault", "copy-b", &info()).await.unwrap_err().to_string();
+    let other = store.claim_vault(&id, &copy_of("another-vault", "copy-b"), &info()).await.unwrap_err().to_string();
     assert!(other.contains(VAULT) && other.contains("another-vault"), "{other}");
     admin.drop_tenant(&id, &operator()).await.unwrap();
-    assert_eq!(taken.obtain().await.unwrap_err(), PermitRefusal::Dropped);
-    assert!(matches!(store.claim_vault(&id, VAULT, "copy-b", &info()).await, Err(ClaimError::Dropped(_))));
+    assert_eq!(taken.obtain(&ChainHead::genesis()).await.unwrap_err(), PermitRefusal::Dropped);
+    assert!(matches!(store.claim_vault(&id, &copy_of(VAULT, "copy-b"), &info()).await, Err(ClaimError::Dropped(_))));
     let back =
         FleetStore::connect(&Postgres::url_for(&url, "steward_tenant_owner-one", "password9")).await.unwrap_err();
     assert!(!back.is_transient(), "its role has no login any more, and waiting does not help: {back}");
@@ -90,18 +100,18 @@ async fn a_permit_carries_the_ceiling_and_a_stop_and_a_change_reaches_the_next_o
     let postgres = postgres::server().await;
     let (url, admin) = fleet(postgres, &["permit-a", "permit-b"]).await;
     let id = tenant("permit-a");
-    let permit = connect(&url, "permit-a").await.claim_vault(&id, VAULT, "copy", &info()).await.unwrap();
+    let permit = connect(&url, "permit-a").await.claim_vault(&id, &copy_of(VAULT, "copy"), &info()).await.unwrap();
     let raised = TenantChange { mode_ceiling: Some(Mode::Live), ..TenantChange::default() };
     assert_eq!(admin.change_tenant(&id, raised, &operator()).await.unwrap(), TenantUpdate::Changed);
-    assert_eq!(permit.obtain().await.unwrap().ceiling, Mode::Live);
+    assert_eq!(permit.obtain(&ChainHead::genesis()).await.unwrap().ceiling, Mode::Live);
     assert!(admin.stop_tenants(Some(&tenant("permit-b")), &operator()).await.unwrap());
-    assert_eq!(permit.obtain().await.unwrap().stop, None, "a stop of another tenant");
+    assert_eq!(permit.obtain(&ChainHead::genesis()).await.unwrap().stop, None, "a stop of another tenant");
     assert!(admin.stop_tenants(None, &operator()).await.unwrap());
     assert!(!admin.stop_tenants(None, &operator()).await.unwrap(), "it is in force already");
-    let stop = permit.obtain().await.unwrap().stop.unwrap();
+    let stop = permit.obtain(&ChainHead::genesis()).await.unwrap().stop.unwrap();
     assert_eq!((stop.by.as_str(), stop.reason.as_str()), ("ann", "a test"));
     assert!(admin.resume_tenants(None, &operator()).await.unwrap());
-    assert_eq!(permit.obtain().await.unwrap().stop, None);
+    assert_eq!(permit.obtain(&ChainHead::genesis()).await.unwrap().stop, None);
     let scopes: Vec<String> = admin.list_stops().await.unwrap().into_iter().map(|stop| stop.scope).collect();
     assert_eq!(scopes, ["permit-b"], "the other stop stays");
 }
@@ -111,12 +121,12 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
     let postgres = postgres::server().await;
     let (url, admin) = fleet(postgres, &["rows-a", "rows-b"]).await;
     let (ours, theirs) = (connect(&url, "rows-a").await, connect(&url, "rows-b").await);
-    let permit = theirs.claim_vault(&tenant("rows-b"), VAULT, "copy", &info()).await.unwrap();
+    let permit = theirs.claim_vault(&tenant("rows-b"), &copy_of(VAULT, "copy"), &info()).await.unwrap();
     assert_eq!(ours.list_tenants(None).await.unwrap().len(), 1, "the other tenant is not there for it");
     assert_eq!(admin.list_tenants(None).await.unwrap().len(), 2);
-    let claimed = ours.claim_vault(&tenant("rows-b"), VAULT, "copy", &info()).await.unwrap_err();
+    let claimed = ours.claim_vault(&tenant("rows-b"), &copy_of(VAULT, "copy"), &info()).await.unwrap_err();
     assert!(matches!(claimed, ClaimError::Unknown(_)), "{claimed}");
-    assert!(!ours.take_vault(&tenant("rows-b"), "mine", &operator()).await.unwrap());
+    assert!(!ours.take_vault(&tenant("rows-b"), &copy_of(VAULT, "mine"), &operator()).await.unwrap());
     let mallory = Postgres::url_for(&url, "steward_tenant_rows-a", "password6");
     for sql in [
         "UPDATE tenant SET mode_ceiling = 'live'",
@@ -134,7 +144,7 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
         assert!(refused.contains("permission denied") || refused.contains("row-level security"), "{sql}: {refused}");
     }
     assert_eq!(postgres.sql(&mallory, "UPDATE owner SET copy = 'mine'"), "UPDATE 0");
-    permit.obtain().await.unwrap();
+    permit.obtain(&ChainHead::genesis()).await.unwrap();
 }
 
 #[tokio::test]
@@ -170,8 +180,8 @@ async fn every_change_of_an_operator_leaves_a_line_that_nobody_can_change() {
     let change = TenantChange { bucket: Some("model".into()), ..TenantChange::default() };
     assert_eq!(admin.change_tenant(&id, change, &operator()).await.unwrap(), TenantUpdate::Changed);
     let store = connect(&url, "log-a").await;
-    store.claim_vault(&id, VAULT, "copy-a", &info()).await.unwrap();
-    assert!(store.take_vault(&id, "copy-b", &operator()).await.unwrap());
+    store.claim_vault(&id, &copy_of(VAULT, "copy-a"), &info()).await.unwrap();
+    assert!(store.take_vault(&id, &copy_of(VAULT, "copy-b"), &operator()).await.unwrap());
     assert!(admin.stop_tenants(Some(&id), &operator()).await.unwrap());
     assert!(admin.resume_tenants(Some(&id), &operator()).await.unwrap());
     let events = admin.list_operator_events(50).await.unwrap();

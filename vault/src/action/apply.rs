@@ -280,7 +280,8 @@ impl VaultWriter {
     /// Updates the chain's head after a change was recorded. A failure from here on is repaired later.
     fn finish_change(&self, state: &mut WriterState, intent: ChangeIntent) {
         if let Some(filing) = intent.filing() {
-            state.head = state.head.clone().advance_to(filing);
+            state.head = chain::advance_head(state.head.clone(), filing);
+            self.chain.publish(&state.head);
             if let Err(e) = chain::write_head(self.root(), &state.head) {
                 tracing::warn!(error = %e, "failed to write the head of the audit chain; the intent replaces it");
             }

@@ -13,25 +13,15 @@ use crate::files::crash;
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, VaultRoot, VaultRootError};
 use rustix::fs::{RenameFlags, renameat_with};
-use serde::{Deserialize, Serialize};
 use std::io;
-use steward_domain::action::audit::{AuditError, AuditRecord, ChainLink, is_audit_file_name};
+use steward_domain::action::audit::{AuditError, AuditRecord, ChainHead, is_audit_file_name};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 pub(crate) use verify::{ChainEntry, ChainWalk, describe_edited_expiry, describe_misnamed_record};
-pub use verify::{ChainVerification, verify_chain};
+pub use verify::{ChainVerification, verify_chain, verify_chain_beyond};
 
 const HEAD: &str = "chain.json";
-
-/// The head of the chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChainHead {
-    /// The number of records so far.
-    pub seq: u64,
-    /// SHA-256 of the last record's file.
-    pub sha256: ContentHash,
-}
 
 /// The chain cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -48,21 +38,9 @@ pub enum ChainError {
     Record { path: RecordPath, source: AuditError },
 }
 
-impl ChainHead {
-    fn genesis() -> Self {
-        Self { seq: 0, sha256: ContentHash::genesis() }
-    }
-
-    /// The number and predecessor of the next record.
-    #[must_use]
-    pub fn next_link(&self) -> ChainLink {
-        ChainLink { seq: self.seq + 1, prev: self.sha256.clone() }
-    }
-
-    /// The head after this record was filed. A record that is already counted changes nothing.
-    pub(crate) fn advance_to(self, filing: &RecordFiling) -> Self {
-        if filing.seq == self.seq + 1 { Self { seq: filing.seq, sha256: filing.sha256.clone() } } else { self }
-    }
+/// The head after this record was filed. A record that is already counted changes nothing.
+pub(crate) fn advance_head(head: ChainHead, filing: &RecordFiling) -> ChainHead {
+    if filing.seq == head.seq + 1 { ChainHead { seq: filing.seq, sha256: filing.sha256.clone() } } else { head }
 }
 
 /// Reads the head, and counts a record that was filed just before a crash.
@@ -77,7 +55,7 @@ pub fn read_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
         None => rebuild_head(root)?,
     };
     let filings = intents.iter().filter_map(ChangeIntent::filing);
-    Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, ChainHead::advance_to))
+    Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, advance_head))
 }
 
 /// The head as it was last written; `None` if it was lost or there is no record yet.

@@ -11,7 +11,7 @@
 mod lock;
 mod recover;
 
-use crate::action::chain::{self, ChainError, ChainHead};
+use crate::action::chain::{self, ChainError};
 use crate::action::journal::{self, ChangeIntent};
 use crate::action::ownership::OwnershipCheck;
 use crate::action::swap::{self, LateEditCheck};
@@ -27,8 +27,8 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use steward_domain::action::audit::AuditRecord;
-use steward_domain::action::plan::{ActionId, ContentHash, Disposition, PreparePlanError};
+use steward_domain::action::audit::{AuditRecord, ChainHead};
+use steward_domain::action::plan::{ActionId, Disposition, PreparePlanError};
 use steward_domain::record::link::NoteNames;
 use steward_domain::record::moves::MoveHistory;
 use steward_domain::record::path::RecordPath;
@@ -113,6 +113,8 @@ pub struct VaultWriter {
     identity: VaultIdentity,
     lock: File,
     state: Mutex<WriterState>,
+    /// The head of the chain for others. They never wait for a change that is under way.
+    pub(super) chain: ChainWatch,
     tracker: Option<TrackerSite>,
     /// `None` for a vault that belongs to no fleet.
     pub(super) ownership: Option<Arc<dyn OwnershipCheck>>,
@@ -137,6 +139,22 @@ pub(crate) struct WriterState {
     pub(crate) stuck: Option<ChangeIntent>,
 }
 
+/// The head of the audit chain as it is now. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct ChainWatch(Arc<Mutex<ChainHead>>);
+
+impl ChainWatch {
+    /// The present head.
+    #[must_use]
+    pub fn read(&self) -> ChainHead {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn publish(&self, head: &ChainHead) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(head);
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct UnsettledChange {
     pub(crate) since: Instant,
@@ -146,8 +164,7 @@ pub(crate) struct UnsettledChange {
 impl WriterState {
     /// The state of a writer whose audit records are not there. It must not write.
     fn without_records() -> Self {
-        let head = ChainHead { seq: 0, sha256: ContentHash::genesis() };
-        Self { head, synced_seq: 0, next_attempt: 1, unsettled: VecDeque::new(), stuck: None }
+        Self { head: ChainHead::genesis(), synced_seq: 0, next_attempt: 1, unsettled: VecDeque::new(), stuck: None }
     }
 
     /// Returns the number of a new attempt.
@@ -195,11 +212,14 @@ impl VaultWriter {
             Some(_) => WriterState::without_records(),
         };
         stop::reserve_spare_file(&root);
+        let chain = ChainWatch::default();
+        chain.publish(&state.head);
         Ok(Self {
             root,
             identity,
             lock,
             state: Mutex::new(state),
+            chain,
             tracker: None,
             ownership: None,
             catalog: None,
@@ -252,6 +272,12 @@ impl VaultWriter {
         self.tracker.as_ref()
     }
 
+    /// Follows the head of the audit chain.
+    #[must_use]
+    pub fn watch_chain(&self) -> ChainWatch {
+        self.chain.clone()
+    }
+
     /// Whether a process holds the lock of this vault. Changes nothing.
     #[must_use]
     pub fn is_locked(root: &VaultRoot) -> bool {
@@ -285,6 +311,8 @@ impl VaultWriter {
         if let Some(intent) = state.stuck.take() {
             self.recover_stuck_intent(&mut state, intent)?;
         }
+        // A recovery may have filed a record.
+        self.chain.publish(&state.head);
         Ok(state)
     }
 

@@ -8,7 +8,7 @@ use super::files::{PassScope, PreviousTree, TreeCopy};
 use super::manifest::{FileHashes, format_manifest};
 use super::verify::{read_backup_info, read_manifest};
 use super::{Backup, BackupError, BackupInfo, FILES, FORMAT, INFO, STATE, VAULT, is_left_out};
-use crate::action::chain::{self, ChainHead};
+use crate::action::chain;
 use crate::action::journal;
 use crate::action::writer::VaultWriter;
 use crate::files::identity::VaultIdentity;
@@ -22,6 +22,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use steward_domain::action::audit::ChainHead;
 use steward_domain::action::plan::ContentHash;
 use tokio::runtime::Handle;
 

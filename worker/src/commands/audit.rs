@@ -6,6 +6,7 @@
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
+use crate::fleet;
 use anyhow::Context;
 use serde_json::json;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
@@ -49,7 +50,8 @@ pub(crate) async fn run(
         }
         cli::AuditCommand::Verify => {
             let root = VaultRoot::open(config.vault_folder()?)?;
-            let found = chain::verify_chain(&root)?;
+            let seen = fleet::find_seen_chain(config).await;
+            let found = chain::verify_chain_beyond(&root, seen.as_ref())?;
             out.print_value(&found, || describe_verification(&found))?;
             Ok(if found.faults.is_empty() { CommandExit::Ok } else { CommandExit::Faults })
         }

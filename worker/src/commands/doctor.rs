@@ -244,7 +244,8 @@ async fn check_vault(
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;
     records::check_records(config, &root, matches!(holder, VaultHolder::Runs(_)), findings).await?;
-    match steward_vault::action::chain::verify_chain(&root) {
+    let seen = crate::fleet::find_seen_chain(config).await;
+    match steward_vault::action::chain::verify_chain_beyond(&root, seen.as_ref()) {
         Ok(v) if v.faults.is_empty() => findings.add_ok("audit", super::audit::describe_intact_chain(&v)),
         Ok(v) => findings.add_fault("audit", format!("{}; `steward audit verify` lists all", v.faults.join("; "))),
         Err(e) => findings.add_fault("audit", e.to_string()),

@@ -16,11 +16,12 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use std::path::Path;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::AWAY_AFTER;
+use steward_domain::fleet::ownership::{AWAY_AFTER, VaultCopy};
 use steward_domain::time::format_seconds;
 use steward_fleet::admin::build_tenant_url;
 use steward_fleet::tenants::{TenantChange, TenantRow, TenantState, TenantUpdate};
 use steward_fleet::{FleetStore, Operator};
+use steward_vault::action::chain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
 use steward_vault::files::root::VaultRoot;
@@ -236,12 +237,20 @@ async fn take_vault(
     let CheckedTenant { store, row } = check_vault(&config, &root).await?.context("no tenant is set")?;
     let owner = row.owner;
     let owner = owner.with_context(|| format!("nobody owns the vault of {}: start its process", take.tenant))?;
-    if find_copy_id(&root)?.as_ref() == Some(&owner.copy) {
+    let chain = chain::read_head(&root)?;
+    let lacks = owner.count_missing(&chain);
+    if find_copy_id(&root)?.as_ref() == Some(&owner.copy) && lacks.is_none() {
         out.print_text("this copy owns the vault already")?;
         return Ok(CommandExit::Ok);
     }
+    let lacks = match lacks {
+        None => "The vault here has all audit records that the fleet has seen".to_owned(),
+        Some(missing) => {
+            format!("The vault here lacks {missing} of the {} audit records that the fleet has seen", owner.chain.seq)
+        }
+    };
     let holder = format!(
-        "{} owns the vault of {}, last heard {}",
+        "{} owns the vault of {}, last heard {}. {lacks}",
         escape_text(&owner.info.instance),
         take.tenant,
         format_seconds(owner.seen)
@@ -252,7 +261,8 @@ async fn take_vault(
     }
     let copy = read_or_create_copy_id(&root)?;
     let operator = Operator { name: config.operator.clone(), ..operator };
-    store.take_vault(&take.tenant, &copy, &operator).await?;
+    let vault = row.vault_id.unwrap_or_default();
+    store.take_vault(&take.tenant, &VaultCopy { vault, copy, chain }, &operator).await?;
     out.print_value(&json!({"taken": take.tenant}), || {
         format!("{holder}. It cannot act any more; start the process here")
     })?;

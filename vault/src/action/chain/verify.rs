@@ -4,7 +4,6 @@
 //! show. It cannot say who changed them.
 
 use super::ChainError;
-use super::ChainHead;
 use super::has_written_head;
 use super::list_record_files;
 use super::read_audit_record;
@@ -12,6 +11,7 @@ use super::read_head;
 use crate::files::root::VaultRoot;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use steward_domain::action::audit::ChainHead;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
@@ -41,7 +41,16 @@ pub(crate) struct ChainEntry {
 /// # Errors
 /// [`ChainError`] if the folder cannot be listed or the head cannot be read.
 pub fn verify_chain(root: &VaultRoot) -> Result<ChainVerification, ChainError> {
-    let mut walk = ChainWalk::begin(root)?;
+    verify_chain_beyond(root, None)
+}
+
+/// As [`verify_chain`]. The chain must also hold the last record that somebody else has `seen`, who does not forget it when
+/// the whole vault is set back.
+///
+/// # Errors
+/// As [`verify_chain`].
+pub fn verify_chain_beyond(root: &VaultRoot, seen: Option<&ChainHead>) -> Result<ChainVerification, ChainError> {
+    let mut walk = ChainWalk { seen: seen.cloned(), ..ChainWalk::begin(root)? };
     let mut entries = read_chain_entries(root, &mut walk.found)?;
     entries.sort();
     entries.into_iter().for_each(|entry| walk.visit_entry(entry));
@@ -89,6 +98,8 @@ pub(crate) struct ChainWalk {
     pub(crate) found: ChainVerification,
     /// The head before the walk. It does not count records that are filed during the walk.
     earlier: ChainHead,
+    /// The last record that somebody else has seen.
+    seen: Option<ChainHead>,
     seq: u64,
     sha256: ContentHash,
     before: String,
@@ -104,6 +115,7 @@ impl ChainWalk {
         Ok(Self {
             found: ChainVerification { head_unknown, ..ChainVerification::default() },
             earlier: read_head(root)?,
+            seen: None,
             seq: 0,
             sha256: ContentHash::genesis(),
             before: "the beginning".to_owned(),
@@ -132,7 +144,10 @@ impl ChainWalk {
         self.check_waiting_group(None);
         self.group = std::mem::take(&mut self.next);
         self.check_waiting_group(Some(&later));
-        let Self { mut found, earlier, seq, before, .. } = self;
+        let Self { mut found, earlier, seen, seq, before, .. } = self;
+        if let Some(missing) = seen.and_then(|seen| seen.seq.checked_sub(seq)).filter(|missing| *missing > 0) {
+            found.faults.push(format!("{missing} record(s) missing after {before}, which the fleet has seen"));
+        }
         if seq < earlier.seq {
             found.faults.push(format!("{} record(s) missing at the end, after {before}", earlier.seq - seq));
         } else if seq > later.seq {
@@ -165,6 +180,9 @@ impl ChainWalk {
         }
         if entry.seq == self.earlier.seq && entry.sha256 != self.earlier.sha256 {
             faults.push(format!("{path}: was changed after it was written"));
+        }
+        if self.seen.as_ref().is_some_and(|seen| seen.seq == entry.seq && seen.sha256 != entry.sha256) {
+            faults.push(format!("{path}: is not the record with number {} that the fleet has seen", entry.seq));
         }
         (self.seq, self.sha256, self.before) = (entry.seq, entry.sha256.clone(), path.to_string());
     }

@@ -176,7 +176,7 @@ fn queue_for_settling(
     resolved: IntentOutcome,
 ) -> io::Result<()> {
     match (resolved, intent.filing()) {
-        (IntentOutcome::Filed, Some(filing)) => state.head = state.head.clone().advance_to(filing),
+        (IntentOutcome::Filed, Some(filing)) => state.head = chain::advance_head(state.head.clone(), filing),
         (IntentOutcome::Filed | IntentOutcome::Dropped | IntentOutcome::Unfiled, _) => {}
     }
     swap::discard_file(root, &intent.key.record_name())?;
