@@ -5,6 +5,7 @@ mod access;
 mod answers;
 mod api;
 mod arrival;
+mod backups;
 mod bad_input;
 mod clerks;
 mod commands;

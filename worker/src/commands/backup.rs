@@ -15,13 +15,17 @@ use std::time::Duration;
 use steward_domain::fleet::TenantId;
 use steward_domain::time::format_seconds;
 use steward_vault::backup::{
-    Backup, BackupInfo, BackupSource, BackupVerification, RestoreTarget, create_backup, find_newest_backup,
-    read_backup_info, restore_backup, verify_backup,
+    Backup, BackupError, BackupInfo, BackupSource, BackupVerification, RestoreTarget, create_backup,
+    find_newest_backup, read_backup_info, restore_backup, verify_backup,
 };
 use steward_vault::files::root::VaultRoot;
 
 /// How long the fleet's database may take to say whose vault this is: 5 s. A backup must be possible without it.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a folder is tried in which another backup is being made, and the pause between two tries: a minute in all.
+const BUSY_TRIES: u32 = 60;
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(
     config: &StewardConfig,
@@ -46,7 +50,17 @@ async fn create(config: &StewardConfig, to: Option<PathBuf>, out: CommandOutput)
     let index = super::open_index(config).await?;
     let made = tokio::task::spawn_blocking(move || {
         let source = BackupSource { root: &root, state_dir: &state_dir, index: &index, writer: None };
-        create_backup(&source, &folder, env!("CARGO_PKG_VERSION"))
+        let mut tries = 1;
+        loop {
+            match create_backup(&source, &folder, env!("CARGO_PKG_VERSION")) {
+                // The process that serves the vault is making one.
+                Err(BackupError::Busy(_)) if tries < BUSY_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(BUSY_PAUSE);
+                }
+                made => return made,
+            }
+        }
     });
     let made = made.await??;
     out.print_value(&made, || {
