@@ -110,9 +110,9 @@ async fn fleet_has_seen(fleet: &Fleet, records: usize) {
 
 #[tokio::test]
 async fn a_tenants_vault_is_restored_elsewhere_and_the_fleet_knows_what_it_lacks() {
-    let fleet = Fleet::new("restored").await;
-    let tenant = fleet.tenant("restored").await;
-    fleet.run(&["fleet", "tenant", "set", "restored", "--ceiling", "live", "--expect", "live"]).await;
+    let fleet = Fleet::new("backed-up").await;
+    let tenant = fleet.tenant("backed-up").await;
+    fleet.run(&["fleet", "tenant", "set", "backed-up", "--ceiling", "live", "--expect", "live"]).await;
     let backups = tenant.world.folder.join("backups");
     let mut old = tenant.up().await;
     let records = |count: usize| {
@@ -132,14 +132,14 @@ async fn a_tenants_vault_is_restored_elsewhere_and_the_fleet_knows_what_it_lacks
     let backup = list_backups(&backups).pop().unwrap();
     let restore = ["backup", "restore", backup.to_str().unwrap()];
     let refused = new.without("STEWARD_TENANT").without("STEWARD_FLEET_DB").run(&restore).await.expect(1);
-    assert!(refused.err.contains("is of the tenant restored"), "{refused}");
+    assert!(refused.err.contains("is of the tenant backed-up"), "{refused}");
     let said = new.run(&restore).await.expect(0);
-    assert!(said.out.contains("steward fleet take restored --yes"), "{said}");
-    start_is_refused(&new, "another copy of this vault owns the tenant restored").await;
+    assert!(said.out.contains("steward fleet take backed-up --yes"), "{said}");
+    start_is_refused(&new, "another copy of this vault owns the tenant backed-up").await;
     new.run(&create).await.expect(3);
-    let shown = new.run(&["fleet", "take", "restored"]).await.expect(3);
+    let shown = new.run(&["fleet", "take", "backed-up"]).await.expect(3);
     assert!(shown.out.contains("lacks 1 of the 2 audit records"), "{shown}");
-    new.run(&["fleet", "take", "restored", "--yes"]).await.expect(0);
+    new.run(&["fleet", "take", "backed-up", "--yes"]).await.expect(0);
     assert_eq!(old.ends().await.code(), Some(3));
     new.run(&["audit", "verify"]).await.expect(0);
     let mut taken = new.start(&["up"]);
@@ -153,7 +153,7 @@ async fn a_tenants_vault_is_restored_elsewhere_and_the_fleet_knows_what_it_lacks
     assert!(copied.success());
     let mut again = new.start(&["up"]);
     again.says("up; Ctrl-C ends it").await;
-    new.run(&["fleet", "take", "restored"]).await.expect(0);
+    new.run(&["fleet", "take", "backed-up"]).await.expect(0);
     new.run(&["doctor", "--accept-ledger-loss"]).await;
     let restored = Vault::open(vault.clone());
     let before = restored.records().len();
@@ -167,7 +167,7 @@ async fn a_tenants_vault_is_restored_elsewhere_and_the_fleet_knows_what_it_lacks
     start_is_refused(&new, "the vault here was set back").await;
     let verified = new.run(&["audit", "verify"]).await.expect(4);
     assert!(verified.out.contains("which the fleet has seen"), "{verified}");
-    new.run(&["fleet", "take", "restored", "--yes"]).await.expect(0);
+    new.run(&["fleet", "take", "backed-up", "--yes"]).await.expect(0);
     new.run(&["audit", "verify"]).await.expect(0);
     let mut back = new.start(&["up"]);
     back.says("up; Ctrl-C ends it").await;

@@ -158,11 +158,14 @@ async fn another_version_of_the_database_is_refused_by_both_versions() {
     FleetStore::connect(&url).await.unwrap();
     let uncached = FleetStore::connect(&format!("{url}?statement-cache-capacity=0")).await.unwrap();
     uncached.list_buckets().await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET version = 5, min_reader = 3");
+    let known: i32 = postgres.sql(&url, "SELECT version FROM fleet").parse().unwrap();
+    let (later, next) = (known + 2, known + 1);
+    postgres.sql(&url, &format!("UPDATE fleet SET version = {later}, min_reader = {known}"));
     FleetStore::connect(&url).await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET min_reader = 4");
-    assert!(matches!(refused().await, FleetError::TooNew { version: 5, min_reader: 4 }));
-    postgres.sql(&url, "UPDATE fleet SET version = 2, min_reader = 2");
+    postgres.sql(&url, &format!("UPDATE fleet SET min_reader = {next}"));
+    let too_new = refused().await;
+    assert!(matches!(too_new, FleetError::TooNew { version, min_reader } if (version, min_reader) == (later, next)));
+    postgres.sql(&url, &format!("UPDATE fleet SET version = {}, min_reader = 2", known - 1));
     assert!(refused().await.to_string().contains("steward fleet migrate"));
     let nowhere = FleetStore::connect("postgres://x:secret@127.0.0.1:9/x").await.unwrap_err().to_string();
     assert!(!nowhere.contains("secret"), "{nowhere}");
