@@ -10,10 +10,16 @@ use steward_tests::world::World;
 /// Appears with the first workflow task that fails, which no test here can bring about.
 const ONLY_AFTER_A_FAILURE: &str = "temporal_workflow_task_execution_failed_total";
 
-/// The rows of the table: the labels by the name of the metric.
-fn documented() -> BTreeMap<String, BTreeSet<String>> {
+/// The rows of the table in this section: the labels by the name of the metric.
+pub(crate) fn documented(section: &str) -> BTreeMap<String, BTreeSet<String>> {
     let page = std::fs::read_to_string(run::project().join("docs/operations.md")).unwrap();
-    let rows = page.lines().filter(|line| line.starts_with("| `steward_") || line.starts_with("| `temporal_"));
+    let (_, after) = page.split_once(&format!("\n## {section}\n")).unwrap();
+    let rows = after
+        .split("\n## ")
+        .next()
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("| `steward_") || line.starts_with("| `temporal_"));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let labels = cells[4].split('`').skip(1).step_by(2).map(str::to_owned).collect();
@@ -23,7 +29,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The samples of a scrape: the labels, as they are written, by the name of the metric. A histogram counts once.
-fn read_names(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+pub(crate) fn read_names(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let histograms: Vec<&str> = text
         .lines()
@@ -42,7 +48,7 @@ fn read_names(text: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The value of one sample.
-fn value(text: &str, sample: &str) -> f64 {
+pub(crate) fn value(text: &str, sample: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no sample {sample} in:\n{text}")).parse().unwrap()
 }
@@ -58,7 +64,7 @@ async fn every_metric_is_documented_and_every_documented_one_is_there() {
     world.tick("house").await;
     let text = reader.get("/metrics").await.body;
 
-    let (documented, found) = (documented(), read_names(&text));
+    let (documented, found) = (documented("Metrics"), read_names(&text));
     for (name, labels) in &found {
         if name.starts_with("steward_") {
             assert_eq!(documented.get(name), Some(labels), "{name}: add it to the table in docs/operations.md");

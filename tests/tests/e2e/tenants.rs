@@ -148,10 +148,10 @@ async fn another_version_of_the_database_is_refused_by_both_versions() {
     FleetStore::connect(&url).await.unwrap();
     let uncached = FleetStore::connect(&format!("{url}?statement-cache-capacity=0")).await.unwrap();
     uncached.list_buckets().await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET version = 5, min_reader = 3");
+    postgres.sql(&url, "UPDATE fleet SET version = 6, min_reader = 4");
     FleetStore::connect(&url).await.unwrap();
-    postgres.sql(&url, "UPDATE fleet SET min_reader = 4");
-    assert!(matches!(refused().await, FleetError::TooNew { version: 5, min_reader: 4 }));
+    postgres.sql(&url, "UPDATE fleet SET min_reader = 5");
+    assert!(matches!(refused().await, FleetError::TooNew { version: 6, min_reader: 5 }));
     postgres.sql(&url, "UPDATE fleet SET version = 2, min_reader = 2");
     assert!(refused().await.to_string().contains("steward fleet migrate"));
     let nowhere = FleetStore::connect("postgres://x:secret@127.0.0.1:9/x").await.unwrap_err().to_string();
