@@ -178,6 +178,10 @@ async fn a_scrape_shows_what_is_wrong_with_a_tenant_and_a_bucket_and_nothing_sec
         assert!(value(&text, stop) > 1.7e9, "{stop} in:\n{text}");
     }
     assert!(value(&text, "steward_fleet_tenant_heartbeat_age_seconds{tenant=\"wrong-a\"}") >= 3_600.0);
+    let clock = "UPDATE bucket_state SET lost_at = NULL, lost_why = NULL";
+    postgres::server().await.sql(&url, clock);
+    let listed = steward(&url).run(&["fleet", "bucket", "list"]).await.expect(0).out;
+    assert!(listed.contains("clock is behind"), "the list says what the alert means: {listed}");
     every_metric_is_documented(&text);
     for secret in ["password", "postgres:", "7@host", "8420", "a-call", "a test", "ann", "vault", "copy"] {
         assert!(!fleet_series(&text).iter().any(|line| line.contains(secret)), "{secret} is in a metric:\n{text}");

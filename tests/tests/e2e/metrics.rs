@@ -1,7 +1,13 @@
 //! `/metrics`: what Prometheus reads, compared with the table in `docs/operations.md`.
 
+use crate::remote::certificate;
+use crate::tracker::{tracked, until_settled};
+use chrono::{TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::api::{self, Api};
+use steward_tests::clerk::{Clerk, Says};
+use steward_tests::plane::{ISSUE, Plane};
 use steward_tests::run;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -123,4 +129,61 @@ async fn a_stop_a_drain_and_the_end_of_the_process_show_at_the_next_scrape() {
     assert!(serve.stop().await.success());
     let said = world.run(&["status", "--healthz"]).await.expect(1);
     assert!(said.all().contains("no process of this vault listens"), "{said}");
+}
+
+#[tokio::test]
+async fn a_refused_key_shows_until_an_answer_and_a_certificate_shows_its_end() {
+    let clerk = Clerk::start(|asked| match asked.number {
+        1 => Says::Status(401, None),
+        _ => Says::Verdict("likely_done", 0.97),
+    })
+    .await;
+    let mut world = World::with_one_done().await.live().with_rare_ticks().asking(&clerk);
+    let (cert, key) = certificate(&world.folder, "localhost").await;
+    world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
+    let (_up, api) = api::up(&world).await;
+    let api = Api::trusting(&api.base.replace("127.0.0.1", "localhost"), &cert);
+    let reader = api.token(&world, "read").await;
+    let text = reader.get("/metrics").await.body;
+    assert!(value(&text, "steward_clerk_key_refused").abs() < f64::EPSILON, "nobody was asked:\n{text}");
+    let days = (value(&text, "steward_certificate_end_timestamp_seconds") - Utc::now().timestamp() as f64) / 86_400.0;
+    assert!((8.9..=9.0).contains(&days), "it was made for 9 days: {days}");
+
+    let failed = world.tick("house").await;
+    assert!(matches!(failed.evaluated[0].ended, TaskCheckOutcome::ClerkFailed { .. }), "{failed:?}");
+    let text = reader.get("/metrics").await.body;
+    assert!((value(&text, "steward_clerk_key_refused") - 1.0).abs() < f64::EPSILON, "{text}");
+    let judged = world.tick("house").await;
+    assert!(matches!(judged.evaluated[0].ended, TaskCheckOutcome::Decided { .. }), "{judged:?}");
+    let text = reader.get("/metrics").await.body;
+    assert!(value(&text, "steward_clerk_key_refused").abs() < f64::EPSILON, "{text}");
+}
+
+#[tokio::test]
+async fn a_delivery_that_waits_shows_since_when() {
+    let plane = Plane::start().await;
+    plane.is_down(503);
+    let world = World::with_one_done().await.live().with_rare_ticks();
+    world.vault.task_with("rent", "house", &format!("plane_issue_id: {ISSUE}\n"));
+    let world = tracked(world, &plane);
+    let (_up, api) = api::up(&world).await;
+    let reader = api.token(&world, "read").await;
+    let oldest = "steward_tracker_oldest_timestamp_seconds";
+    assert!(value(&reader.get("/metrics").await.body, oldest).abs() < f64::EPSILON, "nothing is owed yet");
+    let before = (Utc::now() - TimeDelta::seconds(1)).timestamp() as f64;
+    world.tick("house").await;
+    let owed = "steward_tracker_deliveries{state=\"owed\"}";
+    let text = wait::until("a delivery to be owed", async || {
+        let text = reader.get("/metrics").await.body;
+        ((value(&text, owed) - 1.0).abs() < f64::EPSILON).then_some(text)
+    })
+    .await;
+    let since = value(&text, oldest);
+    assert!((before..=Utc::now().timestamp() as f64).contains(&since), "{since} after {before}");
+    plane.works();
+    until_settled(&world).await;
+    wait::until("nothing to be owed", async || {
+        (value(&reader.get("/metrics").await.body, oldest).abs() < f64::EPSILON).then_some(())
+    })
+    .await;
 }
