@@ -129,7 +129,7 @@ $(FUZZER):
 	@touch $@
 
 # Every file of deploy/ on real parts, on Debian and as root: it builds an image, and boots a systemd in a container. It
-# needs kubectl, which Debian has not.
+# needs a kubectl that is newer than that of Debian 12.
 deploy-test: $(TEMPORAL) .tools/deploy/.installed
 	@test "$$(id -u)" = 0 || { echo "make deploy-test builds an image and boots a container: run it as root"; exit 1; }
 	cargo build --quiet -p steward-worker

@@ -8,8 +8,9 @@ use serde_json::json;
 use steward_domain::fleet::TenantId;
 use url::Url;
 
-/// The roles of all fleets of a server, without a login: one for people who operate, one for all tenants.
-const ROLES: [&str; 2] = ["steward_operator", "steward_tenant"];
+/// The roles of all fleets of a server, without a login: one for people who operate, one for all tenants, one for
+/// what only watches.
+const ROLES: [&str; 3] = ["steward_operator", "steward_tenant", "steward_reader"];
 
 impl FleetStore {
     /// Creates the roles and the tables, or brings them up to this build. Both only add.

@@ -24,6 +24,8 @@ pub struct BucketStatus {
     /// Since when calls are missing, and why.
     pub lost_at: Option<DateTime<Utc>>,
     pub lost_why: Option<LossKind>,
+    /// Since when the database's clock is behind the newest call.
+    pub doubted_since: Option<DateTime<Utc>>,
 }
 
 /// A window of a bucket and its fill.
@@ -110,10 +112,10 @@ impl FleetStore {
             let used_calls = count.fetch_one(&mut *connection).await?;
             windows.push(WindowStatus { window, used_calls, used_tokens: tokens });
         }
-        let GuardState { back_off, probe, .. } = found.bucket.state;
+        let GuardState { back_off, probe, doubted_since, .. } = found.bucket.state;
         let (lost_at, lost_why) = found.bucket.lost.unzip();
         let tenants = tenants.into_iter().filter_map(|id| id.parse().ok()).collect();
-        Ok(BucketStatus { name, windows, tenants, back_off, probe, lost_at, lost_why })
+        Ok(BucketStatus { name, windows, tenants, back_off, probe, lost_at, lost_why, doubted_since })
     }
 
     /// Accepts that a bucket has forgotten calls, or that its clock went back. Calls are then admitted again.

@@ -7,6 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
+use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -50,6 +51,26 @@ pub struct FleetStore {
     pub(crate) pool: PgPool,
 }
 
+/// Whose role a connection has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectedRole {
+    Operator,
+    /// It sees all that an operator sees but their log, and changes nothing.
+    Reader,
+    Tenant(TenantId),
+}
+
+/// `the role of the tenant acme`.
+impl fmt::Display for ConnectedRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operator => f.write_str("an operator's role"),
+            Self::Reader => f.write_str("a role that can only read"),
+            Self::Tenant(tenant) => write!(f, "the role of the tenant {tenant}"),
+        }
+    }
+}
+
 impl FleetError {
     /// Whether the same call may succeed later, without a person's help.
     #[must_use]
@@ -72,14 +93,21 @@ impl FleetError {
 }
 
 impl FleetStore {
-    /// The tenant whose role is connected; `None` for an operator's.
+    /// Whose role is connected. A role that may both read and change is an operator's.
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn find_connected_tenant(&self) -> Result<Option<TenantId>, FleetError> {
-        let select = "SELECT connected_tenant() WHERE session_user LIKE 'steward\\_tenant\\_%'";
-        let found: Option<String> = in_time(sqlx::query_scalar(select).fetch_optional(&self.pool)).await??;
-        Ok(found.and_then(|tenant| tenant.parse().ok()))
+    pub async fn find_connected_role(&self) -> Result<ConnectedRole, FleetError> {
+        // A database that was restored on another server may lack the role.
+        let select = "SELECT CASE WHEN session_user LIKE 'steward\\_tenant\\_%' THEN connected_tenant() END, \
+            NOT has_table_privilege('tenant', 'UPDATE') AND EXISTS (SELECT FROM pg_roles \
+            WHERE rolname = 'steward_reader' AND pg_has_role(oid, 'USAGE'))";
+        let found: (Option<String>, bool) = in_time(sqlx::query_as(select).fetch_one(&self.pool)).await??;
+        Ok(match found {
+            (Some(tenant), _) => tenant.parse().map_or(ConnectedRole::Operator, ConnectedRole::Tenant),
+            (None, true) => ConnectedRole::Reader,
+            (None, false) => ConnectedRole::Operator,
+        })
     }
 
     /// Connects, and checks that this build can use the tables.
@@ -102,13 +130,14 @@ impl FleetStore {
         Ok(Self { pool: pool.connect_lazy_with(options) })
     }
 
-    async fn check_version(&self) -> Result<(), FleetError> {
+    /// Checks that this build can use the tables, and returns their version.
+    pub(crate) async fn check_version(&self) -> Result<i32, FleetError> {
         let query = sqlx::query_as("SELECT version, min_reader FROM fleet");
         let found: Result<Option<(i32, i32)>, sqlx::Error> = in_time(query.fetch_optional(&self.pool)).await?;
         match found {
             Ok(Some((version, min_reader))) if min_reader > VERSION => Err(FleetError::TooNew { version, min_reader }),
             Ok(Some((version, _))) if version < VERSION => Err(FleetError::TooOld { version }),
-            Ok(Some(_)) => Ok(()),
+            Ok(Some((version, _))) => Ok(version),
             Ok(None) => Err(FleetError::NotInitialised),
             Err(e) if is_missing_table(&e) => Err(FleetError::NotInitialised),
             Err(e) => Err(e.into()),

@@ -16,7 +16,7 @@ use steward_domain::fleet::ownership::{OwnerInfo, OwnerRow};
 use steward_domain::gates::mode::Mode;
 
 /// Whether a tenant is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum TenantState {

@@ -3,9 +3,10 @@
 //! Postgres refuses to run as root, so then it runs as `nobody`. It checks passwords, as a real one does.
 
 use crate::{run, wait};
+use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::OnceCell;
 
@@ -16,6 +17,9 @@ const ADMIN: (&str, &str) = ("admin", "adminpassword");
 pub struct Postgres {
     port: u16,
     bin: PathBuf,
+    data: PathBuf,
+    /// It ends with the run at the latest; see `run`.
+    server: Child,
 }
 
 static SERVER: OnceCell<Postgres> = OnceCell::const_new();
@@ -26,7 +30,8 @@ pub async fn server() -> &'static Postgres {
 }
 
 impl Postgres {
-    async fn start() -> Self {
+    /// A server of its own, for a test that kills it.
+    pub async fn start() -> Self {
         let bin = find_programs();
         let (folder, _) = run::new_folder();
         // `nobody` must reach its own folder below that of root.
@@ -44,33 +49,27 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
-        let log = std::fs::File::create(folder.join("log")).unwrap();
-        let server = as_nobody(&bin.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .args([
-                "-h",
-                "127.0.0.1",
-                "-p",
-                &port.to_string(),
-                "-k",
-                "",
-                "-c",
-                "fsync=off",
-                "-c",
-                "max_connections=200",
-            ])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        run::note(server.id());
-        // It ends with the run; see `run`.
-        std::mem::forget(server);
-        let postgres = Self { port, bin };
-        wait::until("Postgres to answer", async || postgres.try_sql("postgres", "SELECT 1").ok()).await;
+        let server = launch(&bin, &data, port);
+        let postgres = Self { port, bin, data, server };
+        postgres.wait_until_ready().await;
         postgres
+    }
+
+    async fn wait_until_ready(&self) {
+        wait::until("Postgres to answer", async || self.try_sql("postgres", "SELECT 1").ok()).await;
+    }
+
+    /// Ends the server at once, as a crash of its machine would.
+    pub fn kill(&mut self) {
+        run::strike(self.server.id());
+        kill_process(Pid::from_child(&self.server), Signal::QUIT).unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Starts it again after [`Postgres::kill`].
+    pub async fn start_again(&mut self) {
+        self.server = launch(&self.bin, &self.data, self.port);
+        self.wait_until_ready().await;
     }
 
     /// A new database, as the URL of the role that may do everything.
@@ -111,6 +110,21 @@ impl Postgres {
     }
 }
 
+fn launch(bin: &Path, data: &Path, port: u16) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(data.with_file_name("log")).unwrap();
+    let server = as_nobody(&bin.join("postgres"))
+        .arg("-D")
+        .arg(data)
+        .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k", "", "-c", "fsync=off", "-c", "max_connections=200"])
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    run::note(server.id());
+    server
+}
+
 /// The folder of Debian's newest Postgres.
 fn find_programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("Postgres; `make tools` installs it");
@@ -123,13 +137,13 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn own_by_nobody(folder: &std::path::Path) {
+fn own_by_nobody(folder: &Path) {
     if is_root() {
         assert!(Command::new("chown").args(["-R", "nobody"]).arg(folder).status().unwrap().success());
     }
 }
 
-fn as_nobody(program: &std::path::Path) -> Command {
+fn as_nobody(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }

@@ -18,7 +18,7 @@ use steward_domain::steward::guard::{GuardCap, GuardRefusal};
 use steward_domain::time::format_seconds;
 use steward_fleet::owner::ClaimError;
 use steward_fleet::tenants::TenantRow;
-use steward_fleet::{FleetError, FleetStore, PermitRefusal, VaultOwnership};
+use steward_fleet::{ConnectedRole, FleetError, FleetStore, PermitRefusal, VaultOwnership};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
 use steward_vault::files::identity::VaultIdentity;
@@ -36,18 +36,13 @@ pub(crate) enum FleetRefusal {
     )]
     OtherTenant { tenant: TenantId, set: Option<TenantId> },
     #[error(
-        "STEWARD_FLEET_DB has {}, and STEWARD_TENANT is {tenant}: use the URL that `steward fleet tenant add {tenant}` printed",
-        describe_role(role.as_ref())
+        "STEWARD_FLEET_DB has {role}, and STEWARD_TENANT is {tenant}: use the URL that `steward fleet tenant add {tenant}` printed"
     )]
-    OtherRole { tenant: TenantId, role: Option<TenantId> },
+    OtherRole { tenant: TenantId, role: ConnectedRole },
     #[error(transparent)]
     Claim(ClaimError),
     #[error("{0}: this process ends")]
     Lost(PermitRefusal),
-}
-
-fn describe_role(role: Option<&TenantId>) -> String {
-    role.map_or_else(|| "an operator's role".to_owned(), |role| format!("the role of the tenant {role}"))
 }
 
 fn describe_tenant(set: Option<&TenantId>) -> String {
@@ -86,12 +81,12 @@ pub(crate) async fn check_vault(config: &StewardConfig, root: &VaultRoot) -> any
     loop {
         let checked = async {
             let store = FleetStore::connect(database).await?;
-            let role = store.find_connected_tenant().await?;
+            let role = store.find_connected_role().await?;
             let row = store.list_tenants(Some(tenant)).await?.pop();
             Ok::<_, FleetError>((store, role, row))
         };
         match checked.await {
-            Ok((_, role, _)) if role.as_ref() != Some(tenant) => {
+            Ok((_, role, _)) if role != ConnectedRole::Tenant(tenant.clone()) => {
                 return Err(FleetRefusal::OtherRole { tenant: tenant.clone(), role }.into());
             }
             Ok((_, _, None)) => return Err(FleetRefusal::Claim(ClaimError::Unknown(tenant.clone())).into()),

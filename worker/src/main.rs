@@ -143,6 +143,7 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
             || cause.is::<StewardFolderError>()
             || cause.is::<preflight::TooManyRuns>()
             || cause.is::<fleet::FleetRefusal>()
+            || cause.is::<commands::fleet::export::ExportRefusal>()
             || matches!(cause.downcast_ref(), Some(LockError::StewardFolder(_)))
             || matches!(cause.downcast_ref(), Some(ResolutionRequestError::Paused { .. }))
     };

@@ -31,6 +31,7 @@ use prometheus::Registry;
 use settings::TelemetrySettings;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_activities::steward::clerks::remote::KeyHealth;
 use temporalio_common::telemetry::TelemetryOptions;
 use temporalio_common::telemetry::metrics::CoreMeter;
 use temporalio_sdk::interceptors::ActivityInboundInterceptor;
@@ -115,6 +116,15 @@ impl Telemetry {
         let watcher: Arc<dyn ActivityInboundInterceptor> = Arc::new(ActivityWatcher::new(metrics));
         let watcher = SimplePlugin::builder("steward").activity_inbound_interceptors(vec![watcher]).build();
         tracing.into_iter().chain([watcher]).collect()
+    }
+
+    /// What the clerks of this process report to, which is shown as a metric. Call this once.
+    pub(crate) fn observe_key_health(&self) -> KeyHealth {
+        let health = KeyHealth::default();
+        if let Some(metrics) = &self.metrics {
+            metrics::observe_key_health(&metrics.meter(SCOPE), health.clone());
+        }
+        health
     }
 
     /// The metrics of this process that `/metrics` shows; empty if telemetry is disabled.

@@ -190,7 +190,8 @@ impl SessionKey {
 }
 
 /// Compares two texts in a time that does not depend on where they differ.
-pub(crate) fn is_equal_constant_time(a: &str, b: &str) -> bool {
+#[must_use]
+pub fn is_equal_constant_time(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 

@@ -55,6 +55,8 @@ async fn render_metrics(app: &AppState) -> Result<String, GaugeError> {
     gauges.set("steward_build_info", "The version of this process", &[("version", env!("CARGO_PKG_VERSION"))], true)?;
     gauges.add_service(app)?;
     gauges.add_temporal(app)?;
+    let help = "When the certificate of this server ends; 0 without one";
+    gauges.set("steward_certificate_end_timestamp_seconds", help, &[], *app.certificate_end.borrow())?;
     gauges.add_records(app, now).await?;
     gauges.add_guard(app.read_guard_status().await.as_ref())?;
     gauges.add_deliveries(app).await?;
@@ -216,6 +218,8 @@ impl StateGauges {
             let help = "Deliveries that the tracker is owed; failed ones are among them";
             self.set("steward_tracker_deliveries", help, &[("state", state)], count)?;
         }
+        let help = "When the oldest delivery that is owed was recorded; 0 without one";
+        self.set("steward_tracker_oldest_timestamp_seconds", help, &[], debt.oldest_at)?;
         Ok(())
     }
 

@@ -64,6 +64,8 @@ pub struct AppDependencies {
     pub proxies: TrustedProxies,
     /// Whether the server uses TLS.
     pub encrypted: bool,
+    /// When the certificate in use ends; `None` without TLS.
+    pub certificate_end: watch::Receiver<Option<DateTime<Utc>>>,
     pub settings: DashboardSettings,
     pub mapping_check: MappingCheck,
     /// Whether the main loop of this process turns.
@@ -102,6 +104,7 @@ pub(crate) struct AppState {
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) pulse: LoopPulse,
     pub(crate) process_metrics: Registry,
+    pub(crate) certificate_end: watch::Receiver<Option<DateTime<Utc>>>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
     /// The senders as they were judged last.
@@ -255,6 +258,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         hosts,
         proxies,
         encrypted,
+        certificate_end,
         settings,
         mapping_check,
         pulse,
@@ -280,6 +284,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         mapping_check,
         pulse,
         process_metrics,
+        certificate_end,
         revision,
         temporal_health,
         registration,

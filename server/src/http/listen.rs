@@ -4,6 +4,7 @@
 //! the process from ending. A connection without a request is closed after 10 s, and each address has a connection
 //! limit. So a few silent or slow callers, with TLS or without, do not hold up the others.
 
+mod certificate;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -17,6 +18,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::Response;
 use axum::serve::Listener;
+use chrono::{DateTime, Utc};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -116,11 +118,12 @@ impl BoundListener {
         transport: TransportSettings,
         stop: watch::Receiver<bool>,
     ) -> Result<RunningServer, CertificateError> {
-        let tls = transport.certificate.map(ReloadingTlsAcceptor::new).transpose()?;
+        let (end, certificate_end) = watch::channel(None);
+        let tls = transport.certificate.map(|files| ReloadingTlsAcceptor::new(files, end)).transpose()?;
         let (router_sender, router) = watch::channel(starting::build_starting_router());
         let handler = ConnectionHandler { router, limits, stop };
         let task = tokio::spawn(accept_connections(self.listener, tls, transport.proxies, handler));
-        Ok(RunningServer { address: self.address, router_sender, task })
+        Ok(RunningServer { address: self.address, certificate_end, router_sender, task })
     }
 }
 
@@ -136,6 +139,8 @@ pub struct TransportSettings {
 /// A server that runs.
 pub struct RunningServer {
     pub address: SocketAddr,
+    /// When the certificate in use ends; `None` without TLS.
+    pub certificate_end: watch::Receiver<Option<DateTime<Utc>>>,
     router_sender: watch::Sender<Router>,
     task: JoinHandle<()>,
 }
@@ -182,9 +187,15 @@ async fn accept_connections(
     let (limiter, mut stop) = (ConnectionLimiter::new(limits.per_address, limits.in_total), handler.stop.clone());
     let mut logged_at = None;
     let mut connections = JoinSet::new();
+    let mut recheck = tokio::time::interval(tls::CHECK_INTERVAL);
     loop {
         let (stream, peer) = tokio::select! {
             accepted = Listener::accept(&mut listener) => accepted,
+            // A connection that stays open, such as that of a scraper, would never see a new certificate's end.
+            _ = recheck.tick(), if tls.is_some() => {
+                tls.as_mut().map(ReloadingTlsAcceptor::refresh_acceptor);
+                continue;
+            }
             // An error means that the sender is gone. That ends the server as well.
             _ = stop.wait_for(|stop| *stop) => break,
         };

@@ -4,6 +4,7 @@
 //! asked, and no text of it is shown.
 
 use super::VaultViews;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_vault::index::IndexError;
 use steward_vault::tracker::outbox;
@@ -16,6 +17,8 @@ pub struct TrackerDebt {
     pub owed: usize,
     /// How many of `owed` have failed at least once.
     pub failed: usize,
+    /// When the oldest of `owed` was recorded.
+    pub oldest_at: Option<DateTime<Utc>>,
     /// The last error of the delivery that failed most often, in Steward's own words.
     pub last_error: Option<String>,
 }
@@ -32,6 +35,7 @@ impl VaultViews {
             let mut debt = TrackerDebt { base_url, owed: deliveries.len(), ..TrackerDebt::default() };
             let mut most = 0;
             for delivery in deliveries {
+                debt.oldest_at = debt.oldest_at.into_iter().chain([delivery.at]).min();
                 let (tries, error) = match outbox::read_delivery_progress(&root, &delivery.id) {
                     Ok(progress) => progress.map_or((0, None), |p| (p.tries, p.last_error)),
                     Err(e) => (u32::MAX, Some(e.to_string())),

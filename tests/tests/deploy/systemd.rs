@@ -132,6 +132,15 @@ impl Machine {
     }
 }
 
+/// Ends the container: its first process outlives the program that started it.
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Some(init) = self.find_init() {
+            bash(&format!("kill -KILL {init}"));
+        }
+    }
+}
+
 #[test]
 fn the_units_are_valid_and_locked_up() {
     let (folder, _) = run::new_folder();

@@ -15,6 +15,7 @@ mod docs;
 mod doctor;
 mod extract;
 mod fleet;
+mod fleet_export;
 mod full_disk;
 mod grpc;
 mod idle;

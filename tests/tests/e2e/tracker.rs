@@ -39,7 +39,7 @@ async fn until_filed(world: &World, kind: ActionKind) {
 }
 
 /// Runs the tracker's workflow until no delivery is owed.
-async fn until_settled(world: &World) {
+pub(crate) async fn until_settled(world: &World) {
     let settled = async || {
         let status = world.json(&["status"]).await;
         (status["tracker"]["owed"] == json!(0)).then_some(())

@@ -3,6 +3,8 @@
 //! They are declared here and run by `crate::commands::fleet`.
 
 use clap::{Args, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{RateLimit, parse_bucket_name};
 use steward_domain::gates::mode::Mode;
@@ -57,6 +59,14 @@ pub(crate) enum FleetCommand {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
+    /// Serve metrics of all tenants, for Prometheus
+    #[command(
+        after_help = "Examples:\n  STEWARD_FLEET_DB=postgres://metrics@db.example/steward steward fleet export\n  \
+        steward fleet export --listen 10.0.0.5:8430 --token-file /etc/steward/secrets/fleet_metrics\n\n\
+        It answers /metrics and /healthz until it is ended. It needs a role in steward_reader, or an operator's, and no\n\
+        vault. docs/operations.md lists the metrics."
+    )]
+    Export(ExportArgs),
     /// Let this copy of a vault act instead of the one that owns it, which can then never act again
     #[command(
         after_help = "Example:\n  STEWARD_TENANT=acme steward fleet take acme --yes --vault /srv/steward/acme\n\n\
@@ -109,6 +119,16 @@ pub(crate) enum BucketCommand {
     /// End a wait that the provider asked for; one call tests it first
     #[command(after_help = "Example:\n  steward fleet bucket lift openai")]
     Lift { bucket: String },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// Listen on this address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8430")]
+    pub(crate) listen: SocketAddr,
+    /// Answer only who sends the bearer token in this file; an address that other machines can reach needs it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

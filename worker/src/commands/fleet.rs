@@ -3,6 +3,7 @@
 //! Most of it needs no vault, only `STEWARD_FLEET_DB`. A password is printed once and kept nowhere.
 
 mod buckets;
+pub(crate) mod export;
 mod log;
 mod server;
 pub(crate) mod stops;
@@ -20,7 +21,7 @@ use steward_domain::fleet::ownership::{AWAY_AFTER, VaultCopy};
 use steward_domain::time::format_seconds;
 use steward_fleet::admin::build_tenant_url;
 use steward_fleet::tenants::{TenantChange, TenantRow, TenantState, TenantUpdate};
-use steward_fleet::{FleetStore, Operator};
+use steward_fleet::{ConnectedRole, FleetStore, Operator};
 use steward_vault::action::chain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
@@ -50,6 +51,7 @@ pub(crate) async fn run(
         FleetCommand::Tenant(TenantCommand::Drop(drop)) => drop_tenant(&drop, &operator, out).await,
         FleetCommand::Take(take) => take_vault(&take, vault, operator, out).await,
         FleetCommand::Log { limit } => log::run(limit, out).await,
+        FleetCommand::Export(export) => export::run(&export, out).await,
         FleetCommand::Release => release_vault(vault, out),
     }
 }
@@ -62,15 +64,14 @@ fn read_database_url() -> anyhow::Result<String> {
     })
 }
 
-/// Connects for a command of an operator. A tenant's role would see one tenant and no bucket but its own.
+/// Connects for a command of an operator. A tenant's role would see one tenant and no bucket but its own, and a reader's
+/// could change nothing.
 async fn connect_as_operator() -> anyhow::Result<FleetStore> {
     let store = FleetStore::connect(&read_database_url()?).await?;
-    if let Some(tenant) = store.find_connected_tenant().await? {
-        bail!(
-            "{DATABASE} has the role of the tenant {tenant}: this command needs an operator's, as for `steward fleet init`"
-        );
+    match store.find_connected_role().await? {
+        ConnectedRole::Operator => Ok(store),
+        role => bail!("{DATABASE} has {role}: this command needs an operator's, as for `steward fleet init`"),
     }
-    Ok(store)
 }
 
 fn report_missing_tenant(tenant: &TenantId) -> anyhow::Error {

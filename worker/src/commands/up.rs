@@ -171,7 +171,7 @@ async fn start_services(
     let claimed = desired::claim_namespace(config, client, address, &vault, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
-    let context = WorkerContext { pulse, ..context };
+    let context = WorkerContext { pulse, key_health: telemetry.observe_key_health(), ..context };
     let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
     let metrics = telemetry.scraped_metrics();
     Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, record, claimed, serving, metrics })

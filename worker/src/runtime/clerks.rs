@@ -8,7 +8,7 @@ use crate::config::{ClerkChoice, ClerkServer, StewardConfig};
 use std::time::Duration;
 use steward_activities::signals::streams::read_secret;
 use steward_activities::steward::clerks::remote::{
-    ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
+    ANTHROPIC, ClerkWire, KeyHealth, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
 };
 use steward_activities::steward::clerks::{Clerk, rules::RulesClerk};
 
@@ -55,11 +55,11 @@ pub(crate) fn strip_url_secrets(url: &str) -> String {
 
 const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 
-/// Creates the clerk without asking it anything.
+/// Creates the clerk without asking it anything. It reports to `key_health` whether its key is accepted.
 ///
 /// # Errors
 /// The base URL, key or model is unusable.
-pub(crate) fn create_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
+pub(crate) fn create_clerk(config: &StewardConfig, key_health: KeyHealth) -> anyhow::Result<Clerk> {
     let Some((wire, server)) = find_clerk_server(&config.clerk) else { return Ok(Clerk::Rules(RulesClerk)) };
     let remote = RemoteClerkConfig {
         api_key: read_api_key(server)?,
@@ -68,6 +68,7 @@ pub(crate) fn create_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
         max_response_bytes: server.max_response_bytes,
         calls_per_second: server.calls_per_second,
         is_gated: config.fleet.is_some(),
+        key_health,
         ..RemoteClerkConfig::new(wire, &server.base_url, &server.model)
     };
     Ok(Clerk::Remote(RemoteClerk::new(remote).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
@@ -78,7 +79,7 @@ pub(crate) fn create_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
 /// # Errors
 /// As [`create_clerk`]; or the vendor's own server needs a key and there is none.
 pub(crate) fn describe_configured_clerk(config: &StewardConfig) -> anyhow::Result<String> {
-    create_clerk(config)?;
+    create_clerk(config, KeyHealth::default())?;
     let Some((wire, server)) = find_clerk_server(&config.clerk) else { return Ok("rules, offline".to_owned()) };
     let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
     let has_key = read_api_key(server)?.is_some();

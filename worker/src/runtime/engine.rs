@@ -81,7 +81,7 @@ pub(crate) fn start_vault_worker(
     };
     let vault = VaultContext::new(Arc::clone(&parts.writer), Arc::clone(&parts.index), settings)
         .with_ownership(parts.ownership.clone());
-    let create_clerk = || crate::runtime::clerks::create_clerk(config);
+    let create_clerk = || crate::runtime::clerks::create_clerk(config, context.key_health.clone());
     let activities = VaultWorkerActivities {
         steward: StewardActivities {
             vault: vault.clone(),
@@ -217,7 +217,7 @@ async fn register_schedules(
 /// # Errors
 /// When the clerk cannot be set up or the thread cannot start.
 pub(crate) fn start_clerk_worker(config: &StewardConfig, context: &WorkerContext) -> anyhow::Result<JoinHandle<()>> {
-    let worker = ClerkWorker::new(crate::runtime::clerks::create_clerk(config)?);
+    let worker = ClerkWorker::new(crate::runtime::clerks::create_clerk(config, context.key_health.clone())?);
     sdk_workers::start_worker(context, WorkerRole::Clerk(worker))
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use steward_activities::action::resolve::ResolveActivities;
 use steward_activities::signals::SignalActivities;
 use steward_activities::signals::extract::Extractor;
+use steward_activities::steward::clerks::remote::KeyHealth;
 use steward_activities::steward::judge::ClerkWorker;
 use steward_activities::steward::tick::StewardActivities;
 use steward_activities::tracker::TrackerDispatcher;
@@ -70,6 +71,8 @@ pub(crate) struct WorkerContext {
     pub(crate) stop: watch::Receiver<bool>,
     /// Beats with every turn of the main loop.
     pub(crate) pulse: LoopPulse,
+    /// Whether the provider accepts the key, as all clerks of this process find.
+    pub(crate) key_health: KeyHealth,
     /// Receives the error of a worker that cannot continue.
     pub(crate) failed: mpsc::UnboundedSender<anyhow::Error>,
 }
@@ -101,6 +104,7 @@ pub(crate) fn create_worker_context(
         recycle_after: config.recycle_after_activities,
         stop,
         pulse: LoopPulse::default(),
+        key_health: KeyHealth::default(),
         failed,
     };
     Ok((context, failures))

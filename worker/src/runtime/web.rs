@@ -104,6 +104,7 @@ impl WebInterface {
             hosts: AllowedHosts::from_address(server.address, &config.hosts),
             proxies: config.trusted_proxies.clone(),
             encrypted: config.tls.is_some(),
+            certificate_end: server.certificate_end.clone(),
             settings: self.settings,
             mapping_check: build_mapping_check(config),
             pulse: self.pulse,

@@ -6,6 +6,7 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use std::time::Duration;
+use steward_activities::steward::clerks::remote::KeyHealth;
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkReply};
 use steward_domain::steward::guard::ReserveOutcome;
 use steward_domain::steward::tick::MatterObservation;
@@ -81,6 +82,13 @@ impl ActivityMetrics {
         self.clerk_calls.add(1, &outcome);
         self.clerk_latency.record(took.as_secs_f64(), &outcome);
     }
+}
+
+/// Shows whether the provider refuses the key. It is state and no count: a call may be an hour away.
+pub(super) fn observe_key_health(meter: &Meter, health: KeyHealth) {
+    let gauge = meter.u64_observable_gauge("steward.clerk.key_refused");
+    let gauge = gauge.with_description("Whether the provider refused the key at the last call");
+    gauge.with_callback(move |observer| observer.observe(u64::from(health.is_refused()), &[])).build();
 }
 
 fn label_tick(observation: &MatterObservation) -> &'static str {

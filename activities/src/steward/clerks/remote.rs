@@ -7,12 +7,14 @@
 //! `Debug`, in a reason or in a log.
 
 mod answer;
+mod key_health;
 mod prompt;
 mod refusal;
 pub mod secret;
 mod text;
 mod wire;
 
+pub use key_health::KeyHealth;
 pub use secret::Secret;
 use wire::ModelTarget;
 pub use wire::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI};
@@ -67,6 +69,8 @@ pub struct RemoteClerkConfig {
     pub max_wait: Duration,
     /// Whether a call needs the leave of a fleet's gate, which is good for seconds only.
     pub is_gated: bool,
+    /// Where to report whether the provider accepts the key.
+    pub key_health: KeyHealth,
 }
 
 impl RemoteClerkConfig {
@@ -85,6 +89,7 @@ impl RemoteClerkConfig {
             calls_per_second: CALLS_PER_SECOND,
             max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
             is_gated: false,
+            key_health: KeyHealth::default(),
         }
     }
 }
@@ -302,6 +307,7 @@ impl RemoteClerk {
             .map_err(|reason| ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent })?;
         let request = self.client.post(self.endpoint.clone()).body(body);
         let response = request.send().await.map_err(|e| self.transport_failure(&e))?;
+        self.config.key_health.record_status(response.status());
         match response.status() {
             StatusCode::OK => {
                 let body = self.read_body(response).await?;

@@ -4,6 +4,8 @@
 //! Each connection does its handshake in a task of its own, so a slow caller holds up nobody. The listener sets the
 //! time limit and the number of connections.
 
+use super::certificate::find_certificate_end;
+use chrono::{DateTime, Utc};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
@@ -20,7 +23,7 @@ const PLAIN_HTTP_RESPONSE: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: tex
     content-length: 44\r\n\r\n\
     This address needs TLS: begin it with https\n";
 /// How often the certificate files are checked for a change: 60 s.
-const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A certificate with its key, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +42,11 @@ pub struct CertificateError {
 }
 
 impl CertificateFiles {
-    fn load_acceptor(&self) -> Result<TlsAcceptor, CertificateError> {
+    fn load(&self) -> Result<LoadedCertificate, CertificateError> {
         let error = |path: &Path, reason: String| CertificateError { path: path.to_owned(), reason };
         let chain = CertificateDer::pem_file_iter(&self.chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|e| error(&self.chain, e.to_string()))?;
+        let end = chain.iter().filter_map(|certificate| find_certificate_end(certificate)).min();
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|e| error(&self.key, e.to_string()))?;
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -50,7 +54,7 @@ impl CertificateFiles {
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
         let mut config = config.map_err(|e| error(&self.chain, e.to_string()))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(TlsAcceptor::from(Arc::new(config)))
+        Ok(LoadedCertificate { acceptor: TlsAcceptor::from(Arc::new(config)), end })
     }
 
     fn read_modified_times(&self) -> Option<(SystemTime, SystemTime)> {
@@ -59,10 +63,18 @@ impl CertificateFiles {
     }
 }
 
+struct LoadedCertificate {
+    acceptor: TlsAcceptor,
+    /// When the first certificate of the chain ends.
+    end: Option<DateTime<Utc>>,
+}
+
 /// A TLS acceptor that follows changes of its certificate files.
 pub(super) struct ReloadingTlsAcceptor {
     certificate: CertificateFiles,
     acceptor: TlsAcceptor,
+    /// Receives when the certificate in use ends.
+    end: watch::Sender<Option<DateTime<Utc>>>,
     checked_at: Instant,
     loaded_times: Option<(SystemTime, SystemTime)>,
 }
@@ -72,9 +84,13 @@ impl ReloadingTlsAcceptor {
     ///
     /// # Errors
     /// [`CertificateError`] when the certificate or its key cannot be used.
-    pub(super) fn new(certificate: CertificateFiles) -> Result<Self, CertificateError> {
-        let (loaded_times, acceptor) = (certificate.read_modified_times(), certificate.load_acceptor()?);
-        Ok(Self { certificate, acceptor, checked_at: Instant::now(), loaded_times })
+    pub(super) fn new(
+        certificate: CertificateFiles,
+        end: watch::Sender<Option<DateTime<Utc>>>,
+    ) -> Result<Self, CertificateError> {
+        let (loaded_times, loaded) = (certificate.read_modified_times(), certificate.load()?);
+        end.send_replace(loaded.end);
+        Ok(Self { certificate, acceptor: loaded.acceptor, end, checked_at: Instant::now(), loaded_times })
     }
 
     /// The acceptor for the next connection. The files are checked for a change at most once in 60 s.
@@ -83,8 +99,11 @@ impl ReloadingTlsAcceptor {
             self.checked_at = Instant::now();
             let now = self.certificate.read_modified_times();
             if now != self.loaded_times {
-                match self.certificate.load_acceptor() {
-                    Ok(fresh) => (self.acceptor, self.loaded_times) = (fresh, now),
+                match self.certificate.load() {
+                    Ok(fresh) => {
+                        (self.acceptor, self.loaded_times) = (fresh.acceptor, now);
+                        self.end.send_replace(fresh.end);
+                    }
                     Err(e) => tracing::error!("the new certificate cannot be used; the old one stays in use: {e}"),
                 }
             }
@@ -105,4 +124,44 @@ pub(super) async fn accept_tls(mut stream: TcpStream, acceptor: TlsAcceptor) -> 
         return None;
     }
     acceptor.accept(stream).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+    use std::process::Command;
+
+    fn create_certificate(files: &CertificateFiles, days: &str) {
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-subj", "/CN=localhost", "-days", days, "-keyout"])
+            .arg(&files.key)
+            .arg("-out")
+            .arg(&files.chain)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+
+    #[test]
+    fn the_end_is_that_of_the_certificate_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = CertificateFiles { chain: dir.path().join("cert.pem"), key: dir.path().join("key.pem") };
+        create_certificate(&files, "2");
+        let (sender, end) = watch::channel(None);
+        let mut acceptor = ReloadingTlsAcceptor::new(files.clone(), sender).unwrap();
+        let days = || (end.borrow().unwrap() - Utc::now() + TimeDelta::hours(1)).num_days();
+        assert_eq!(days(), 2);
+        let mut refresh_later = || {
+            acceptor.checked_at -= CHECK_INTERVAL + Duration::from_secs(1);
+            drop(acceptor.refresh_acceptor());
+        };
+        create_certificate(&files, "90");
+        refresh_later();
+        assert_eq!(days(), 90);
+        std::fs::write(&files.chain, "no certificate").unwrap();
+        refresh_later();
+        assert_eq!(days(), 90, "the old one stays in use");
+    }
 }

@@ -4,7 +4,9 @@
 //! too. The list is derived, so a lost `state.db` loses no delivery. [`crate::tracker::outbox`] keeps the progress of
 //! each.
 
+use crate::index::store::codec::from_micros;
 use crate::index::{ActionsView, IndexError};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 use steward_domain::action::audit::ActionKind;
@@ -19,6 +21,8 @@ pub struct OwedDelivery {
     pub kind: ActionKind,
     /// The issue's id.
     pub issue: String,
+    /// When the record was written.
+    pub at: DateTime<Utc>,
 }
 
 #[derive(FromRow)]
@@ -27,9 +31,10 @@ struct OwedDeliveryColumns {
     path: String,
     kind: String,
     issue: String,
+    at: i64,
 }
 
-const OWING: &str = "SELECT a.id, a.path, a.kind, a.issue FROM actions a WHERE a.issue IS NOT NULL
+const OWING: &str = "SELECT a.id, a.path, a.kind, a.issue, a.at FROM actions a WHERE a.issue IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.tracks_of = a.id AND b.kind = 'steward-action-tracked')
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.resolves = a.id AND b.kind = 'steward-action-reversed')
     ORDER BY a.seq";
@@ -48,6 +53,7 @@ impl ActionsView<'_> {
                 record: self.index.parse_path(&row.path)?,
                 kind: self.index.parse_enum(&row.kind)?,
                 issue: row.issue,
+                at: from_micros(row.at).unwrap_or_default(),
             })
         };
         rows.into_iter().map(decode).collect()

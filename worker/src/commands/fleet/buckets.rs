@@ -123,6 +123,9 @@ fn describe_state(bucket: &BucketStatus) -> String {
             bucket.name
         );
     }
+    if let Some(since) = bucket.doubted_since {
+        return format!("closed since {}: the database's clock is behind its newest call", format_seconds(since));
+    }
     match (&bucket.back_off, &bucket.probe) {
         (Some(back_off), _) if back_off.until > Utc::now() => {
             format!("the provider asked to wait until {}", format_seconds(back_off.until))

@@ -36,6 +36,7 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
     checked?;
     let (context, mut failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
+    let context = WorkerContext { key_health: telemetry.observe_key_health(), ..context };
     let clerk = engine::start_clerk_worker(config, &context)?;
     out.print_text("serving clerk calls")?;
     supervisor::report_started(context.pulse.clone(), stop.clone());

@@ -20,7 +20,9 @@ impl Secret {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    /// The text itself, for the one place that uses it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
         &self.0
     }
 
