@@ -12,10 +12,13 @@ use steward_domain::action::audit::ChainHead;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// How often a process says that it lives: 5 s.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// How long the database may be silent before this process takes no task from Temporal any more: 15 s.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// Reads how far the audit chain of the vault has come. It must not wait.
 pub(crate) type ReadChain = Arc<dyn Fn() -> ChainHead + Send + Sync>;
@@ -29,8 +32,10 @@ pub struct VaultOwnership {
     permit: OwnerPermit,
     read_chain: ReadChain,
     last: Arc<watch::Sender<Answer>>,
+    /// Whether the database has been silent for [`SILENCE`].
+    silent: watch::Receiver<bool>,
     runtime: Handle,
-    _heartbeat: Arc<AbortOnDrop>,
+    _loops: Arc<[AbortOnDrop; 2]>,
 }
 
 #[derive(Debug)]
@@ -64,8 +69,10 @@ impl VaultOwnership {
                 drop(ask(&asked, &read, &answers).await);
             }
         });
-        let heartbeat = Arc::new(AbortOnDrop(heartbeat.abort_handle()));
-        Self { permit, read_chain, last, runtime: Handle::current(), _heartbeat: heartbeat }
+        let (raise, silent) = watch::channel(false);
+        let silence = tokio::spawn(follow_silence(last.subscribe(), raise));
+        let loops = Arc::new([heartbeat, silence].map(|task| AbortOnDrop(task.abort_handle())));
+        Self { permit, read_chain, last, silent, runtime: Handle::current(), _loops: loops }
     }
 
     /// As [`OwnerPermit::was_taken`].
@@ -121,6 +128,12 @@ impl VaultOwnership {
         }
     }
 
+    /// Follows whether the database has been silent for so long that another process may own the vault by now.
+    #[must_use]
+    pub fn watch_silence(&self) -> watch::Receiver<bool> {
+        self.silent.clone()
+    }
+
     /// Waits until the vault is lost for good: another copy owns it, or the tenant was dropped.
     pub async fn wait_until_lost(&self) -> PermitRefusal {
         let mut answers = self.last.subscribe();
@@ -138,6 +151,27 @@ impl VaultOwnership {
         let mut answers = self.last.subscribe();
         let is_other = |answer: &Answer| find_fault(answer).is_some() != known.is_some();
         answers.wait_for(is_other).await.ok().and_then(|answer| find_fault(&answer))
+    }
+}
+
+/// Raises the flag [`SILENCE`] after the last leave, and lowers it with the next one.
+async fn follow_silence(mut answers: watch::Receiver<Answer>, raise: watch::Sender<bool>) {
+    let mut heard = Instant::now();
+    loop {
+        let changed = tokio::select! {
+            changed = answers.changed() => changed,
+            () = tokio::time::sleep_until(heard + SILENCE), if !*raise.borrow() => {
+                raise.send_replace(true);
+                Ok(())
+            }
+        };
+        if changed.is_err() {
+            return;
+        }
+        if matches!(&*answers.borrow_and_update(), Some(Ok(permit)) if permit.is_fresh()) {
+            heard = Instant::now();
+            raise.send_if_modified(|silent| std::mem::replace(silent, false));
+        }
     }
 }
 

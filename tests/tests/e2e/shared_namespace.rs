@@ -37,6 +37,14 @@ impl Fleet {
         fleet
     }
 
+    /// What the Temporal CLI prints as JSON about the namespace of the fleet.
+    async fn temporal(&self, arguments: &[&str]) -> Vec<u8> {
+        let mut command = tokio::process::Command::new(run::temporal_cli());
+        command.args(arguments).args(["--output=json", "--address", server::address().await]);
+        command.args(["--namespace", &self.namespace]);
+        command.kill_on_drop(true).output().await.unwrap().stdout
+    }
+
     pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         self.operator.run(arguments).await.expect(0).out
     }
@@ -127,11 +135,9 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     // As docs/fleet.md says: the attribute finds the runs, and the password may be in a file.
     for id in ["a", "a-clerk"] {
         wait::until("its runs to be found", async || {
-            let mut list = tokio::process::Command::new(run::temporal_cli());
-            list.args(["workflow", "list", "--output=json", "--address", server::address().await]);
-            list.args(["--namespace", &fleet.namespace, "--query", &format!("StewardTenant = '{id}'")]);
-            let listed = list.kill_on_drop(true).output().await.unwrap();
-            let runs: Value = serde_json::from_slice(&listed.stdout).ok()?;
+            let query = format!("StewardTenant = '{id}'");
+            let runs: Value =
+                serde_json::from_slice(&fleet.temporal(&["workflow", "list", "--query", &query]).await).ok()?;
             let ids: Vec<&str> =
                 runs.as_array()?.iter().filter_map(|run| run["execution"]["workflowId"].as_str()).collect();
             assert!(ids.iter().all(|run| run.contains(&format!("@{id}-20"))), "{ids:?}");
@@ -208,7 +214,22 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
         tenant.world.vault.state("rent") == "open" && tenant.world.vault.records().len() == 1
     })
     .await;
+    // Another copy may own the vault by now, so nothing is even taken from Temporal.
+    wait::until("the process to stop polling", async || {
+        up.err().contains("takes no task until it answers").then_some(())
+    })
+    .await;
+    let begin = ["workflow", "start", "--workflow-id", "probe", "--type", "StewardWorkflow"];
+    let input = ["--task-queue", "steward.ceiling", "--input", "\"matter/house.md\""];
+    fleet.temporal(&[&begin[..], &input].concat()).await;
+    let count_events = async || {
+        let history: Value =
+            serde_json::from_slice(&fleet.temporal(&["workflow", "show", "--workflow-id", "probe"]).await).unwrap();
+        history["events"].as_array().unwrap().len()
+    };
+    wait::stays(Duration::from_secs(3), "the run waits at the server", async || count_events().await == 2).await;
     gate.open();
+    wait::until("the run to be taken", async || (count_events().await > 2).then_some(())).await;
     // The task stayed due, and the matter is woken for it.
     wait::until("it to go on by itself", async || (tenant.world.vault.state("rent") == "done").then_some(())).await;
 

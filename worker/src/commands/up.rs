@@ -29,6 +29,7 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_fleet::VaultOwnership;
 use steward_server::http::listen::RunningServer;
 use steward_server::http::pulse::LoopPulse;
 use steward_server::temporal::service_pause::describe_drain;
@@ -171,7 +172,8 @@ async fn start_services(
     let claimed = desired::claim_namespace(config, client, address, &vault, cleanup.server.is_some()).await?;
     let (context, failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, raise.subscribe())?;
-    let context = WorkerContext { pulse, key_health: telemetry.observe_key_health(), ..context };
+    let silent = vault.ownership.as_ref().map(VaultOwnership::watch_silence);
+    let context = WorkerContext { silent, pulse, key_health: telemetry.observe_key_health(), ..context };
     let ui = cleanup.server.as_ref().and_then(|server| server.ui.clone());
     let metrics = telemetry.scraped_metrics();
     Ok(StartedServices { raise: raise.clone(), ui, vault, context, failures, record, claimed, serving, metrics })

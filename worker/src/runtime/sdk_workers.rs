@@ -10,6 +10,7 @@ use crate::runtime::engine::wait_for_stop;
 use crate::temporal::start_retry::{StartRetry, is_unanswered};
 use anyhow::Context;
 use futures_util::FutureExt;
+use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,6 +70,8 @@ pub(crate) struct WorkerContext {
     pub(crate) task_queue: String,
     pub(crate) recycle_after: u64,
     pub(crate) stop: watch::Receiver<bool>,
+    /// Whether no task may be taken, because nobody knows who owns the vault; `None` for a vault alone.
+    pub(crate) silent: Option<watch::Receiver<bool>>,
     /// Beats with every turn of the main loop.
     pub(crate) pulse: LoopPulse,
     /// Whether the provider accepts the key, as all clerks of this process find.
@@ -103,6 +106,7 @@ pub(crate) fn create_worker_context(
         task_queue: config.task_queue.clone(),
         recycle_after: config.recycle_after_activities,
         stop,
+        silent: None,
         pulse: LoopPulse::default(),
         key_health: KeyHealth::default(),
         failed,
@@ -138,7 +142,14 @@ pub(crate) fn start_worker(context: &WorkerContext, role: WorkerRole) -> anyhow:
 async fn run_recycled_worker(context: &WorkerContext, role: &WorkerRole) -> anyhow::Result<()> {
     let mut stop = context.stop.clone();
     let mut retry = StartRetry::new("describe the namespace", &context.address);
-    while !*stop.borrow() {
+    loop {
+        tokio::select! {
+            () = wait_for_silence(context, false) => {}
+            () = wait_for_stop(&mut stop) => {}
+        }
+        if *stop.borrow() {
+            return Ok(());
+        }
         let counter = Arc::new(ActivityCounter::new(context.recycle_after));
         let options = build_worker_options(context, role, &counter)?;
         let mut worker = Worker::new(&context.runtime, context.client.clone(), options)
@@ -164,13 +175,25 @@ async fn run_recycled_worker(context: &WorkerContext, role: &WorkerRole) -> anyh
             Err(e) => return Err(e.context("the worker stopped")),
         }
     }
-    Ok(())
+}
+
+/// Waits until it is unknown who owns the vault, or until it is known again.
+async fn wait_for_silence(context: &WorkerContext, wanted: bool) {
+    match context.silent.clone() {
+        // The sender lives as long as the process knows of an owner.
+        Some(mut silent) => drop(silent.wait_for(|silent| *silent == wanted).await),
+        None if wanted => pending().await,
+        None => {}
+    }
 }
 
 /// Waits until a worker has to end, finally or to be rebuilt.
 async fn wait_for_worker_end(stop: &mut watch::Receiver<bool>, counter: &ActivityCounter, context: &WorkerContext) {
     tokio::select! {
         () = wait_for_stop(stop) => {}
+        () = wait_for_silence(context, true) => {
+            tracing::warn!("the fleet's database is silent, so this process takes no task until it answers");
+        }
         () = counter.wait_until_full() => tracing::info!(activities = context.recycle_after, "rebuilding the worker"),
     }
 }

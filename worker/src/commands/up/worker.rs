@@ -1,4 +1,5 @@
-//! The command `steward worker`: serves clerk calls at once, and the vault as soon as its lock is free.
+//! The command `steward worker`: serves clerk calls at once, and the vault as soon as its lock is free. A tenant's process
+//! serves both only once it owns the vault.
 //!
 //! It joins a configured Temporal server and must not start one.
 
@@ -15,6 +16,8 @@ use crate::runtime::supervisor;
 use crate::temporal::{self, note};
 use anyhow::Context;
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use steward_fleet::VaultOwnership;
 use tokio::sync::watch;
 
 /// Serves clerk calls, and also the vault as soon as its lock is free.
@@ -37,8 +40,11 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
     let (context, mut failures) =
         sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop.clone())?;
     let context = WorkerContext { key_health: telemetry.observe_key_health(), ..context };
-    let clerk = engine::start_clerk_worker(config, &context)?;
-    out.print_text("serving clerk calls")?;
+    // A tenant's queue of clerk calls belongs to the copy that owns the vault.
+    let mut clerk = match config.fleet {
+        None => Some(start_clerk(config, &context, out)?),
+        Some(_) => None,
+    };
     supervisor::report_started(context.pulse.clone(), stop.clone());
     let mut cleanup = ProcessCleanup::default();
     let mut engine = None;
@@ -52,7 +58,8 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
                 result = &mut serving, if !opened => {
                     opened = true;
                     match result {
-                        Ok(started) => engine = started,
+                        Ok(Some(served)) => (engine, clerk) = (Some(served.engine), served.clerk.or(clerk)),
+                        Ok(None) => {}
                         Err(e) => break Err(e),
                     }
                 }
@@ -66,7 +73,7 @@ pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> an
         engine.shut_down().await;
     }
     // A worker that panicked has already logged why.
-    let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
+    let _ = tokio::task::spawn_blocking(move || clerk.map(JoinHandle::join)).await;
     cleanup.shut_down(config).await?;
     telemetry.shutdown().await;
     outcome
@@ -79,7 +86,7 @@ async fn acquire_vault(
     address: &str,
     cleanup: &mut ProcessCleanup,
     out: CommandOutput,
-) -> anyhow::Result<Option<Engine>> {
+) -> anyhow::Result<Option<ServedVault>> {
     let mut stop = context.stop.clone();
     if config.vault.is_none() {
         return Ok(None);
@@ -100,6 +107,9 @@ async fn acquire_vault(
     let checked = check_open_runs(config, context, &vault, BootReport { record, link: None, once: false, out });
     let Some(checked) = run_unless_stopped(&context.stop, checked).await else { return Ok(None) };
     checked?;
+    let silent = vault.ownership.as_ref().map(VaultOwnership::watch_silence);
+    let context = &WorkerContext { silent, ..context.clone() };
+    let clerk = config.fleet.as_ref().map(|_| start_clerk(config, context, out)).transpose()?;
     let mut engine = engine::start_engine(config, context, vault, false).await?;
     if claimed {
         engine.registered.include_claim();
@@ -109,5 +119,18 @@ async fn acquire_vault(
         out.print_text(&crate::commands::schedules::describe_plan(&engine.registered))?;
         out.print_text("serving the vault")?;
     }
-    Ok(Some(engine))
+    Ok(Some(ServedVault { engine, clerk }))
+}
+
+/// What serves a vault.
+struct ServedVault {
+    engine: Engine,
+    /// The worker for clerk calls, if it was started for this vault alone.
+    clerk: Option<JoinHandle<()>>,
+}
+
+fn start_clerk(config: &StewardConfig, context: &WorkerContext, out: CommandOutput) -> anyhow::Result<JoinHandle<()>> {
+    let clerk = engine::start_clerk_worker(config, context)?;
+    out.print_text("serving clerk calls")?;
+    Ok(clerk)
 }
