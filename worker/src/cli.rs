@@ -9,6 +9,7 @@ mod deploy;
 pub(crate) mod fleet;
 mod notes;
 pub(crate) mod output;
+mod streams;
 mod token;
 mod trust;
 
@@ -20,6 +21,7 @@ pub(crate) use answers::{AnswerArgs, ConfirmArgs, ResolveArgs, RightArgs};
 pub(crate) use backup::BackupCommand;
 pub(crate) use deploy::{DrainArgs, PreflightArgs};
 pub(crate) use notes::{InitArgs, MovedArgs};
+pub(crate) use streams::StreamsCommand;
 pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
 pub(crate) use trust::{BacktestArgs, RestoreTrustArgs, TrustCommand};
 
@@ -357,45 +359,6 @@ pub(crate) enum IndexCommand {
     /// Compare the index with every file
     #[command(after_help = "Example:\n  steward index check\n\nExits with 4 when they differ.")]
     Check,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum StreamsCommand {
-    /// List the streams with their counts, delays and last errors
-    #[command(after_help = "Example:\n  steward streams list --json")]
-    List,
-    /// Add a stream to steward.toml; its secrets stay in the environment or in a file of yours
-    #[command(after_help = "Examples:\n  steward streams add post --kind maildir --set path=/var/mail/ann\n  \
-        steward streams add mail --kind imap --set host=imap.example.org --set user=ann --set password_file=/run/secrets/imap\n  \
-        steward streams add github --kind webhook --set vendor=github --set secret_env=GITHUB_HOOK_SECRET")]
-    Add {
-        /// Name of the stream, and of its folder below stream/
-        name: String,
-        /// Set the kind: inbox, maildir, ics, imap or webhook
-        #[arg(long)]
-        kind: String,
-        /// Set a key of this kind; may be repeated
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        set: Vec<String>,
-    },
-    /// Pause a stream until it is resumed
-    #[command(after_help = "Example:\n  steward streams pause mail")]
-    Pause {
-        /// Name of the stream
-        name: String,
-    },
-    /// Resume a paused stream
-    #[command(after_help = "Example:\n  steward streams resume mail")]
-    Resume {
-        /// Name of the stream
-        name: String,
-    },
-    /// Read a stream once and print the events without storing them
-    #[command(after_help = "Example:\n  steward streams test mail")]
-    Test {
-        /// Name of the stream
-        name: String,
-    },
 }
 
 #[cfg(test)]

@@ -45,6 +45,13 @@ impl Fleet {
         command.kill_on_drop(true).output().await.unwrap().stdout
     }
 
+    /// The number of events in the history of a run.
+    async fn count_events(&self, workflow: &str) -> usize {
+        let shown = self.temporal(&["workflow", "show", "--workflow-id", workflow]).await;
+        let history: Value = serde_json::from_slice(&shown).unwrap();
+        history["events"].as_array().unwrap().len()
+    }
+
     pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         self.operator.run(arguments).await.expect(0).out
     }
@@ -184,6 +191,20 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     assert!(said.err.contains("not permitted to log in"), "{said}");
 }
 
+/// Another copy may own the vault by now, so nothing is even taken from Temporal. Returns the id of a run that waits there.
+async fn begin_a_run_that_waits(fleet: &Fleet, up: &Running) -> &'static str {
+    wait::until("the process to stop polling", async || {
+        up.err().contains("takes no task until it answers").then_some(())
+    })
+    .await;
+    let begin = ["workflow", "start", "--workflow-id", "probe", "--type", "StewardWorkflow"];
+    let input = ["--task-queue", "steward.ceiling", "--input", "\"matter/house.md\""];
+    fleet.temporal(&[&begin[..], &input].concat()).await;
+    let waits = async || fleet.count_events("probe").await == 2;
+    wait::stays(Duration::from_secs(3), "the run waits at the server", waits).await;
+    "probe"
+}
+
 #[tokio::test]
 async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
     let fleet = Fleet::new("ceiling").await;
@@ -214,22 +235,9 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
         tenant.world.vault.state("rent") == "open" && tenant.world.vault.records().len() == 1
     })
     .await;
-    // Another copy may own the vault by now, so nothing is even taken from Temporal.
-    wait::until("the process to stop polling", async || {
-        up.err().contains("takes no task until it answers").then_some(())
-    })
-    .await;
-    let begin = ["workflow", "start", "--workflow-id", "probe", "--type", "StewardWorkflow"];
-    let input = ["--task-queue", "steward.ceiling", "--input", "\"matter/house.md\""];
-    fleet.temporal(&[&begin[..], &input].concat()).await;
-    let count_events = async || {
-        let history: Value =
-            serde_json::from_slice(&fleet.temporal(&["workflow", "show", "--workflow-id", "probe"]).await).unwrap();
-        history["events"].as_array().unwrap().len()
-    };
-    wait::stays(Duration::from_secs(3), "the run waits at the server", async || count_events().await == 2).await;
+    let probe = begin_a_run_that_waits(&fleet, &up).await;
     gate.open();
-    wait::until("the run to be taken", async || (count_events().await > 2).then_some(())).await;
+    wait::until("the run to be taken", async || (fleet.count_events(probe).await > 2).then_some(())).await;
     // The task stayed due, and the matter is woken for it.
     wait::until("it to go on by itself", async || (tenant.world.vault.state("rent") == "done").then_some(())).await;
 

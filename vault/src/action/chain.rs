@@ -6,6 +6,7 @@
 //! reports each fault by name.
 
 mod verify;
+mod watch;
 
 use crate::action::journal::{self, AttemptKey, ChangeIntent, RecordFiling};
 use crate::action::swap;
@@ -20,6 +21,7 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 
 pub(crate) use verify::{ChainEntry, ChainWalk, describe_edited_expiry, describe_misnamed_record};
 pub use verify::{ChainVerification, verify_chain, verify_chain_beyond};
+pub use watch::ChainWatch;
 
 const HEAD: &str = "chain.json";
 

@@ -11,7 +11,7 @@
 mod lock;
 mod recover;
 
-use crate::action::chain::{self, ChainError};
+use crate::action::chain::{self, ChainError, ChainWatch};
 use crate::action::journal::{self, ChangeIntent};
 use crate::action::ownership::OwnershipCheck;
 use crate::action::swap::{self, LateEditCheck};
@@ -137,22 +137,6 @@ pub(crate) struct WriterState {
     /// A change that is neither done nor reverted, because the disk failed in between. No other change begins before it
     /// is recovered.
     pub(crate) stuck: Option<ChangeIntent>,
-}
-
-/// The head of the audit chain as it is now. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct ChainWatch(Arc<Mutex<ChainHead>>);
-
-impl ChainWatch {
-    /// The present head.
-    #[must_use]
-    pub fn read(&self) -> ChainHead {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn publish(&self, head: &ChainHead) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(head);
-    }
 }
 
 #[derive(Debug)]

@@ -3,11 +3,13 @@
 //! It reads the configuration, the holder record, the stop file, the ledger and the index. It changes no record, so it
 //! can run beside a worker at any time. Only Temporal is asked, for the list of schedules.
 
+mod guard;
+
+use self::guard::{describe_guard, read_guard_status};
 use super::streams::format_duration;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::config::mapping::{MappingStatus, describe_acceptance, describe_mapping};
 use crate::config::{ClerkChoice, StewardConfig};
-use crate::runtime::engine;
 use crate::temporal;
 use crate::temporal::note::{
     EffectiveHolderSettings, HolderRecord, ListenerRecord, ServerEndpoint, VaultHolder, read_holder_settings,
@@ -16,7 +18,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
 use steward_domain::gates::mode::{DecisionPolicy, Mode, ModeName};
-use steward_domain::steward::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
+use steward_domain::steward::guard::GuardStatus;
 use steward_domain::time::format_seconds;
 use steward_server::temporal::service_pause::read_service_pause;
 use steward_server::views::backup::BackupStatus;
@@ -25,7 +27,6 @@ use steward_server::views::schedules::registered::{ScheduleComparison, compare_s
 use steward_server::views::tracker::TrackerDebt;
 use steward_server::views::trust::{Demotion, describe_changed_number};
 use steward_vault::files::identity::VaultIdentity;
-use steward_vault::files::root::{OWN_FOLDER, VaultRoot};
 use steward_vault::gates::stop::{self, VaultStop};
 use steward_vault::index::{ChangedNumber, CheckCount, Index, LostNote, StreamCount, VaultCounts, VaultProblem};
 
@@ -356,53 +357,11 @@ fn describe_holder(status: &StatusReport) -> String {
     }
 }
 
-/// Reads the status of the rate guard. If the ledger cannot be opened, the status says so.
-async fn read_guard_status(
-    config: &StewardConfig,
-    caps: CallCaps,
-    root: &VaultRoot,
-    now: DateTime<Utc>,
-) -> GuardStatus {
-    let unknown = |reason| {
-        let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
-        GuardStatus { refusal: Some(refusal), ledger: None }
-    };
-    if !root.path().join(OWN_FOLDER).exists() {
-        return unknown(format!(
-            "the vault has no {OWN_FOLDER}/ folder yet, so the number of calls is unknown: `steward up` creates it"
-        ));
-    }
-    let opened = config.state_dir().and_then(|state| engine::open_ledger(caps, root, &state));
-    let mut status = match opened {
-        Ok(ledger) => ledger.status(now).await,
-        Err(e) => unknown(format_causes(&e)),
-    };
-    if status.refusal.is_none() {
-        status.refusal = crate::fleet::find_gate_refusal(config).await;
-    }
-    status
-}
-
 fn describe_clerk(clerk: &ClerkChoice) -> String {
     match clerk {
         ClerkChoice::Rules => clerk.as_str().to_owned(),
         ClerkChoice::Openai(server) | ClerkChoice::Anthropic(server) | ClerkChoice::Ollama(server) => {
             format!("{}, {} at {}", clerk.as_str(), escape_text(&server.model), escape_text(&server.base_url))
         }
-    }
-}
-
-fn describe_guard(guard: &GuardStatus) -> String {
-    let fill = guard.ledger.as_ref().map(|l| {
-        format!(
-            "{}/{} calls per minute, {}/{} per hour, {}/{} per day",
-            l.minute.used, l.minute.cap, l.hour.used, l.hour.cap, l.day.used, l.day.cap
-        )
-    });
-    match (&guard.refusal, fill) {
-        (Some(refusal), Some(fill)) => format!("{fill}; refuses calls now: {}", escape_text(&refusal.reason)),
-        (Some(refusal), None) => format!("refuses calls: {}", escape_text(&refusal.reason)),
-        (None, Some(fill)) => fill,
-        (None, None) => "unknown".into(),
     }
 }
