@@ -16,6 +16,7 @@ use crate::action::journal::{self, ChangeIntent};
 use crate::action::ownership::OwnershipCheck;
 use crate::action::swap::{self, LateEditCheck};
 use crate::files::crash;
+use crate::files::disk::disk_error_hint;
 use crate::files::identity::{IdentityError, VaultIdentity};
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::files::steward_folder::{StewardFolderError, check_steward_folder};
@@ -388,16 +389,6 @@ enum SwapSettlement {
     Edited {
         again: bool,
     },
-}
-
-/// The fix for an error of the disk, as the end of a message; empty if none is known.
-pub(crate) fn disk_error_hint(e: &io::Error) -> &'static str {
-    match e.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space on the vault's disk",
-        io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",
-        io::ErrorKind::ReadOnlyFilesystem => ": make the vault writable",
-        _ => "",
-    }
 }
 
 #[cfg(test)]

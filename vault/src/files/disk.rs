@@ -68,6 +68,16 @@ pub fn is_disk_error(error: &io::Error) -> bool {
     ) || error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
+/// The fix for an error of the disk, as the end of a message; empty if none is known.
+pub(crate) fn disk_error_hint(e: &io::Error) -> &'static str {
+    match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space on the vault's disk",
+        io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",
+        io::ErrorKind::ReadOnlyFilesystem => ": make the vault writable",
+        _ => "",
+    }
+}
+
 /// Whether an error means that no space is left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

@@ -5,7 +5,7 @@
 //! file is ever deleted. Only the file that was listed moves: a file that was written or replaced since then stays.
 //! This module must not read the content of a file; the adapter of the drop folder does that.
 
-use crate::action::writer::disk_error_hint;
+use crate::files::disk::disk_error_hint;
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
