@@ -130,7 +130,7 @@ $(FUZZER):
 
 # Every file of deploy/ on real parts, on Debian and as root: it builds an image, and boots a systemd in a container. It
 # needs a kubectl that is newer than that of Debian 12.
-deploy-test: $(TEMPORAL) .tools/deploy/.installed
+deploy-test: $(TEMPORAL) $(POSTGRES) .tools/deploy/.installed
 	@test "$$(id -u)" = 0 || { echo "make deploy-test builds an image and boots a container: run it as root"; exit 1; }
 	cargo build --quiet -p steward-worker
 	cargo test --quiet -p steward-tests --test deploy -- --test-threads=1

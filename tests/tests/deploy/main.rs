@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod compose;
+mod fleet;
 mod image;
 mod kubernetes;
+mod machine;
 mod observability;
 mod proxy;
 mod systemd;

@@ -1,145 +1,11 @@
 //! The units, in a real systemd that boots in a container, installed by the commands of `deploy/README.md`. What restic's
 //! unit runs also runs here without a sandbox.
 
-use crate::{
-    bash, check_restored, deploy, install_binary, make_backups, make_debian, marked_commands, prepare_restic, read_file,
-};
+use crate::machine::Machine;
+use crate::{bash, check_restored, deploy, make_backups, marked_commands, prepare_restic, read_file};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
-use steward_tests::api::{Answer, Api};
-use steward_tests::vault::{Signal, Vault};
 use steward_tests::{run, wait};
-use tokio::process::{Child, Command};
-
-/// A container whose first process is systemd. It shares the network of this machine.
-struct Machine {
-    root: PathBuf,
-    pid: u32,
-    _container: Child,
-    api: Api,
-}
-
-impl Machine {
-    /// A Debian with the programs that the README asks for, and its commands done.
-    fn install(folder: &Path, port: u16) -> PathBuf {
-        let root = folder.join("root");
-        fs::create_dir(&root).unwrap();
-        bash(&format!("tar -xf {} -C {}", make_debian().display(), root.display()));
-        let source = root.join("source");
-        fs::create_dir_all(source.join("target/release")).unwrap();
-        install_binary(&source.join("target/release/steward"));
-        bash(&format!("cp -r {} {}", deploy().display(), source.join("deploy").display()));
-        fs::copy(run::temporal_cli(), root.join("usr/local/bin/temporal")).unwrap();
-        // The ports of this machine are shared, so the test cannot have the usual ones.
-        let ports = format!("temporal_port = {}\ntemporal_ui_port = {}\n", run::free_port(), run::free_port());
-        let script = marked_commands("README.md", "install")
-            .replace("127.0.0.1:8420\"\n", &format!("127.0.0.1:{port}\"\n{ports}"));
-        fs::write(source.join("install.sh"), script).unwrap();
-        bash(&format!("chroot {} bash -euc 'cd /source && . ./install.sh'", root.display()));
-        root
-    }
-
-    /// Puts a vault in its place and boots.
-    async fn boot(folder: &Path) -> Self {
-        let port = run::free_port();
-        let root = Self::install(folder, port);
-        let vault = Vault::new(folder.join("vault"));
-        vault.matter("house");
-        vault.task("rent", "house");
-        vault.signal("s1", &Signal::done("rent"));
-        bash(&format!("cp -r {}/. {}/srv/steward/home/", vault.path().display(), root.display()));
-        bash(&format!("chroot {} chown -R steward-home:steward-home /srv/steward/home", root.display()));
-        // A hanging process is found in a minute; the test waits less long.
-        let drop_in = root.join("etc/systemd/system/steward@.service.d");
-        fs::create_dir(&drop_in).unwrap();
-        fs::write(drop_in.join("test.conf"), "[Service]\nWatchdogSec=6\n").unwrap();
-        let log = fs::File::create(folder.join("machine.log")).unwrap();
-        let container = Command::new("systemd-nspawn")
-            .args(["--quiet", "--register=no", "--keep-unit", "--boot", "--directory"])
-            .arg(&root)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .expect("systemd-nspawn; `make deploy-test` installs it");
-        let pid = container.id().unwrap();
-        run::note(pid);
-        let machine = Self { root, pid, _container: container, api: Api::new(&format!("http://127.0.0.1:{port}")) };
-        wait::until("systemd to take commands", async || machine.is_booted().then_some(())).await;
-        machine.run_inside(
-            "for name in home other; do install -D -o steward-home -m 400 /dev/null /etc/steward/secrets/$name/key; done
-             echo secret > /etc/steward/secrets/home/key",
-        );
-        // It ends when the unit says that it has started.
-        machine.run_inside(&marked_commands("README.md", "start"));
-        machine
-    }
-
-    /// The first process of the container.
-    fn find_init(&self) -> Option<u32> {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).ok()?;
-        children.split_whitespace().next()?.parse().ok()
-    }
-
-    fn is_booted(&self) -> bool {
-        let Some(init) = self.find_init() else { return false };
-        fs::metadata(format!("/proc/{init}/root/run/systemd/private")).is_ok()
-    }
-
-    /// Runs commands as root inside the container, and returns their output.
-    fn run_inside(&self, script: &str) -> String {
-        let init = self.find_init().expect("a container that runs");
-        let file = self.root.join("source/inside.sh");
-        fs::write(&file, script).unwrap();
-        bash(&format!(
-            "nsenter --target {init} --mount --uts --ipc --pid --root --wd bash -euc 'cd /source && . ./inside.sh'"
-        ))
-    }
-
-    async fn get(&self, path: &str) -> Option<Answer> {
-        let address = self.api.base.trim_start_matches("http://").parse().unwrap();
-        std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
-        Some(self.api.get(path).await)
-    }
-
-    /// Waits until the process is ready, and returns its id.
-    async fn ready(&self) -> u32 {
-        wait::until("the unit to be ready", async || {
-            self.get("/readyz").await.filter(|answer| answer.body == "ready").map(drop)
-        })
-        .await;
-        self.find_process().expect("a process that is ready")
-    }
-
-    /// The process of the unit: it runs the program of this root.
-    fn find_process(&self) -> Option<u32> {
-        let pids =
-            fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let is_ours = |pid: &u32| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.starts_with(b"/usr/bin/steward\0up\0")
-                && fs::read_link(format!("/proc/{pid}/root")).is_ok()
-                && fs::metadata(format!("/proc/{pid}/root/source/install.sh")).is_ok()
-        };
-        pids.into_iter().find(is_ours)
-    }
-
-    fn task(&self) -> String {
-        fs::read_to_string(self.root.join("srv/steward/home/task/rent.md")).unwrap()
-    }
-}
-
-/// Ends the container: its first process outlives the program that started it.
-impl Drop for Machine {
-    fn drop(&mut self) {
-        if let Some(init) = self.find_init() {
-            bash(&format!("kill -KILL {init}"));
-        }
-    }
-}
 
 #[test]
 fn the_units_are_valid_and_locked_up() {
@@ -196,7 +62,20 @@ async fn the_unit_starts_checks_restarts_what_died_or_hangs_and_ends() {
     machine.ready().await;
     let stopped = machine.run_inside(&marked_commands("runbooks/mode-and-stop.md", "stop"));
     assert!(stopped.contains("resume"), "{stopped}");
-    // All of the vault's state has survived.
+    machine.run_inside(&marked_commands("runbooks/restore.md", "verify"));
+    machine.run_inside(&marked_commands("runbooks/restore.md", "clear"));
+    assert!(!machine.root.join("srv/steward/home/task/rent.md").exists());
+    let restored = machine.run_inside(&marked_commands("runbooks/restore.md", "restore"));
+    assert!(restored.contains("1. start the process"), "{restored}");
+    let accepted = machine.run_inside(&marked_commands("runbooks/restore.md", "accept"));
+    assert!(accepted.contains("allows calls"), "{accepted}");
+    machine.ready().await;
+    assert!(machine.task().contains("state: open"), "the vault is back");
+    machine.run_inside(&format!("NEW_KEY=new; {}", marked_commands("runbooks/keys.md", "key")));
+    machine.ready().await;
+    let key = machine.run_inside("cat /etc/steward/secrets/home/clerk_key");
+    assert_eq!(key.trim(), "new");
+    // All of the vault's state is there.
     let state = machine.root.join("var/lib/steward/home");
     assert!(state.join("temporal.db").is_file() && state.join("ledger.db").is_file());
     machine.run_inside("systemctl stop steward@home");

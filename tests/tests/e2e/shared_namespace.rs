@@ -126,6 +126,10 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
         assert!(listed.iter().all(|schedule| schedule.ends_with(&format!("@{id}"))), "{listed:?}");
         assert!(listed.contains(&format!("al-steward-house@{id}")), "{listed:?}");
     }
+    let checked = one.steward.run(&["preflight", "--json"]).await.expect(0).json();
+    // A tick that asked a clerk has many events, and a tenant's takes other steps than that of a vault alone.
+    let judged = checked["shapes"].as_array().unwrap().iter().find(|shape| shape["events"].as_u64() > Some(10));
+    assert_eq!(judged.unwrap()["outcome"]["kind"], "safe", "{checked}");
     let action = one.world.vault.records()[0].draft.id.to_string();
     one.steward.run(&["wrong", &action]).await.expect(0);
     assert_eq!(other.world.vault.records().len(), 1, "the answer reached its own vault alone");

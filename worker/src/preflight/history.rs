@@ -74,6 +74,14 @@ pub(crate) fn find_workflow_type(history: &History) -> Option<&str> {
     }
 }
 
+/// The task queue of the run, which its workflow sees.
+pub(crate) fn find_task_queue(history: &History) -> Option<&str> {
+    match history.events.first()?.attributes.as_ref()? {
+        Attributes::WorkflowExecutionStartedEventAttributes(started) => Some(&started.task_queue.as_ref()?.name),
+        _ => None,
+    }
+}
+
 /// Whether a worker has completed a workflow task of this run. Without one, nothing of the run's path is recorded.
 pub(crate) fn has_completed_task(history: &History) -> bool {
     history.events.iter().any(|event| event.event_type() == EventType::WorkflowTaskCompleted)

@@ -4,8 +4,8 @@
 //! [`super::payloads`] reads, nor timeouts and durations, which nothing compares. No activity runs.
 
 use super::history::{
-    find_workflow_type, format_event_type, has_completed_task, read_activity_name, read_local_activity,
-    set_activity_name,
+    find_task_queue, find_workflow_type, format_event_type, has_completed_task, read_activity_name,
+    read_local_activity, set_activity_name,
 };
 use super::payloads::{PayloadTypes, UnreadablePayload};
 use serde::Serialize;
@@ -149,7 +149,12 @@ impl HistoryReplayer {
 
     /// Replays the steps of one history. The SDK's log is off: its result holds the same message.
     async fn run_replayer(&self, history: &History) -> Result<(), WorkflowReplayError> {
-        let replayer = WorkflowReplayer::new(self.options.clone())?;
+        let mut options = self.options.clone();
+        // A tenant's workflow takes other steps, and its queue says that it is one.
+        if let Some(queue) = find_task_queue(history) {
+            queue.clone_into(&mut options.task_queue);
+        }
+        let replayer = WorkflowReplayer::new(options)?;
         replayer.replay_workflow(history.clone().into()).with_subscriber(NoSubscriber::new()).await
     }
 

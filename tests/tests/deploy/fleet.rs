@@ -1,0 +1,106 @@
+//! The runbook of a fleet, followed on a machine with systemd, a real Postgres and a real Temporal server.
+//!
+//! Each step is a command of the page. What the page leaves to the operator, such as addresses, is filled in here.
+
+use crate::machine::Machine;
+use crate::marked_commands;
+use steward_tests::postgres;
+use steward_tests::{run, server, wait};
+
+const PAGE: &str = "runbooks/fleet.md";
+
+/// A machine whose operator has written the file of the page's first step.
+async fn prepare(namespace: &str) -> Machine {
+    let (folder, _) = run::new_folder();
+    let machine = Machine::boot_without_vault(&folder).await;
+    let url = postgres::server().await.create_database();
+    let (login, place) = url.trim_start_matches("postgres://").split_once('@').unwrap();
+    let (role, password) = login.split_once(':').unwrap();
+    let temporal = server::address().await;
+    machine.run_inside(&format!(
+        "umask 077
+         echo '*:*:*:{role}:{password}' > /root/.steward-pgpass
+         printf '%s\n' STEWARD_FLEET_DB=postgres://{role}@{place} PGPASSFILE=/root/.steward-pgpass \
+           TEMPORAL_ADDRESS={temporal} TEMPORAL_NAMESPACE={namespace} STEWARD_OPERATOR=ann > /etc/steward/operator.env"
+    ));
+    machine.run_inside(&marked_commands(PAGE, "add-tenant-script"));
+    machine
+}
+
+/// Runs a step of the page in a shell of an operator.
+fn follow(machine: &Machine, mark: &str) -> String {
+    operate(machine, &marked_commands(PAGE, mark))
+}
+
+fn operate(machine: &Machine, script: &str) -> String {
+    machine.run_inside(&format!("{}\n{script}", marked_commands(PAGE, "operator")))
+}
+
+/// The ports of this machine are shared, so the page's cannot be used.
+fn with_free_ports(script: &str) -> String {
+    ["8431", "8432"].iter().fold(script.to_owned(), |script, port| script.replace(port, &run::free_port().to_string()))
+}
+
+#[tokio::test]
+async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores() {
+    let machine = prepare("deploy-fleet").await;
+    let said = follow(&machine, "init");
+    assert!(said.contains("namespace deploy-fleet are ready"), "{said}");
+    operate(&machine, &with_free_ports(&marked_commands(PAGE, "add")));
+    for tenant in ["acme", "birch"] {
+        machine.place_vault(tenant);
+    }
+    let status = follow(&machine, "start");
+    assert!(status.contains("acme") && status.contains("birch"), "{status}");
+    for tenant in ["acme", "birch"] {
+        let records = machine.root.join(format!("srv/steward/{tenant}/event"));
+        wait::until("a decision in shadow", async || std::fs::read_dir(&records).ok()?.next().map(drop)).await;
+        assert!(machine.read_task(tenant).contains("state: open"), "shadow changes nothing");
+    }
+    follow(&machine, "mode");
+    let shown = wait::until("the mode", async || {
+        let shown = operate(&machine, "steward fleet status --json || true");
+        shown.contains("\"mode\": \"live_high_confidence_only\"").then_some(shown)
+    })
+    .await;
+    assert!(shown.contains("\"mode\": \"shadow\""), "the other one stays in shadow: {shown}");
+    operate(&machine, "steward fleet status");
+    let stopped = follow(&machine, "stop");
+    assert!(stopped.contains("all tenants are stopped"), "{stopped}");
+    follow(&machine, "upgrade");
+
+    // The machine of acme is lost, and its vault comes back from its backup as another copy.
+    machine.run_inside("steward-as acme backup create && cp -a /srv/steward/acme /srv/steward/old-acme");
+    for mark in ["clear", "restore"] {
+        machine.run_inside(&marked_commands("runbooks/restore.md", mark).replace("home", "acme"));
+    }
+    let shown = operate(&machine, "steward-as acme fleet take acme || true");
+    assert!(shown.contains("has all audit records"), "{shown}");
+    machine.run_inside("steward-as acme fleet take acme --yes");
+    machine.run_inside(&marked_commands("runbooks/restore.md", "accept").replace("home", "acme"));
+    wait::until("the restored copy", async || operate(&machine, "steward fleet status").contains("now").then_some(()))
+        .await;
+    let old = "STEWARD_VAULT=/srv/steward/old-acme steward-as acme up --once 2>&1 && exit 1 || test $? -eq 3";
+    machine.run_inside(&old.replace("steward-as", "STEWARD_STATE_DIR=/tmp/old STEWARD_BACKUP_DIR= steward-as"));
+}
+
+#[tokio::test]
+async fn the_script_of_a_new_tenant_refuses_what_would_not_work_and_creates_nothing() {
+    let machine = prepare("deploy-refused").await;
+    follow(&machine, "init");
+    for (arguments, reason) in [
+        ("acme acme.example.org", "usage"),
+        ("Acme acme.example.org 8431", "is no tenant"),
+        ("../etc acme.example.org 8431", "is no tenant"),
+        ("a-name-that-is-far-too-long acme.example.org 8431", "longer than 24"),
+        ("acme 'a b' 8431", "is no host name"),
+        ("acme acme.example.org port", "is no port"),
+        ("home home.example.org 8431", "is there already"),
+        ("acme acme.example.org 8431 --bucket none", "there is no bucket"),
+    ] {
+        let said = operate(&machine, &format!("add-tenant {arguments} 2>&1 && exit 1 || true"));
+        assert!(said.contains(reason), "{arguments}: {said}");
+    }
+    let listed = operate(&machine, "steward fleet tenant list; ls /etc/steward");
+    assert!(listed.contains("no tenant yet") && !listed.contains("acme.toml"), "{listed}");
+}
