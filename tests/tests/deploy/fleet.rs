@@ -18,7 +18,7 @@ async fn prepare(namespace: &str) -> Machine {
     let (role, password) = login.split_once(':').unwrap();
     let temporal = server::address().await;
     machine.run_inside(&format!(
-        "umask 077
+        "mkdir -p /etc/steward; umask 077
          echo '*:*:*:{role}:{password}' > /root/.steward-pgpass
          printf '%s\n' STEWARD_FLEET_DB=postgres://{role}@{place} PGPASSFILE=/root/.steward-pgpass \
            TEMPORAL_ADDRESS={temporal} TEMPORAL_NAMESPACE={namespace} STEWARD_OPERATOR=ann > /etc/steward/operator.env"
@@ -80,14 +80,18 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     machine.run_inside(&marked_commands("runbooks/restore.md", "accept").replace("home", "acme"));
     wait::until("the restored copy", async || operate(&machine, "steward fleet status").contains("now").then_some(()))
         .await;
-    let old = "STEWARD_VAULT=/srv/steward/old-acme steward-as acme up --once 2>&1 && exit 1 || test $? -eq 3";
-    machine.run_inside(&old.replace("steward-as", "STEWARD_STATE_DIR=/tmp/old STEWARD_BACKUP_DIR= steward-as"));
+    let variables = "STEWARD_CONFIG=/etc/steward/acme.toml STEWARD_VAULT=/srv/steward/old-acme STEWARD_STATE_DIR=/tmp/old \
+        STEWARD_LISTEN=127.0.0.1:0 HOME=/tmp";
+    let old = "set -a; . /etc/steward/acme.env; set +a
+        runuser -u steward-acme -- env VARIABLES /usr/bin/steward up 2>&1 && exit 1 || test $? -eq 3";
+    machine.run_inside(&old.replace("VARIABLES", variables));
 }
 
 #[tokio::test]
 async fn the_script_of_a_new_tenant_refuses_what_would_not_work_and_creates_nothing() {
     let machine = prepare("deploy-refused").await;
     follow(&machine, "init");
+    machine.run_inside("mkdir -p /etc/steward && touch /etc/steward/taken.toml");
     for (arguments, reason) in [
         ("acme acme.example.org", "usage"),
         ("Acme acme.example.org 8431", "is no tenant"),
@@ -95,7 +99,7 @@ async fn the_script_of_a_new_tenant_refuses_what_would_not_work_and_creates_noth
         ("a-name-that-is-far-too-long acme.example.org 8431", "longer than 24"),
         ("acme 'a b' 8431", "is no host name"),
         ("acme acme.example.org port", "is no port"),
-        ("home home.example.org 8431", "is there already"),
+        ("taken taken.example.org 8431", "is there already"),
         ("acme acme.example.org 8431 --bucket none", "there is no bucket"),
     ] {
         let said = operate(&machine, &format!("add-tenant {arguments} 2>&1 && exit 1 || true"));

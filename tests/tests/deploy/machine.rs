@@ -22,7 +22,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// A Debian with the programs that the README asks for, and its commands done.
-    fn install(folder: &Path, port: u16) -> PathBuf {
+    fn install(folder: &Path, port: Option<u16>) -> PathBuf {
         let root = folder.join("root");
         fs::create_dir(&root).unwrap();
         bash(&format!("tar -xf {} -C {}", make_debian().display(), root.display()));
@@ -31,10 +31,13 @@ impl Machine {
         install_binary(&source.join("target/release/steward"));
         bash(&format!("cp -r {} {}", deploy().display(), source.join("deploy").display()));
         fs::copy(run::temporal_cli(), root.join("usr/local/bin/temporal")).unwrap();
-        // The ports of this machine are shared, so the test cannot have the usual ones.
-        let ports = format!("temporal_port = {}\ntemporal_ui_port = {}\n", run::free_port(), run::free_port());
-        let script = marked_commands("README.md", "install")
-            .replace("127.0.0.1:8420\"\n", &format!("127.0.0.1:{port}\"\n{ports}"));
+        let mut script = marked_commands("README.md", "install");
+        if let Some(port) = port {
+            // The ports of this machine are shared, so the test cannot have the usual ones.
+            let ports = format!("temporal_port = {}\ntemporal_ui_port = {}\n", run::free_port(), run::free_port());
+            let vault = marked_commands("README.md", "vault");
+            script += &vault.replace("127.0.0.1:8420\"\n", &format!("127.0.0.1:{port}\"\n{ports}"));
+        }
         fs::write(source.join("install.sh"), script).unwrap();
         bash(&format!("chroot {} bash -euc 'cd /source && . ./install.sh'", root.display()));
         root
@@ -42,7 +45,7 @@ impl Machine {
 
     /// Boots, puts a vault in its place and starts it.
     pub(crate) async fn boot(folder: &Path) -> Self {
-        let machine = Self::boot_without_vault(folder).await;
+        let machine = Self::boot_installed(folder, Some(run::free_port())).await;
         machine.place_vault("home");
         machine.run_inside(
             "for name in home other; do install -D -o steward-home -m 400 /dev/null /etc/steward/secrets/$name/key; done
@@ -64,8 +67,12 @@ impl Machine {
         ));
     }
 
+    /// Boots without any vault.
     pub(crate) async fn boot_without_vault(folder: &Path) -> Self {
-        let port = run::free_port();
+        Self::boot_installed(folder, None).await
+    }
+
+    async fn boot_installed(folder: &Path, port: Option<u16>) -> Self {
         let root = Self::install(folder, port);
         // A hanging process is found in a minute; the test waits less long.
         let drop_in = root.join("etc/systemd/system/steward@.service.d");
@@ -83,7 +90,12 @@ impl Machine {
             .expect("systemd-nspawn; `make deploy-test` installs it");
         let pid = container.id().unwrap();
         run::note(pid);
-        let machine = Self { root, pid, _container: container, api: Api::new(&format!("http://127.0.0.1:{port}")) };
+        let machine = Self {
+            root,
+            pid,
+            _container: container,
+            api: Api::new(&format!("http://127.0.0.1:{}", port.unwrap_or_default())),
+        };
         wait::until("systemd to take commands", async || machine.is_booted().then_some(())).await;
         machine
     }
