@@ -28,7 +28,7 @@ demo: $(TEMPORAL)
 test: tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy -p steward-tests --test deploy --quiet -- -D warnings
+	cargo clippy --workspace --test deploy --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
 	cargo test --workspace --quiet --exclude steward-tests
 	cargo test --workspace --quiet --test tidy --test replay --test browser

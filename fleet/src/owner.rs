@@ -12,7 +12,7 @@ use sqlx::Row;
 use std::time::Duration;
 use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::{ClaimDecision, OwnerInfo, OwnerRow, VaultCopy, decide_claim};
+use steward_domain::fleet::ownership::{ClaimDecision, OwnerInfo, OwnerProgress, OwnerRow, VaultCopy, decide_claim};
 use steward_domain::gates::mode::Mode;
 
 /// How long a permit is good: 1 s, by a clock that goes on while the machine sleeps.
@@ -36,6 +36,11 @@ pub enum ClaimError {
          take {}` here", .0.tenant, .0.info.instance, .0.epoch, .0.seen.format("%Y-%m-%dT%H:%M:%SZ"), .0.tenant
     )]
     OtherCopy(Box<OwnerRow>),
+    #[error(
+        "this copy of the vault was shut out: {} owns the tenant {} at epoch {}, last heard {}. Leave this one stopped", .0.info.instance,
+        .0.tenant, .0.epoch, .0.seen.format("%Y-%m-%dT%H:%M:%SZ")
+    )]
+    ShutOut(Box<OwnerRow>),
     #[error(
         "the vault here was set back, as by a snapshot of its disk: it lacks {missing} of the {} audit records that the fleet has \
          seen. If it must go on without them, run `steward fleet take {}` here", .owner.chain.seq, .owner.tenant
@@ -113,12 +118,14 @@ pub struct OwnerPermit {
 }
 
 const CLAIM: &str = "SELECT t.vault_id, t.state, o.copy, o.epoch, o.instance, o.address, o.build, o.mode, o.policy_hash, o.seen, \
-    o.chain_records, o.chain_sha256 \
+    o.chain_records, o.chain_sha256, o.since, o.last_check, o.matters_late, o.signals_fresh, o.shut_out \
     FROM tenant t LEFT JOIN owner o ON o.tenant = t.id WHERE t.id = $1";
 const OWN: &str = "INSERT INTO owner (tenant, copy, epoch, instance, address, build, mode, policy_hash, seen, \
     chain_records, chain_sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), $9, $10) \
     ON CONFLICT (tenant) DO UPDATE SET copy = $2, epoch = $3, instance = $4, address = $5, build = $6, mode = $7, \
-    policy_hash = $8, seen = clock_timestamp() WHERE owner.copy = $2 AND owner.epoch = $3 - 1";
+    policy_hash = $8, seen = clock_timestamp(), since = clock_timestamp() WHERE owner.copy = $2 AND owner.epoch = $3 - 1";
+const REPORT: &str = "UPDATE owner SET last_check = $4, matters_late = $5, signals_fresh = $6 \
+    WHERE tenant = $1 AND copy = $2 AND epoch = $3";
 const HEARTBEAT: &str = "UPDATE owner SET seen = clock_timestamp(), \
     chain_sha256 = CASE WHEN $4 > chain_records THEN $5 ELSE chain_sha256 END, chain_records = greatest(chain_records, $4) \
     WHERE tenant = $1 AND copy = $2 AND epoch = $3 RETURNING \
@@ -149,6 +156,9 @@ impl FleetStore {
         let was_taken = owner.as_ref().is_some_and(|owner| owner.info.instance.starts_with(TAKEN_BY));
         let epoch = match decide_claim(owner.as_ref(), here) {
             ClaimDecision::Own { epoch } => epoch,
+            ClaimDecision::Refused { owner } if owner.has_shut_out(&here.copy) => {
+                return Err(ClaimError::ShutOut(owner));
+            }
             ClaimDecision::Refused { owner } => return Err(ClaimError::OtherCopy(owner)),
             ClaimDecision::SetBack { owner, missing } => return Err(ClaimError::SetBack { owner, missing }),
         };
@@ -206,7 +216,8 @@ impl FleetStore {
         let before = sqlx::query_scalar(select).bind(tenant.as_str()).fetch_optional(&mut *tx).await?;
         let Some(before) = before else { return Ok(false) };
         let update = "UPDATE owner SET copy = $2, epoch = epoch + 1, instance = $3, address = '', seen = clock_timestamp(), \
-            chain_records = $4, chain_sha256 = $5 WHERE tenant = $1";
+            chain_records = $4, chain_sha256 = $5, shut_out = CASE WHEN copy = $2 THEN shut_out \
+            ELSE array_append(array_remove(shut_out, $2), copy) END WHERE tenant = $1";
         let instance = format!("{TAKEN_BY}{}", operator.name);
         let update = sqlx::query(update).bind(tenant.as_str()).bind(&here.copy).bind(instance);
         update.bind(count_records(&here.chain)).bind(here.chain.sha256.as_str()).execute(&mut *tx).await?;
@@ -220,7 +231,11 @@ impl FleetStore {
 
 /// The number of records as the database holds it.
 fn count_records(chain: &ChainHead) -> i64 {
-    i64::try_from(chain.seq).unwrap_or(i64::MAX)
+    to_bigint(chain.seq)
+}
+
+fn to_bigint(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 impl OwnerPermit {
@@ -242,6 +257,17 @@ impl OwnerPermit {
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.epoch
+    }
+
+    /// Reports what this process has done, for people who look after the fleet.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub(crate) async fn report_progress(&self, progress: &OwnerProgress) -> Result<(), FleetError> {
+        let report = sqlx::query(REPORT).bind(self.tenant.as_str()).bind(&self.copy).bind(self.epoch);
+        let report = report.bind(progress.last_check).bind(to_bigint(progress.matters_late));
+        in_time(report.bind(to_bigint(progress.signals_fresh)).execute(&self.store.pool)).await??;
+        Ok(())
     }
 
     /// Says that this process lives and how far its audit chain has come, and asks for the leave to act.

@@ -5,10 +5,12 @@
 //! another copy owns the vault is final.
 
 use crate::owner::{OwnerPermit, Permit, PermitRefusal};
+use crate::store::FleetError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::audit::ChainHead;
+use steward_domain::fleet::ownership::OwnerProgress;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -83,6 +85,14 @@ impl VaultOwnership {
 
     pub(crate) fn permit(&self) -> &OwnerPermit {
         &self.permit
+    }
+
+    /// Reports what this process has done, for people who look after the fleet.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn report_progress(&self, progress: &OwnerProgress) -> Result<(), FleetError> {
+        self.permit.report_progress(progress).await
     }
 
     /// Asks for the leave to act.

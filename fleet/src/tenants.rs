@@ -12,7 +12,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row};
 use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::{OwnerInfo, OwnerRow};
+use steward_domain::fleet::ownership::{OwnerInfo, OwnerProgress, OwnerRow};
 use steward_domain::gates::mode::Mode;
 
 /// Whether a tenant is in use.
@@ -65,6 +65,7 @@ pub enum TenantUpdate {
 
 const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.state, t.bucket, o.copy, o.epoch, o.instance, \
     o.address, o.build, o.mode, o.policy_hash, o.seen, o.chain_records, o.chain_sha256, \
+    o.since, o.last_check, o.matters_late, o.signals_fresh, o.shut_out, \
     extract(epoch FROM clock_timestamp() - o.seen)::bigint AS silent, s.scope, s.stopped_by, s.reason, s.stopped_at \
     FROM tenant t LEFT JOIN owner o ON o.tenant = t.id \
     LEFT JOIN LATERAL (SELECT * FROM stop WHERE scope IN ('*', t.id) ORDER BY scope LIMIT 1) s ON true \
@@ -159,8 +160,15 @@ pub(crate) fn read_owner(row: &PgRow, tenant: TenantId, copy: String) -> Result<
         policy_hash: row.try_get("policy_hash")?,
     };
     let seen: DateTime<Utc> = row.try_get("seen")?;
-    let chain = read_chain(row)?;
-    Ok(OwnerRow { tenant, copy, epoch: row.try_get("epoch")?, info, seen, chain })
+    let count = |column: &str| Ok::<_, sqlx::Error>(u64::try_from(row.try_get::<i64, _>(column)?).unwrap_or_default());
+    let progress = OwnerProgress {
+        last_check: row.try_get("last_check")?,
+        matters_late: count("matters_late")?,
+        signals_fresh: count("signals_fresh")?,
+    };
+    let (epoch, since, chain) = (row.try_get("epoch")?, row.try_get("since")?, read_chain(row)?);
+    let shut_out = row.try_get("shut_out")?;
+    Ok(OwnerRow { tenant, copy, epoch, info, seen, since, chain, progress, shut_out })
 }
 
 fn read_chain(row: &PgRow) -> Result<ChainHead, sqlx::Error> {

@@ -110,7 +110,7 @@ impl VaultViews {
 
     /// Measures how far checks are behind. For a matter that was last checked before a stop ended, the lag counts from
     /// there.
-    pub(crate) async fn measure_tick_lag(&self, cadence: &Cadence, now: DateTime<Utc>) -> Result<TickLag, IndexError> {
+    pub async fn measure_tick_lag(&self, cadence: &Cadence, now: DateTime<Utc>) -> Result<TickLag, IndexError> {
         let resumed = stop::list_stop_events(&self.root, 1).pop().filter(|event| !event.stopped);
         let resumed_at = resumed.and_then(|event| time::parse(&event.stop.at));
         self.index.read().measure_tick_lag(cadence, resumed_at, now).await

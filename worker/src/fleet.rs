@@ -185,13 +185,26 @@ pub(crate) async fn refuse_other_copy(config: &StewardConfig) -> anyhow::Result<
     }
     let root = VaultRoot::open(config.vault_folder()?)?;
     let Some(CheckedTenant { row, .. }) = check_vault(config, &root).await? else { return Ok(()) };
-    let owner = row.owner;
-    let copy = find_copy_id(&root)?;
-    match owner {
-        Some(owner) if Some(&owner.copy) != copy.as_ref() => {
-            Err(FleetRefusal::Claim(ClaimError::OtherCopy(Box::new(owner))).into())
-        }
-        Some(_) | None => Ok(()),
+    compare_owner(row, &root)
+}
+
+/// As [`refuse_other_copy`], but without waiting: a database that does not answer is no refusal.
+///
+/// # Errors
+/// [`FleetRefusal`].
+pub(crate) async fn refuse_other_owner(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<()> {
+    let Some(FleetMembership { tenant, database }) = &config.fleet else { return Ok(()) };
+    let Ok(store) = FleetStore::connect(database).await else { return Ok(()) };
+    let row = store.list_tenants(Some(tenant)).await.ok().and_then(|mut rows| rows.pop());
+    row.map_or(Ok(()), |row| compare_owner(row, root))
+}
+
+fn compare_owner(row: TenantRow, root: &VaultRoot) -> anyhow::Result<()> {
+    let Some(owner) = row.owner.map(Box::new) else { return Ok(()) };
+    match find_copy_id(root)? {
+        Some(copy) if copy == owner.copy => Ok(()),
+        Some(copy) if owner.has_shut_out(&copy) => Err(FleetRefusal::Claim(ClaimError::ShutOut(owner)).into()),
+        Some(_) | None => Err(FleetRefusal::Claim(ClaimError::OtherCopy(owner)).into()),
     }
 }
 

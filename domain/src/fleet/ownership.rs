@@ -50,11 +50,33 @@ pub struct OwnerRow {
     pub info: OwnerInfo,
     /// When its process was heard last, by the database's clock.
     pub seen: DateTime<Utc>,
+    /// When its process was started.
+    pub since: DateTime<Utc>,
     /// The furthest that its audit chain has come.
     pub chain: ChainHead,
+    pub progress: OwnerProgress,
+    /// The copies that owned the vault before, and that a person shut out.
+    pub shut_out: Vec<String>,
+}
+
+/// What a process reports about its work, every half a minute.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OwnerProgress {
+    /// The newest check of any matter; `None` before the first report or check.
+    pub last_check: Option<DateTime<Utc>>,
+    /// Open matters that were not checked in time.
+    pub matters_late: u64,
+    /// Signals that no check has seen.
+    pub signals_fresh: u64,
 }
 
 impl OwnerRow {
+    /// Whether a person shut this copy out.
+    #[must_use]
+    pub fn has_shut_out(&self, copy: &str) -> bool {
+        self.shut_out.iter().any(|shut_out| shut_out == copy)
+    }
+
     /// How many audit records a chain lacks that the owner had; `None` if it lacks none.
     #[must_use]
     pub fn count_missing(&self, chain: &ChainHead) -> Option<u64> {
@@ -110,7 +132,17 @@ mod tests {
         let chain = |seq: u64| ChainHead { seq, sha256: ContentHash::hash_bytes(&seq.to_be_bytes()) };
         let here = |copy: &str, chain: ChainHead| VaultCopy { vault: "v".into(), copy: copy.into(), chain };
         let (tenant, seen) = ("acme".parse().unwrap(), DateTime::UNIX_EPOCH);
-        let row = OwnerRow { tenant, copy: "one".into(), epoch: 41, info, seen, chain: chain(7) };
+        let row = OwnerRow {
+            tenant,
+            copy: "one".into(),
+            epoch: 41,
+            info,
+            seen,
+            since: seen,
+            chain: chain(7),
+            progress: OwnerProgress::default(),
+            shut_out: Vec::new(),
+        };
         assert_eq!(decide_claim(None, &here("one", chain(0))), ClaimDecision::Own { epoch: 1 });
         // A process that was killed may have filed records that the database has not heard of.
         for records in [7, 8] {

@@ -67,6 +67,11 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     operate(&machine, "steward fleet status");
     let stopped = follow(&machine, "stop");
     assert!(stopped.contains("all tenants are stopped"), "{stopped}");
+    let checked = follow(&machine, "preflight");
+    assert!(
+        checked.matches("This build can continue all of them").count() == 2 && !checked.contains("do not go on"),
+        "{checked}"
+    );
     follow(&machine, "upgrade");
 
     // The machine of acme is lost, and its vault comes back from its backup as another copy.
@@ -82,9 +87,11 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
         .await;
     let variables = "STEWARD_CONFIG=/etc/steward/acme.toml STEWARD_VAULT=/srv/steward/old-acme STEWARD_STATE_DIR=/tmp/old \
         STEWARD_LISTEN=127.0.0.1:0 HOME=/tmp";
+    // The old copy wakes up.
     let old = "set -a; . /etc/steward/acme.env; set +a
         runuser -u steward-acme -- env VARIABLES /usr/bin/steward up 2>&1 && exit 1 || test $? -eq 3";
-    machine.run_inside(&old.replace("VARIABLES", variables));
+    let said = machine.run_inside(&old.replace("VARIABLES", variables));
+    assert!(said.contains("was shut out"), "{said}");
 }
 
 #[tokio::test]
@@ -96,6 +103,7 @@ async fn the_script_of_a_new_tenant_refuses_what_would_not_work_and_creates_noth
         ("acme acme.example.org", "usage"),
         ("Acme acme.example.org 8431", "is no tenant"),
         ("../etc acme.example.org 8431", "is no tenant"),
+        ("acme- acme.example.org 8431", "is no tenant"),
         ("a-name-that-is-far-too-long acme.example.org 8431", "longer than 24"),
         ("acme 'a b' 8431", "is no host name"),
         ("acme acme.example.org port", "is no port"),

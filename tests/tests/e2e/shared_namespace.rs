@@ -114,6 +114,23 @@ async fn check_that_each_side_refuses_the_others_url(fleet: &Fleet, tenant: &Ten
     }
 }
 
+async fn check_that_modes_are_shown(fleet: &Fleet) {
+    let status = fleet.operator.run(&["fleet", "status", "--json"]).await.expect(4).json();
+    let owners: Vec<&str> =
+        status.as_array().unwrap().iter().map(|row| row["owner"]["mode"].as_str().unwrap()).collect();
+    assert_eq!(owners, ["live", "live"], "not as expected, which is shadow");
+    for id in ["a", "a-clerk"] {
+        fleet.run(&["fleet", "tenant", "set", id, "--expect", "live"]).await;
+    }
+    let table = fleet.run(&["fleet", "status"]).await;
+    assert!(table.contains("shadow") && table.contains("ceiling"), "each is live, and its ceiling is not: {table}");
+    wait::until("a report of the work", async || {
+        let rows: Value = serde_json::from_str(&fleet.run(&["fleet", "status", "--json"]).await).unwrap();
+        rows[0]["owner"]["progress"]["last_check"].as_str().map(drop)
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     let fleet = Fleet::new("shared").await;
@@ -134,14 +151,7 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     one.steward.run(&["wrong", &action]).await.expect(0);
     assert_eq!(other.world.vault.records().len(), 1, "the answer reached its own vault alone");
 
-    let status = fleet.operator.run(&["fleet", "status", "--json"]).await.expect(4).json();
-    let owners: Vec<&str> =
-        status.as_array().unwrap().iter().map(|row| row["owner"]["mode"].as_str().unwrap()).collect();
-    assert_eq!(owners, ["live", "live"], "not as expected, which is shadow");
-    for id in ["a", "a-clerk"] {
-        fleet.run(&["fleet", "tenant", "set", id, "--expect", "live"]).await;
-    }
-    fleet.run(&["fleet", "status"]).await;
+    check_that_modes_are_shown(&fleet).await;
 
     // As docs/fleet.md says: the attribute finds the runs, and the password may be in a file.
     for id in ["a", "a-clerk"] {
@@ -315,7 +325,14 @@ async fn a_restored_copy_takes_over_by_command_alone_and_the_old_one_never_acts_
     let restored = Vault::open(folder);
     wait::until("the new owner to act", async || (restored.state("rent") == "done").then_some(())).await;
     let said = tenant.steward.run(&["up", "--once"]).await.expect(3);
-    assert!(said.err.contains("another copy"), "it stays closed over restarts: {said}");
+    assert!(said.err.contains("was shut out") && said.err.contains("Leave this one stopped"), "{said}");
+    assert!(!said.err.contains("fleet take"), "nobody is told to bring it back: {said}");
+    let said = tenant.steward.run(&["doctor"]).await.expect(4);
+    assert!(said.out.contains("WRONG owner") && said.out.contains("was shut out"), "{said}");
+    for command in [&["fleet", "take", "restored"][..], &["fleet", "take", "restored", "--yes"]] {
+        let said = tenant.steward.run(command).await.expect(3);
+        assert!(said.out.contains("--take-back"), "{said}");
+    }
     assert_eq!(tenant.world.vault.records().len(), before, "the old copy did nothing more");
 }
 

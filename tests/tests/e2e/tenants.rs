@@ -79,7 +79,7 @@ async fn one_copy_owns_a_vault_until_a_person_lets_another_take_it() {
     assert_eq!(again.obtain(&ChainHead::genesis()).await.unwrap_err(), PermitRefusal::Lost);
     let taken = store.claim_vault(&id, &copy_of(VAULT, "copy-b"), &info()).await.unwrap();
     assert_eq!(taken.epoch(), 4);
-    assert!(matches!(store.claim_vault(&id, &copy_of(VAULT, "copy-a"), &info()).await, Err(ClaimError::OtherCopy(_))));
+    assert!(matches!(store.claim_vault(&id, &copy_of(VAULT, "copy-a"), &info()).await, Err(ClaimError::ShutOut(_))));
     taken.obtain(&ChainHead::genesis()).await.unwrap();
 
     let other = store.claim_vault(&id, &copy_of("another-vault", "copy-b"), &info()).await.unwrap_err().to_string();

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::provider_gate::{RateLimit, parse_bucket_name};
 use steward_domain::gates::mode::Mode;
+use strum::IntoEnumIterator;
 
 #[derive(Args, Debug)]
 pub(crate) struct FleetArgs {
@@ -70,9 +71,10 @@ pub(crate) enum FleetCommand {
     /// Let this copy of a vault act instead of the one that owns it, which can then never act again
     #[command(
         after_help = "Example:\n  STEWARD_TENANT=acme steward fleet take acme --yes --vault /srv/steward/acme\n\n\
-        For a vault that was restored from a backup. Without --yes it only shows who owns the vault."
+        For a vault that was restored from a backup, as its tenant and not as an operator. Without --yes it only shows who owns\n\
+        the vault."
     )]
-    Take(ConfirmedTenantArgs),
+    Take(TakeArgs),
     /// Make a tenant's vault one that stands alone
     #[command(after_help = "Example:\n  steward fleet release --vault /srv/steward/acme\n\n\
         Run it without STEWARD_TENANT, while no process serves the vault. Then `steward fleet tenant drop` removes its schedules.")]
@@ -84,7 +86,7 @@ pub(crate) enum TenantCommand {
     /// Create a tenant and its database role, and print the two settings that its process needs
     #[command(after_help = "Example:\n  steward fleet tenant add acme\n\nThe password is shown once.")]
     Add(TenantAddArgs),
-    /// Set the most that a tenant may do, the mode that its process should have, or its rate limits
+    /// Set the most that a tenant may do, the mode that its process should have, or its bucket
     #[command(
         after_help = "Example:\n  steward fleet tenant set acme --ceiling live --expect live_high_confidence_only\n\n\
         A lower ceiling binds at the next change, a higher one at the next check of a matter. The process' own\n\
@@ -156,14 +158,28 @@ pub(crate) struct TenantAddArgs {
 pub(crate) struct TenantSetArgs {
     pub(crate) tenant: TenantId,
     /// Set the most that its processes may do: shadow, live_high_confidence_only or live
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub(crate) ceiling: Option<Mode>,
     /// Set the mode that its process should be started with
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub(crate) expect: Option<Mode>,
     /// Count its calls to a model in this bucket
     #[arg(long, value_name = "NAME")]
     pub(crate) bucket: Option<String>,
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    let modes = Mode::iter().map(Mode::as_str).collect::<Vec<_>>().join(", ");
+    text.parse().map_err(|_| format!("it is one of {modes}"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TakeArgs {
+    #[command(flatten)]
+    pub(crate) confirmed: ConfirmedTenantArgs,
+    /// Let a copy act again that was shut out, and give up what the other one did since
+    #[arg(long, requires = "yes")]
+    pub(crate) take_back: bool,
 }
 
 #[derive(Args, Debug)]

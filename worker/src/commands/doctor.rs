@@ -315,6 +315,9 @@ async fn check_ledger(
         }
         (None, _) => findings.add_ok("rate guard", "allows calls"),
     }
+    if let Err(e) = crate::fleet::refuse_other_owner(config, root).await {
+        findings.add_fault("owner", format_causes(&e));
+    }
     match crate::fleet::find_gate_refusal(config).await {
         // A fault that no time heals.
         Some(GuardRefusal { cap: GuardCap::Gate | GuardCap::Clock, reason, .. }) => findings.add_fault("fleet", reason),

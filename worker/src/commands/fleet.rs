@@ -8,16 +8,19 @@ mod log;
 mod server;
 pub(crate) mod stops;
 
-use crate::cli::fleet::{ConfirmedTenantArgs, FleetArgs, FleetCommand, TenantAddArgs, TenantCommand, TenantSetArgs};
+use crate::cli::fleet::{
+    ConfirmedTenantArgs, FleetArgs, FleetCommand, TakeArgs, TenantAddArgs, TenantCommand, TenantSetArgs,
+};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
 use crate::fleet::{CheckedTenant, check_vault};
 use crate::temporal;
 use anyhow::{Context, bail};
 use serde_json::json;
+use std::cmp::Ordering;
 use std::path::Path;
 use steward_domain::fleet::TenantId;
-use steward_domain::fleet::ownership::{AWAY_AFTER, VaultCopy};
+use steward_domain::fleet::ownership::{AWAY_AFTER, OwnerRow, VaultCopy};
 use steward_domain::time::format_seconds;
 use steward_fleet::admin::build_tenant_url;
 use steward_fleet::tenants::{TenantChange, TenantRow, TenantState, TenantUpdate};
@@ -155,35 +158,69 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
         if tenants.is_empty() {
             return "no tenant yet: `steward fleet tenant add <tenant>`".to_owned();
         }
-        let mut table = create_table(&["tenant", "mode", "ceiling", "expected", "bucket", "owner", "build", "seen"]);
+        let mut table = create_table(&[
+            "tenant",
+            "acts in",
+            "set by",
+            "expected",
+            "bucket",
+            "owner",
+            "build",
+            "since",
+            "last check",
+            "late",
+            "seen",
+        ]);
         for row in tenants {
-            let owner = row.owner.as_ref();
-            let mode = match owner {
-                _ if row.state == TenantState::Dropped => "dropped".to_owned(),
-                _ if row.stop.is_some() => "stopped".to_owned(),
-                None => "never started".to_owned(),
-                Some(owner) if has_wrong_mode(row) => format!("{}, not as expected", owner.info.mode.as_str()),
-                Some(owner) => owner.info.mode.as_str().to_owned(),
-            };
-            let seen = owner.map(|owner| {
-                let away = row.silent_seconds.is_some_and(|seconds| seconds > AWAY_AFTER.num_seconds());
-                if away { format!("away since {}", format_seconds(owner.seen)) } else { "now".to_owned() }
-            });
-            table.add_row([
-                row.id.to_string(),
-                mode,
-                row.mode_ceiling.as_str().to_owned(),
-                row.expected_mode.as_str().to_owned(),
-                row.bucket.clone().unwrap_or_else(|| "none".to_owned()),
-                owner.map(|owner| escape_text(&owner.info.instance)).unwrap_or_default(),
-                owner.map(|owner| escape_text(&owner.info.build)).unwrap_or_default(),
-                seen.unwrap_or_default(),
-            ]);
+            table.add_row(describe_tenant_row(row));
         }
         let mut stops: Vec<String> = tenants.iter().filter_map(|row| row.stop.as_ref()).map(stops::describe).collect();
         stops.dedup();
         [vec![table.to_string()], stops].concat().join("\n")
     })
+}
+
+/// The cells of a tenant. It acts in the lower one of the mode of its process and its ceiling.
+fn describe_tenant_row(row: &TenantRow) -> Vec<String> {
+    let owner = row.owner.as_ref();
+    let mode = owner.map(|owner| owner.info.mode.min(row.mode_ceiling));
+    let (acts_in, set_by) = match (owner, mode) {
+        _ if row.state == TenantState::Dropped => ("dropped", ""),
+        _ if row.stop.is_some() => ("stopped", ""),
+        (Some(owner), Some(mode)) => {
+            let set_by = match owner.info.mode.cmp(&row.mode_ceiling) {
+                Ordering::Less => "process",
+                Ordering::Equal => "both",
+                Ordering::Greater => "ceiling",
+            };
+            (mode.as_str(), set_by)
+        }
+        (None, _) | (_, None) => ("never started", ""),
+    };
+    let expected = match owner {
+        Some(owner) if has_wrong_mode(row) => {
+            format!("{}, and the process has {}", row.expected_mode.as_str(), owner.info.mode.as_str())
+        }
+        Some(_) | None => row.expected_mode.as_str().to_owned(),
+    };
+    let seen = owner.map(|owner| {
+        let away = row.silent_seconds.is_some_and(|seconds| seconds > AWAY_AFTER.num_seconds());
+        if away { format!("away since {}", format_seconds(owner.seen)) } else { "now".to_owned() }
+    });
+    let text = |describe: fn(&OwnerRow) -> String| owner.map(describe).unwrap_or_default();
+    vec![
+        row.id.to_string(),
+        acts_in.to_owned(),
+        set_by.to_owned(),
+        expected,
+        row.bucket.clone().unwrap_or_else(|| "none".to_owned()),
+        text(|owner| escape_text(&owner.info.instance)),
+        text(|owner| escape_text(&owner.info.build)),
+        text(|owner| format_seconds(owner.since)),
+        text(|owner| owner.progress.last_check.map(format_seconds).unwrap_or_default()),
+        text(|owner| owner.progress.matters_late.to_string()),
+        seen.unwrap_or_default(),
+    ]
 }
 
 /// Drops a tenant, and then removes its schedules.
@@ -224,7 +261,7 @@ async fn drop_tenant(
 
 /// Makes the copy of the vault here the one that may act.
 async fn take_vault(
-    take: &ConfirmedTenantArgs,
+    TakeArgs { confirmed: take, take_back }: &TakeArgs,
     vault: Option<&Path>,
     operator: Operator,
     out: CommandOutput,
@@ -240,7 +277,8 @@ async fn take_vault(
     let owner = owner.with_context(|| format!("nobody owns the vault of {}: start its process", take.tenant))?;
     let chain = chain::read_head(&root)?;
     let lacks = owner.count_missing(&chain);
-    if find_copy_id(&root)?.as_ref() == Some(&owner.copy) && lacks.is_none() {
+    let ours = find_copy_id(&root)?;
+    if ours.as_ref() == Some(&owner.copy) && lacks.is_none() {
         out.print_text("this copy owns the vault already")?;
         return Ok(CommandExit::Ok);
     }
@@ -256,8 +294,17 @@ async fn take_vault(
         take.tenant,
         format_seconds(owner.seen)
     );
+    if ours.as_ref().is_some_and(|ours| owner.has_shut_out(ours)) && !take_back {
+        out.print_text(&format!(
+            "{holder}. The copy here was shut out: leave it stopped. To give up what the other one did since, add --yes --take-back"
+        ))?;
+        return Ok(CommandExit::Refused);
+    }
     if !take.yes {
-        out.print_text(&format!("{holder}. If it must never act again: `steward fleet take {} --yes`", take.tenant))?;
+        out.print_text(&format!(
+            "{holder}. If that copy must not act any more: `steward fleet take {} --yes`",
+            take.tenant
+        ))?;
         return Ok(CommandExit::Refused);
     }
     let copy = read_or_create_copy_id(&root)?;
@@ -265,7 +312,11 @@ async fn take_vault(
     let vault = row.vault_id.unwrap_or_default();
     store.take_vault(&take.tenant, &VaultCopy { vault, copy, chain }, &operator).await?;
     out.print_value(&json!({"taken": take.tenant}), || {
-        format!("{holder}. It cannot act any more; start the process here")
+        format!(
+            "this copy owns the vault of {} now, and {} is shut out. {lacks}. Start the process here",
+            take.tenant,
+            escape_text(&owner.info.instance)
+        )
     })?;
     Ok(CommandExit::Ok)
 }

@@ -9,6 +9,7 @@ mod backups;
 mod listen;
 mod parts;
 mod place;
+mod progress;
 mod register;
 mod routines;
 mod wake;
@@ -173,6 +174,7 @@ pub(crate) async fn start_engine(
     ]);
     loops.extend(spawn_fault_report(&parts, config)?);
     loops.extend(backups::spawn_backups(&parts, config)?);
+    loops.extend(progress::spawn_progress_reports(&parts, config));
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     let timestamp_writer =

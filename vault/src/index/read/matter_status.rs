@@ -115,6 +115,8 @@ pub struct TickLag {
     pub worst: Option<(RecordPath, i64)>,
     /// Open matters that no tick has observed yet.
     pub never: u64,
+    /// The newest tick of any open matter.
+    pub newest: Option<DateTime<Utc>>,
 }
 
 impl ReadView<'_> {
@@ -139,6 +141,7 @@ impl ReadView<'_> {
                 lag.never += 1;
                 continue;
             };
+            lag.newest = lag.newest.max(Some(at));
             let interval = i64::from(cadence.matter_interval_seconds(u32::try_from(streak).unwrap_or(u32::MAX)));
             let at = resumed_at.map_or(at, |resumed_at| at.max(resumed_at));
             let overdue = (now - at).num_seconds() - interval;

@@ -3,7 +3,7 @@
 use super::*;
 use chrono::TimeDelta;
 use steward_domain::action::audit::ChainHead;
-use steward_domain::fleet::ownership::{OwnerInfo, OwnerRow};
+use steward_domain::fleet::ownership::{OwnerInfo, OwnerProgress, OwnerRow};
 use steward_domain::fleet::provider_gate::{BucketWindow, LossKind};
 use steward_domain::steward::guard::{BackOff, CallId, Probe};
 use steward_fleet::overview::ServerConnections;
@@ -41,7 +41,10 @@ fn owned(id: &str, state: TenantState, mode: Mode, build: &str) -> TenantRow {
         epoch: 7,
         info,
         seen: at(5),
+        since: at(1),
         chain: ChainHead::genesis(),
+        progress: OwnerProgress::default(),
+        shut_out: Vec::new(),
     };
     TenantRow { owner: Some(owner), silent_seconds: Some(61), ..tenant(id, state) }
 }
