@@ -17,7 +17,7 @@ use steward_domain::fleet::provider_gate::BootInstant;
 /// The tables of every version.
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!();
 /// The version of the tables that this build was made for.
-const VERSION: i32 = 5;
+const VERSION: i32 = 6;
 /// Connections of one process: one for permits, one for the gate.
 const CONNECTIONS: u32 = 2;
 /// How long a call may take, the connection included: 3 s.

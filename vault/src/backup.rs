@@ -23,6 +23,7 @@ use crate::files::root::VaultRootError;
 use crate::index::IndexError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,12 @@ pub enum BackupError {
     NoVault(PathBuf),
     #[error("{}: holds backups of another vault: give each vault a folder of its own", .0.display())]
     OtherVault(PathBuf),
+    #[error("{}: holds other files than backups: choose an empty folder", .0.display())]
+    Foreign(PathBuf),
+    #[error("{}: the state folder holds the vault: set STEWARD_STATE_DIR to a folder beside it", .0.display())]
+    StateAroundVault(PathBuf),
+    #[error("{}: the index cannot be copied: {reason}", path.display())]
+    IndexCopy { path: PathBuf, reason: String },
     #[error("{}: another backup is being made there: try again when it is done", .0.display())]
     Busy(PathBuf),
     #[error("the vault changed during each of {0} attempts: try again in a quieter moment")]
@@ -100,6 +107,9 @@ pub struct BackupInfo {
     pub files: u64,
     /// Their size together. Files that are hard links count too.
     pub bytes: u64,
+    /// Links, and what each names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, String>,
     /// Files that could not be read, or that changed each time they were.
     pub doubtful: Vec<String>,
 }

@@ -236,10 +236,10 @@ impl Index {
     /// Writes a copy of the database into a new file, as of one moment.
     ///
     /// # Errors
-    /// [`IndexError::Sql`], also if the file exists.
-    pub(crate) async fn write_copy(&self, file: &Path) -> Result<(), IndexError> {
+    /// The copy cannot be written, also if the file exists.
+    pub(crate) async fn write_copy(&self, file: &Path) -> Result<(), sqlx::Error> {
         let query = sqlx::query("VACUUM INTO ?1").bind(file.to_string_lossy().into_owned()).execute(&self.store.reader);
-        query.await.map(drop).map_err(|e| self.sql_error(e))
+        query.await.map(drop)
     }
 
     async fn read_meta(&self, key: &str) -> Result<Option<i64>, IndexError> {

@@ -19,6 +19,7 @@ use steward_domain::time::format_seconds;
 use steward_fleet::owner::ClaimError;
 use steward_fleet::tenants::TenantRow;
 use steward_fleet::{ConnectedRole, FleetError, FleetStore, PermitRefusal, VaultOwnership};
+use steward_vault::action::chain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
 use steward_vault::files::identity::VaultIdentity;
@@ -202,7 +203,10 @@ pub(crate) async fn refuse_other_owner(config: &StewardConfig, root: &VaultRoot)
 fn compare_owner(row: TenantRow, root: &VaultRoot) -> anyhow::Result<()> {
     let Some(owner) = row.owner.map(Box::new) else { return Ok(()) };
     match find_copy_id(root)? {
-        Some(copy) if copy == owner.copy => Ok(()),
+        Some(copy) if copy == owner.copy => match owner.count_missing(&chain::read_head(root)?) {
+            None => Ok(()),
+            Some(missing) => Err(FleetRefusal::Claim(ClaimError::SetBack { owner, missing }).into()),
+        },
         Some(copy) if owner.has_shut_out(&copy) => Err(FleetRefusal::Claim(ClaimError::ShutOut(owner)).into()),
         Some(_) | None => Err(FleetRefusal::Claim(ClaimError::OtherCopy(owner)).into()),
     }

@@ -16,7 +16,8 @@ run() {
 
 copy_backups() {
   # A folder without a backup, on a new volume, must not become the newest snapshot.
-  ls -d "$STEWARD_BACKUP_DIR"/2* >/dev/null || return
+  # restic takes unreadable files for missing ones, so what cannot be read must fail here.
+  cat "$STEWARD_BACKUP_DIR"/2*/files.sha256 >/dev/null || return
   run restic cat config >/dev/null || run restic init || return
   # Removes the locks of a restic that was killed, and no others.
   run restic unlock

@@ -66,6 +66,14 @@ mod tests {
     use steward_domain::gates::mode::DecisionPolicy;
     use steward_domain::time;
 
+    fn write_backup(folder: &std::path::Path) {
+        let chain = json!({"seq": 0, "sha256": "0".repeat(64)});
+        let info = json!({"format": 1, "vault": "6f2c1a2e-8d3b-4c5f-9a7e-0123456789ab", "taken_at": "2026-11-25T12:00:00Z",
+            "build": "0", "chain": chain, "files": 0, "bytes": 0, "doubtful": []});
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("backup.json"), info.to_string()).unwrap();
+    }
+
     #[test]
     fn backups_are_late_after_two_intervals_and_a_failure_is_named() {
         let dir = tempfile::tempdir().unwrap();
@@ -78,7 +86,7 @@ mod tests {
         let read = |fault, at| BackupStatus::read(&record(fault), time::parse(at).unwrap()).unwrap();
         assert!(!read(None, "2026-11-25T12:00:00Z").late, "the first one is being made");
         assert!(read(Some("the disk is full"), "2026-11-25T12:00:00Z").late);
-        std::fs::create_dir(dir.path().join("2026-11-25T12-00-00.000Z")).unwrap();
+        write_backup(&dir.path().join("2026-11-25T12-00-00.000Z"));
         assert!(!read(None, "2026-11-25T12:30:00Z").late);
         let late = read(Some("the disk is full"), "2026-11-25T12:30:01Z");
         assert!(late.late && late.describe().ends_with("failed: the disk is full"), "{}", late.describe());

@@ -19,8 +19,8 @@ async fn prepare(namespace: &str) -> Machine {
     let temporal = server::address().await;
     machine.run_inside(&format!(
         "mkdir -p /etc/steward; umask 077
-         echo '*:*:*:{role}:{password}' > /root/.steward-pgpass
-         printf '%s\n' STEWARD_FLEET_DB=postgres://{role}@{place} PGPASSFILE=/root/.steward-pgpass \
+         echo '*:*:*:{role}:{password}' > /etc/steward/operator.pgpass
+         printf '%s\n' STEWARD_FLEET_DB=postgres://{role}@{place} PGPASSFILE=/etc/steward/operator.pgpass \
            TEMPORAL_ADDRESS={temporal} TEMPORAL_NAMESPACE={namespace} STEWARD_OPERATOR=ann > /etc/steward/operator.env"
     ));
     machine.run_inside(&marked_commands(PAGE, "add-tenant-script"));

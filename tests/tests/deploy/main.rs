@@ -85,7 +85,7 @@ fn make_debian() -> PathBuf {
 fn make_backups(folder: &Path) -> PathBuf {
     bash(&format!(
         "mkdir -p {folder}; cd {folder}; first=2026-11-25T22-15-00.000Z second=2026-11-25T22-30-00.000Z
-         mkdir -p $first/vault/task $first/state $second/vault/task .new-12/vault; touch .lock
+         mkdir -p $first/vault/task $first/state $second/vault/task .new-12/vault; touch .steward-backups $first/files.sha256 $second/files.sha256
          echo unfinished > .new-12/vault/a.md; printf 'a\\0\\377 note' > \"$first/vault/task/rent and.md\"
          head -c 300000 /dev/urandom > $first/state/index.db
          ln \"$first/vault/task/rent and.md\" $second/vault/task/; echo new > $second/vault/.new-note.md",

@@ -96,7 +96,7 @@ fn list_restic_commands(backups: &Path) -> Vec<String> {
 /// Runs them as systemd does: each is one command line, without the help of a shell.
 fn run_restic_unit(backups: &Path, variables: &[(&str, PathBuf)]) {
     let commands = list_restic_commands(backups);
-    assert_eq!(commands.len(), 4);
+    assert_eq!(commands.len(), 5);
     for command in commands {
         let script = format!("set -f; {command}");
         let output =

@@ -18,7 +18,7 @@ use crate::action::swap::{self, LateEditCheck};
 use crate::files::crash;
 use crate::files::disk::disk_error_hint;
 use crate::files::identity::{IdentityError, VaultIdentity};
-use crate::files::root::{VaultRoot, VaultRootError};
+use crate::files::root::{OWN_FOLDER, RESTORING, VaultRoot, VaultRootError};
 use crate::files::steward_folder::{StewardFolderError, check_steward_folder};
 use crate::gates::stop;
 use crate::index::{Index, NoteCatalog};
@@ -50,6 +50,10 @@ pub enum LockError {
     Held { path: String, holder: String },
     #[error("{path}: {source}: the vault must be writable for Steward's audit records")]
     Io { path: String, source: io::Error },
+    #[error(
+        "{0}: a backup is being restored into this vault, or was not to its end: empty its folders, and restore it again"
+    )]
+    Restoring(String),
     #[error(transparent)]
     Recovery(#[from] ApplyError),
     #[error(transparent)]
@@ -188,6 +192,9 @@ impl VaultWriter {
         check: impl FnOnce(&VaultRoot, &VaultIdentity) -> Result<(), StewardFolderError>,
     ) -> Result<Self, LockError> {
         let lock = lock::take_lock(&root)?;
+        if root.dir().exists(format!("{OWN_FOLDER}/{RESTORING}")) {
+            return Err(LockError::Restoring(root.path().display().to_string()));
+        }
         let identity = VaultIdentity::read_or_create(&root)?;
         // The recovery reads the audit records, so they must be there. Without them a change that is done would seem cut
         // short, and would be taken back.

@@ -11,15 +11,17 @@ use super::{Backup, BackupError, BackupInfo, FILES, FORMAT, INFO, STATE, VAULT, 
 use crate::action::chain;
 use crate::action::journal;
 use crate::action::writer::VaultWriter;
-use crate::files::identity::VaultIdentity;
+use crate::files::identity::{VaultId, VaultIdentity};
 use crate::files::root::{OWN_FOLDER, VaultRoot};
 use crate::index::Index;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use rustix::fs::{FlockOperation, flock, syncfs};
-use std::fs::DirBuilder;
-use std::io;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use steward_domain::action::audit::ChainHead;
@@ -30,8 +32,12 @@ use tokio::runtime::Handle;
 const KEPT: usize = 4;
 /// How the name of a backup begins that is not complete.
 const UNFINISHED: &str = ".new-";
-/// The file that excludes two backups at once.
-const LOCK: &str = ".lock";
+/// The file that makes a folder one for backups: it holds the id of the vault, and its lock excludes two backups at once.
+const MARKER: &str = ".steward-backups";
+/// What an empty disk may hold.
+const USUAL: &str = "lost+found";
+/// A backup that is newer than now by more than this was made while the clock was ahead: 5 min.
+const CLOCK_TOLERANCE: TimeDelta = TimeDelta::minutes(5);
 /// The time in a backup's name, which sorts like the time itself.
 const NAME_FORMAT: &str = "%Y-%m-%dT%H-%M-%S%.3fZ";
 /// How often a command tries to find a moment without a change.
@@ -45,9 +51,12 @@ pub struct BackupSource<'a> {
     pub index: &'a Index,
     /// The writer of the vault, in the process that holds it.
     pub writer: Option<&'a VaultWriter>,
+    /// Whether nothing is linked to the backup before, because that one is damaged.
+    pub copies_all: bool,
 }
 
-/// The complete backups in a folder, the newest last. A missing folder has none.
+/// The complete backups in a folder, the newest last. One that was made while the clock was ahead comes first, as if it were
+/// the oldest. A missing folder has none.
 ///
 /// # Errors
 /// [`BackupError::Io`] if the folder cannot be listed.
@@ -58,9 +67,13 @@ pub fn list_backups(folder: &Path) -> Result<Vec<PathBuf>, BackupError> {
         entries => entries.map_err(failed)?,
     };
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>().map_err(failed)?;
-    let mut backups: Vec<PathBuf> = paths.into_iter().filter(|path| read_name(path).is_some()).collect();
-    backups.sort();
-    Ok(backups)
+    let is_whole = |path: &PathBuf| read_backup_info(path).is_ok();
+    let mut backups: Vec<(DateTime<Utc>, PathBuf)> =
+        paths.into_iter().filter(is_whole).filter_map(|path| Some((read_name(&path)?, path))).collect();
+    // A time from the future says nothing about the order, so it comes first.
+    let now = Utc::now() + CLOCK_TOLERANCE;
+    backups.sort_by_key(|(at, path)| (*at <= now, *at, path.clone()));
+    Ok(backups.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The newest complete backup in a folder and its time; `None` if there is none.
@@ -68,8 +81,8 @@ pub fn list_backups(folder: &Path) -> Result<Vec<PathBuf>, BackupError> {
 /// # Errors
 /// [`BackupError::Io`] if the folder cannot be listed.
 pub fn find_newest_backup(folder: &Path) -> Result<Option<(PathBuf, DateTime<Utc>)>, BackupError> {
-    let newest = list_backups(folder)?.pop();
-    Ok(newest.and_then(|path| Some((path.clone(), read_name(&path)?))))
+    let newest = list_backups(folder)?.pop().and_then(|path| Some((path.clone(), read_name(&path)?)));
+    Ok(newest.filter(|(_, at)| *at <= Utc::now() + CLOCK_TOLERANCE))
 }
 
 /// The time in a backup's name; `None` for anything else.
@@ -89,16 +102,9 @@ pub fn create_backup(source: &BackupSource<'_>, folder: &Path, build: &str) -> R
     refuse_nested_folder(source, folder)?;
     let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     created.map_err(BackupError::wrap_io(folder))?;
-    let lock = std::fs::File::options().create(true).append(true).open(folder.join(LOCK));
-    let lock = lock.map_err(BackupError::wrap_io(folder.join(LOCK)))?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| BackupError::Busy(folder.to_owned()))?;
+    let _lock = lock_folder(folder, identity.id)?;
     remove_unfinished(folder)?;
-    let previous = list_backups(folder)?.pop();
-    if let Some(previous) = &previous
-        && read_backup_info(previous).is_ok_and(|info| info.vault != identity.id)
-    {
-        return Err(BackupError::OtherVault(folder.to_owned()));
-    }
+    let previous = list_backups(folder)?.pop().filter(|_| !source.copies_all);
     let unfinished = folder.join(format!("{UNFINISHED}{}", std::process::id()));
     let made = copy_all(source, &unfinished, previous.as_deref()).and_then(|copied| {
         let info = BackupInfo {
@@ -110,6 +116,7 @@ pub fn create_backup(source: &BackupSource<'_>, folder: &Path, build: &str) -> R
             chain: copied.chain,
             files: copied.hashes.len() as u64,
             bytes: copied.bytes,
+            links: copied.links,
             doubtful: copied.doubtful,
         };
         finish(folder, &unfinished, copied.hashes, info)
@@ -123,8 +130,37 @@ pub fn create_backup(source: &BackupSource<'_>, folder: &Path, build: &str) -> R
     Ok(backup)
 }
 
-/// A backup in the vault would contain itself.
+/// Makes sure that the folder is one for backups of this vault, and that no other backup is being made there.
+fn lock_folder(folder: &Path, vault: VaultId) -> Result<File, BackupError> {
+    let path = folder.join(MARKER);
+    let failed = |e: io::Error| BackupError::wrap_io(&path)(e);
+    if !path.exists() {
+        let entries = std::fs::read_dir(folder).map_err(BackupError::wrap_io(folder))?;
+        if entries.flatten().any(|entry| entry.file_name() != USUAL) {
+            return Err(BackupError::Foreign(folder.to_owned()));
+        }
+    }
+    let mut marker = File::options().read(true).create(true).append(true).open(&path).map_err(failed)?;
+    match flock(&marker, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(BackupError::Busy(folder.to_owned())),
+        Err(e) => return Err(failed(e.into())),
+    }
+    let mut text = String::new();
+    marker.read_to_string(&mut text).map_err(failed)?;
+    match text.trim() {
+        "" => writeln!(marker, "{vault}").map_err(failed)?,
+        owner if owner == vault.to_string() => {}
+        _ => return Err(BackupError::OtherVault(folder.to_owned())),
+    }
+    Ok(marker)
+}
+
+/// A backup in the vault would contain itself, and a state folder around the vault would hold the vault a second time.
 fn refuse_nested_folder(source: &BackupSource<'_>, folder: &Path) -> Result<(), BackupError> {
+    if source.state_dir.canonicalize().is_ok_and(|state| source.root.path().starts_with(state)) {
+        return Err(BackupError::StateAroundVault(source.state_dir.to_owned()));
+    }
     // The nearest ancestor that exists has no link in it any more.
     let absolute = std::path::absolute(folder).map_err(BackupError::wrap_io(folder))?;
     let real = absolute.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or(absolute);
@@ -137,7 +173,9 @@ fn refuse_nested_folder(source: &BackupSource<'_>, folder: &Path) -> Result<(), 
 
 fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
     for entry in std::fs::read_dir(folder).map_err(BackupError::wrap_io(folder))?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_ours = |rest: &str| rest == "removed" || rest.parse::<u32>().is_ok();
+        if name.strip_prefix(UNFINISHED).is_some_and(is_ours) {
             std::fs::remove_dir_all(entry.path()).map_err(BackupError::wrap_io(entry.path()))?;
         }
     }
@@ -150,6 +188,7 @@ struct CopiedVault {
     chain: ChainHead,
     hashes: FileHashes,
     bytes: u64,
+    links: BTreeMap<String, String>,
     doubtful: Vec<String>,
 }
 
@@ -168,24 +207,42 @@ fn copy_all(source: &BackupSource<'_>, to: &Path, previous: Option<&Path>) -> Re
     // Files of `.steward/` are in the copy of the vault.
     let state_source = match state_in_vault == Some(Path::new(OWN_FOLDER)) {
         true => None,
-        false => Dir::open_ambient_dir(source.state_dir, ambient_authority()).ok(),
+        false => {
+            let opened = Dir::open_ambient_dir(source.state_dir, ambient_authority());
+            Some(opened.map_err(BackupError::wrap_io(source.state_dir))?)
+        }
     };
     let mut state = state_source.as_ref().map(|from| TreeCopy::new(from, &state_copy, None, &skips_in_state));
     let (taken_at, chain) = find_quiet_moment(source, || {
-        vault.run_pass(PassScope::Records)?;
+        // The index first: an older one finds what it lacks in the files, and a newer one would know of files that are missing.
+        copy_index(source.index, &to.join(STATE))?;
         state.as_mut().map_or(Ok(()), |state| state.run_pass(PassScope::Everything))?;
-        copy_index(source.index, &to.join(STATE))
+        vault.run_pass(PassScope::Records)
     })?;
     let index = copied_index_hash(&to.join(STATE))?;
-    let mut hashes: FileHashes =
-        vault.hashes().map(|(path, hash)| (Path::new(VAULT).join(path), hash.clone())).collect();
-    hashes.extend(
-        state.iter().flat_map(TreeCopy::hashes).map(|(path, hash)| (Path::new(STATE).join(path), hash.clone())),
-    );
-    hashes.insert(Path::new(STATE).join(crate::index::FILE), index.hash);
-    let bytes = vault.count_bytes() + state.as_ref().map_or(0, TreeCopy::count_bytes) + index.bytes;
-    let doubtful = vault.doubtful().iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    Ok(CopiedVault { taken_at, chain, hashes, bytes, doubtful })
+    let mut copied = CopiedVault {
+        taken_at,
+        chain,
+        hashes: FileHashes::from([(Path::new(STATE).join(crate::index::FILE), index.hash)]),
+        bytes: index.bytes,
+        links: BTreeMap::new(),
+        doubtful: Vec::new(),
+    };
+    copied.add(VAULT, &vault);
+    state.iter().for_each(|state| copied.add(STATE, state));
+    Ok(copied)
+}
+
+impl CopiedVault {
+    /// Adds a folder that was copied.
+    fn add(&mut self, name: &str, tree: &TreeCopy<'_>) {
+        let place = |path: &Path| Path::new(name).join(path);
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        self.hashes.extend(tree.hashes().map(|(path, hash)| (place(path), hash.clone())));
+        self.links.extend(tree.links().map(|(path, target)| (text(&place(path)), text(target))));
+        self.doubtful.extend(tree.doubtful().iter().map(|path| text(&place(path))));
+        self.bytes += tree.count_bytes();
+    }
 }
 
 /// Runs `copy` while no change of Steward's is made, and returns the moment and the head of the audit chain.
@@ -208,7 +265,7 @@ fn find_quiet_moment(
     Err(BackupError::Changing(TRIES))
 }
 
-/// What every change of Steward's alters: the head of the chain, and the intents.
+/// What every change that has an audit record alters: the head of the chain, and the intents.
 fn read_progress(root: &VaultRoot) -> Result<(ChainHead, Vec<String>), BackupError> {
     let intents = journal::list_open_intents(root).map_err(BackupError::wrap_io(OWN_FOLDER))?;
     let keys = intents.iter().map(|intent| intent.display_path()).collect();
@@ -236,7 +293,8 @@ fn copy_index(index: &Index, to: &Path) -> Result<(), BackupError> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(BackupError::wrap_io(&file)(e)),
         Ok(()) | Err(_) => {}
     }
-    Ok(Handle::current().block_on(index.write_copy(&file))?)
+    let copied = Handle::current().block_on(index.write_copy(&file));
+    copied.map_err(|e| BackupError::IndexCopy { path: file, reason: e.to_string() })
 }
 
 struct CopiedIndex {
@@ -258,11 +316,11 @@ fn finish(folder: &Path, unfinished: &Path, mut hashes: FileHashes, info: Backup
         let path = unfinished.join(name);
         std::fs::write(&path, content).map_err(BackupError::wrap_io(&path))?;
     }
-    let opened = std::fs::File::open(unfinished).map_err(BackupError::wrap_io(unfinished))?;
+    let opened = File::open(unfinished).map_err(BackupError::wrap_io(unfinished))?;
     syncfs(&opened).map_err(|e| BackupError::wrap_io(unfinished)(e.into()))?;
     let named = folder.join(info.taken_at.format(NAME_FORMAT).to_string());
     std::fs::rename(unfinished, &named).map_err(BackupError::wrap_io(&named))?;
-    let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(BackupError::wrap_io(folder))?;
     Ok(Backup { folder: named, info })
 }

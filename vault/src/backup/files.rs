@@ -25,6 +25,10 @@ const TRIES: u32 = 3;
 const CHUNK: usize = 64 * 1024;
 /// The permissions that the owner of a copied folder has in any case.
 const OWNER: u32 = 0o700;
+/// The permission that the owner of a copied file has in any case.
+const READABLE: u32 = 0o400;
+/// The permissions that are copied.
+const ALL: u32 = 0o777;
 
 /// The files that a pass looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub(super) struct PreviousTree {
 
 /// What distinguishes a file from an earlier state of it, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
+struct FileVersion {
     inode: u64,
     size: u64,
     modified: (i64, i64),
@@ -53,7 +57,7 @@ struct FileStamp {
 
 #[derive(Clone, Debug)]
 struct CopiedFile {
-    stamp: FileStamp,
+    version: FileVersion,
     hash: ContentHash,
 }
 
@@ -65,6 +69,8 @@ pub(super) struct TreeCopy<'a> {
     /// Whether a path below the folder is left out.
     skip: &'a dyn Fn(&Path) -> bool,
     copied: BTreeMap<PathBuf, CopiedFile>,
+    /// Links and what they name.
+    links: BTreeMap<PathBuf, PathBuf>,
     doubtful: BTreeSet<PathBuf>,
 }
 
@@ -76,7 +82,7 @@ enum CopyFault {
     Target(io::Error),
 }
 
-impl FileStamp {
+impl FileVersion {
     fn new(meta: &Metadata) -> Self {
         Self {
             inode: meta.ino(),
@@ -94,8 +100,8 @@ impl<'a> TreeCopy<'a> {
         previous: Option<&'a PreviousTree>,
         skip: &'a dyn Fn(&Path) -> bool,
     ) -> Self {
-        let (copied, doubtful) = (BTreeMap::new(), BTreeSet::new());
-        Self { from, to, previous, skip, copied, doubtful }
+        let (copied, links, doubtful) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { from, to, previous, skip, copied, links, doubtful }
     }
 
     /// The hashes of the files so far, by their paths in the folder.
@@ -105,7 +111,12 @@ impl<'a> TreeCopy<'a> {
 
     /// The size of all files.
     pub(super) fn count_bytes(&self) -> u64 {
-        self.copied.values().map(|copied| copied.stamp.size).sum()
+        self.copied.values().map(|copied| copied.version.size).sum()
+    }
+
+    /// The links, and what each names.
+    pub(super) fn links(&self) -> impl Iterator<Item = (&PathBuf, &PathBuf)> {
+        self.links.iter()
     }
 
     /// Files that could not be read, or that changed each time they were.
@@ -140,9 +151,15 @@ impl<'a> TreeCopy<'a> {
                     waiting.push(path);
                 } else if kind.is_symlink() && scope == PassScope::Everything {
                     let copied = copy_link(&from, &to, &path);
-                    self.accept_or_note(&path, copied)?;
+                    if let Some(target) = self.accept_or_note(&path, copied)? {
+                        self.links.insert(path, target);
+                    }
                 } else if kind.is_file() && is_in_scope(&path, scope) {
                     let copied = self.copy_file(&from, &to, &path);
+                    if copied.is_err() {
+                        // What an earlier attempt or pass has written is no copy of anything that is there.
+                        self.forget_copy(&path)?;
+                    }
                     self.accept_or_note(&path, copied)?;
                     seen.insert(path);
                 }
@@ -171,12 +188,12 @@ impl<'a> TreeCopy<'a> {
 
     fn copy_file(&mut self, from: &Dir, to: &Dir, path: &Path) -> Result<(), CopyFault> {
         let name = Path::new(path.file_name().unwrap_or_default());
-        let known = self.copied.get(path).map(|copied| copied.stamp);
+        let known = self.copied.get(path).map(|copied| copied.version);
         for attempt in 1..=TRIES {
             let mut file = open_file(from, name).map_err(CopyFault::Source)?;
             let meta = file.metadata().map_err(CopyFault::Source)?;
-            let stamp = FileStamp::new(&meta);
-            if known == Some(stamp) || !meta.is_file() {
+            let version = FileVersion::new(&meta);
+            if known == Some(version) || !meta.is_file() {
                 return Ok(());
             }
             let hash = match self.link_unchanged(&mut file, &meta, to, path)? {
@@ -184,10 +201,10 @@ impl<'a> TreeCopy<'a> {
                 None => write_copy(&mut file, &meta, to, name).inspect_err(|_| drop(remove_file(to, name)))?,
             };
             // It may also have been replaced by another file of that name.
-            let is_same = |now: io::Result<Metadata>| now.is_ok_and(|now| FileStamp::new(&now) == stamp);
+            let is_same = |now: io::Result<Metadata>| now.is_ok_and(|now| FileVersion::new(&now) == version);
             let is_settled = is_same(file.metadata()) && is_same(from.symlink_metadata(name));
             if is_settled || attempt == TRIES {
-                self.copied.insert(path.to_owned(), CopiedFile { stamp, hash });
+                self.copied.insert(path.to_owned(), CopiedFile { version, hash });
             }
             if is_settled {
                 self.doubtful.remove(path);
@@ -210,12 +227,19 @@ impl<'a> TreeCopy<'a> {
             return Ok(None);
         };
         let Ok(before) = previous.dir.symlink_metadata(path) else { return Ok(None) };
+        let fields = |meta: &Metadata| (meta.len(), meta.mode() & ALL | READABLE);
+        if fields(&before) != fields(meta) {
+            return Ok(None);
+        }
         let is_same = match is_in_scope(path, PassScope::Records) {
-            true => before.len() == meta.len() && hash_content(file).map_err(CopyFault::Source)? == *hash,
-            false => {
-                let fields = |meta: &Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
-                fields(&before) == fields(meta)
+            // The copy is read too, because damage of it would go on into every later backup.
+            true => {
+                hash_content(file).map_err(CopyFault::Source)? == *hash
+                    && open_file(&previous.dir, path)
+                        .and_then(|mut copy| hash_content(&mut copy))
+                        .is_ok_and(|now| now == *hash)
             }
+            false => (before.mtime(), before.mtime_nsec()) == (meta.mtime(), meta.mtime_nsec()),
         };
         if !is_same {
             return Ok(None);
@@ -230,11 +254,12 @@ impl<'a> TreeCopy<'a> {
     fn remove_vanished(&mut self, scope: PassScope, seen: &BTreeSet<PathBuf>) -> Result<(), BackupError> {
         let gone: Vec<PathBuf> =
             self.copied.keys().filter(|path| is_in_scope(path, scope) && !seen.contains(*path)).cloned().collect();
-        for path in gone {
-            remove_file(self.to, &path).map_err(BackupError::wrap_io(&path))?;
-            self.copied.remove(&path);
-        }
-        Ok(())
+        gone.iter().try_for_each(|path| self.forget_copy(path))
+    }
+
+    fn forget_copy(&mut self, path: &Path) -> Result<(), BackupError> {
+        self.copied.remove(path);
+        remove_file(self.to, path).map_err(BackupError::wrap_io(path))
     }
 }
 
@@ -255,10 +280,10 @@ fn make_folder(to: &Dir, folder: &Path, model: &Dir) -> Result<Dir, CopyFault> {
     }
     let mode = model.dir_metadata().map_err(CopyFault::Source)?.mode();
     let mut builder = DirBuilder::new();
-    builder.mode((mode & 0o777) | OWNER);
+    builder.mode((mode & ALL) | OWNER);
     let made = match to.create_dir_with(folder, &builder) {
         // The umask of this process may have taken permissions away.
-        Ok(()) => to.set_permissions(folder, Permissions::from_mode((mode & 0o777) | OWNER)),
+        Ok(()) => to.set_permissions(folder, Permissions::from_mode((mode & ALL) | OWNER)),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(e) => Err(e),
     };
@@ -305,7 +330,7 @@ fn write_copy(file: &mut File, meta: &Metadata, to: &Dir, name: &Path) -> Result
 }
 
 fn copy_attributes(copy: &File, meta: &Metadata) -> io::Result<()> {
-    copy.set_permissions(Permissions::from_mode(meta.mode() & 0o777))?;
+    copy.set_permissions(Permissions::from_mode(meta.mode() & ALL | READABLE))?;
     let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     let times = Timestamps {
         last_access: time(meta.atime(), meta.atime_nsec()),
@@ -314,9 +339,21 @@ fn copy_attributes(copy: &File, meta: &Metadata) -> io::Result<()> {
     Ok(futimens(copy, &times)?)
 }
 
-fn copy_link(from: &Dir, to: &Dir, path: &Path) -> Result<(), CopyFault> {
+/// Copies a link and returns what it names.
+fn copy_link(from: &Dir, to: &Dir, path: &Path) -> Result<PathBuf, CopyFault> {
     let name = Path::new(path.file_name().unwrap_or_default());
     let target = from.read_link_contents(name).map_err(CopyFault::Source)?;
     remove_file(to, name).map_err(CopyFault::Target)?;
-    to.symlink_contents(target, name).map_err(CopyFault::Target)
+    to.symlink_contents(&target, name).map_err(CopyFault::Target)?;
+    Ok(target)
+}
+
+/// Copies a file with its permissions and its time of change.
+pub(super) fn copy_file(from: &Dir, to: &Dir, name: &Path) -> io::Result<()> {
+    let mut file = open_file(from, name)?;
+    let meta = file.metadata()?;
+    match write_copy(&mut file, &meta, to, name) {
+        Ok(_) => Ok(()),
+        Err(CopyFault::Source(e) | CopyFault::Target(e)) => Err(e),
+    }
 }

@@ -10,7 +10,7 @@ use crate::files::root::VaultRoot;
 use serde::Serialize;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use steward_domain::action::plan::ContentHash;
@@ -57,12 +57,13 @@ pub(super) fn read_manifest(folder: &Path) -> Result<FileHashes, BackupError> {
 /// [`BackupError::Incomplete`] if the folder is no backup. What is wrong inside one is in the result.
 pub fn verify_backup(folder: &Path) -> Result<BackupVerification, BackupError> {
     let (info, listed) = (read_backup_info(folder)?, read_manifest(folder)?);
-    let mut faults = Vec::new();
     let found = list_files(folder)?;
-    for path in listed.keys().filter(|path| !found.contains(*path)) {
+    let mut faults: Vec<String> =
+        found.others.iter().map(|path| format!("{}: is no file, folder or link", path.display())).collect();
+    for path in listed.keys().filter(|path| !found.files.contains(*path)) {
         faults.push(format!("{}: is missing", path.display()));
     }
-    for path in &found {
+    for path in &found.files {
         match listed.get(path) {
             None if path == Path::new(FILES) => {}
             None => faults.push(format!("{}: is not in the list", path.display())),
@@ -73,6 +74,9 @@ pub fn verify_backup(folder: &Path) -> Result<BackupVerification, BackupError> {
             },
         }
     }
+    let names: BTreeSet<&String> = info.links.keys().chain(found.links.keys()).collect();
+    let changed = names.into_iter().filter(|name| info.links.get(*name) != found.links.get(*name));
+    faults.extend(changed.map(|name| format!("{name}: this link is missing, or is not in backup.json as it is here")));
     let mut audit_faults = Vec::new();
     // A fault of a file is named once.
     if faults.is_empty() {
@@ -96,9 +100,18 @@ fn name_some(mut faults: Vec<String>) -> Vec<String> {
     faults
 }
 
-/// The files below a folder, by their paths in it. Links are left out.
-fn list_files(folder: &Path) -> Result<BTreeSet<PathBuf>, BackupError> {
-    let (mut found, mut waiting) = (BTreeSet::new(), vec![PathBuf::new()]);
+/// What lies below a folder, by the paths in it.
+#[derive(Debug, Default)]
+struct FoundFiles {
+    files: BTreeSet<PathBuf>,
+    /// Links and what each names.
+    links: BTreeMap<String, String>,
+    /// Neither files, nor folders, nor links.
+    others: Vec<PathBuf>,
+}
+
+fn list_files(folder: &Path) -> Result<FoundFiles, BackupError> {
+    let (mut found, mut waiting) = (FoundFiles::default(), vec![PathBuf::new()]);
     while let Some(inner) = waiting.pop() {
         let path = folder.join(&inner);
         let failed = |e: io::Error| BackupError::wrap_io(&path)(e);
@@ -108,7 +121,12 @@ fn list_files(folder: &Path) -> Result<BTreeSet<PathBuf>, BackupError> {
             if kind.is_dir() {
                 waiting.push(path);
             } else if kind.is_file() {
-                found.insert(path);
+                found.files.insert(path);
+            } else if kind.is_symlink() {
+                let target = std::fs::read_link(entry.path()).map_err(failed)?;
+                found.links.insert(path.to_string_lossy().into_owned(), target.to_string_lossy().into_owned());
+            } else {
+                found.others.push(path);
             }
         }
     }

@@ -28,6 +28,8 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// Our own folder inside a vault: lock, journal, staged files, head of the chain.
 pub const OWN_FOLDER: &str = ".steward";
+/// The file in our own folder that says that a backup is being restored into the vault.
+pub(crate) const RESTORING: &str = "restoring";
 
 const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
 

@@ -34,12 +34,12 @@ impl BackupDesk {
     }
 
     fn folder(&self) -> PathBuf {
-        self.backups.path().join("house")
+        self.backups.path().join("home")
     }
 
     fn try_create_with(&self, writer: Option<&VaultWriter>) -> Result<Backup, BackupError> {
         let (root, state_dir) = (self.desk.root(), self.desk.state());
-        let source = BackupSource { root: &root, state_dir: &state_dir, index: &self.index, writer };
+        let source = BackupSource { root: &root, state_dir: &state_dir, index: &self.index, writer, copies_all: false };
         tokio::task::block_in_place(|| create_backup(&source, &self.folder(), "0.0.0"))
     }
 
@@ -203,38 +203,148 @@ async fn a_vault_whose_audit_records_have_a_fault_is_restored_all_the_same() {
 async fn folders_that_would_do_harm_are_refused_and_an_interrupted_backup_leaves_nothing() {
     let desk = BackupDesk::new().await;
     let (root, state_dir) = (desk.desk.root(), desk.desk.state());
-    let source = BackupSource { root: &root, state_dir: &state_dir, index: &desk.index, writer: None };
+    let source =
+        BackupSource { root: &root, state_dir: &state_dir, index: &desk.index, writer: None, copies_all: false };
     for inside in [desk.desk.file("backups/house"), state_dir.join("b")] {
         let refused = tokio::task::block_in_place(|| create_backup(&source, &inside, "0")).unwrap_err();
         assert!(matches!(refused, BackupError::InsideVault(_)) && !inside.exists(), "{refused}");
     }
+    desk.create();
     std::fs::create_dir_all(desk.folder().join(".new-1/vault")).unwrap();
     desk.create();
     assert!(!desk.folder().join(".new-1").exists());
 
     let other = BackupDesk::new().await;
-    let source =
-        BackupSource { root: &other.desk.root(), state_dir: &other.desk.state(), index: &other.index, writer: None };
+    let source = BackupSource {
+        root: &other.desk.root(),
+        state_dir: &other.desk.state(),
+        index: &other.index,
+        writer: None,
+        copies_all: false,
+    };
     let refused = tokio::task::block_in_place(|| create_backup(&source, &desk.folder(), "0")).unwrap_err();
     assert!(matches!(refused, BackupError::OtherVault(_)), "{refused}");
 
-    let held = std::fs::File::open(desk.folder().join(".lock")).unwrap();
+    let held = std::fs::File::open(desk.folder().join(".steward-backups")).unwrap();
     held.lock().unwrap();
     assert!(matches!(desk.try_create_with(None), Err(BackupError::Busy(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_four_stay_and_a_clock_that_was_set_back_removes_no_new_one() {
+async fn damage_of_a_backup_does_not_go_on_into_the_next_one() {
+    let desk = BackupDesk::new().await;
+    std::fs::write(desk.desk.file("photo.jpg"), "a picture").unwrap();
+    std::fs::set_permissions(desk.desk.file("photo.jpg"), PermissionsExt::from_mode(0o644)).unwrap();
+    let first = desk.create();
+    for path in ["vault/task/pay.md", "vault/photo.jpg"] {
+        std::fs::write(first.folder.join(path), "x").unwrap();
+    }
+    let second = desk.create();
+    assert_eq!(find_faults(&second.folder), Vec::<String>::new(), "another size, and another content");
+    std::fs::set_permissions(desk.desk.file("photo.jpg"), PermissionsExt::from_mode(0o600)).unwrap();
+    let third = desk.create();
+    assert_eq!(third.folder.join("vault/photo.jpg").metadata().unwrap().mode() & 0o777, 0o600);
+    assert_eq!(inode(&second.folder.join("vault/task/pay.md")), inode(&third.folder.join("vault/task/pay.md")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_come_and_go_while_they_are_copied_leave_a_whole_backup() {
+    let desk = BackupDesk::new().await;
+    let stop = AtomicBool::new(false);
+    let backups = tokio::task::block_in_place(|| {
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for name in ["video.mp4", "moved.md"] {
+                        std::fs::write(desk.desk.file(name), vec![b'x'; 3_000_000]).unwrap();
+                        std::fs::rename(desk.desk.file(name), desk.desk.file("away")).unwrap();
+                    }
+                }
+            });
+            let made = [(); 8].map(|()| desk.create());
+            stop.store(true, Ordering::Relaxed);
+            made
+        })
+    });
+    for backup in backups.iter().skip(4) {
+        assert_eq!(find_faults(&backup.folder), Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manipulated_backup_writes_nothing_outside_and_a_pipe_holds_nobody() {
+    let desk = BackupDesk::new().await;
+    let victim = tempfile::tempdir().unwrap();
+    let backup = desk.create();
+    let manipulate = |change: &dyn Fn(&Path)| {
+        let copy = tempfile::tempdir().unwrap();
+        let folder = copy.path().join("backup");
+        assert!(Command::new("cp").arg("-a").arg(&backup.folder).arg(&folder).status().unwrap().success());
+        change(&folder);
+        (copy, folder)
+    };
+    let link = |folder: &Path| std::os::unix::fs::symlink(victim.path(), folder.join("vault/evil")).unwrap();
+    let (_copy, folder) = manipulate(&link);
+    assert!(try_restore(&folder).err().unwrap().to_string().contains("vault/evil: this link"));
+    let pipe =
+        |folder: &Path| assert!(Command::new("mkfifo").arg(folder.join("vault/pipe")).status().unwrap().success());
+    let (_copy, folder) = manipulate(&pipe);
+    assert!(try_restore(&folder).err().unwrap().to_string().contains("is no file, folder or link"));
+    let replaced = |folder: &Path| {
+        std::fs::rename(folder.join("vault"), victim.path().join("vault")).unwrap();
+        std::os::unix::fs::symlink(victim.path().join("vault"), folder.join("vault")).unwrap();
+    };
+    let (_copy, folder) = manipulate(&replaced);
+    assert!(try_restore(&folder).err().is_some(), "its files are missing, and the link is not in the list");
+
+    // Links of the vault itself come back, and nothing is written through them.
+    std::os::unix::fs::symlink(victim.path(), desk.desk.file("outside")).unwrap();
+    let restored = try_restore(&desk.create().folder).unwrap();
+    assert_eq!(std::fs::read_link(restored.vault().join("outside")).unwrap(), victim.path());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_was_cut_short_is_served_by_nobody() {
+    let desk = BackupDesk::new().await;
+    let restored = try_restore(&desk.create().folder).unwrap();
+    std::fs::write(restored.vault().join(".steward/restoring"), "").unwrap();
+    let refused = VaultWriter::lock(VaultRoot::open(&restored.vault()).unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("was not to its end"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_with_other_files_and_a_state_folder_around_the_vault_are_refused() {
+    let desk = BackupDesk::new().await;
+    std::fs::create_dir_all(desk.folder().join(".new-thesis")).unwrap();
+    assert!(matches!(desk.try_create_with(None), Err(BackupError::Foreign(_))));
+    assert!(desk.folder().join(".new-thesis").exists());
+    let (root, around) = (desk.desk.root(), desk.desk.path().parent().unwrap().to_owned());
+    let source = BackupSource { root: &root, state_dir: &around, index: &desk.index, writer: None, copies_all: false };
+    let elsewhere = desk.backups.path().join("elsewhere");
+    let refused = tokio::task::block_in_place(|| create_backup(&source, &elsewhere, "0")).unwrap_err();
+    assert!(matches!(refused, BackupError::StateAroundVault(_)), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_four_stay_and_a_clock_that_was_ahead_hides_no_new_one() {
     let desk = BackupDesk::new().await;
     let made: Vec<PathBuf> = (0..6).map(|_| desk.create().folder).collect();
     assert_eq!(list_backups(&desk.folder()).unwrap(), made[2..], "in the order in which they were made");
     assert_eq!(find_newest_backup(&desk.folder()).unwrap().unwrap().0, made[5]);
-    for number in 1..5 {
-        std::fs::create_dir(desk.folder().join(format!("2199-01-0{number}T00-00-00.000Z"))).unwrap();
+    // Backups that were made while the clock was ahead are the oldest, and an empty folder is none.
+    let ahead: Vec<PathBuf> = made[2..4]
+        .iter()
+        .map(|path| desk.folder().join(path.file_name().unwrap().to_str().unwrap().replace("20", "21")))
+        .collect();
+    for (path, ahead) in made[2..4].iter().zip(&ahead) {
+        std::fs::rename(path, ahead).unwrap();
     }
-    std::fs::create_dir(desk.folder().join("mine")).unwrap();
-    let early = desk.create().folder;
-    assert!(early.exists() && desk.folder().join("mine").exists());
+    std::fs::create_dir(desk.folder().join("2026-01-01T00-00-00.000Z")).unwrap();
+    assert_eq!(find_newest_backup(&desk.folder()).unwrap().unwrap().0, made[5]);
+    let newest = desk.create().folder;
+    let kept = list_backups(&desk.folder()).unwrap();
+    assert_eq!(kept, [ahead[1].clone(), made[4].clone(), made[5].clone(), newest]);
+    assert!(desk.folder().join("2026-01-01T00-00-00.000Z").exists());
 }
 
 /// Applies changes to many tasks and edits notes as a person until it is told to stop.

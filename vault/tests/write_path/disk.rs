@@ -227,7 +227,7 @@ fn step_by_step(vault: &Path, leave: impl Fn(usize), make_room: impl Fn()) {
                     Ok(writer) => writer,
                     Err(LockError::Held { .. }) => panic!("nobody holds it"),
                     Err(LockError::Io { .. } | LockError::Recovery(_) | LockError::Identity(_)) => lock(vault),
-                    Err(e @ LockError::StewardFolder(_)) => panic!("{e}"),
+                    Err(e @ (LockError::StewardFolder(_) | LockError::Restoring(_))) => panic!("{e}"),
                 };
             } else {
                 make_room();

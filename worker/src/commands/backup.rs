@@ -42,14 +42,16 @@ pub(crate) async fn run(
 async fn create(config: &StewardConfig, to: Option<PathBuf>, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let configured = || config.backup.as_ref().map(|backup| backup.folder.clone());
     let folder = to.or_else(configured).context("no folder is set: pass --to <folder> or set STEWARD_BACKUP_DIR")?;
-    if let Ok(owned) = tokio::time::timeout(PATIENCE, fleet::refuse_other_copy(config)).await {
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    // Only a database that says so is a reason not to make one.
+    if let Ok(owned) = tokio::time::timeout(PATIENCE, fleet::refuse_other_owner(config, &root)).await {
         owned?;
     }
-    let root = VaultRoot::open(config.vault_folder()?)?;
     let state_dir = config.state_dir()?;
     let index = super::open_index(config).await?;
     let made = tokio::task::spawn_blocking(move || {
-        let source = BackupSource { root: &root, state_dir: &state_dir, index: &index, writer: None };
+        let source =
+            BackupSource { root: &root, state_dir: &state_dir, index: &index, writer: None, copies_all: false };
         let mut tries = 1;
         loop {
             match create_backup(&source, &folder, env!("CARGO_PKG_VERSION")) {

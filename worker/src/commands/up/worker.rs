@@ -14,7 +14,7 @@ use crate::runtime::engine::{self, Engine, OpenedVault, wait_for_stop};
 use crate::runtime::sdk_workers::{self, TemporalConnection, WorkerContext};
 use crate::runtime::supervisor;
 use crate::temporal::{self, note};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use steward_fleet::VaultOwnership;
@@ -24,6 +24,9 @@ use tokio::sync::watch;
 pub(crate) async fn run_worker(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
     install_stop_handler(raise.clone())?;
+    if config.fleet.is_some() && config.vault.is_none() {
+        bail!("a tenant's worker serves its own vault alone: pass --vault <folder> or set STEWARD_VAULT");
+    }
     let telemetry = crate::telemetry::init_telemetry(false)?;
     log_warnings(config);
     let address = temporal::find_server_address(config)?;

@@ -101,7 +101,7 @@ impl OpenedVault {
                 Ok(parts) => return Ok(Some(parts)),
                 Err(e) if matches!(e.downcast_ref::<LockError>(), Some(LockError::Held { .. })) => {
                     if !is_logged {
-                        tracing::info!("another process holds the vault; serving clerk calls and waiting for the lock");
+                        tracing::info!("another process holds the vault; waiting for its lock");
                         is_logged = true;
                     }
                 }
