@@ -18,7 +18,7 @@ use crate::action::swap::{self, LateEditCheck};
 use crate::files::crash;
 use crate::files::disk::disk_error_hint;
 use crate::files::identity::{IdentityError, VaultIdentity};
-use crate::files::root::{OWN_FOLDER, RESTORING, VaultRoot, VaultRootError};
+use crate::files::root::{VaultRoot, VaultRootError};
 use crate::files::steward_folder::{StewardFolderError, check_steward_folder};
 use crate::gates::stop;
 use crate::index::{Index, NoteCatalog};
@@ -192,9 +192,6 @@ impl VaultWriter {
         check: impl FnOnce(&VaultRoot, &VaultIdentity) -> Result<(), StewardFolderError>,
     ) -> Result<Self, LockError> {
         let lock = lock::take_lock(&root)?;
-        if root.dir().exists(format!("{OWN_FOLDER}/{RESTORING}")) {
-            return Err(LockError::Restoring(root.path().display().to_string()));
-        }
         let identity = VaultIdentity::read_or_create(&root)?;
         // The recovery reads the audit records, so they must be there. Without them a change that is done would seem cut
         // short, and would be taken back.

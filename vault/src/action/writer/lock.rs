@@ -7,7 +7,7 @@
 use super::LockError;
 use crate::files::durable;
 use crate::files::private;
-use crate::files::root::{FolderPlacement, OWN_FOLDER, VaultRoot};
+use crate::files::root::{FolderPlacement, OWN_FOLDER, RESTORING, VaultRoot};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use std::fs::{File, TryLockError};
@@ -56,6 +56,9 @@ pub(super) fn take_lock(root: &VaultRoot) -> Result<File, LockError> {
         Err(TryLockError::Error(source)) => return Err(failed(display_path())(source)),
     }
     verify_ownership(root, &file).map_err(failed(display_path()))?;
+    if root.dir().exists(format!("{OWN_FOLDER}/{RESTORING}")) {
+        return Err(LockError::Restoring(root.path().display().to_string()));
+    }
     file.set_len(0).and_then(|()| write!(file, "process {}", std::process::id())).map_err(failed(display_path()))?;
     Ok(file)
 }
