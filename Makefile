@@ -16,7 +16,7 @@ FUZZER := .tools/schemathesis/.installed
 POSTGRES := .tools/postgres
 DEMO := demo
 
-.PHONY: demo test deploy-test test-thorough tools test-model corpora histories reference clean-demo
+.PHONY: demo test fleet-test deploy-test test-thorough tools test-model corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -28,11 +28,17 @@ demo: $(TEMPORAL)
 test: tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy --workspace --test deploy --quiet -- -D warnings
+	cargo clippy --workspace --test deploy --test fleet --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
 	cargo test --workspace --quiet --exclude steward-tests
 	cargo test --workspace --quiet --test tidy --test replay --test browser
 	RUST_TEST_THREADS=4 cargo test --workspace --quiet --test e2e
+
+# The rehearsal of a fleet in full: up to 20 minutes, as any user. Each scene prints its figures and their targets.
+# STEWARD_FLEET_SEED repeats the random choices of an earlier run.
+fleet-test: tools
+	cargo build --workspace --all-targets --quiet
+	STEWARD_FLEET_TEST=full cargo test --workspace --quiet --test fleet -- --test-threads=1 --nocapture
 
 # The long suites, with every crash point instead of a third of them, and four times the requests of the fuzzer.
 test-thorough: tools

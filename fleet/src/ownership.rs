@@ -19,6 +19,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// How often a process says that it lives: 5 s.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
+/// The pause after a heartbeat without an answer: 1 s, so that all goes on soon after the database is back.
+const RETRY: Duration = Duration::from_secs(1);
 /// How long the database may be silent before this process takes no task from Temporal any more: 15 s.
 const SILENCE: Duration = Duration::from_secs(15);
 
@@ -68,7 +70,9 @@ impl VaultOwnership {
             clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 clock.tick().await;
-                drop(ask(&asked, &read, &answers).await);
+                if ask(&asked, &read, &answers).await.is_err() {
+                    clock.reset_after(RETRY);
+                }
             }
         });
         let (raise, silent) = watch::channel(false);

@@ -1,5 +1,6 @@
 //! A model server with scripted answers, in the API of any vendor.
 
+use crate::wait;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -8,6 +9,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// One request as it arrived.
@@ -40,6 +42,8 @@ pub enum Says {
     Status(u16, Option<String>),
     /// Another answer, after the gate is open.
     Once(watch::Receiver<bool>, Box<Says>),
+    /// Another answer, after this time.
+    Late(Duration, Box<Says>),
 }
 
 type Script = dyn Fn(&Asked) -> Says + Send + Sync;
@@ -114,13 +118,25 @@ async fn answer(api: Api, State(shared): State<Shared>, body: Bytes) -> Response
         asked
     };
     let mut says = (shared.script)(&asked);
-    while let Says::Once(mut gate, then) = says {
-        // A gate whose holder was dropped counts as open.
-        let _ = gate.wait_for(|open| *open).await;
-        says = *then;
+    loop {
+        says = match says {
+            Says::Once(mut gate, then) => {
+                // A gate whose holder was dropped counts as open.
+                let _ = gate.wait_for(|open| *open).await;
+                *then
+            }
+            Says::Late(delay, then) => {
+                wait::a_moment(delay).await;
+                *then
+            }
+            other => break respond(api, &asked, other),
+        };
     }
+}
+
+fn respond(api: Api, asked: &Asked, says: Says) -> Response {
     match says {
-        Says::Verdict(decision, confidence) => completion(api, &verdict(&asked, decision, confidence).to_string()),
+        Says::Verdict(decision, confidence) => completion(api, &verdict(asked, decision, confidence).to_string()),
         Says::Text(text) => completion(api, &text),
         Says::Status(status, wait) => {
             let mut headers = HeaderMap::new();
@@ -130,7 +146,7 @@ async fn answer(api: Api, State(shared): State<Shared>, body: Bytes) -> Response
             let body = Json(json!({"error": {"message": "scripted"}}));
             (StatusCode::from_u16(status).unwrap(), headers, body).into_response()
         }
-        Says::Once(..) => unreachable!("opened above"),
+        Says::Once(..) | Says::Late(..) => unreachable!("waited for above"),
     }
 }
 

@@ -1,4 +1,7 @@
 //! A gate before a server, which a test closes and opens: the server of a network that was cut.
+//!
+//! A closed gate holds back the answers alone, so that what was asked is done and nobody hears of it. A cut one holds back
+//! both directions. What was held back passes once the gate is open.
 
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +12,23 @@ use tokio::sync::watch;
 pub struct Gate {
     /// `127.0.0.1:<port>`, which the process uses instead of the server's.
     pub address: String,
-    open: Arc<watch::Sender<bool>>,
+    passage: Arc<watch::Sender<Passage>>,
+}
+
+/// What passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passage {
+    All,
+    /// From the process to the server.
+    RequestsAlone,
+    Nothing,
+}
+
+/// Which way a stream goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Request,
+    Answer,
 }
 
 impl Gate {
@@ -18,41 +37,50 @@ impl Gate {
         let server = server.to_owned();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let open = Arc::new(watch::channel(true).0);
-        let gate = Arc::clone(&open);
+        let passage = Arc::new(watch::channel(Passage::All).0);
+        let gate = Arc::clone(&passage);
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let far = TcpStream::connect(&server).await.unwrap();
                 let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
-                tokio::spawn(pass(near_in, far_out, None));
-                tokio::spawn(pass(far_in, near_out, Some(gate.subscribe())));
+                tokio::spawn(pass(near_in, far_out, Direction::Request, gate.subscribe()));
+                tokio::spawn(pass(far_in, near_out, Direction::Answer, gate.subscribe()));
             }
         });
-        Self { address, open }
+        Self { address, passage }
     }
 
     /// Holds back what the server says.
     pub fn close(&self) {
-        self.open.send_replace(false);
+        self.passage.send_replace(Passage::RequestsAlone);
     }
 
-    /// Lets it pass again.
+    /// Holds back everything.
+    pub fn cut(&self) {
+        self.passage.send_replace(Passage::Nothing);
+    }
+
+    /// Lets everything pass again.
     pub fn open(&self) {
-        self.open.send_replace(true);
+        self.passage.send_replace(Passage::All);
     }
 }
 
 async fn pass(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
-    mut gate: Option<watch::Receiver<bool>>,
+    direction: Direction,
+    mut gate: watch::Receiver<Passage>,
 ) {
+    let passes = |passage: &Passage| match passage {
+        Passage::All => true,
+        Passage::RequestsAlone => direction == Direction::Request,
+        Passage::Nothing => false,
+    };
     let mut bytes = vec![0; 16_384];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
-        if let Some(gate) = &mut gate {
-            // An error means that the test is over.
-            let _ = gate.wait_for(|open| *open).await;
-        }
+        // An error means that the test is over.
+        let _ = gate.wait_for(passes).await;
         if to.write_all(&bytes[..count]).await.is_err() {
             return;
         }

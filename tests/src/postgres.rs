@@ -87,6 +87,39 @@ impl Postgres {
         format!("postgres://{role}:{password}@{rest}")
     }
 
+    /// The output of `pg_dump`, or of `pg_dumpall` with these options, as SQL.
+    pub fn dump(&self, database: &str, command: &[&str]) -> Vec<u8> {
+        let url = self.url_of(database);
+        let output =
+            Command::new(self.bin.join(command[0])).args(&command[1..]).args(["--dbname", &url]).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    /// Runs a file of SQL in a database. A role that exists already is no fault.
+    pub fn load(&self, database: &str, file: &Path) {
+        let mut psql = Command::new(self.bin.join("psql"));
+        let output =
+            psql.args(["--no-psqlrc", "--quiet", "--file"]).arg(file).arg(self.url_of(database)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_fault = |line: &&str| line.contains("ERROR") && !line.contains("already exists");
+        let faults: Vec<&str> = said.lines().filter(is_fault).collect();
+        assert!(output.status.success() && faults.is_empty(), "{}: {faults:#?}", file.display());
+    }
+
+    /// Removes a database, whoever is connected to it.
+    pub fn destroy(&self, database: &str) {
+        let (_, name) = database.rsplit_once('/').unwrap();
+        self.sql("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        match database.contains("://") {
+            true => database.to_owned(),
+            false => format!("postgres://{}:{}@127.0.0.1:{}/{database}", ADMIN.0, ADMIN.1, self.port),
+        }
+    }
+
     /// Runs SQL in the database of a URL, as its role, and returns what psql prints.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         self.try_sql(database, sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
@@ -97,10 +130,7 @@ impl Postgres {
     /// # Errors
     /// What psql says.
     pub fn try_sql(&self, database: &str, sql: &str) -> Result<String, String> {
-        let url = match database.contains("://") {
-            true => database.to_owned(),
-            false => format!("postgres://{}:{}@127.0.0.1:{}/{database}", ADMIN.0, ADMIN.1, self.port),
-        };
+        let url = self.url_of(database);
         let output = Command::new(self.bin.join("psql"))
             .args(["--no-psqlrc", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1", "--command", sql, &url])
             .output()
