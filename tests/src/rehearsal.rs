@@ -3,7 +3,6 @@
 //! `STEWARD_FLEET_TEST` is `full` or `short`. A random choice comes from a seed that each line names; `STEWARD_FLEET_SEED`
 //! repeats the choices of an earlier run, though not its timing. A figure with a target that it misses fails the scene,
 //! after the line is printed.
-#![allow(clippy::print_stdout, reason = "a scene prints its figures")]
 
 use crate::run;
 use std::fmt::{Display, Write as _};
@@ -157,7 +156,7 @@ impl Report {
         let form = Form::read().choose("short", "full");
         let Self { scene, begun, figures, targets, breaches } = self;
         let (took, seed, commit) = (begun.elapsed().as_secs(), seed(), find_commit());
-        println!("{scene}{figures} took_s={took} target{targets} form {form} seed {seed} commit {commit}");
+        eprintln!("{scene}{figures} took_s={took} target{targets} form {form} seed {seed} commit {commit}");
         assert!(breaches.is_empty(), "{scene}: {}", breaches.join("; "));
     }
 }

@@ -123,7 +123,7 @@ async fn try_token(of: &Member, at: &Member, found: &mut Requests) {
         if is_open && tells == 0 {
             found.open += 1;
         } else {
-            println!("F10 {method} {path} answered {answer:?}");
+            eprintln!("F10 {method} {path} answered {answer:?}");
             found.answered += 1;
         }
     }
@@ -190,7 +190,7 @@ fn try_role(fleet: &Fleet, of: &Member, at: &Member) -> (usize, usize) {
                 Ok(count) if count == "0" => {}
                 Err(refused) if refused.contains("permission denied") => {}
                 other => {
-                    println!("F10 {sql}: {other:?}");
+                    eprintln!("F10 {sql}: {other:?}");
                     reached += 1;
                 }
             }
@@ -228,7 +228,7 @@ async fn f10_no_tenant_reaches_another_and_no_word_of_one_is_found_at_another() 
                 own_words += if is_own { words } else { 0 };
                 let wrong = secrets + if is_own { 0 } else { words };
                 if wrong > 0 {
-                    println!("F10 {wrong} words of {} in the {kind} of {}", other.tenant.id, at.tenant.id);
+                    eprintln!("F10 {wrong} words of {} in the {kind} of {}", other.tenant.id, at.tenant.id);
                 }
                 leaks += wrong;
             }

@@ -3,7 +3,7 @@
 //! Each scene is one test. It prints its figures with their targets, and fails if one is missed. `make fleet-test` plays all in
 //! full, `make test` in short; see `steward_tests::rehearsal`. Real are the Temporal server, Postgres and each tenant's
 //! process; the provider and the network are the harness'.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, which print figures")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod apart;
 mod cuts;
@@ -23,7 +23,7 @@ async fn count_broken_chains(tenants: &[Tenant]) -> usize {
     for tenant in tenants {
         let said = tenant.steward.run(&["audit", "verify"]).await;
         if said.code != Some(0) {
-            println!("{}: {said}", tenant.id);
+            eprintln!("{}: {said}", tenant.id);
             broken += 1;
         }
     }

@@ -82,7 +82,7 @@ impl Scene {
         let has_changed = self.tenants[n].is_done(task) || decided == Disposition::Live;
         self.decided += 1;
         if has_changed != may_change {
-            println!("F7 {task} of {}: {decided:?}, changed: {has_changed}", self.tenants[n].id);
+            eprintln!("F7 {task} of {}: {decided:?}, changed: {has_changed}", self.tenants[n].id);
         }
         self.above += usize::from(has_changed && !may_change);
         self.below += usize::from(!has_changed && may_change);

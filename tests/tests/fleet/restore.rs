@@ -141,7 +141,7 @@ async fn f9_a_fleet_that_lost_everything_comes_back_from_its_backups() {
         let lost = fleet.sql("SELECT lost_why FROM bucket_state WHERE lost_at IS NOT NULL");
         (!lost.is_empty()).then_some(lost)
     });
-    println!("F9 the bucket's loss: {}", noticed.await);
+    eprintln!("F9 the bucket's loss: {}", noticed.await);
     let early = provider.arrivals().len() - calls;
     fleet.run(&["fleet", "bucket", "accept-loss", "restored"]).await;
     wait_until_done(&tenants, "new").await;

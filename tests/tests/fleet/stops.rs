@@ -118,7 +118,7 @@ async fn undo_during_stop(scene: &Scene) -> usize {
     let (first, cut) = (&scene.tenants[0], scene.tenants.last().unwrap());
     let undone = first.steward.run(&["undo", &live_action(first)]).await;
     let refused = cut.steward.run(&["undo", &live_action(cut)]).await;
-    println!("F6 undo while the database is cut: exit {:?}: {}", refused.code, refused.err.trim());
+    eprintln!("F6 undo while the database is cut: exit {:?}: {}", refused.code, refused.err.trim());
     usize::from(undone.code != Some(0) || first.is_done("t0"))
         + usize::from(refused.code == Some(0) || !cut.is_done("t0"))
 }

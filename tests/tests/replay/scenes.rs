@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use steward_domain::signals::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::fleet::Fleet;
 use steward_tests::plane::{ISSUE, KEY, PROJECT, Plane, WORKSPACE};
+use steward_tests::postgres;
 use steward_tests::run;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -22,10 +24,11 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 33] = [
+const SCENES: [(&str, Scene); 34] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
+    ("tenants-tick", |w| tenants_tick(w).boxed_local()),
     ("live-tick-of-many-tasks", |w| many(w.live()).boxed_local()),
     ("pending-tick", |w| pending(w.live()).boxed_local()),
     ("stopped-tick", |w| stopped(w).boxed_local()),
@@ -90,6 +93,15 @@ async fn tick(world: World) -> (World, String) {
 async fn once(world: World) -> (World, String) {
     one_done(&world);
     tick(world).await
+}
+
+/// On a tenant's queue a reservation is an ordinary activity.
+async fn tenants_tick(mut world: World) -> (World, String) {
+    let fleet = Fleet::new("recorded", postgres::server().await).await;
+    let tenant = fleet.add_tenant("recorded", &[]).await;
+    (world.vault, world.steward) = (tenant.vault, tenant.steward);
+    (world.client, world.namespace, world.queue) = (fleet.client, fleet.namespace, "steward.recorded".into());
+    once(world).await
 }
 
 async fn many(world: World) -> (World, String) {
