@@ -36,6 +36,15 @@ impl Form {
         }
     }
 
+    /// Whether the form has a scene that takes too long for the short one. If not, a line says so.
+    #[must_use]
+    pub fn has_long_scene(self, scene: &str) -> bool {
+        if self == Self::Short {
+            eprintln!("{scene} is played in full only: make fleet-test");
+        }
+        self == Self::Full
+    }
+
     /// The value for this form.
     #[must_use]
     pub fn choose<T>(self, short: T, full: T) -> T {

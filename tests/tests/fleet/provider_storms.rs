@@ -21,29 +21,33 @@ const LIMITS: [(&str, usize, TimeDelta); 2] =
 const RESERVATION: TimeDelta = TimeDelta::seconds(5);
 /// How long the provider takes for the first call after a storm, so that a second probe would be seen.
 const PROBE: Duration = Duration::from_millis(1_500);
+const ANSWER: Duration = Duration::from_millis(150);
 const CADENCE: u32 = 2;
 
 /// Which call begins each storm, and how long the storm lasts.
 fn list_storms(form: Form) -> Vec<(usize, TimeDelta)> {
-    let all = [(7, 4), (25, 1), (45, 12), (70, 5)];
+    let all = [(7, 7), (25, 1), (45, 12), (70, 5)];
     all[..form.choose(1, 4)].iter().map(|(call, wait)| (*call, TimeDelta::seconds(*wait))).collect()
 }
 
-/// A provider that refuses everything from certain calls on, for a while.
+/// A provider that asks for a wait at certain calls. It answers what was under way all the same, so that only the bucket keeps
+/// the other tenants from calling: their own guards know of nothing.
 fn answer(storms: &[(usize, TimeDelta)], before: &[Arrival]) -> Reply {
-    let now = Utc::now();
-    let storm = before.iter().filter_map(|call| Some((call.at, call.refused?))).map(|(at, wait)| at + wait).max();
-    if let Some(left) = storm.map(|end| end - now).filter(|left| *left > TimeDelta::zero()) {
-        return Reply::Wait(TimeDelta::seconds(left.num_seconds() + 1));
+    let last = before.iter().rposition(|call| call.refused.is_some());
+    let since = last.map_or(before, |last| &before[last + 1..]);
+    if let Some(end) = last.and_then(|last| Some(before[last].at + before[last].refused?)) {
+        if Utc::now() < end {
+            return Reply::Done(ANSWER);
+        }
+        if !since.iter().any(|call| call.at >= end) {
+            return Reply::Done(PROBE);
+        }
     }
-    let number = before.iter().filter(|call| call.refused.is_none()).count() + 1;
     let begun = before.iter().filter(|call| call.refused.is_some()).count();
-    let is_new = |call: &usize| *call == number && before.last().is_none_or(|last| last.refused.is_none());
-    if let Some((_, wait)) = storms.iter().find(|(call, _)| is_new(call)) {
-        return Reply::Wait(*wait);
+    match storms.get(begun) {
+        Some((call, wait)) if before.len() + 1 >= *call => Reply::Wait(*wait),
+        Some(_) | None => Reply::Done(ANSWER),
     }
-    let is_probe = begun > 0 && before.last().is_some_and(|last| last.refused.is_some());
-    Reply::Done(if is_probe { PROBE } else { Duration::from_millis(150) })
 }
 
 struct Scene {

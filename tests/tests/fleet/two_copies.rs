@@ -166,7 +166,7 @@ async fn wake_the_frozen(fleet: &Fleet, id: &str, dice: &mut Dice, done: &mut Mi
 }
 
 /// The first copy is cut from the database alone. It cannot hear of the other one, and must be quiet all the same.
-async fn cut_the_first(fleet: &Fleet, id: &str, form: Form, done: &mut Misdeeds) {
+async fn cut_the_first(fleet: &Fleet, id: &str, done: &mut Misdeeds) {
     let mut first = First::start(fleet, id).await;
     first.back_up().await;
     first.feed();
@@ -179,7 +179,7 @@ async fn cut_the_first(fleet: &Fleet, id: &str, form: Form, done: &mut Misdeeds)
         (Utc::now() > cut + TimeDelta::from_std(NOTICE).unwrap()).then_some(())
     })
     .await;
-    wait::a_moment(form.choose(Duration::from_secs(6), Duration::from_secs(20))).await;
+    wait::a_moment(Duration::from_secs(15)).await;
     let opened = Utc::now();
     first.cuts.postgres.open();
     assert_eq!(first.process.gives_up().await, 3, "{}", first.process.logs());
@@ -190,15 +190,18 @@ async fn cut_the_first(fleet: &Fleet, id: &str, form: Form, done: &mut Misdeeds)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn f2_a_replaced_copy_never_acts_again_whether_it_wakes_or_hears_nothing() {
-    let (form, mut report) = (Form::read(), Report::new("F2"));
+    let mut report = Report::new("F2");
+    if !Form::read().has_long_scene("F2") {
+        return;
+    }
     let fleet = Fleet::new("copies", postgres::server().await).await;
     watch_permits(&fleet);
     let (mut dice, mut done) = (Dice::new("F2"), Misdeeds::default());
-    let frozen = form.choose(1, 6);
+    let frozen = 4;
     for n in 0..frozen {
         wake_the_frozen(&fleet, &format!("frozen-{n}"), &mut dice, &mut done).await;
     }
-    cut_the_first(&fleet, "deaf", form, &mut done).await;
+    cut_the_first(&fleet, "deaf", &mut done).await;
     let slowest = done.noticed.iter().max().copied().unwrap();
     report
         .add("frozen", frozen)

@@ -16,7 +16,7 @@ use steward_tests::{postgres, wait};
 /// How often a process compares its schedules with the server: several times in each case.
 const CHECK_SECONDS: u32 = 1;
 /// How long a process that is served again has to do harm by what it took for granted meanwhile.
-const HARM: Duration = Duration::from_secs(2);
+const HARM: Duration = Duration::from_millis(1_500);
 
 struct Scene {
     fleet: Fleet,
