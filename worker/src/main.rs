@@ -63,6 +63,9 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Preflight(preflight) if !preflight.from.is_empty() => {
             return commands::preflight::check_files(&preflight, out).await;
         }
+        CliCommand::Preflight(preflight) if preflight.all || preflight.tenant.is_some() => {
+            return commands::preflight::check_tenants(&preflight, out).await;
+        }
         CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
         CliCommand::Fleet(fleet) => return commands::fleet::run(fleet, cli.vault.as_deref(), out).await,
         CliCommand::Stop { reason, scope } if scope.fleet => {

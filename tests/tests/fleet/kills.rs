@@ -192,11 +192,19 @@ impl<'a> Ticks<'a> {
         self.runs.iter().any(|run| run.started < at && run.closed.is_none_or(|closed| closed > at))
     }
 
-    /// Ticks from a kill until one interval after its end, beyond the one that was due then and those of new signals.
+    /// Whether the matter was due when the run started: not a wake, and not a start that was made up for.
+    fn is_regular(&self, run: &RunFacts) -> bool {
+        run.due.is_some_and(|due| {
+            let is_due = (due.timestamp() - self.phase).rem_euclid(CADENCE.num_seconds()) == 0;
+            is_due && run.started - due < CADENCE
+        })
+    }
+
+    /// Ticks from a kill until one interval after its end for which the matter was not due, beyond those of new signals.
     fn count_catch_ups(&self, kill: &Kill, signals: usize) -> usize {
-        let end = kill.served + CADENCE;
-        let ticks = self.runs.iter().filter(|run| run.started > kill.at && run.started <= end).count();
-        ticks.saturating_sub(1 + signals)
+        let window = kill.at..=kill.served + CADENCE;
+        let extra = self.runs.iter().filter(|run| window.contains(&run.started) && !self.is_regular(run)).count();
+        extra.saturating_sub(signals)
     }
 }
 

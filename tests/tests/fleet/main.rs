@@ -7,12 +7,14 @@
 
 mod apart;
 mod cuts;
+mod former;
 mod kills;
 mod modes;
 mod provider_storms;
 mod restore;
 mod stops;
 mod two_copies;
+mod upgrades;
 mod wrong_places;
 
 use steward_tests::fleet::Tenant;

@@ -37,8 +37,8 @@ impl Scene {
         for n in 0..count {
             let mut tenant = fleet.add_tenant(&format!("stop-{n}"), &["house"]).await;
             fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "stops"]).await;
-            // So rare that only a wake can be the cause of a tick.
-            tenant.set_cadence(86_400);
+            // So rare that a wake must be the cause of the first tick. A call that came too late is repeated by a later one.
+            tenant.set_cadence(60);
             tenant.ask(&provider);
             if n + 1 == count {
                 cuts = Some(tenant.add_cuts().await);

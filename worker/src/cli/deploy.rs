@@ -5,6 +5,7 @@
 
 use clap::Args;
 use std::path::PathBuf;
+use steward_domain::fleet::TenantId;
 
 /// The options of `steward drain`.
 #[derive(Args, Clone, Copy, Debug)]
@@ -29,4 +30,10 @@ pub(crate) struct PreflightArgs {
     /// Check histories in files or folders instead, as `temporal workflow show -o json` prints them; needs no server
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["closed", "hours", "max"])]
     pub(crate) from: Vec<PathBuf>,
+    /// Check the runs of one tenant, as an operator of its fleet
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) tenant: Option<TenantId>,
+    /// Check the runs of each tenant, as an operator of the fleet
+    #[arg(long, conflicts_with_all = ["from", "tenant"])]
+    pub(crate) all: bool,
 }

@@ -69,7 +69,7 @@ fn read_database_url() -> anyhow::Result<String> {
 
 /// Connects for a command of an operator. A tenant's role would see one tenant and no bucket but its own, and a reader's
 /// could change nothing.
-async fn connect_as_operator() -> anyhow::Result<FleetStore> {
+pub(super) async fn connect_as_operator() -> anyhow::Result<FleetStore> {
     let store = FleetStore::connect(&read_database_url()?).await?;
     match store.find_connected_role().await? {
         ConnectedRole::Operator => Ok(store),
@@ -77,7 +77,7 @@ async fn connect_as_operator() -> anyhow::Result<FleetStore> {
     }
 }
 
-fn report_missing_tenant(tenant: &TenantId) -> anyhow::Error {
+pub(super) fn report_missing_tenant(tenant: &TenantId) -> anyhow::Error {
     anyhow::anyhow!("there is no tenant {tenant}: see `steward fleet tenant list`")
 }
 

@@ -1,15 +1,22 @@
 //! The command `steward preflight`: whether this build can continue the runs of a deployment, or recorded histories.
 //!
-//! It changes nothing: no activity runs, and no schedule is touched. [`crate::preflight`] judges.
+//! It changes nothing: no activity runs, and no schedule is touched. [`crate::preflight`] judges. A tenant's runs are known by
+//! their queue, so an operator needs neither its vault nor its machine.
 
+use super::fleet::{connect_as_operator, report_missing_tenant};
 use crate::cli::PreflightArgs;
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::config::StewardConfig;
 use crate::preflight::{Preflight, PreflightReport, PreflightScope, RunReader};
-use crate::registrar::desired;
+use crate::registrar::{ScheduleRegistrar, ScheduleSettings, desired};
 use crate::temporal;
 use crate::temporal::note::VaultHolder;
+use anyhow::Context;
 use chrono::Utc;
+use serde_json::json;
+use steward_domain::fleet::TenantId;
+use steward_domain::fleet::names::VaultNames;
+use steward_fleet::tenants::TenantState;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
 
@@ -37,21 +44,76 @@ pub(crate) async fn check_server(
     };
     let registrar = desired::build_registrar(client.clone(), config, owner, |_| ());
     let reader = RunReader::new(client, registrar, &queue);
+    let report = check_runs(&reader, args).await?;
+    print_report(&report, &describe_runs(&report, args), out)
+}
+
+/// Checks the runs of a tenant, or of all of them, one after the other.
+///
+/// # Errors
+/// There is no such tenant, or the runs of one cannot be counted or listed.
+pub(crate) async fn check_tenants(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let rows = connect_as_operator().await?.list_tenants(args.tenant.as_ref()).await?;
+    let tenants: Vec<TenantId> =
+        rows.into_iter().filter(|row| row.state != TenantState::Dropped).map(|row| row.id).collect();
+    if let (true, Some(tenant)) = (tenants.is_empty(), &args.tenant) {
+        return Err(report_missing_tenant(tenant));
+    }
+    let client = temporal::connect_configured().await?;
+    let mut reports = Vec::new();
+    for tenant in tenants {
+        let names = VaultNames::new(Some(tenant.clone()));
+        let queue = names.tenant_queue().context("a tenant has a queue")?;
+        let settings = ScheduleSettings { names, task_queue: queue.clone(), ..ScheduleSettings::default() };
+        let reader = RunReader::new(client.clone(), ScheduleRegistrar::new(client.clone(), settings), &queue);
+        let report = check_runs(&reader, args).await.with_context(|| format!("tenant {tenant}"))?;
+        reports.push((tenant, report));
+    }
+    out.print_value(
+        &reports.iter().map(|(tenant, report)| json!({"tenant": tenant, "report": report})).collect::<Vec<_>>(),
+        || describe_tenants(&reports, args),
+    )?;
+    Ok(choose_exit(reports.iter().map(|(_, report)| report)))
+}
+
+/// A line for each tenant whose runs this build can continue, and everything about the others.
+fn describe_tenants(reports: &[(TenantId, PreflightReport)], args: &PreflightArgs) -> String {
+    let describe = |(tenant, report): &(TenantId, PreflightReport)| {
+        let heading = format!("{tenant}: {}", describe_runs(report, args));
+        match report.is_safe() && report.not_checked.is_empty() {
+            true => format!("{heading} This build can continue all of them."),
+            false => report.describe(&heading),
+        }
+    };
+    match reports.is_empty() {
+        true => "there is no tenant yet".to_owned(),
+        false => reports.iter().map(describe).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+async fn check_runs(reader: &RunReader, args: &PreflightArgs) -> anyhow::Result<PreflightReport> {
     let scope = PreflightScope { closed: args.closed, hours: args.hours, max: args.max };
-    let report = Preflight::new(args.closed)?.check_server(&reader, scope, Utc::now()).await?;
-    let heading = format!(
+    Preflight::new(args.closed)?.check_server(reader, scope, Utc::now()).await
+}
+
+fn describe_runs(report: &PreflightReport, args: &PreflightArgs) -> String {
+    format!(
         "{} runs are open, {} of them not begun. {} ended in the last {} h; the newest {} of each shape were replayed, \
          {} in all.",
-        report.open, report.not_begun, report.closed, scope.hours, scope.closed, report.closed_replayed
-    );
-    print_report(&report, &heading, out)
+        report.open, report.not_begun, report.closed, args.hours, args.closed, report.closed_replayed
+    )
 }
 
 fn print_report(report: &PreflightReport, heading: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
     out.print_value(report, || report.describe(heading))?;
-    Ok(match (report.is_safe(), report.not_checked.is_empty()) {
-        (true, true) => CommandExit::Ok,
-        (false, _) => CommandExit::Faults,
-        (true, false) => CommandExit::Incomplete,
+    Ok(choose_exit([report].into_iter()))
+}
+
+/// A break anywhere counts more than something that could not be looked at.
+fn choose_exit<'a>(reports: impl Iterator<Item = &'a PreflightReport>) -> CommandExit {
+    reports.fold(CommandExit::Ok, |exit, report| match (exit, report.is_safe(), report.not_checked.is_empty()) {
+        (CommandExit::Faults, _, _) | (_, false, _) => CommandExit::Faults,
+        (_, true, false) => CommandExit::Incomplete,
+        (exit, true, true) => exit,
     })
 }

@@ -141,6 +141,10 @@ impl HistoryReplayer {
         if has_completed_task(history) {
             match self.replay_steps(history).await {
                 ReplayOutcome::Safe => {}
+                // What no longer reads is the cause, and has an event.
+                fails @ ReplayOutcome::Fails { .. } => {
+                    return self.types.find_unreadable(history).map_or(fails, ReplayOutcome::Unreadable);
+                }
                 outcome => return outcome,
             }
         }
