@@ -16,7 +16,7 @@ FUZZER := .tools/schemathesis/.installed
 POSTGRES := .tools/postgres
 DEMO := demo
 
-.PHONY: demo test fleet-test deploy-test test-thorough tools test-model corpora histories reference clean-demo
+.PHONY: demo test fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -39,6 +39,19 @@ test: tools
 fleet-test: tools
 	cargo build --workspace --all-targets --quiet
 	STEWARD_FLEET_TEST=full cargo test --workspace --quiet --test fleet -- --test-threads=1 --nocapture
+
+# Half an hour in which a day of 500 matters passes: growth of memory, late matters, and how long ticks wait.
+fleet-soak: tools
+	cargo build --release --quiet -p steward-worker
+	python3 tests/fleet_load.py target/release/steward soak
+
+# What a fleet costs: ticks alone and as a tenant, the memory of many tenants, reservations of a bucket. About 40 minutes.
+bench-fleet: tools
+	cargo build --release --quiet -p steward-worker
+	python3 tests/fleet_load.py target/release/steward ticks --matters 200,500,1000
+	python3 tests/fleet_load.py target/release/steward tenants
+	cargo build --release --quiet -p steward-fleet --example reservations_per_second
+	python3 tests/fleet_load.py target/release/examples/reservations_per_second reservations
 
 # The long suites, with every crash point instead of a third of them, and four times the requests of the fuzzer.
 test-thorough: tools

@@ -2,10 +2,16 @@
 
     python3 tests/fleet_load.py STEWARD ticks [--matters 200,1000] [--seconds 120]
     python3 tests/fleet_load.py STEWARD tenants [--counts 1,20,100] [--seconds 60]
+    python3 tests/fleet_load.py STEWARD soak [--tenants 5] [--matters 100] [--minutes 30]
+    python3 tests/fleet_load.py STEWARD recovery [--matters 1000] [--kills 5]
+    python3 tests/fleet_load.py EXAMPLE reservations
 
-STEWARD is the binary. Each measurement has its own Temporal server (the development server on an SQLite file), and for
-tenants its own Postgres. Matters tick every 60 s in `ticks`, and every 30 min in `tenants`. One JSON line of figures for
-each measurement ends on standard output. Debian's Postgres must be installed. Standard library only; nothing outlives it.
+STEWARD is the binary, EXAMPLE that of `cargo build --release -p steward-fleet --example reservations_per_second`. Each
+measurement has its own Temporal server (the development server on an SQLite file), and for tenants its own Postgres. Matters tick
+every 60 s in `ticks` and `recovery`, every 30 min in `tenants`, and every 37 s in `soak`, so that a day of 30-minute intervals
+passes in half an hour; there each tenant also gets a signal every 10 s. One JSON line of figures for
+each measurement ends on standard output; a soak that misses a target ends with exit 1. Debian's Postgres must be installed.
+Standard library only; nothing outlives it.
 """
 
 import argparse
@@ -25,6 +31,9 @@ import time
 import urllib.request
 
 TASKS_OF_A_MATTER = 5
+# A soak: how much faster than a day of 30-minute intervals, and its targets.
+SPEED = 48
+MB_AN_HOUR, LAG_P99_S = 1.0, 5.0
 CLI = os.environ.get("STEWARD_TEMPORAL_CLI", str(pathlib.Path(__file__).parents[1] / ".tools/temporal/bin/temporal"))
 
 
@@ -124,21 +133,40 @@ class Steward(Program):
         self.env |= {"STEWARD_VAULT": str(folder / "vault"), "STEWARD_LISTEN": f"127.0.0.1:{self.port}"}
         self.env |= {"STEWARD_CADENCE_MATTER_SECONDS": str(cadence), "STEWARD_CADENCE_MATTER_MAX_SECONDS": str(cadence)}
         self.log = folder / "steward.log"
-        super().__init__([str(binary), "up"], self.env, open(self.log, "w"))
         self.token = None
+        super().__init__([str(binary), "up"], self.env, open(self.log, "w"))
+
+    def restart(self):
+        """Starts the next process of the same vault."""
+        super().__init__([str(self.binary), "up"], self.env, open(self.log, "w"))
 
     def wait_until_up(self):
         until("`steward up`", 600, lambda: self.process.poll() is not None or "up; Ctrl-C ends it" in self.log.read_text())
         if self.process.poll() is not None:
             raise SystemExit(f"`steward up` ended: {self.log.read_text()}")
         line = [str(self.binary), "--json", "token", "create", "--scope", "read", "--name", "bench"]
-        self.token = json.loads(subprocess.run(line, env=self.env, capture_output=True, check=True).stdout)["token"]
+        self.token = self.token or json.loads(subprocess.run(line, env=self.env, capture_output=True, check=True).stdout)["token"]
+
+    def scrape(self):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers={"authorization": f"Bearer {self.token}"})
+        return urllib.request.urlopen(request, timeout=10).read().decode()
 
     def metric(self, name):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers={"authorization": f"Bearer {self.token}"})
-        text = urllib.request.urlopen(request, timeout=10).read().decode()
+        text = self.scrape()
         values = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE)
         return sum(float(value) for value in values)
+
+    def lags(self):
+        """How many workflow tasks waited at most so many milliseconds for this process, by that number."""
+        name = "temporal_workflow_task_schedule_to_start_latency_milliseconds_bucket"
+        counts = {}
+        for labels, value in re.findall(rf"^{name}{{([^}}]*)}} (\S+)$", self.scrape(), re.MULTILINE):
+            limit = float(re.search(r'le="([^"]+)"', labels)[1])
+            counts[limit] = counts.get(limit, 0) + float(value)
+        return counts
+
+    def megabytes(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())[1]) / 1000
 
 
 def join_fleet(binary, folder, temporal, database, tenant):
@@ -195,13 +223,123 @@ def measure_tenants(binary, folder, count, seconds):
         before, database_before = [cpu_of(pid) for pid in pids], cpu_of(database.process.pid)
         time.sleep(seconds)
         used = [(cpu_of(pid) - earlier) / seconds for pid, earlier in zip(pids, before)]
-        memory = [int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1000 for pid in pids]
+        memory = [steward.megabytes() for steward in stewards]
         shared = [int(re.search(r"RssFile:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1000 for pid in pids]
         return {
             "tenants": count, "mb_median": round(statistics.median(memory), 1), "mb_max": round(max(memory), 1),
             "mb_of_files_median": round(statistics.median(shared), 1), "cpu_percent_median": round(100 * statistics.median(used), 2),
             "postgres_cpu_percent": round(100 * (cpu_of(database.process.pid) - database_before) / seconds, 2),
         }
+
+
+def add_signal(vault, number):
+    """A signal that says that a task is done, from a source that nobody knows."""
+    folder, now = vault / "signal", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    folder.mkdir(exist_ok=True)
+    text = f"""---
+type: signal
+created: {now}
+source_event_path: stream/mail/{number}.md
+origin_at: {now}
+source_type: mail
+raw_quote: "It is paid, with thanks."
+target_kind: task
+target_path: task/invoice-{number}.md
+target_confidence: 0.98
+target_candidates: []
+effect: mutation
+mutation_proposal:
+  class: state_change
+  set:
+    state: done
+effect_confidence: 0.97
+reasoning: It says so.
+status: unrouted
+---
+"""
+    (folder / f"s{number}.tmp").write_text(text)
+    (folder / f"s{number}.tmp").rename(folder / f"s{number}.md")
+
+
+def find_slope(times, values):
+    """The slope of the line through points, by least squares."""
+    mean_time, mean_value = statistics.mean(times), statistics.mean(values)
+    over = sum((time - mean_time) * (value - mean_value) for time, value in zip(times, values))
+    return over / sum((time - mean_time) ** 2 for time in times)
+
+
+def find_p99_ms(before, after):
+    """The smallest bucket that 99 of 100 of the new observations fit into."""
+    counts = {limit: count - before.get(limit, 0) for limit, count in after.items()}
+    total = max(counts.values())
+    return min(limit for limit, count in counts.items() if count >= 0.99 * total)
+
+
+def measure_soak(binary, folder, tenants, matters, minutes):
+    with contextlib.ExitStack() as stack:
+        temporal, database = stack.enter_context(Temporal(folder)), stack.enter_context(Postgres(folder))
+        stewards = []
+        for n in range(tenants):
+            home = folder / f"t{n}"
+            home.mkdir()
+            env = join_fleet(binary, folder, temporal, database, f"t{n}")
+            stewards.append(stack.enter_context(Steward(binary, home, env, matters, 1800 // SPEED)))
+            stewards[-1].wait_until_up()
+        time.sleep(60)
+        begun, signals = time.monotonic(), 0
+        ticks = sum(steward.metric("steward_ticks_total") for steward in stewards)
+        decided = sum(steward.metric("steward_decisions_total") for steward in stewards)
+        lags = [steward.lags() for steward in stewards]
+        times, memory, late = [], [[] for _ in stewards], 0
+        while time.monotonic() - begun < minutes * 60:
+            time.sleep(10)
+            for n, steward in enumerate(stewards):
+                if steward.process.poll() is not None:
+                    raise SystemExit(f"tenant t{n} ended: {steward.log.read_text()[-2000:]}")
+                add_signal(folder / f"t{n}" / "vault", signals)
+                memory[n].append(steward.megabytes())
+            signals += 1
+            times.append(time.monotonic() - begun)
+            late = max(late, sum(steward.metric("steward_matters_late") for steward in stewards))
+        third = len(times) // 3
+        growth = [3600 * find_slope(times[third:], values[third:]) / SPEED for values in memory]
+        p99 = max(find_p99_ms(before, steward.lags()) for before, steward in zip(lags, stewards)) / 1000
+        figures = {
+            "tenants": tenants, "matters": tenants * matters, "minutes": minutes,
+            "ticks": round(sum(steward.metric("steward_ticks_total") for steward in stewards) - ticks),
+            "decisions": round(sum(steward.metric("steward_decisions_total") for steward in stewards) - decided),
+            "signals": signals * tenants, "late_matters": round(late), "lag_p99_s_at_most": p99,
+            "mb_first_third": round(statistics.mean(value for values in memory for value in values[:third]), 1),
+            "mb_at_end": round(statistics.mean(values[-1] for values in memory), 1),
+            "mb_an_hour_of_a_day": round(max(growth), 3), "mb_an_hour_as_run": round(max(growth) * SPEED, 1),
+        }
+        missed = [
+            f"{name} {figures[name]}, target {target}"
+            for name, target in [("late_matters", 0), ("lag_p99_s_at_most", LAG_P99_S), ("mb_an_hour_of_a_day", MB_AN_HOUR)]
+            if figures[name] > target
+        ]
+        return figures, missed
+
+
+def measure_recovery(binary, folder, matters, kills):
+    """`kill -9` of a tenant's process: until the next one serves, and how long the checks that were due then had waited."""
+    with contextlib.ExitStack() as stack:
+        temporal, database = stack.enter_context(Temporal(folder)), stack.enter_context(Postgres(folder))
+        steward = Steward(binary, folder, join_fleet(binary, folder, temporal, database, "bench"), matters, 60)
+        steward = stack.enter_context(steward)
+        steward.wait_until_up()
+        time.sleep(45)
+        served, waits = [], []
+        for _ in range(kills):
+            steward.process.kill()
+            steward.process.wait()
+            begun = time.monotonic()
+            steward.restart()
+            steward.wait_until_up()
+            served.append(round(time.monotonic() - begun, 2))
+            time.sleep(30)
+            waits.append(find_p99_ms({}, steward.lags()) / 1000)
+        return {"records": matters * (1 + TASKS_OF_A_MATTER), "kills": kills, "served_again_s": served, "wait_p99_s_at_most": waits}
 
 
 def main():
@@ -214,8 +352,28 @@ def main():
     tenants = kinds.add_parser("tenants")
     tenants.add_argument("--counts", default="1,20,100")
     tenants.add_argument("--seconds", type=int, default=60)
+    soak = kinds.add_parser("soak")
+    soak.add_argument("--tenants", type=int, default=5)
+    soak.add_argument("--matters", type=int, default=100, help="of each tenant")
+    soak.add_argument("--minutes", type=float, default=30)
+    recovery = kinds.add_parser("recovery")
+    recovery.add_argument("--matters", type=int, default=1000)
+    recovery.add_argument("--kills", type=int, default=5)
+    kinds.add_parser("reservations")
     arguments = parser.parse_args()
     binary = arguments.binary.resolve()
+    if arguments.kind == "reservations":
+        with tempfile.TemporaryDirectory(prefix="steward-load-") as folder, Postgres(pathlib.Path(folder)) as database:
+            return subprocess.run([str(binary), database.url], check=True).returncode
+    if arguments.kind == "recovery":
+        with tempfile.TemporaryDirectory(prefix="steward-load-") as folder:
+            print(json.dumps(measure_recovery(binary, pathlib.Path(folder), arguments.matters, arguments.kills)), flush=True)
+        return None
+    if arguments.kind == "soak":
+        with tempfile.TemporaryDirectory(prefix="steward-load-") as folder:
+            figures, missed = measure_soak(binary, pathlib.Path(folder), arguments.tenants, arguments.matters, arguments.minutes)
+        print(json.dumps(figures), flush=True)
+        return "; ".join(missed) or None
     sizes = [int(size) for size in (arguments.matters if arguments.kind == "ticks" else arguments.counts).split(",")]
     for size in sizes:
         for is_tenant in (False, True) if arguments.kind == "ticks" else (True,):
@@ -227,6 +385,7 @@ def main():
                     else measure_tenants(binary, folder, size, arguments.seconds)
                 )
             print(json.dumps(figures), flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ pub mod files;
 pub mod fleet;
 pub mod gate;
 pub mod history;
+pub mod leaks;
 pub mod moves;
 pub mod past;
 pub mod plane;

@@ -60,11 +60,8 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
     let out = CommandOutput { json: cli.json };
     match cli.command {
         CliCommand::Example { folder } => return commands::example::run(&folder, out),
-        CliCommand::Preflight(preflight) if !preflight.from.is_empty() => {
-            return commands::preflight::check_files(&preflight, out).await;
-        }
-        CliCommand::Preflight(preflight) if preflight.all || preflight.tenant.is_some() => {
-            return commands::preflight::check_tenants(&preflight, out).await;
+        CliCommand::Preflight(preflight) if preflight.needs_no_vault() => {
+            return commands::preflight::run_without_vault(&preflight, out).await;
         }
         CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
         CliCommand::Fleet(fleet) => return commands::fleet::run(fleet, cli.vault.as_deref(), out).await,

@@ -7,6 +7,7 @@
 
 mod intake;
 mod mail;
+mod redirects;
 mod settings;
 
 use chrono::{DateTime, Utc};

@@ -1,8 +1,9 @@
 //! F10: tenants are apart: their tokens, the roles of their database, and the words of their notes, mails and keys.
 //!
 //! The endpoints are those of the server's own description. An endpoint that is open to everybody, as a health check, must say
-//! the same with and without a token. Words are searched as the bytes of whole logs, pages, metrics, histories and a dump of the
-//! database; the same search must find a tenant's words in its own pages and histories.
+//! the same with and without a token. Words are searched in whole logs, pages, metrics, histories, audit records, arguments and a
+//! dump of the database, also encoded and packed; the same search must find a tenant's words in its own pages and histories,
+//! and each of the leaks that are planted.
 
 use prost::Message;
 use reqwest::Method;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use steward_tests::api::{Answer, Api};
 use steward_tests::fleet::{Fleet, Tenant};
+use steward_tests::leaks::{has_leak, plant_leaks};
 use steward_tests::provider::{Provider, Reply};
 use steward_tests::rehearsal::{Form, Report};
 use steward_tests::supervisor::Supervised;
@@ -39,8 +41,11 @@ impl Member {
         ["note", "mail"].map(|kind| canary(kind, &self.tenant.id))
     }
 
-    fn secrets(&self) -> [String; 1] {
-        [canary("key", &self.tenant.id)]
+    /// Its key, and the password of its database.
+    fn secrets(&self) -> [String; 2] {
+        let url = self.tenant.steward.variable("STEWARD_FLEET_DB").unwrap();
+        let password = url.split_once('@').unwrap().0.rsplit_once(':').unwrap().1;
+        [canary("key", &self.tenant.id), password.to_owned()]
     }
 }
 
@@ -144,7 +149,15 @@ fn is_same(one: &Answer, other: &Answer) -> bool {
 }
 
 fn find_words(text: &[u8], words: &[String]) -> usize {
-    words.iter().filter(|word| text.windows(word.len()).any(|part| part == word.as_bytes())).count()
+    words.iter().filter(|word| has_leak(text, word)).count()
+}
+
+/// Planted leaks that the search does not find.
+fn count_missed_leaks(members: &[Member]) -> usize {
+    let planted = members.iter().flat_map(Member::secrets).flat_map(|secret| {
+        plant_leaks(&secret).into_iter().filter(move |leak| !has_leak(leak, &secret)).collect::<Vec<_>>()
+    });
+    planted.inspect(|leak| eprintln!("F10 not found: {}", String::from_utf8_lossy(leak))).count()
 }
 
 /// Everything of a member that others could read, by kind.
@@ -160,7 +173,12 @@ async fn collect_texts(fleet: &Fleet, member: &Member) -> BTreeMap<&'static str,
             histories.extend(event.encode_to_vec());
         }
     }
+    let folder = member.tenant.vault.path().join("event");
+    let audit = std::fs::read_dir(folder).unwrap().flat_map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    let arguments = std::fs::read(format!("/proc/{}/cmdline", member.process.last().pid)).unwrap();
     BTreeMap::from([
+        ("arguments", arguments),
+        ("audit records", audit.collect()),
         ("logs", member.process.logs().into_bytes()),
         ("metrics", member.own.get("/metrics").await.body.into_bytes()),
         ("pages", pages.into_bytes()),
@@ -257,6 +275,7 @@ async fn f10_no_tenant_reaches_another_and_no_word_of_one_is_found_at_another() 
         .must_be("rows_reached", reached, 0)
         .must_be("words_at_others", leaks, 0)
         .must_be("words_in_database", in_dump, 0)
+        .must_be("planted_leaks_missed", count_missed_leaks(&members), 0)
         .at_least("words_found_at_home", own_words, 2 * members.len());
     report.finish();
 }

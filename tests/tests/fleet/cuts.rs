@@ -129,7 +129,7 @@ async fn f3_nothing_lands_while_a_tenant_is_cut_off_and_all_goes_on_after() {
             scene.wait_until_done(&before).await;
             let (landings, back) = scene.cut_off(kind, round, *seconds).await;
             landed += landings;
-            report.within(&format!("back_after_{kind}_{round}"), back, *target);
+            report.soon(&format!("back_after_{kind}_{round}"), back, *target);
         }
     }
     let starts: usize = scene.members.iter().map(|member| member.process.starts().len()).sum();

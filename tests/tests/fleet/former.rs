@@ -2,8 +2,7 @@
 //!
 //! Such a build is a real worker on the tenant's queue. Its first step answers with what a real tick of this build had observed,
 //! so that a replay goes on to the step that differs. Then it waits for an activity on a queue that it serves only on the way back.
-// The macros want their workflows public.
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, dead_code, reason = "the macros want public types, and steps are called by their names")]
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -76,8 +75,7 @@ async fn walk<W: WorkflowImplementation>(ctx: &mut WorkflowContext<W>, steps: &[
     for step in steps {
         match step {
             Step::Local(name) => {
-                let options =
-                    LocalActivityOptions::builder().start_to_close_timeout(Duration::from_secs(30)).build();
+                let options = LocalActivityOptions::builder().start_to_close_timeout(Duration::from_secs(30)).build();
                 drop(ctx.execute_local_activity(UntypedActivity::new(*name), argument(), options).await?);
             }
             Step::Remote(name) => {
@@ -118,31 +116,31 @@ builds! {
 }
 
 /// The first step, with a recorded answer.
-struct Observer(Value);
+pub struct Observer(Value);
 
 #[activities]
 impl Observer {
     #[activity(name = "steward.observe")]
-    async fn observe(self: Arc<Self>, _ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
+    pub async fn observe(self: Arc<Self>, _ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
         Ok(self.0.clone())
     }
 }
 
 /// The remote steps on the way back.
-struct RemoteSteps;
+pub struct RemoteSteps;
 
 #[activities]
 impl RemoteSteps {
     #[activity(name = "steward.book")]
-    async fn book(_ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
+    pub async fn book(_ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
         Ok(Value::Null)
     }
     #[activity(name = "steward.reserve")]
-    async fn reserve(_ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
+    pub async fn reserve(_ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
         Ok(Value::Null)
     }
     #[activity(name = "steward.judge")]
-    async fn judge(_ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
+    pub async fn judge(_ctx: ActivityContext, _input: Value) -> Result<Value, ActivityError> {
         Ok(Value::Null)
     }
 }

@@ -285,9 +285,9 @@ async fn f1_killed_processes_do_nothing_twice_and_their_matters_tick_on() {
         .must_be("unreserved_calls", scene.count_unreserved_calls(), 0)
         .must_be("broken_chains", chains, 0)
         .at_most("catch_up_ticks", ticks.most_catch_ups, 1)
-        .within("next_tick_p99", find_p99(ticks.due.clone()), Duration::from_secs(10))
+        .soon("next_tick_p99", find_p99(ticks.due.clone()), Duration::from_secs(10))
         .at_least("ticks_measured", ticks.due.len(), kills)
         .add("interrupted_tick_p99_s", format!("{:.2}", find_p99(ticks.interrupted).as_secs_f64()))
-        .within("served_again_p99", find_p99(outages), Duration::from_secs(30));
+        .soon("served_again_p99", find_p99(outages), Duration::from_secs(30));
     report.finish();
 }

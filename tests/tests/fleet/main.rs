@@ -13,6 +13,7 @@ mod modes;
 mod provider_storms;
 mod restore;
 mod stops;
+mod strings;
 mod two_copies;
 mod upgrades;
 mod wrong_places;

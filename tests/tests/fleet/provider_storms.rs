@@ -218,6 +218,6 @@ async fn f5_one_account_is_never_over_its_limits_and_a_429_holds_all_its_tenants
         .must_be("probes", storms.most_probes, 1)
         .add("modest_tenants_done_s", modest.unwrap().num_seconds())
         .add("all_done_s", all.num_seconds())
-        .within("others_after_freeze", waited, Duration::from_secs(2));
+        .soon("others_after_freeze", waited, Duration::from_secs(2));
     report.finish();
 }

@@ -24,6 +24,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use steward_domain::action::audit::ChainHead;
 use steward_domain::action::plan::ContentHash;
 use tokio::runtime::Handle;
@@ -252,7 +253,9 @@ fn find_quiet_moment(
 ) -> Result<(DateTime<Utc>, ChainHead), BackupError> {
     if let Some(writer) = source.writer {
         let _turn = writer.lock_state()?;
+        let begun = Instant::now();
         copy()?;
+        tracing::info!(seconds = begun.elapsed().as_secs_f64(), "changes waited while the backup was completed");
         return Ok((Utc::now(), chain::read_head(source.root)?));
     }
     for _ in 0..TRIES {

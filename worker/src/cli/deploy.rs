@@ -37,3 +37,10 @@ pub(crate) struct PreflightArgs {
     #[arg(long, conflicts_with_all = ["from", "tenant"])]
     pub(crate) all: bool,
 }
+
+impl PreflightArgs {
+    /// Whether it is about files, or about tenants as their operator sees them.
+    pub(crate) fn needs_no_vault(&self) -> bool {
+        !self.from.is_empty() || self.all || self.tenant.is_some()
+    }
+}

@@ -20,8 +20,12 @@ use steward_fleet::tenants::TenantState;
 use steward_vault::files::identity::VaultIdentity;
 use steward_vault::files::root::VaultRoot;
 
-/// Checks the histories in files.
-pub(crate) async fn check_files(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+/// Checks histories in files, or the runs of tenants.
+pub(crate) async fn run_without_vault(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    if args.from.is_empty() { check_tenants(args, out).await } else { check_files(args, out).await }
+}
+
+async fn check_files(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let report = Preflight::new(0)?.check_files(&args.from).await?;
     let histories: usize = report.shapes.iter().map(|each| each.open.len()).sum();
     print_report(&report, &format!("{histories} histories in {} shapes", report.shapes.len()), out)
@@ -52,7 +56,7 @@ pub(crate) async fn check_server(
 ///
 /// # Errors
 /// There is no such tenant, or the runs of one cannot be counted or listed.
-pub(crate) async fn check_tenants(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+async fn check_tenants(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let rows = connect_as_operator().await?.list_tenants(args.tenant.as_ref()).await?;
     let tenants: Vec<TenantId> =
         rows.into_iter().filter(|row| row.state != TenantState::Dropped).map(|row| row.id).collect();

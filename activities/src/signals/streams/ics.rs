@@ -17,6 +17,7 @@ use super::StreamKeys;
 use super::StreamOpener;
 use super::StreamSource;
 use super::hash_id;
+use super::redirects::limit_redirects;
 use super::run_blocking;
 use super::source_pattern;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
@@ -36,8 +37,6 @@ use std::time::Duration;
 const MAX_CALENDAR_BYTES: u64 = 16 * 1024 * 1024;
 /// Longest time from connecting to the last byte: 60 s.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Most redirects that are followed: 3, because calendars move between hosts.
-const REDIRECTS: usize = 3;
 /// Fields that change although the entry did not.
 const VOLATILE_FIELDS: [&str; 3] = ["DTSTAMP", "LAST-MODIFIED", "CREATED"];
 
@@ -92,7 +91,7 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
 }
 
 fn open_web_place(url: Url) -> Result<CalendarPlace, StreamError> {
-    let client = build_client().map_err(|e| server_error(&url, &e))?;
+    let client = build_client(&url).map_err(|e| server_error(&url, &e))?;
     Ok(CalendarPlace::Web(url, client))
 }
 
@@ -106,13 +105,12 @@ fn parse_address(url: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn build_client() -> reqwest::Result<Client> {
+fn build_client(url: &Url) -> reqwest::Result<Client> {
     // This fails if a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
+    limit_redirects(Client::builder(), url)
         .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
         .timeout(TIMEOUT)
-        .redirect(reqwest::redirect::Policy::limited(REDIRECTS))
         // The header would send the address to the next host.
         .referer(false)
         .no_proxy()
@@ -193,7 +191,7 @@ fn server_error(url: &Url, e: &reqwest::Error) -> StreamError {
     } else if e.is_connect() {
         "failed to connect"
     } else if e.is_redirect() {
-        "too many redirects"
+        "redirects more than 3 times, or to where it must not: set `url` to its final address"
     } else {
         "the answer broke off"
     };
