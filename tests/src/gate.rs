@@ -3,7 +3,7 @@
 //! A closed gate holds back the answers alone, so that what was asked is done and nobody hears of it. A cut one holds back
 //! both directions. What was held back passes once the gate is open.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 pub struct Gate {
     /// `127.0.0.1:<port>`, which the process uses instead of the server's.
     pub address: String,
+    server: Arc<Mutex<String>>,
     passage: Arc<watch::Sender<Passage>>,
 }
 
@@ -34,20 +35,30 @@ enum Direction {
 impl Gate {
     /// A gate before the server at this address.
     pub async fn new(server: &str) -> Self {
-        let server = server.to_owned();
+        let server = Arc::new(Mutex::new(server.to_owned()));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let passage = Arc::new(watch::channel(Passage::All).0);
-        let gate = Arc::clone(&passage);
+        let (gate, place) = (Arc::clone(&passage), Arc::clone(&server));
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                let far = TcpStream::connect(&server).await.unwrap();
+                let present = place.lock().unwrap().clone();
+                // Without a server the connection ends, as one that is refused.
+                let Ok(far) = TcpStream::connect(&present).await else { continue };
                 let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
                 tokio::spawn(pass(near_in, far_out, Direction::Request, gate.subscribe()));
                 tokio::spawn(pass(far_in, near_out, Direction::Answer, gate.subscribe()));
             }
         });
-        Self { address, passage }
+        Self { address, server, passage }
+    }
+
+    /// Leads new connections to another server.
+    ///
+    /// # Panics
+    /// Never: nobody panics while they hold the lock.
+    pub fn lead_to(&self, server: &str) {
+        server.clone_into(&mut self.server.lock().unwrap());
     }
 
     /// Holds back what the server says.

@@ -55,15 +55,55 @@ impl Postgres {
         postgres
     }
 
+    /// A copy of this server that follows it under a name, and can take its place.
+    pub async fn start_standby(&self, name: &str) -> Self {
+        let (folder, _) = run::new_folder();
+        own_by_nobody(&folder);
+        let (data, port, bin) = (folder.join("data"), run::free_port(), self.bin.clone());
+        let primary = format!("{}?application_name={name}", self.url_of("postgres"));
+        let copied = as_nobody(&bin.join("pg_basebackup"))
+            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--dbname", &primary, "--pgdata"])
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let server = launch(&bin, &data, port);
+        let standby = Self { port, bin, data, server };
+        standby.wait_until_ready().await;
+        standby
+    }
+
+    /// Sets which standbys must have a commit before it is answered, as `ANY 1 (one, two)`.
+    pub fn set_synchronous(&self, standbys: &str) {
+        self.sql("postgres", &format!("ALTER SYSTEM SET synchronous_standby_names = '{standbys}'"));
+        self.sql("postgres", "SELECT pg_reload_conf()");
+    }
+
+    /// Makes a standby the server that is written to.
+    pub fn promote(&self) {
+        assert_eq!(self.sql("postgres", "SELECT pg_promote(true, 30)"), "t");
+    }
+
+    /// `127.0.0.1:<port>`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     async fn wait_until_ready(&self) {
         wait::until("Postgres to answer", async || self.try_sql("postgres", "SELECT 1").ok()).await;
     }
 
     /// Ends the server at once, as a crash of its machine would.
     pub fn kill(&mut self) {
+        self.crash();
+        self.server.wait().unwrap();
+    }
+
+    /// As [`Postgres::kill`], for a server that others refer to. It does not wait, and nobody starts it again.
+    pub fn crash(&self) {
         run::strike(self.server.id());
         kill_process(Pid::from_child(&self.server), Signal::QUIT).unwrap();
-        self.server.wait().unwrap();
     }
 
     /// Starts it again after [`Postgres::kill`].

@@ -159,13 +159,19 @@ impl DatabaseWait {
     }
 }
 
-/// Why the gate of the fleet would refuse a call now; `None` if it would not, or no gate is asked.
-pub(crate) async fn find_gate_refusal(config: &StewardConfig) -> Option<GuardRefusal> {
-    let FleetMembership { tenant, database } = config.fleet.as_ref().filter(|_| config.clerk.is_remote())?;
-    match FleetStore::connect(database).await {
-        Ok(store) => store.find_gate_refusal(tenant).await,
-        Err(e) => Some(GuardRefusal { cap: GuardCap::Gate, clears_at: None, reason: e.to_string() }),
-    }
+/// Why the fleet would refuse a call or a change now; `None` if it would not, and for a vault alone.
+pub(crate) async fn find_fleet_refusal(config: &StewardConfig) -> Option<GuardRefusal> {
+    let FleetMembership { tenant, database } = config.fleet.as_ref()?;
+    let checked = async {
+        let store = FleetStore::connect(database).await?;
+        store.check_commits(tenant).await?;
+        Ok::<_, FleetError>(if config.clerk.is_remote() { store.find_gate_refusal(tenant).await } else { None })
+    };
+    checked.await.unwrap_or_else(|e| {
+        let hint = "; a Postgres that lost its standby answers no commit";
+        let reason = if matches!(e, FleetError::Late) { format!("{e}{hint}") } else { e.to_string() };
+        Some(GuardRefusal { cap: GuardCap::Gate, clears_at: None, reason })
+    })
 }
 
 /// How far the fleet has seen the audit chain come. `None` for a vault alone, before the first start, and while the database

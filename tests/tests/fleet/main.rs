@@ -12,6 +12,7 @@ mod kills;
 mod modes;
 mod provider_storms;
 mod restore;
+mod standby;
 mod stops;
 mod strings;
 mod two_copies;

@@ -318,7 +318,7 @@ async fn check_ledger(
     if let Err(e) = crate::fleet::refuse_other_owner(config, root).await {
         findings.add_fault("owner", format_causes(&e));
     }
-    match crate::fleet::find_gate_refusal(config).await {
+    match crate::fleet::find_fleet_refusal(config).await {
         // A fault that no time heals.
         Some(GuardRefusal { cap: GuardCap::Gate | GuardCap::Clock, reason, .. }) => findings.add_fault("fleet", reason),
         Some(refusal) => findings.add_note("fleet", format!("refuses calls for now: {}", refusal.reason)),

@@ -31,7 +31,7 @@ pub(super) async fn read_guard_status(
         Err(e) => unknown(format_causes(&e)),
     };
     if status.refusal.is_none() {
-        status.refusal = crate::fleet::find_gate_refusal(config).await;
+        status.refusal = crate::fleet::find_fleet_refusal(config).await;
     }
     status
 }
