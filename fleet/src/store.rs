@@ -72,6 +72,17 @@ impl fmt::Display for ConnectedRole {
 }
 
 impl FleetError {
+    /// Whether a commit got no answer: this one, or one before it that still holds the row.
+    #[must_use]
+    pub fn is_unanswered_commit(&self) -> bool {
+        match self {
+            Self::Late => true,
+            // lock_not_available
+            Self::Sql(sqlx::Error::Database(e)) => e.code().is_some_and(|code| code == "55P03"),
+            _ => false,
+        }
+    }
+
     /// Whether the same call may succeed later, without a person's help.
     #[must_use]
     pub fn is_transient(&self) -> bool {

@@ -168,8 +168,10 @@ pub(crate) async fn find_fleet_refusal(config: &StewardConfig) -> Option<GuardRe
         Ok::<_, FleetError>(if config.clerk.is_remote() { store.find_gate_refusal(tenant).await } else { None })
     };
     checked.await.unwrap_or_else(|e| {
-        let hint = "; a Postgres that lost its standby answers no commit";
-        let reason = if matches!(e, FleetError::Late) { format!("{e}{hint}") } else { e.to_string() };
+        let reason = match e.is_unanswered_commit() {
+            true => "the fleet's database answers no commit: a Postgres that lost its standby still reads".to_owned(),
+            false => e.to_string(),
+        };
         Some(GuardRefusal { cap: GuardCap::Gate, clears_at: None, reason })
     })
 }
