@@ -72,7 +72,7 @@ const LIST: &str = "SELECT t.id, t.vault_id, t.mode_ceiling, t.expected_mode, t.
     WHERE $1::text IS NULL OR t.id = $1 ORDER BY t.id";
 
 /// What an operator may set of a tenant, locked.
-const DESCRIBE: &str = "SELECT jsonb_build_object('ceiling', mode_ceiling, 'expect', expected_mode, 'bucket', bucket) \
+const DESCRIBE: &str = "SELECT jsonb_build_object('max_mode', mode_ceiling, 'expect', expected_mode, 'bucket', bucket) \
     FROM tenant WHERE id = $1 AND state <> 'dropped' FOR UPDATE";
 
 impl FleetStore {

@@ -80,7 +80,7 @@ impl Fleet {
     pub async fn add_tenant(&self, id: &str, matters: &[&str]) -> Tenant {
         self.sql(&format!("DROP ROLE IF EXISTS \"steward_tenant_{id}\""));
         let made: Value = serde_json::from_str(&self.run(&["fleet", "tenant", "add", id, "--json"]).await).unwrap();
-        self.run(&["fleet", "tenant", "set", id, "--ceiling", "live", "--expect", "live"]).await;
+        self.run(&["fleet", "tenant", "set", id, "--max-mode", "live", "--expect", "live"]).await;
         let (folder, _) = run::new_folder();
         let vault = Vault::new(folder.join("vault"));
         matters.iter().for_each(|matter| vault.matter(matter));

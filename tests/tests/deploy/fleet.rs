@@ -4,10 +4,13 @@
 
 use crate::machine::Machine;
 use crate::marked_commands;
+use serde_json::Value;
 use steward_tests::postgres;
 use steward_tests::{run, server, wait};
 
 const PAGE: &str = "runbooks/fleet.md";
+/// Tenants beside the two of the page.
+const OTHERS: usize = 18;
 
 /// A machine whose operator has written the file of the page's first step.
 async fn prepare(namespace: &str) -> Machine {
@@ -41,6 +44,42 @@ fn with_free_ports(script: &str) -> String {
     ["8431", "8432"].iter().fold(script.to_owned(), |script, port| script.replace(port, &run::free_port().to_string()))
 }
 
+/// Waits until all tenants have an owner that fits.
+async fn wait_for_owners(machine: &Machine, what: &str, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+    wait::until(what, async || {
+        // Exit 4 says that a process has another mode than expected.
+        let rows: Vec<Value> = serde_json::from_str(&operate(machine, "steward fleet status --json || true")).unwrap();
+        (rows.len() == 2 + OTHERS && rows.iter().all(|row| fits(&row["owner"]))).then_some(rows)
+    })
+    .await
+}
+
+/// Adds the other tenants of the machine, as the page adds two. They stay in shadow.
+async fn add_others(machine: &Machine) {
+    let names: Vec<String> = (0..OTHERS).map(|n| format!("other-{n}")).collect();
+    for name in &names {
+        let port = run::free_port();
+        operate(machine, &format!("add-tenant {name} {name}.example.org {port} --bucket model"));
+        machine.place_vault(name);
+    }
+    operate(machine, &format!("systemctl enable --now steward@{}", names.join(" steward@")));
+    let rows = wait_for_owners(machine, "all tenants to be served", |owner| owner["mode"].is_string()).await;
+    let in_shadow = rows.iter().filter(|row| row["owner"]["mode"] == "shadow").count();
+    assert_eq!(in_shadow, 1 + OTHERS, "{rows:#?}");
+}
+
+/// A process that dies is started again.
+async fn kill_birch(machine: &Machine) {
+    let read_epoch = |row: &Value| row["owner"]["epoch"].as_u64().unwrap();
+    let find = |rows: Vec<Value>| rows.into_iter().find(|row| row["id"] == "birch").unwrap();
+    let before = read_epoch(&find(wait_for_owners(machine, "birch", |_| true).await));
+    operate(machine, "systemctl kill --signal KILL steward@birch");
+    wait::until("birch to be started again", async || {
+        (read_epoch(&find(wait_for_owners(machine, "birch", |_| true).await)) > before).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores() {
     let machine = prepare("deploy-fleet").await;
@@ -65,11 +104,15 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     .await;
     assert!(shown.contains("\"mode\": \"shadow\""), "the other one stays in shadow: {shown}");
     operate(&machine, "steward fleet status");
+    add_others(&machine).await;
+    kill_birch(&machine).await;
     let stopped = follow(&machine, "stop");
     assert!(stopped.contains("all tenants are stopped"), "{stopped}");
     let checked = follow(&machine, "preflight");
-    assert_eq!(checked.matches("This build can continue all of them").count(), 2, "{checked}");
+    assert_eq!(checked.matches("This build can continue all of them").count(), 2 + OTHERS, "{checked}");
     follow(&machine, "upgrade");
+    operate(&machine, "systemctl restart 'steward@*'");
+    wait_for_owners(&machine, "all to be restarted", |owner| owner["epoch"].as_u64() >= Some(2)).await;
 
     // The machine of acme is lost, and its vault comes back from its backup as another copy.
     machine.run_inside("steward-as acme backup create && cp -a /srv/steward/acme /srv/steward/old-acme");

@@ -123,7 +123,7 @@ async fn check_that_modes_are_shown(fleet: &Fleet) {
         fleet.run(&["fleet", "tenant", "set", id, "--expect", "live"]).await;
     }
     let table = fleet.run(&["fleet", "status"]).await;
-    assert!(table.contains("shadow") && table.contains("ceiling"), "each is live, and its ceiling is not: {table}");
+    assert!(table.contains("shadow") && table.contains(" fleet "), "each is live, and the fleet allows less: {table}");
     wait::until("a report of the work", async || {
         let rows: Value = serde_json::from_str(&fleet.run(&["fleet", "status", "--json"]).await).unwrap();
         rows[0]["owner"]["progress"]["last_check"].as_str().map(drop)
@@ -232,7 +232,7 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
     assert_eq!(tenant.decision().await, Disposition::Shadow, "the process is live, and its ceiling is not");
     assert_eq!(tenant.world.vault.state("rent"), "open");
 
-    fleet.run(&["fleet", "tenant", "set", "ceiling", "--ceiling", "live"]).await;
+    fleet.run(&["fleet", "tenant", "set", "ceiling", "--max-mode", "live"]).await;
     gate.close();
     wait::until("the process to see that nobody answers", async || {
         up.err().contains("nothing lands until").then_some(())
@@ -318,7 +318,7 @@ async fn a_restored_copy_takes_over_by_command_alone_and_the_old_one_never_acts_
     assert_eq!(old.ends().await.code(), Some(3), "{}", old.err());
     assert!(old.err().contains("another copy of this vault owns it now"), "{}", old.err());
 
-    fleet.run(&["fleet", "tenant", "set", "restored", "--ceiling", "live"]).await;
+    fleet.run(&["fleet", "tenant", "set", "restored", "--max-mode", "live"]).await;
     let before = tenant.world.vault.records().len();
     let _new = start(&elsewhere).await;
     // A process that may do more judges again, at its start, what was decided in shadow.

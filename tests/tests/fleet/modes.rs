@@ -124,7 +124,7 @@ impl Scene {
         let task = self.feed(n);
         let asked = |call: &steward_tests::provider::Arrival| call.task == format!("task/{task}.md");
         wait::until("the call", async || self.provider.arrivals().iter().any(asked).then_some(())).await;
-        self.set(n, "--ceiling", ceiling).await;
+        self.set(n, "--max-mode", ceiling).await;
         task
     }
 }
@@ -141,7 +141,7 @@ async fn f7_nothing_lands_above_the_lowest_mode_and_a_mismatch_is_named() {
 
     // Lowered one by one; the last process is left behind.
     for n in 0..=last {
-        scene.set(n, "--ceiling", "shadow").await;
+        scene.set(n, "--max-mode", "shadow").await;
         scene.set(n, "--expect", "shadow").await;
         if n < last {
             scene.restart(n, "shadow").await;
@@ -155,7 +155,7 @@ async fn f7_nothing_lands_above_the_lowest_mode_and_a_mismatch_is_named() {
     // Raised in the registry alone: the processes still hold it.
     let all: Vec<usize> = (0..=last).collect();
     for n in &all {
-        scene.set(*n, "--ceiling", "live").await;
+        scene.set(*n, "--max-mode", "live").await;
         scene.set(*n, "--expect", "live_high_confidence_only").await;
     }
     named = named.max(scene.wait_until_named(&all).await);

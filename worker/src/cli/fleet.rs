@@ -49,7 +49,7 @@ pub(crate) enum FleetCommand {
     /// Manage the rate limits that tenants with one API key share
     #[command(subcommand, after_help = "Example:\n  steward fleet bucket list")]
     Bucket(BucketCommand),
-    /// Show every tenant: its process, its build, its mode, its ceiling and its bucket
+    /// Show every tenant: its process, its build, its modes and its bucket
     #[command(after_help = "Example:\n  steward fleet status --json | jq '.[] | select(.owner == null)'\n\n\
         Exits with 4 if a process has another mode than the one that is expected of it.")]
     Status,
@@ -88,8 +88,8 @@ pub(crate) enum TenantCommand {
     Add(TenantAddArgs),
     /// Set the most that a tenant may do, the mode that its process should have, or its bucket
     #[command(
-        after_help = "Example:\n  steward fleet tenant set acme --ceiling live --expect live_high_confidence_only\n\n\
-        A lower ceiling binds at the next change, a higher one at the next check of a matter. The process' own\n\
+        after_help = "Example:\n  steward fleet tenant set acme --max-mode live --expect live_high_confidence_only\n\n\
+        A lower mode binds at the next change, a higher one at the next check of a matter. The process' own\n\
         STEWARD_LIVE_MODE stays the most that it may do."
     )]
     Set(TenantSetArgs),
@@ -159,7 +159,7 @@ pub(crate) struct TenantSetArgs {
     pub(crate) tenant: TenantId,
     /// Set the most that its processes may do: shadow, live_high_confidence_only or live
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
-    pub(crate) ceiling: Option<Mode>,
+    pub(crate) max_mode: Option<Mode>,
     /// Set the mode that its process should be started with
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub(crate) expect: Option<Mode>,

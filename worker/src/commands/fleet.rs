@@ -120,9 +120,9 @@ async fn add_tenant(add: &TenantAddArgs, operator: &Operator, out: CommandOutput
 }
 
 async fn change_tenant(set: &TenantSetArgs, operator: &Operator, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let change = TenantChange { mode_ceiling: set.ceiling, expected_mode: set.expect, bucket: set.bucket.clone() };
+    let change = TenantChange { mode_ceiling: set.max_mode, expected_mode: set.expect, bucket: set.bucket.clone() };
     if change == TenantChange::default() {
-        bail!("nothing to set: give --ceiling, --expect or --bucket");
+        bail!("nothing to set: give --max-mode, --expect or --bucket");
     }
     let store = connect_as_operator().await?;
     if let Some(bucket) = &set.bucket {
@@ -180,7 +180,7 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
     })
 }
 
-/// The cells of a tenant. It acts in the lower one of the mode of its process and its ceiling.
+/// The cells of a tenant. It acts in the lower one of the mode of its process and the highest that the fleet allows.
 fn describe_tenant_row(row: &TenantRow) -> Vec<String> {
     let owner = row.owner.as_ref();
     let mode = owner.map(|owner| owner.info.mode.min(row.mode_ceiling));
@@ -191,7 +191,7 @@ fn describe_tenant_row(row: &TenantRow) -> Vec<String> {
             let set_by = match owner.info.mode.cmp(&row.mode_ceiling) {
                 Ordering::Less => "process",
                 Ordering::Equal => "both",
-                Ordering::Greater => "ceiling",
+                Ordering::Greater => "fleet",
             };
             (mode.as_str(), set_by)
         }

@@ -83,7 +83,7 @@ impl FleetGauges {
         self.add("steward_fleet_tenant_mode_mismatch", help, ["tenant"], mismatch)?;
         let modes = |of: fn(&TenantRow) -> Mode| tenants.iter().flat_map(move |row| expand_mode(row, of(row)));
         let help = "The most that the tenant may do";
-        self.add("steward_fleet_tenant_ceiling", help, ["tenant", "mode"], modes(|row| row.mode_ceiling))?;
+        self.add("steward_fleet_tenant_max_mode", help, ["tenant", "mode"], modes(|row| row.mode_ceiling))?;
         let states = tenants.iter().map(|row| ([row.id.as_str(), row.state.into()], 1.0));
         self.add("steward_fleet_tenant_state", "The state of the tenant", ["tenant", "state"], states)?;
         let help = "When the stop of this tenant alone began; 0 without one";

@@ -116,7 +116,7 @@ fn a_tenant_shows_its_process_and_what_is_expected_of_it() {
             "steward_fleet_tenant_epoch{tenant=\"acme\"} 7",
             "steward_fleet_tenant_mode{mode=\"shadow\",tenant=\"acme\"} 1",
             "steward_fleet_tenant_mode{mode=\"live\",tenant=\"acme\"} 0",
-            "steward_fleet_tenant_ceiling{mode=\"live\",tenant=\"acme\"} 1",
+            "steward_fleet_tenant_max_mode{mode=\"live\",tenant=\"acme\"} 1",
             "steward_fleet_tenant_mode_mismatch{tenant=\"acme\"} 1",
             "steward_fleet_tenant_mode_mismatch{tenant=\"bee\"} 0",
             "steward_fleet_tenant_mode_mismatch{tenant=\"new\"} 0",
