@@ -154,6 +154,8 @@ class Steward(Program):
     def metric(self, name):
         text = self.scrape()
         values = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE)
+        if not values and not name.endswith("_total"):
+            raise SystemExit(f"there is no metric {name}")
         return sum(float(value) for value in values)
 
     def lags(self):
@@ -318,6 +320,9 @@ def measure_soak(binary, folder, tenants, matters, minutes):
             for name, target in [("late_matters", 0), ("lag_p99_s_at_most", LAG_P99_S), ("mb_an_hour_of_a_day", MB_AN_HOUR)]
             if figures[name] > target
         ]
+        least = round(tenants * matters * minutes * 60 / (1800 // SPEED) * 0.95)
+        missed += [f"ticks {figures['ticks']}, target at least {least}"] if figures["ticks"] < least else []
+        missed += ["no decision was made"] if figures["decisions"] == 0 else []
         return figures, missed
 
 

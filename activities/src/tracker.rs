@@ -79,7 +79,7 @@ impl TrackerDispatcher {
 
     /// Lists the due deliveries in the order of the audit chain, only the first one of each issue.
     ///
-    /// While the vault is stopped, only the reverts of a person's undo are due.
+    /// Under a stop and in shadow mode, only the reverts of a person's undo are due.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -87,12 +87,12 @@ impl TrackerDispatcher {
         if self.plane.quiet_seconds().is_some() {
             return Ok(Vec::new());
         }
-        let (mut due, stopped) = (Vec::new(), self.vault.is_stopped());
+        let (mut due, held) = (Vec::new(), self.vault.find_delivery_hold().is_some());
         for (owing, _) in self.list_first_deliveries().await? {
             // An unreadable outbox file is reported by its own delivery. The other deliveries go on.
             let rests = self.access_tried(|tried| tried.contains(&owing.id))
                 && self.read_progress(&owing.id).await.is_ok_and(|p| p.next_try.is_some_and(|at| at > now));
-            if !rests && (!stopped || owing.kind == ActionKind::Reversed) {
+            if !rests && (!held || owing.kind == ActionKind::Reversed) {
                 due.push(owing.id);
             }
         }
@@ -113,8 +113,8 @@ impl TrackerDispatcher {
         if let Some(reason) = self.vault.find_ownership_fault().await {
             return Ok(DeliverOutput::Later { reason, held: true });
         }
-        if self.vault.is_stopped() && record.draft.kind != ActionKind::Reversed {
-            return Ok(DeliverOutput::Later { reason: "the vault is stopped".to_owned(), held: true });
+        if let Some(reason) = self.vault.find_delivery_hold().filter(|_| record.draft.kind != ActionKind::Reversed) {
+            return Ok(DeliverOutput::Later { reason: reason.to_owned(), held: true });
         }
         if let Some(outcome) = self.find_outcome(&record).await? {
             return Ok(DeliverOutput::Settled { came: outcome });

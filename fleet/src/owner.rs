@@ -138,7 +138,7 @@ impl FleetStore {
     /// # Errors
     /// [`FleetError`]; [`FleetError::Late`] after 3 s.
     pub async fn check_commits(&self, tenant: &TenantId) -> Result<(), FleetError> {
-        let nothing = sqlx::query("UPDATE owner SET seen = seen WHERE tenant = $1").bind(tenant.as_str());
+        let nothing = sqlx::query("UPDATE tenant SET vault_id = vault_id WHERE id = $1").bind(tenant.as_str());
         in_time(nothing.execute(&self.pool)).await?.map(drop).map_err(FleetError::from)
     }
 

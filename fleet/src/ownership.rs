@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::ownership::OwnerProgress;
+use steward_domain::gates::mode::Mode;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -127,7 +128,7 @@ impl VaultOwnership {
         self.runtime.block_on(self.ensure())
     }
 
-    /// Whether a stop holds, asked anew, on a thread that may block.
+    /// Whether a stop holds, asked anew, on a thread that may block. No answer is no stop, and refuses the change itself.
     #[must_use]
     pub fn is_stopped_blocking(&self) -> bool {
         self.runtime.block_on(self.obtain()).is_ok_and(|permit| permit.stop.is_some())
@@ -140,6 +141,12 @@ impl VaultOwnership {
             Ok(permit) => permit.describe_stop(),
             Err(refusal) => Some(refusal.to_string()),
         }
+    }
+
+    /// The most that the fleet allowed by its last answer; `None` before the first, and after a refusal.
+    #[must_use]
+    pub fn find_last_ceiling(&self) -> Option<Mode> {
+        self.last.borrow().as_ref()?.as_ref().ok().map(|permit| permit.ceiling)
     }
 
     /// Follows whether the database has been silent for so long that another process may own the vault by now.

@@ -28,7 +28,7 @@ impl FleetStore {
     /// Stops a tenant, or all; `false` if that stop was in force already, which it then still is.
     ///
     /// # Errors
-    /// [`FleetError`]. Nothing was stopped.
+    /// [`FleetError`]. Nothing was stopped, except perhaps after [`FleetError::Late`].
     pub async fn stop_tenants(&self, tenant: Option<&TenantId>, operator: &Operator) -> Result<bool, FleetError> {
         let scope = tenant.map_or(ALL_TENANTS, TenantId::as_str);
         let insert = "INSERT INTO stop (scope, stopped_by, reason) VALUES ($1, $2, $3) ON CONFLICT (scope) DO NOTHING";
@@ -52,7 +52,7 @@ impl FleetStore {
     /// Ends the stop of a tenant, or that of all; `false` if there was none. A tenant can be under both.
     ///
     /// # Errors
-    /// [`FleetError`]. The stop still holds.
+    /// [`FleetError`]. The stop still holds, except perhaps after [`FleetError::Late`].
     pub async fn resume_tenants(&self, tenant: Option<&TenantId>, operator: &Operator) -> Result<bool, FleetError> {
         let scope = tenant.map_or(ALL_TENANTS, TenantId::as_str);
         let resume = async {

@@ -17,7 +17,7 @@ use steward_domain::fleet::provider_gate::BootInstant;
 /// The tables of every version.
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!();
 /// The version of the tables that this build was made for.
-const VERSION: i32 = 6;
+const VERSION: i32 = 7;
 /// Connections of one process: one for permits, one for the gate.
 const CONNECTIONS: u32 = 2;
 /// How long a call may take, the connection included: 3 s.
@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub enum FleetError {
     #[error("STEWARD_FLEET_DB: {0}")]
     Url(String),
+    /// What was asked for may have happened, or happen later.
     #[error("the fleet's database gave no answer within {} s: check STEWARD_FLEET_DB and the server", PATIENCE.as_secs())]
     Late,
     #[error("the fleet's database: {0}")]

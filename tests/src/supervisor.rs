@@ -128,6 +128,13 @@ impl Supervised {
         }
     }
 
+    /// Whether the process is stopped by a signal.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.last().pid)).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:") && line.contains('T'))
+    }
+
     /// Asks the process to end, and waits until the next one serves.
     pub async fn restart(&self) {
         let before = self.starts().len();

@@ -8,7 +8,7 @@ use super::VaultContext;
 use std::sync::Arc;
 use steward_domain::gates::mode::Mode;
 use steward_fleet::VaultOwnership;
-use steward_vault::action::ownership::OwnershipCheck;
+use steward_vault::action::ownership::{ChangeNeeds, OwnershipCheck};
 use steward_vault::action::writer::ApplyError;
 use steward_vault::gates::stop;
 
@@ -17,8 +17,22 @@ use steward_vault::gates::stop;
 struct FleetOwnershipCheck(VaultOwnership);
 
 impl OwnershipCheck for FleetOwnershipCheck {
-    fn check_ownership(&self) -> Result<(), String> {
-        self.0.ensure_blocking().map(drop).map_err(|refusal| refusal.to_string())
+    fn check_change(&self, needs: ChangeNeeds) -> Result<(), String> {
+        let permit = self.0.ensure_blocking().map_err(|refusal| refusal.to_string())?;
+        let wanted = match needs {
+            ChangeNeeds::Ownership => return Ok(()),
+            ChangeNeeds::NoStop => Mode::Shadow,
+            ChangeNeeds::Mode(mode) => mode,
+        };
+        match permit.describe_stop() {
+            Some(stop) => Err(stop),
+            None if permit.ceiling < wanted => Err(format!(
+                "the fleet allows {} by now, and the change was decided in {}",
+                permit.ceiling.as_str(),
+                wanted.as_str()
+            )),
+            None => Ok(()),
+        }
     }
 
     fn is_stopped(&self) -> bool {
@@ -43,6 +57,18 @@ impl VaultContext {
     pub(crate) fn is_stopped(&self) -> bool {
         stop::is_stopped(self.writer.root())
             || self.ownership.as_ref().is_some_and(|ownership| ownership.find_pause().is_some())
+    }
+
+    /// Why nothing may be sent to the tracker now but what an undo owes; `None` if all may. By the fleet's last answer.
+    pub(crate) fn find_delivery_hold(&self) -> Option<&'static str> {
+        let ceiling = self.ownership.as_ref().map_or(Some(Mode::Live), VaultOwnership::find_last_ceiling);
+        if self.is_stopped() {
+            Some("the vault is stopped")
+        } else if ceiling.is_none_or(|ceiling| self.settings.policy.mode.min(ceiling) == Mode::Shadow) {
+            Some("in shadow mode only an undo reaches the tracker")
+        } else {
+            None
+        }
     }
 
     /// Why no clerk may be asked now; `None` if one may. Asks the fleet.

@@ -20,6 +20,7 @@ mod full_disk;
 mod grpc;
 mod idle;
 mod landing;
+mod late_leave;
 mod machine;
 mod mapped;
 mod metrics;

@@ -136,6 +136,8 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
         "INSERT INTO stop (scope, stopped_by) VALUES ('*', 'mallory')",
         "DELETE FROM stop",
         "SELECT * FROM ops_log",
+        "SELECT record_event('ann', 'resume', '*', NULL, NULL, '')",
+        "SELECT record_event('ann', 'take', 'rows-b', NULL, NULL, '')",
         "INSERT INTO ops_log (role, operator, event, subject, reason) VALUES ('a', 'b', 'c', 'd', 'e')",
         "UPDATE fleet SET min_reader = 9",
         "CREATE TABLE x (y int)",
@@ -144,6 +146,7 @@ async fn a_tenants_role_sees_and_changes_its_own_rows_alone() {
         assert!(refused.contains("permission denied") || refused.contains("row-level security"), "{sql}: {refused}");
     }
     assert_eq!(postgres.sql(&mallory, "UPDATE owner SET copy = 'mine'"), "UPDATE 0");
+    postgres.sql(&mallory, "SELECT record_event('mallory', 'take', 'rows-a', NULL, NULL, '')");
     permit.obtain(&ChainHead::genesis()).await.unwrap();
 }
 

@@ -136,6 +136,36 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
 }
 
 #[tokio::test]
+async fn in_shadow_mode_only_an_undo_reaches_the_tracker() {
+    let plane = Plane::start().await;
+    let world = world(&plane).await;
+    world.vault.task_with("other", "house", &format!("plane_issue_id: {OTHER_ISSUE}\n"));
+    let worker = world.worker().await;
+    world.tick("house").await;
+    until_filed(&world, ActionKind::Tracked).await;
+    plane.is_down(503);
+    world.vault.signal("s2", &Signal::done("other"));
+    world.tick("house").await;
+    until_filed(&world, ActionKind::TrackFailed).await;
+    let rent = world.vault.records().into_iter().find(|r| r.draft.target.slug() == "rent").unwrap();
+    worker.stop().await;
+    plane.works();
+
+    let shadow = world.set("STEWARD_LIVE_MODE", "shadow");
+    let worker = shadow.worker().await;
+    shadow.json(&["undo", rent.draft.id.as_str()]).await;
+    wait::until("the undo to be told", async || (plane.state_of(ISSUE) == "In Progress").then_some(())).await;
+    shadow.begin_as("tracker-in-shadow", "TrackerWorkflow", &Value::Null).await.result().await;
+    assert_eq!((plane.state_of(OTHER_ISSUE), plane.comments(OTHER_ISSUE).len()), ("In Progress".into(), 0));
+    assert_eq!(shadow.json(&["status"]).await["tracker"]["owed"], json!(1));
+    worker.stop().await;
+
+    let live = shadow.live();
+    let _worker = live.worker().await;
+    wait::until("the other to be told", async || (plane.state_of(OTHER_ISSUE) == "Done").then_some(())).await;
+}
+
+#[tokio::test]
 async fn an_undo_while_the_tracker_is_away_takes_the_vault_back_and_the_tracker_later() {
     let plane = Plane::start().await;
     let world = world(&plane).await;

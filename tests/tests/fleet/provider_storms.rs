@@ -216,6 +216,7 @@ async fn f5_one_account_is_never_over_its_limits_and_a_429_holds_all_its_tenants
         .must_be("sent_after_429", storms.late, 0)
         .add("in_flight_at_429", storms.in_flight)
         .must_be("probes", storms.most_probes, 1)
+        .must_be("modest_tenants_done_first", usize::from(modest.is_some_and(|at| at < all)), 1)
         .add("modest_tenants_done_s", modest.unwrap().num_seconds())
         .add("all_done_s", all.num_seconds())
         .soon("others_after_freeze", waited, Duration::from_secs(2));

@@ -4,7 +4,7 @@
 //! vaults' backups and after one more change, so that each vault lacks a record that the fleet knows of. The recovery point is
 //! the age of the backups at the loss, and the recovery time ends when every tenant has changed something again.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use futures::future::join_all;
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,14 @@ use steward_tests::postgres::Postgres;
 use steward_tests::provider::{Provider, Reply};
 use steward_tests::rehearsal::{Form, Report};
 use steward_tests::supervisor::Supervised;
+use steward_tests::vault::Vault;
 use steward_tests::wait;
+use steward_vault::backup::find_newest_backup;
 
-/// How often backups are made by default; none here is older.
-const RECOVERY_POINT: Duration = Duration::from_secs(15 * 60);
+/// How often each process makes a backup here, in short and in full; by default it is 15 min.
+const BACKUP_SECONDS: (u64, u64) = (20, 60);
+/// How long a backup takes at most while many are made at once.
+const BACKUP: Duration = Duration::from_secs(30);
 const RECOVERY_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Runs something for every tenant, four at once.
@@ -43,7 +47,27 @@ async fn wait_until_done(tenants: &[Tenant], task: &str) {
     .await;
 }
 
-async fn create_tenants(fleet: &Fleet, provider: &Provider, count: usize) -> Vec<Tenant> {
+/// How many records the newest backup of a vault has.
+fn count_backed_up(tenant: &Tenant) -> usize {
+    let newest = find_newest_backup(&tenant.folder.join("backups")).unwrap();
+    newest.map_or(0, |(folder, _)| Vault::open(folder.join("vault")).records().len())
+}
+
+/// Waits until each process has made a backup of everything that is done.
+async fn wait_for_backups(tenants: &[Tenant]) {
+    wait::until("a backup of each vault with all records", async || {
+        tenants.iter().all(|tenant| count_backed_up(tenant) == tenant.vault.records().len()).then_some(())
+    })
+    .await;
+}
+
+/// How old the oldest of the newest backups is at a moment.
+fn measure_recovery_point(tenants: &[Tenant], lost: DateTime<Utc>) -> Duration {
+    let taken = tenants.iter().map(|tenant| find_newest_backup(&tenant.folder.join("backups")).unwrap().unwrap().1);
+    (lost - taken.min().unwrap()).to_std().unwrap()
+}
+
+async fn create_tenants(fleet: &Fleet, provider: &Provider, count: usize, seconds: u64) -> Vec<Tenant> {
     fleet.run(&["fleet", "bucket", "set", "restored", "--calls", "100000/min"]).await;
     let mut tenants = Vec::new();
     for n in 0..count {
@@ -52,6 +76,8 @@ async fn create_tenants(fleet: &Fleet, provider: &Provider, count: usize) -> Vec
         tenant.ask(provider);
         // What the gate refuses stays due until the next check.
         tenant.set_cadence(5);
+        tenant.steward.set("STEWARD_BACKUP_DIR", tenant.folder.join("backups").display());
+        tenant.steward.set("STEWARD_BACKUP_EVERY", format!("{seconds}s"));
         tenant.feed("before", "house");
         tenants.push(tenant);
     }
@@ -97,19 +123,14 @@ async fn restore_database(fleet: &mut Fleet, tenants: &mut [Tenant], folder: &Pa
 #[tokio::test(flavor = "multi_thread")]
 async fn f9_a_fleet_that_lost_everything_comes_back_from_its_backups() {
     let (form, mut report) = (Form::read(), Report::new("F9"));
+    let seconds = form.choose(BACKUP_SECONDS.0, BACKUP_SECONDS.1);
     let old: &'static Postgres = Box::leak(Box::new(Postgres::start().await));
     let mut fleet = Fleet::new("restore", old).await;
     let provider = Provider::start(|_, _, _| Reply::Done(Duration::from_millis(100))).await;
-    let mut tenants = create_tenants(&fleet, &provider, form.choose(3, 20)).await;
+    let mut tenants = create_tenants(&fleet, &provider, form.choose(3, 20), seconds).await;
     let processes = start_all(&tenants).await;
     wait_until_done(&tenants, "before").await;
-    let backed_up = Utc::now();
-    for_all(&tenants, async |tenant| {
-        let backups = tenant.folder.join("backups");
-        tenant.steward.run(&["backup", "create", "--to", backups.to_str().unwrap()]).await.expect(0);
-    })
-    .await;
-    let kept: Vec<usize> = tenants.iter().map(|tenant| tenant.vault.records().len()).collect();
+    wait_for_backups(&tenants).await;
     tenants.iter().for_each(|tenant| tenant.feed("after", "house"));
     wait_until_done(&tenants, "after").await;
     wait_until_seen(&fleet, &tenants).await;
@@ -119,6 +140,8 @@ async fn f9_a_fleet_that_lost_everything_comes_back_from_its_backups() {
     let known: Vec<usize> = tenants.iter().map(|tenant| tenant.vault.records().len()).collect();
 
     let lost = Utc::now();
+    let point = measure_recovery_point(&tenants, lost);
+    let kept: Vec<usize> = tenants.iter().map(count_backed_up).collect();
     processes.iter().for_each(|process| assert!(process.kill().is_some()));
     drop(processes);
     tenants.iter().for_each(|tenant| std::fs::remove_dir_all(tenant.vault.path()).unwrap());
@@ -152,10 +175,10 @@ async fn f9_a_fleet_that_lost_everything_comes_back_from_its_backups() {
     let wrong = missing.iter().zip(&expected).filter(|(said, expected)| said != expected).count();
     report
         .add("processes", tenants.len())
-        .within("recovery_point", (lost - backed_up).to_std().unwrap(), RECOVERY_POINT)
+        .within("recovery_point", point, Duration::from_secs(seconds) + BACKUP)
         .soon("recovery_time", recovered, RECOVERY_TIME)
         .add("missing_records", missing.iter().sum::<usize>())
-        .at_least("missing_at_least", missing.iter().sum(), tenants.len())
+        .at_least("missing_at_least", missing.iter().sum(), 1)
         .must_be("wrong_numbers_of_missing_records", wrong, 0)
         .must_be("calls_before_the_loss_was_accepted", early, 0)
         .must_be("broken_chains", crate::count_broken_chains(&tenants).await, 0);

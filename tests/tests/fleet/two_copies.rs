@@ -1,4 +1,5 @@
-//! F2: an owner is frozen, its backup is restored on another machine and takes over, and then the first one wakes.
+//! F2: an owner is frozen at each step of a change, its backup is restored on another machine and takes over, and then the
+//! first one wakes. A change that was not allowed yet must not happen; one that was finishes on the old disk alone.
 //!
 //! Another time the first one is cut from the fleet's database alone, so that it lives and hears of nothing. Who did a step is
 //! read from Temporal's histories by the identity of the worker, and who asked for a permit by a trigger in Postgres.
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use steward_tests::fleet::{Cuts, Fleet, Tenant};
-use steward_tests::rehearsal::{Dice, Form, Report};
+use steward_tests::rehearsal::{Form, Report};
 use steward_tests::steward::Steward;
 use steward_tests::supervisor::Supervised;
 use steward_tests::{postgres, runs, wait};
@@ -18,6 +19,16 @@ use steward_vault::backup;
 /// When a process must have noticed that it is not the owner any more.
 const NOTICE: Duration = Duration::from_secs(15);
 const CADENCE: u32 = 2;
+/// Where a process is frozen in its change, and how many records it may still write when it wakes: it asks the fleet for the
+/// last time after the first two.
+const STEPS: [(&str, usize); 6] = [
+    ("before-staging", 0),
+    ("after-journal", 0),
+    ("before-swap", 1),
+    ("after-swap", 1),
+    ("before-filing", 1),
+    ("after-chain-head", 1),
+];
 
 /// One tenant on its first machine.
 struct First {
@@ -33,6 +44,8 @@ struct Misdeeds {
     permits: usize,
     steps: usize,
     records: usize,
+    /// Records of the changes that were frozen on their way, beyond what each step allows.
+    surplus_records: usize,
     starts_of_the_old: usize,
     swaps: usize,
     broken_chains: usize,
@@ -145,13 +158,16 @@ async fn restart_both(fleet: &Fleet, first: &First, new: &Tenant, process: &Supe
     done.broken_chains += usize::from(steward.run(&["audit", "verify"]).await.code != Some(0));
 }
 
-/// The first copy is frozen at some moment of a landing, and wakes after the other one took over.
-async fn wake_the_frozen(fleet: &Fleet, id: &str, dice: &mut Dice, done: &mut Misdeeds) {
+/// The first copy is frozen at this step of a change, and wakes after the other one took over.
+async fn wake_the_frozen(fleet: &Fleet, id: &str, step: &str, allowed: usize, done: &mut Misdeeds) {
     let mut first = First::start(fleet, id).await;
     first.back_up().await;
+    // The next process freezes when it passes the step for the first time.
+    first.process.set("STEWARD_CRASH_AT", format!("{step}:1:stop"));
+    first.process.restart().await;
+    let before = first.tenant.vault.records().len();
     first.feed();
-    wait::a_moment(dice.choose_millis(0, 600)).await;
-    first.process.send(Sent::STOP);
+    wait::until(&format!("the process to freeze at {step}"), async || first.process.is_frozen().then_some(())).await;
     let new = first.restore(&fleet.database).await;
     let process = take_over(&first, &new).await;
     let woken = Utc::now();
@@ -159,6 +175,11 @@ async fn wake_the_frozen(fleet: &Fleet, id: &str, dice: &mut Dice, done: &mut Mi
     let code = wait::within(NOTICE * 2, "the woken process to end", async || first.process.last().code).await;
     assert_eq!(code, 3, "{}", first.process.logs());
     done.noticed.push((first.process.last().ended.unwrap() - woken).to_std().unwrap());
+    let after = first.tenant.vault.records().len() - before;
+    if after > allowed {
+        eprintln!("F2 frozen at {step}: {after} records");
+    }
+    done.surplus_records += after.saturating_sub(allowed);
     wait::a_moment(Duration::from_secs(3)).await;
     let from = first.process.last().ended.unwrap();
     count_misdeeds(fleet, &first, &new, from, done).await;
@@ -196,20 +217,20 @@ async fn f2_a_replaced_copy_never_acts_again_whether_it_wakes_or_hears_nothing()
     }
     let fleet = Fleet::new("copies", postgres::server().await).await;
     watch_permits(&fleet);
-    let (mut dice, mut done) = (Dice::new("F2"), Misdeeds::default());
-    let frozen = 4;
-    for n in 0..frozen {
-        wake_the_frozen(&fleet, &format!("frozen-{n}"), &mut dice, &mut done).await;
+    let mut done = Misdeeds::default();
+    for (n, (step, allowed)) in STEPS.into_iter().enumerate() {
+        wake_the_frozen(&fleet, &format!("frozen-{n}"), step, allowed, &mut done).await;
     }
     cut_the_first(&fleet, "deaf", &mut done).await;
     let slowest = done.noticed.iter().max().copied().unwrap();
     report
-        .add("frozen", frozen)
+        .add("frozen_in_a_change", STEPS.len())
         .add("cut", 1)
         .within("noticed", slowest, NOTICE)
         .must_be("permits_of_the_old", done.permits, 0)
         .must_be("steps_of_the_old", done.steps, 0)
         .must_be("records_of_the_old", done.records, 0)
+        .must_be("surplus_records_of_the_frozen", done.surplus_records, 0)
         .must_be("served_again_by_the_old", done.starts_of_the_old, 0)
         .must_be("swaps", done.swaps, 0)
         .must_be("doubled_changes", done.doubled, 0)

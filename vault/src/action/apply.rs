@@ -8,6 +8,7 @@
 
 use crate::action::chain;
 use crate::action::journal::{self, AttemptKey, ChangeIntent, ContentChange, IntentKind, RecordFiling};
+use crate::action::ownership::ChangeNeeds;
 use crate::action::swap::{self, LateEditCheck, SwapOutcome};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter, WriterState};
 use crate::files::crash;
@@ -42,7 +43,8 @@ impl VaultWriter {
         if stop::is_stopped(self.root()) {
             return self.find_record_name(&plan)?.receipt.ok_or(ApplyError::Stopped);
         }
-        self.write_plan_once(&mut state, &plan, None, &self.note_schema())
+        let needs = ChangeNeeds::Mode(plan.draft().mode);
+        self.write_plan_once(&mut state, &plan, needs, None, &self.note_schema())
     }
 
     /// Files the record that a person accepted a mapping. The record names that mapping by its hash, too.
@@ -58,7 +60,7 @@ impl VaultWriter {
         let plan = acceptance::plan_acceptance(mapping, by, now).map_err(|e| ApplyError::Form(e.to_string()))?;
         let schema = NoteSchema::from_mapping(mapping.clone(), |_| None);
         let mut state = self.lock_state()?;
-        self.write_plan_once(&mut state, &plan, None, &schema)
+        self.write_plan_once(&mut state, &plan, ChangeNeeds::Ownership, None, &schema)
     }
 
     /// Carries out the plan, or finds that it was carried out before.
@@ -69,6 +71,7 @@ impl VaultWriter {
         &self,
         state: &mut WriterState,
         plan: &Plan,
+        needs: ChangeNeeds,
         tracker_action: Option<PlaneAction>,
         schema: &NoteSchema,
     ) -> Result<ActionReceipt, ApplyError> {
@@ -89,13 +92,18 @@ impl VaultWriter {
             .with_mapping(schema.hash().cloned(), plan.accepted_mapping())
             .with_moves(plan.recorded_moves());
         let intent = self.stage_change(state, &audit_record, &record, content)?;
-        self.commit_intent(state, intent)?;
+        self.commit_intent(state, intent, needs)?;
         Ok(ActionReceipt { id: plan.id().clone(), record, disposition: plan.disposition(), repeated: false })
     }
 
     /// Applies the staged change, or reverts it.
-    pub(crate) fn commit_intent(&self, state: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
-        if let Err(reason) = self.check_ownership() {
+    pub(crate) fn commit_intent(
+        &self,
+        state: &mut WriterState,
+        intent: ChangeIntent,
+        needs: ChangeNeeds,
+    ) -> Result<(), ApplyError> {
+        if let Err(reason) = self.check_change(needs) {
             self.discard_staged(&intent);
             return Err(ApplyError::NotPermitted { reason });
         }

@@ -6,6 +6,7 @@
 
 use crate::action::apply::convert_prepare_error;
 use crate::action::create::CreateError;
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use serde_json::json;
 use steward_domain::record::entity::Instinct;
@@ -49,7 +50,13 @@ impl VaultWriter {
                 Some(receipt) => receipts.push(receipt),
                 None if is_set => {}
                 // No mapping says how an instinct is read.
-                None => receipts.push(self.write_plan_once(&mut state, &plan, None, &NoteSchema::default())?),
+                None => receipts.push(self.write_plan_once(
+                    &mut state,
+                    &plan,
+                    ChangeNeeds::Ownership,
+                    None,
+                    &NoteSchema::default(),
+                )?),
             }
         }
         Ok(receipts)

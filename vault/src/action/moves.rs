@@ -3,6 +3,7 @@
 //! The index finds the moves. This module files them in the audit chain and reads the record into the index, which then
 //! moves what is kept under the old path. It changes no note.
 
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::index::{FoundMoves, Index, IndexError};
 use crate::steward::guard::{Ledger, LedgerError};
@@ -43,7 +44,7 @@ impl VaultWriter {
         let plans = plan_moves(moves, by, now).map_err(|e| ApplyError::Form(e.to_string()))?;
         let mut state = self.lock_state()?;
         let schema = self.note_schema();
-        plans.iter().map(|plan| self.write_plan_once(&mut state, plan, None, &schema)).collect()
+        plans.iter().map(|plan| self.write_plan_once(&mut state, plan, ChangeNeeds::Ownership, None, &schema)).collect()
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::action::answers::{self, ActionStanding, FoundRecord};
 use crate::action::chain::{self, ChainError};
 use crate::action::history;
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::gates::stop;
@@ -102,8 +103,12 @@ impl VaultWriter {
             let fault = chain::describe_edited_expiry(path, edited, record.undo_deadline());
             tracing::warn!(record = %path, "{fault}");
         }
+        let needs = match request.kind {
+            ResolutionKind::Confirm => ChangeNeeds::NoStop,
+            _ => ChangeNeeds::Ownership,
+        };
         let owed = if is_undo { tracker::derive_owed_revert(&record) } else { None };
-        let receipt = self.write_plan_once(&mut state, &plan, owed.clone(), &schema)?;
+        let receipt = self.write_plan_once(&mut state, &plan, needs, owed.clone(), &schema)?;
         Ok(ResolvedAction::new(receipt, record, plan.draft(), owed.as_ref()))
     }
 

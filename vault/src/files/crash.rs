@@ -1,8 +1,8 @@
-//! Crash points, at which tests can kill the process as a power cut would.
+//! Crash points, at which tests can kill the process as a power cut would, or let it sleep.
 //!
 //! [`die_if_armed`] does nothing unless the environment variable `STEWARD_CRASH_AT` names its point when the process
 //! starts. Then the process kills itself with SIGKILL. `<name>:<n>` names the n-th pass, for points that a start passes
-//! as well. Crash points are compiled into every build on purpose: the tested build is the shipped one. Every point is
+//! as well; `<name>:<n>:stop` stops the process (SIGSTOP) until a test continues it. Crash points are compiled into every build on purpose: the tested build is the shipped one. Every point is
 //! listed in [`POINTS`], [`AFTERWARDS`], [`INTAKE`], [`READING`] or [`TRACKING`], and tests try all of them.
 
 use std::sync::OnceLock;
@@ -51,27 +51,40 @@ pub const TRACKING: [&str; 9] = [
 
 /// Kills the process if the environment names this crash point.
 pub fn die_if_armed(name: &'static str) {
-    static ARMED: OnceLock<Option<(String, u32)>> = OnceLock::new();
+    static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();
     static PASSES: AtomicU32 = AtomicU32::new(0);
     let all = [POINTS.as_slice(), &AFTERWARDS, &INTAKE, &READING, &TRACKING];
     let listed = all.iter().any(|points| points.contains(&name));
     debug_assert!(listed, "{name} is not listed");
     #[cfg(test)]
     hook::run(name);
-    let Some((at, times)) =
-        ARMED.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| parse_crash_point(&text)))
-    else {
-        return;
-    };
-    if at == name && PASSES.fetch_add(1, Ordering::Relaxed) + 1 == *times {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        std::process::abort();
+    let armed = ARMED.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| CrashPoint::parse(&text)));
+    let Some(CrashPoint { at, pass, stops }) = armed else { return };
+    if at == name && PASSES.fetch_add(1, Ordering::Relaxed) + 1 == *pass {
+        let signal = if *stops { rustix::process::Signal::STOP } else { rustix::process::Signal::KILL };
+        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+        if !*stops {
+            std::process::abort();
+        }
+        // Another thread may take the signal first; this one must not run on until all are stopped.
+        std::thread::sleep(std::time::Duration::from_millis(100));
     }
 }
 
-fn parse_crash_point(text: &str) -> (String, u32) {
-    let (name, times) = text.split_once(':').unwrap_or((text, "1"));
-    (name.to_owned(), times.parse().unwrap_or(1))
+/// What `STEWARD_CRASH_AT` names.
+struct CrashPoint {
+    at: String,
+    pass: u32,
+    /// Whether the process is stopped instead of killed.
+    stops: bool,
+}
+
+impl CrashPoint {
+    fn parse(text: &str) -> Self {
+        let mut parts = text.split(':');
+        let (at, pass) = (parts.next().unwrap_or_default().to_owned(), parts.next());
+        Self { at, pass: pass.and_then(|pass| pass.parse().ok()).unwrap_or(1), stops: parts.next() == Some("stop") }
+    }
 }
 
 /// Lets a test of this crate act at a crash point, such as a person who edits a file.

@@ -5,6 +5,7 @@
 //! it open.
 
 use crate::action::apply::NewContent;
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ApplyError, VaultWriter};
 use steward_domain::action::plan::PreparePlanError;
 use steward_domain::record::frontmatter::{self, FieldEdit};
@@ -29,7 +30,7 @@ impl VaultWriter {
             return Ok(false);
         }
         let intent = self.stage_unrecorded_change(&mut state, NewContent::new(target.clone(), &current, edited))?;
-        self.commit_intent(&mut state, intent)?;
+        self.commit_intent(&mut state, intent, ChangeNeeds::Ownership)?;
         Ok(true)
     }
 }

@@ -5,6 +5,7 @@
 //! has settled. The engine decides when a file is written.
 
 use crate::action::apply::NewContent;
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ApplyError, VaultWriter};
 use crate::files::root::VaultRootError;
 use crate::gates::stop;
@@ -73,7 +74,7 @@ impl VaultWriter {
             return Ok(TimestampWriteOutcome::Unchanged);
         }
         let intent = self.stage_unrecorded_change(&mut state, NewContent::new(target.clone(), &current, bytes))?;
-        self.commit_intent(&mut state, intent)?;
+        self.commit_intent(&mut state, intent, ChangeNeeds::Ownership)?;
         Ok(TimestampWriteOutcome::Written)
     }
 }

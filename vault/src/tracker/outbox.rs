@@ -6,6 +6,7 @@
 //! module must not send anything.
 
 use crate::action::chain;
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::crash;
 use crate::files::durable;
@@ -76,7 +77,7 @@ impl VaultWriter {
     ) -> Result<ActionReceipt, ApplyError> {
         let mut state = self.lock_state()?;
         let plan = tracker::plan_tracker_outcome(owing, outcome, workflow, now);
-        self.write_plan_once(&mut state, &plan, Some(outcome.clone()), &self.note_schema())
+        self.write_plan_once(&mut state, &plan, ChangeNeeds::Ownership, Some(outcome.clone()), &self.note_schema())
     }
 
     /// Writes the progress of a delivery and makes it durable.

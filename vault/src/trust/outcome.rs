@@ -6,6 +6,7 @@
 
 use crate::action::answers;
 use crate::action::chain;
+use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRootError;
 use chrono::{DateTime, Utc};
@@ -47,7 +48,7 @@ impl VaultWriter {
             return Ok(None);
         }
         let plan = by_hand::plan_manual_edit(&record, outcome, workflow, now);
-        self.write_plan_once(&mut state, &plan, None, &self.note_schema()).map(Some)
+        self.write_plan_once(&mut state, &plan, ChangeNeeds::Ownership, None, &self.note_schema()).map(Some)
     }
 
     fn detect_manual_outcome(
@@ -97,6 +98,6 @@ impl VaultWriter {
             return Err(ApplyError::Form("a plan that changes a record must be applied and not only filed".into()));
         }
         let mut state = self.lock_state()?;
-        self.write_plan_once(&mut state, plan, None, &self.note_schema())
+        self.write_plan_once(&mut state, plan, ChangeNeeds::Ownership, None, &self.note_schema())
     }
 }

@@ -211,8 +211,11 @@ async fn folders_that_would_do_harm_are_refused_and_an_interrupted_backup_leaves
     }
     desk.create();
     std::fs::create_dir_all(desk.folder().join(".new-1/vault")).unwrap();
-    desk.create();
+    std::fs::create_dir_all(state_dir.join(".ssh")).unwrap();
+    std::fs::write(state_dir.join(".ssh/id_ed25519"), "a key").unwrap();
+    let backup = desk.create();
     assert!(!desk.folder().join(".new-1").exists());
+    assert!(backup.folder.join("state").exists() && !backup.folder.join("state/.ssh").exists());
 
     let other = BackupDesk::new().await;
     let source = BackupSource {

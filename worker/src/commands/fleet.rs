@@ -24,7 +24,7 @@ use steward_domain::fleet::ownership::{AWAY_AFTER, OwnerRow, VaultCopy};
 use steward_domain::time::format_seconds;
 use steward_fleet::admin::build_tenant_url;
 use steward_fleet::tenants::{TenantChange, TenantRow, TenantState, TenantUpdate};
-use steward_fleet::{ConnectedRole, FleetStore, Operator};
+use steward_fleet::{ConnectedRole, FleetError, FleetStore, Operator};
 use steward_vault::action::chain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::copy_id::{find_copy_id, read_or_create_copy_id};
@@ -77,6 +77,17 @@ pub(super) async fn connect_as_operator() -> anyhow::Result<FleetStore> {
     }
 }
 
+/// A commit without an answer may come to pass all the same, as when a standby is back.
+fn explain_silence(e: FleetError) -> anyhow::Error {
+    let is_unknown = e.is_unanswered_commit();
+    let error = anyhow::Error::from(e);
+    if is_unknown {
+        error.context("it may have happened, or happen later: look at `steward fleet status`")
+    } else {
+        error
+    }
+}
+
 pub(super) fn report_missing_tenant(tenant: &TenantId) -> anyhow::Error {
     anyhow::anyhow!("there is no tenant {tenant}: see `steward fleet tenant list`")
 }
@@ -109,7 +120,7 @@ async fn add_tenant(add: &TenantAddArgs, operator: &Operator, out: CommandOutput
         buckets::ensure_exists(&store, bucket).await?;
     }
     let password = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    if !store.add_tenant(tenant, bucket.as_deref(), &password, operator).await? {
+    if !store.add_tenant(tenant, bucket.as_deref(), &password, operator).await.map_err(explain_silence)? {
         bail!("there is, or was, a tenant {tenant}: choose another id");
     }
     let database = build_tenant_url(&url, tenant, &password);
@@ -128,7 +139,7 @@ async fn change_tenant(set: &TenantSetArgs, operator: &Operator, out: CommandOut
     if let Some(bucket) = &set.bucket {
         buckets::ensure_exists(&store, bucket).await?;
     }
-    match store.change_tenant(&set.tenant, change, operator).await? {
+    match store.change_tenant(&set.tenant, change, operator).await.map_err(explain_silence)? {
         TenantUpdate::Changed => {}
         TenantUpdate::Missing => return Err(report_missing_tenant(&set.tenant)),
         TenantUpdate::CallsUnderWay => bail!(

@@ -5,7 +5,7 @@
 
 use super::fleet::{connect_as_operator, report_missing_tenant};
 use crate::cli::PreflightArgs;
-use crate::cli::output::{CommandExit, CommandOutput};
+use crate::cli::output::{CommandExit, CommandOutput, format_causes};
 use crate::config::StewardConfig;
 use crate::preflight::{Preflight, PreflightReport, PreflightScope, RunReader};
 use crate::registrar::{ScheduleRegistrar, ScheduleSettings, desired};
@@ -55,7 +55,7 @@ pub(crate) async fn check_server(
 /// Checks the runs of a tenant, or of all of them, one after the other.
 ///
 /// # Errors
-/// There is no such tenant, or the runs of one cannot be counted or listed.
+/// There is no such tenant, or the database or the Temporal server does not answer.
 async fn check_tenants(args: &PreflightArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let rows = connect_as_operator().await?.list_tenants(args.tenant.as_ref()).await?;
     let tenants: Vec<TenantId> =
@@ -70,7 +70,8 @@ async fn check_tenants(args: &PreflightArgs, out: CommandOutput) -> anyhow::Resu
         let queue = names.tenant_queue().context("a tenant has a queue")?;
         let settings = ScheduleSettings { names, task_queue: queue.clone(), ..ScheduleSettings::default() };
         let reader = RunReader::new(client.clone(), ScheduleRegistrar::new(client.clone(), settings), &queue);
-        let report = check_runs(&reader, args).await.with_context(|| format!("tenant {tenant}"))?;
+        // What cannot be looked at for one tenant must not hide what would break at another.
+        let report = check_runs(&reader, args).await.unwrap_or_else(|e| PreflightReport::new_unread(format_causes(&e)));
         reports.push((tenant, report));
     }
     out.print_value(

@@ -47,6 +47,11 @@ pub(crate) struct ShapeReport {
 }
 
 impl PreflightReport {
+    /// Nothing could be looked at.
+    pub(crate) fn new_unread(reason: String) -> Self {
+        Self { not_checked: vec![reason], ..Self::default() }
+    }
+
     pub(super) fn add_outcome(&mut self, shape: RunShape, outcome: ReplayOutcome, open: Option<String>) {
         if let ReplayOutcome::NoHistory { message } = outcome {
             return self.add_unreadable_file(&open.unwrap_or(shape.workflow_type), message);

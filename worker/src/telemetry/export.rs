@@ -4,9 +4,9 @@
 //! a tick. A reader for `/metrics` collects only when it is scraped. The SDK would log every failed export.
 //! `QuietExporter` logs once that a collector is unreachable, and once that it is back.
 
-use super::settings::CollectorEndpoint;
+use super::settings::{CollectorEndpoint, CollectorTransport};
 use opentelemetry::{Key, KeyValue};
-use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithTonicConfig};
+use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithHttpConfig, WithTonicConfig};
 use opentelemetry_prometheus::PrometheusExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -14,6 +14,8 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData};
+use reqwest::blocking::Client;
+use reqwest::redirect::Policy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use temporalio_sdk::opentelemetry::WorkflowIdGenerator;
@@ -26,10 +28,12 @@ use tonic::transport::ClientTlsConfig;
 pub(super) fn start_trace_export(to: &CollectorEndpoint) -> Result<SdkTracerProvider, ExporterBuildError> {
     install_tls();
     let exporter = SpanExporter::builder();
-    let exporter = if to.is_grpc_over_tls {
-        exporter.with_tonic().with_tls_config(ClientTlsConfig::new().with_native_roots()).build()?
-    } else {
-        exporter.build()?
+    let exporter = match to.transport {
+        CollectorTransport::Http => exporter.with_http().with_http_client(build_http_client(to)?).build()?,
+        CollectorTransport::Grpc => exporter.with_tonic().build()?,
+        CollectorTransport::GrpcOverTls => {
+            exporter.with_tonic().with_tls_config(ClientTlsConfig::new().with_native_roots()).build()?
+        }
     };
     // Workflow spans have the same ids when a workflow is replayed.
     Ok(SdkTracerProvider::builder()
@@ -46,10 +50,12 @@ pub(super) fn start_trace_export(to: &CollectorEndpoint) -> Result<SdkTracerProv
 pub(super) fn build_metric_exporter(to: &CollectorEndpoint) -> Result<impl PushMetricExporter, ExporterBuildError> {
     install_tls();
     let exporter = MetricExporter::builder();
-    let exporter = if to.is_grpc_over_tls {
-        exporter.with_tonic().with_tls_config(ClientTlsConfig::new().with_native_roots()).build()?
-    } else {
-        exporter.build()?
+    let exporter = match to.transport {
+        CollectorTransport::Http => exporter.with_http().with_http_client(build_http_client(to)?).build()?,
+        CollectorTransport::Grpc => exporter.with_tonic().build()?,
+        CollectorTransport::GrpcOverTls => {
+            exporter.with_tonic().with_tls_config(ClientTlsConfig::new().with_native_roots()).build()?
+        }
     };
     Ok(QuietExporter::new(exporter, "metrics", to))
 }
@@ -68,6 +74,17 @@ pub(super) fn start_metrics(
         Some(reader) => provider.with_reader(reader).build(),
         None => provider.build(),
     }
+}
+
+/// A client that follows no redirect, because a collector could lead it into the network, and that uses no proxy which the
+/// environment names. It must be built outside the runtime, as it has one of its own.
+fn build_http_client(to: &CollectorEndpoint) -> Result<Client, ExporterBuildError> {
+    let timeout = to.timeout;
+    let build = move || Client::builder().timeout(timeout).redirect(Policy::none()).no_proxy().build();
+    let built = std::thread::spawn(build).join();
+    built.map_err(|_| "the thread ended".to_owned()).and_then(|built| built.map_err(|e| e.to_string())).map_err(
+        |reason| ExporterBuildError::InternalFailure(format!("failed to build the client of the collector: {reason}")),
+    )
 }
 
 /// Installs the process-wide TLS provider, without which the exporters' HTTP client panics. A second call has no

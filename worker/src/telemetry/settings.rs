@@ -7,6 +7,7 @@
 
 use axum::http::Uri;
 use axum::http::uri::Scheme;
+use std::time::Duration;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// The collector of one signal.
@@ -14,9 +15,22 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 pub(super) struct CollectorEndpoint {
     /// The value of the variable, for warnings.
     pub(super) url: String,
-    /// Over gRPC the exporter needs explicit root certificates; over HTTP it uses those of the system.
-    pub(super) is_grpc_over_tls: bool,
+    pub(super) transport: CollectorTransport,
+    /// How long one export may take over HTTP: 10 s, or `OTEL_EXPORTER_OTLP_TIMEOUT` in milliseconds.
+    pub(super) timeout: Duration,
 }
+
+/// How a collector is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CollectorTransport {
+    Http,
+    Grpc,
+    /// The exporter needs explicit root certificates; over HTTP it uses those of the system.
+    GrpcOverTls,
+}
+
+/// How long an export may take by default: 10 s, as OpenTelemetry's specification says.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The telemetry settings of the environment.
 #[derive(Debug)]
@@ -108,7 +122,13 @@ fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result
             }
         },
     };
-    Ok(Some(CollectorEndpoint { url, is_grpc_over_tls: is_grpc && is_tls }))
+    let transport = match (is_grpc, is_tls) {
+        (false, _) => CollectorTransport::Http,
+        (true, false) => CollectorTransport::Grpc,
+        (true, true) => CollectorTransport::GrpcOverTls,
+    };
+    let timeout = find_variable("TIMEOUT").and_then(|(_, text)| text.trim().parse().ok()).map(Duration::from_millis);
+    Ok(Some(CollectorEndpoint { url, transport, timeout: timeout.unwrap_or(TIMEOUT) }))
 }
 
 #[cfg(test)]
@@ -141,10 +161,11 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
         ]);
-        let to = |url: &str, is_grpc_over_tls| Some(CollectorEndpoint { url: url.into(), is_grpc_over_tls });
-        assert_eq!((settings.traces, settings.metrics), (to("https://t/here", false), to("https://c:4317", true)));
+        let to = |url: &str, transport| Some(CollectorEndpoint { url: url.into(), transport, timeout: TIMEOUT });
+        let (http, over_tls) = (CollectorTransport::Http, CollectorTransport::GrpcOverTls);
+        assert_eq!((settings.traces, settings.metrics), (to("https://t/here", http), to("https://c:4317", over_tls)));
         let plain = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
-        assert_eq!(read(&plain).traces, to("http://c:4317", false));
+        assert_eq!(read(&plain).traces, to("http://c:4317", CollectorTransport::Grpc));
     }
 
     #[test]

@@ -193,6 +193,19 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
 }
 
 #[tokio::test]
+async fn a_collector_that_redirects_leads_nowhere() {
+    let (server, collector) = (DevServer::start(), Collector::default());
+    let other = collector.serve().await;
+    let redirect = async move |uri: axum::http::Uri| axum::response::Redirect::temporary(&format!("{other}{uri}"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let routes = axum::Router::new().fallback(redirect);
+    tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+    play("tick", Some(&server), &[("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str())]).await;
+    assert!(collector.spans().is_empty() && collector.metric_names().is_empty());
+}
+
+#[tokio::test]
 async fn grpc_carries_the_same_and_a_scheduled_tick_is_a_trace_of_its_own() {
     let (server, collector) = (DevServer::start(), Collector::default());
     let endpoint = collector.serve().await;

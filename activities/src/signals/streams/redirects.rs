@@ -7,14 +7,15 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{ClientBuilder, Url};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Most redirects that are followed: 3, because calendars move between hosts.
 const REDIRECTS: usize = 3;
 
 /// Limits the redirects of a client that asks this address.
 pub(super) fn limit_redirects(builder: ClientBuilder, configured: &Url) -> ClientBuilder {
-    let resolver = RedirectResolver { configured: configured.host_str().unwrap_or_default().to_owned() };
+    let host = configured.host_str().unwrap_or_default().to_owned();
+    let resolver = RedirectResolver { configured: host, is_private: Arc::default() };
     let configured = configured.clone();
     let policy = Policy::custom(move |attempt: Attempt<'_>| {
         match attempt.previous().len() <= REDIRECTS && may_follow(&configured, attempt.previous(), attempt.url()) {
@@ -32,9 +33,9 @@ fn may_follow(configured: &Url, previous: &[Url], next: &Url) -> bool {
         return false;
     }
     if next.host_str() == configured.host_str() {
-        // Another port is another server, except those of the web itself.
-        let port = next.port_or_known_default();
-        return port == configured.port_or_known_default() || matches!(port, Some(80 | 443));
+        // Another port is another server, except that a web server leads to its encrypted self.
+        let (from, to) = (configured.port_or_known_default(), next.port_or_known_default());
+        return from == to || (from, to) == (Some(80), Some(443));
     }
     match next.host() {
         Some(url::Host::Domain(_)) => true,
@@ -44,17 +45,24 @@ fn may_follow(configured: &Url, previous: &[Url], next: &Url) -> bool {
     }
 }
 
-/// Resolves the configured name to any address, and other names to public ones.
+/// Resolves the configured name to any address, and other names to public ones. A configured name that was public at first
+/// stays so: its owner cannot lead a redirect into the network by another answer of its name server.
 struct RedirectResolver {
     configured: String,
+    /// Whether the configured name had a private address when it was first looked up.
+    is_private: Arc<OnceLock<bool>>,
 }
 
 impl Resolve for RedirectResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let is_configured = name.as_str().eq_ignore_ascii_case(&self.configured);
+        let is_private = Arc::clone(&self.is_private);
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> = found.filter(|found| is_configured || is_public(found.ip())).collect();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let has_private = || found.iter().any(|found| !is_public(found.ip()));
+            let allows_all = is_configured && *is_private.get_or_init(has_private);
+            let allowed: Vec<SocketAddr> =
+                found.into_iter().filter(|found| allows_all || is_public(found.ip())).collect();
             if allowed.is_empty() {
                 return Err("the name has no public address".into());
             }
@@ -96,8 +104,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         // Addresses that lead to an IPv4 address: NAT64 and 6to4.
         (0x64, 0xff9b) => (c, d, e, f) == (0, 0, 0, 0) && embedded(g, h),
         (0x2002, _) => embedded(b, c),
-        // Teredo, ORCHID and documentation.
-        (0x2001, 0 | 0x10..=0x2f | 0xdb8) => false,
+        // Teredo, benchmarks, ORCHID and documentation.
+        (0x2001, 0 | 2 | 0x10..=0x2f | 0xdb8) | (0x3fff, 0..=0xfff) => false,
         // Only this block is given out for the internet.
         _ => a & 0xe000 == 0x2000,
     }

@@ -3,7 +3,7 @@
 //! They write or remove one row of the fleet's database. Every process sees it with its next leave to act, within a second.
 //! `steward stop` in a vault works beside it, without a database.
 
-use super::{connect_as_operator, find_operator, report_missing_tenant};
+use super::{connect_as_operator, explain_silence, find_operator, report_missing_tenant};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use serde_json::json;
 use steward_domain::fleet::TenantId;
@@ -22,7 +22,7 @@ pub(crate) async fn stop_tenants(
     {
         return Err(report_missing_tenant(tenant));
     }
-    let is_new = store.stop_tenants(tenant, &find_operator(reason)).await?;
+    let is_new = store.stop_tenants(tenant, &find_operator(reason)).await.map_err(explain_silence)?;
     let stops = store.list_stops().await?;
     out.print_value(&json!({"stopped": true, "new": is_new, "stops": stops}), || {
         let stops: Vec<String> = stops.iter().map(describe).collect();
@@ -36,7 +36,7 @@ pub(crate) async fn stop_tenants(
 
 pub(crate) async fn resume_tenants(tenant: Option<&TenantId>, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let store = connect_as_operator().await?;
-    let was_stopped = store.resume_tenants(tenant, &find_operator(None)).await?;
+    let was_stopped = store.resume_tenants(tenant, &find_operator(None)).await.map_err(explain_silence)?;
     let left = store.list_stops().await?;
     out.print_value(&json!({"was_stopped": was_stopped, "stops": left}), || {
         let ended = if was_stopped { "the stop has ended" } else { "there was no such stop" };

@@ -107,12 +107,14 @@ fn an_encrypted_calendar_stays_encrypted_and_may_move_to_another_host() {
 
 #[tokio::test]
 async fn a_name_with_a_private_address_is_refused_unless_it_is_the_configured_one() {
-    let resolve = async |configured: &str| {
-        let resolver = RedirectResolver { configured: configured.to_owned() };
+    let resolve = async |configured: &str, was_private: Option<bool>| {
+        let is_private = Arc::new(was_private.map_or_else(OnceLock::new, OnceLock::from));
+        let resolver = RedirectResolver { configured: configured.to_owned(), is_private };
         resolver.resolve("localhost".parse().unwrap()).await.is_ok()
     };
-    assert!(resolve("localhost").await);
-    assert!(!resolve("calendar.example").await);
+    assert!(resolve("localhost", None).await);
+    assert!(!resolve("calendar.example", None).await);
+    assert!(!resolve("localhost", Some(false)).await, "its name was public before");
 }
 
 #[test]
@@ -120,8 +122,17 @@ fn addresses_of_the_internet_are_public() {
     for address in ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "64:ff9b::101:101", "2002:101:101::1"] {
         assert!(is_public(address.parse().unwrap()), "{address}");
     }
-    for address in ["255.255.255.255", "224.0.0.1", "198.51.100.7", "2001:db8::1", "ff02::1", "fec0::1", "64:ff9b:1::1"]
-    {
+    for address in [
+        "255.255.255.255",
+        "224.0.0.1",
+        "198.51.100.7",
+        "2001:db8::1",
+        "2001:2::1",
+        "3fff::1",
+        "ff02::1",
+        "fec0::1",
+        "64:ff9b:1::1",
+    ] {
         assert!(!is_public(address.parse().unwrap()), "{address}");
     }
 }
