@@ -71,11 +71,12 @@ fn list_files(folder: &Path) -> BTreeSet<PathBuf> {
     entries.flat_map(below).collect()
 }
 
-/// Whether a path is not a file directly below `task/`, or would break a line.
+/// Whether a path leads out of `task/`, or would break a line.
 fn leaves_its_folder(path: &str) -> bool {
-    let parts: Vec<Component<'_>> = Path::new(path).components().collect();
-    let is_inside = matches!(parts.as_slice(), [Component::Normal(folder), Component::Normal(_)] if *folder == "task");
-    !is_inside || path.chars().any(char::is_control)
+    let mut parts = Path::new(path).components();
+    let begins_inside = parts.next() == Some(Component::Normal("task".as_ref()));
+    let stays_inside = parts.all(|part| matches!(part, Component::Normal(_)));
+    !begins_inside || !stays_inside || path.chars().any(char::is_control)
 }
 
 /// The names beside the folders of this run's tests, which are numbers.

@@ -27,7 +27,7 @@ const STEPS: [(&str, usize); 6] = [
     ("before-swap", 1),
     ("after-swap", 1),
     ("before-filing", 1),
-    ("after-chain-head", 1),
+    ("after-filing", 1),
 ];
 
 /// One tenant on its first machine.
