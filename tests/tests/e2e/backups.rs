@@ -112,7 +112,7 @@ async fn fleet_has_seen(fleet: &Fleet, records: usize) {
 async fn a_tenants_vault_is_restored_elsewhere_and_the_fleet_knows_what_it_lacks() {
     let fleet = Fleet::new("backed-up").await;
     let tenant = fleet.tenant("backed-up").await;
-    fleet.run(&["fleet", "tenant", "set", "backed-up", "--ceiling", "live", "--expect", "live"]).await;
+    fleet.run(&["fleet", "tenant", "set", "backed-up", "--max-mode", "live", "--expect", "live"]).await;
     let backups = tenant.world.folder.join("backups");
     let mut old = tenant.up().await;
     let records = |count: usize| {
