@@ -250,14 +250,14 @@ async fn settle(scene: &Scene) {
 #[tokio::test(flavor = "multi_thread")]
 async fn f1_killed_processes_do_nothing_twice_and_their_matters_tick_on() {
     let (form, mut report) = (Form::read(), Report::new("F1"));
-    let (tenants, kills, at_once) = form.choose((4, 8, 3), (20, 60, 5));
+    let (tenants, kills, at_once) = form.choose((4, 8, 3), (20, 60, 4));
     let mut scene = Scene::start(tenants).await;
     while scene.kills.len() < kills {
         let some = 1 + scene.dice.below(tenants);
         for n in scene.dice.take((0..tenants).collect(), some) {
             scene.feed(n);
         }
-        let pause = scene.dice.choose_millis(200, 2_500);
+        let pause = scene.dice.choose_millis(500, 5_000);
         wait::a_moment(pause).await;
         let left = kills - scene.kills.len();
         scene.kill_some(left.min(at_once)).await;
