@@ -13,4 +13,5 @@ pub mod operator_log;
 pub mod private;
 pub mod root;
 pub mod steward_folder;
+pub mod storage;
 pub mod watch;

@@ -4,6 +4,7 @@
 //! holds the vault, the command takes the lock for a moment, which settles what a crash left half done. It changes
 //! nothing else, unless an operator accepts the loss of the ledger or lifts a back-off.
 
+mod disks;
 mod mapping;
 mod records;
 mod server;
@@ -18,7 +19,6 @@ use crate::temporal::note::{HolderRecord, VaultHolder};
 use crate::temporal::server::find_cli;
 use chrono::Utc;
 use serde::Serialize;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
 use steward_domain::gates::mode::Mode;
@@ -202,8 +202,7 @@ async fn check_vault(
 ) -> anyhow::Result<()> {
     findings.add_ok("vault", root.path().display().to_string());
     let state = config.state_dir()?;
-    check_disk("vault disk", root.path(), findings);
-    check_disk("state disk", &state, findings);
+    disks::check_disks(root.path(), &state, findings);
     match VaultWriter::lock(root.clone()) {
         Ok(_) => findings.add_ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
@@ -251,17 +250,6 @@ async fn check_vault(
         Err(e) => findings.add_fault("audit", e.to_string()),
     }
     Ok(())
-}
-
-/// Checks that a folder is writable. A folder that does not exist yet is not created.
-fn check_disk(check: &'static str, folder: &Path, findings: &mut DoctorFindings) {
-    if !folder.exists() {
-        return findings.add_ok(check, format!("{}: does not exist yet", folder.display()));
-    }
-    match steward_vault::files::disk::check_writable(folder) {
-        Ok(free) => findings.add_ok(check, format!("{}: writable, {free} bytes free", folder.display())),
-        Err(e) => findings.add_fault(check, e.to_string()),
-    }
 }
 
 fn check_drill(drill: &NightlyDrillStatus, findings: &mut DoctorFindings) {
