@@ -108,6 +108,7 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     kill_birch(&machine).await;
     let stopped = follow(&machine, "stop");
     assert!(stopped.contains("all tenants are stopped"), "{stopped}");
+    assert!(follow(&machine, "resume").contains("the stop has ended"));
     let checked = follow(&machine, "preflight");
     assert_eq!(checked.matches("This build can continue all of them").count(), 2 + OTHERS, "{checked}");
     follow(&machine, "upgrade");
