@@ -185,6 +185,18 @@ def join_fleet(binary, folder, temporal, database, tenant):
     return {name: env[name] for name in ("TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE")} | {"STEWARD_TENANT": tenant, "STEWARD_FLEET_DB": added["fleet_db"]}
 
 
+def start_tenants(stack, binary, folder, temporal, database, count, matters, cadence):
+    """The processes of tenants `t0`, `t1` and so on, each with its vault below the folder of that name."""
+    stewards = []
+    for n in range(count):
+        home = folder / f"t{n}"
+        home.mkdir()
+        env = join_fleet(binary, folder, temporal, database, f"t{n}")
+        stewards.append(stack.enter_context(Steward(binary, home, env, matters, cadence)))
+        stewards[-1].wait_until_up()
+    return stewards
+
+
 def measure_ticks(binary, folder, matters, seconds, is_tenant):
     with contextlib.ExitStack() as stack:
         temporal = stack.enter_context(Temporal(folder))
@@ -213,13 +225,7 @@ def measure_ticks(binary, folder, matters, seconds, is_tenant):
 def measure_tenants(binary, folder, count, seconds):
     with contextlib.ExitStack() as stack:
         temporal, database = stack.enter_context(Temporal(folder)), stack.enter_context(Postgres(folder))
-        stewards = []
-        for n in range(count):
-            home = folder / f"t{n}"
-            home.mkdir()
-            env = join_fleet(binary, folder, temporal, database, f"t{n}")
-            stewards.append(stack.enter_context(Steward(binary, home, env, 10, 1800)))
-            stewards[-1].wait_until_up()
+        stewards = start_tenants(stack, binary, folder, temporal, database, count, matters=10, cadence=1800)
         time.sleep(20)
         pids = [steward.process.pid for steward in stewards]
         before, database_before = [cpu_of(pid) for pid in pids], cpu_of(database.process.pid)
@@ -280,13 +286,7 @@ def find_p99_ms(before, after):
 def measure_soak(binary, folder, tenants, matters, minutes):
     with contextlib.ExitStack() as stack:
         temporal, database = stack.enter_context(Temporal(folder)), stack.enter_context(Postgres(folder))
-        stewards = []
-        for n in range(tenants):
-            home = folder / f"t{n}"
-            home.mkdir()
-            env = join_fleet(binary, folder, temporal, database, f"t{n}")
-            stewards.append(stack.enter_context(Steward(binary, home, env, matters, 1800 // SPEED)))
-            stewards[-1].wait_until_up()
+        stewards = start_tenants(stack, binary, folder, temporal, database, tenants, matters, cadence=1800 // SPEED)
         time.sleep(60)
         begun, signals = time.monotonic(), 0
         ticks = sum(steward.metric("steward_ticks_total") for steward in stewards)
@@ -367,18 +367,18 @@ def main():
     kinds.add_parser("reservations")
     arguments = parser.parse_args()
     binary = arguments.binary.resolve()
-    if arguments.kind == "reservations":
-        with tempfile.TemporaryDirectory(prefix="steward-load-") as folder, Postgres(pathlib.Path(folder)) as database:
-            return subprocess.run([str(binary), database.url], check=True).returncode
-    if arguments.kind == "recovery":
-        with tempfile.TemporaryDirectory(prefix="steward-load-") as folder:
-            print(json.dumps(measure_recovery(binary, pathlib.Path(folder), arguments.matters, arguments.kills)), flush=True)
-        return None
-    if arguments.kind == "soak":
-        with tempfile.TemporaryDirectory(prefix="steward-load-") as folder:
-            figures, missed = measure_soak(binary, pathlib.Path(folder), arguments.tenants, arguments.matters, arguments.minutes)
-        print(json.dumps(figures), flush=True)
-        return "; ".join(missed) or None
+    with tempfile.TemporaryDirectory(prefix="steward-load-") as folder:
+        folder = pathlib.Path(folder)
+        if arguments.kind == "reservations":
+            with Postgres(folder) as database:
+                return subprocess.run([str(binary), database.url], check=True).returncode
+        if arguments.kind == "recovery":
+            print(json.dumps(measure_recovery(binary, folder, arguments.matters, arguments.kills)), flush=True)
+            return None
+        if arguments.kind == "soak":
+            figures, missed = measure_soak(binary, folder, arguments.tenants, arguments.matters, arguments.minutes)
+            print(json.dumps(figures), flush=True)
+            return "; ".join(missed) or None
     sizes = [int(size) for size in (arguments.matters if arguments.kind == "ticks" else arguments.counts).split(",")]
     for size in sizes:
         for is_tenant in (False, True) if arguments.kind == "ticks" else (True,):

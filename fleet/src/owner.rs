@@ -133,15 +133,6 @@ const HEARTBEAT: &str = "UPDATE owner SET seen = clock_timestamp(), \
     (SELECT array[stopped_by, reason] FROM stop WHERE scope IN ('*', $1) ORDER BY scope LIMIT 1) AS stop";
 
 impl FleetStore {
-    /// Commits a change of nothing: a server that has lost its standby still answers reads, and answers no commit.
-    ///
-    /// # Errors
-    /// [`FleetError`]; [`FleetError::Late`] after 3 s.
-    pub async fn check_commits(&self, tenant: &TenantId) -> Result<(), FleetError> {
-        let nothing = sqlx::query("UPDATE tenant SET vault_id = vault_id WHERE id = $1").bind(tenant.as_str());
-        in_time(nothing.execute(&self.pool)).await?.map(drop).map_err(FleetError::from)
-    }
-
     /// Makes this copy the owner of its tenant's vault. Only the process that holds the vault's lock may call this.
     ///
     /// # Errors

@@ -76,6 +76,15 @@ const DESCRIBE: &str = "SELECT jsonb_build_object('max_mode', mode_ceiling, 'exp
     FROM tenant WHERE id = $1 AND state <> 'dropped' FOR UPDATE";
 
 impl FleetStore {
+    /// Commits a change of nothing: a server that has lost its standby still answers reads, and answers no commit.
+    ///
+    /// # Errors
+    /// [`FleetError`]; [`FleetError::Late`] after 3 s.
+    pub async fn check_commits(&self, tenant: &TenantId) -> Result<(), FleetError> {
+        let nothing = sqlx::query("UPDATE tenant SET vault_id = vault_id WHERE id = $1").bind(tenant.as_str());
+        in_time(nothing.execute(&self.pool)).await?.map(drop).map_err(FleetError::from)
+    }
+
     /// Lists the tenants that the connected role sees, by id: all, or the named one.
     ///
     /// # Errors

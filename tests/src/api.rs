@@ -54,9 +54,12 @@ pub async fn up(world: &World) -> (Running, Api) {
 /// The printed login link, which logs one person in.
 #[must_use]
 pub fn link(running: &Running) -> String {
-    let out = running.out();
-    let link = out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap_or_else(|| panic!("{out}"));
-    link.trim().to_owned()
+    find_link(&running.out()).to_owned()
+}
+
+/// The login link in the output of a process.
+pub(crate) fn find_link(out: &str) -> &str {
+    out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap_or_else(|| panic!("{out}")).trim()
 }
 
 impl Api {

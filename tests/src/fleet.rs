@@ -16,6 +16,9 @@ use temporalio_client::Client;
 use temporalio_client::tonic::IntoRequest;
 use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
 
+/// The rate limits of tenants that ask a provider, so high that they hold nothing back.
+pub const BUCKET: &str = "wide";
+
 /// A namespace and a database that tenants share.
 pub struct Fleet {
     /// The binary with the database of an operator, and no vault.
@@ -57,6 +60,7 @@ impl Fleet {
             .set("STEWARD_OPERATOR", "ann");
         let fleet = Self { operator, client, namespace, database, postgres };
         fleet.run(&["fleet", "init"]).await;
+        fleet.run(&["fleet", "bucket", "set", BUCKET, "--calls", "100000/min"]).await;
         fleet
     }
 
@@ -100,6 +104,15 @@ impl Fleet {
             .set("STEWARD_CAPS_PER_TASK_DAY", 100)
             .set("STEWARD_CAPS_PER_MATTER_DAY", 1_000);
         Tenant { id: id.to_owned(), vault, steward, folder }
+    }
+
+    /// As [`Fleet::add_tenant`]. It asks this provider, in a bucket that holds nothing back, and checks its matters so often.
+    pub async fn add_asking_tenant(&self, id: &str, matters: &[&str], provider: &Provider, seconds: u32) -> Tenant {
+        let mut tenant = self.add_tenant(id, matters).await;
+        self.run(&["fleet", "tenant", "set", id, "--bucket", BUCKET]).await;
+        tenant.set_cadence(seconds);
+        tenant.ask(provider);
+        tenant
     }
 
     /// Pauses the router of a tenant that is served, which can make a change without its clerk.

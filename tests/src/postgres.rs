@@ -49,10 +49,7 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
-        let server = launch(&bin, &data, port);
-        let postgres = Self { port, bin, data, server };
-        postgres.wait_until_ready().await;
-        postgres
+        Self::serve(bin, data, port).await
     }
 
     /// A copy of this server that follows it under a name, and can take its place.
@@ -67,10 +64,7 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
-        let server = launch(&bin, &data, port);
-        let standby = Self { port, bin, data, server };
-        standby.wait_until_ready().await;
-        standby
+        Self::serve(bin, data, port).await
     }
 
     /// Sets which standbys must have a commit before it is answered, as `ANY 1 (one, two)`.
@@ -88,6 +82,13 @@ impl Postgres {
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    async fn serve(bin: PathBuf, data: PathBuf, port: u16) -> Self {
+        let server = launch(&bin, &data, port);
+        let postgres = Self { port, bin, data, server };
+        postgres.wait_until_ready().await;
+        postgres
     }
 
     async fn wait_until_ready(&self) {

@@ -1,4 +1,4 @@
-//! The runs of a namespace as the Temporal server recorded them.
+//! The runs of a namespace as the Temporal server recorded them, and a worker of a test that makes some.
 //!
 //! Who made a step is the identity that the worker sent, which begins with the id of its process. Nothing here comes from
 //! a log or a file of Steward.
@@ -9,6 +9,7 @@ use temporalio_client::{Client, UntypedWorkflow};
 use temporalio_common::protos::temporal::api::enums::v1::EventType;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
+use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -79,6 +80,21 @@ pub async fn list_all_completed_tasks(client: &Client, query: &str) -> Vec<Compl
     let runs = list_runs(client, query).await;
     let histories = futures::stream::iter(runs).map(async |run| list_completed_tasks(client, &run.id).await);
     histories.buffer_unordered(8).concat().await
+}
+
+/// Runs a worker of a test until some work is done, and returns what the work returned.
+pub async fn run_worker<T>(client: &Client, options: WorkerOptions, work: impl Future<Output = T>) -> T {
+    let runtime = Runtime::from_current_tokio(Default::default()).unwrap();
+    let mut worker = Worker::new(&runtime, client.clone(), options).unwrap();
+    let stop = worker.shutdown_handle();
+    let work = async {
+        let done = work.await;
+        stop();
+        done
+    };
+    let (ended, done) = tokio::join!(worker.run(), work);
+    ended.unwrap();
+    done
 }
 
 fn read_time(seconds: i64, nanos: i32) -> DateTime<Utc> {

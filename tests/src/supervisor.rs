@@ -3,6 +3,7 @@
 //! It starts the process again 2 s after it ended, unless it ended with exit 2 or 3. It remembers every start, when the
 //! process served, and how it ended. The process ends when this value is dropped.
 
+use crate::api::{self, Api};
 use crate::steward::{Running, Steward};
 use crate::wait;
 use chrono::{DateTime, Utc};
@@ -128,13 +129,6 @@ impl Supervised {
         }
     }
 
-    /// Whether the process is stopped by a signal.
-    #[must_use]
-    pub fn is_frozen(&self) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.last().pid)).unwrap_or_default();
-        status.lines().any(|line| line.starts_with("State:") && line.contains('T'))
-    }
-
     /// Asks the process to end, and waits until the next one serves.
     pub async fn restart(&self) {
         let before = self.starts().len();
@@ -149,6 +143,12 @@ impl Supervised {
         let watched = self.open();
         let present = watched.running.as_ref().map(|running| format!("{}{}", running.out(), running.err()));
         format!("{}{}", watched.logs, present.unwrap_or_default())
+    }
+
+    /// Its server, without a token.
+    #[must_use]
+    pub fn open_api(&self) -> Api {
+        Api::new(api::find_link(&self.out()).split("/login").next().unwrap())
     }
 
     /// The output of the present process.

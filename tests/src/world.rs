@@ -289,10 +289,21 @@ impl Started {
     }
 }
 
+/// Whether a process is stopped by a signal.
+#[must_use]
+pub fn is_frozen(pid: u32) -> bool {
+    read_state(pid) == Some('T')
+}
+
+/// The state of a process as the kernel names it, by one letter.
+fn read_state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
 /// Whether a process exists and is not a zombie.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
     let known = i32::try_from(pid).ok().and_then(Pid::from_raw).is_some();
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    known && stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    known && read_state(pid).is_some_and(|state| state != 'Z')
 }

@@ -13,7 +13,7 @@ mod report;
 mod runs;
 
 pub(crate) use boot::wait_until_runs_are_safe;
-pub(crate) use report::PreflightReport;
+pub(crate) use report::{ALL_SAFE, PreflightReport};
 pub(crate) use runs::{RunReader, WorkflowRun};
 
 use anyhow::Context;

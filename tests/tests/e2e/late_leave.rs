@@ -8,8 +8,8 @@ use rustix::process::Signal as Sent;
 use std::time::Duration;
 use steward_domain::action::plan::Disposition;
 use steward_tests::steward::Running;
-use steward_tests::vault::Signal;
 use steward_tests::wait;
+use steward_tests::world::is_frozen;
 
 /// A permit that was good for a second is over.
 const OVER: Duration = Duration::from_millis(1_200);
@@ -21,14 +21,9 @@ async fn freeze_in_change(fleet: &Fleet, id: &str) -> (Tenant, Running) {
     let steward = tenant.steward.with("STEWARD_CRASH_AT", "after-journal:1:stop");
     let steward = steward.with("STEWARD_CADENCE_MATTER_SECONDS", 3).with("STEWARD_CADENCE_MATTER_MAX_SECONDS", 3);
     let up = steward.start(&["up"]);
-    wait::until("the process to be frozen", async || is_frozen(&up).then_some(())).await;
+    wait::until("the process to be frozen", async || is_frozen(up.pid()).then_some(())).await;
     assert_eq!((tenant.world.vault.state("rent").as_str(), tenant.world.vault.records().len()), ("open", 0));
     (tenant, up)
-}
-
-fn is_frozen(up: &Running) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", up.pid())).unwrap_or_default();
-    status.lines().any(|line| line.starts_with("State:") && line.contains('T'))
 }
 
 #[tokio::test]
@@ -61,20 +56,14 @@ async fn a_confirmation_that_slept_through_a_stop_does_not_land() {
     fleet.run(&["fleet", "tenant", "set", "late-confirm", "--max-mode", "live"]).await;
     let first = tenant.up().await;
     wait::until("the first change", async || (tenant.world.vault.state("rent") == "done").then_some(())).await;
-    tenant.world.vault.task("wall", "house");
-    tenant.world.vault.signal("s4", &Signal { effect_confidence: 0.9, source: "post", ..Signal::done("wall") });
-    let pending = wait::until("a proposal", async || {
-        let records = tenant.world.vault.records();
-        records.iter().find(|record| record.draft.pending_confirmation).map(|record| record.draft.id.to_string())
-    })
-    .await;
+    let pending = tenant.propose_wall().await;
     first.stop().await;
 
     let mut up = tenant.steward.with("STEWARD_CRASH_AT", "after-journal:1:stop").start(&["up"]);
     up.says("up; Ctrl-C ends it").await;
     let before = tenant.world.vault.records().len();
     let mut confirm = tenant.steward.start(&["confirm", &pending]);
-    wait::until("the process to be frozen", async || is_frozen(&up).then_some(())).await;
+    wait::until("the process to be frozen", async || is_frozen(up.pid()).then_some(())).await;
     fleet.run(&["stop", "--fleet", "--reason", "odd"]).await;
     wait::a_moment(OVER).await;
     up.send(Sent::CONT);

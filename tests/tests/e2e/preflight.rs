@@ -9,13 +9,13 @@ use steward_tests::api::{self, Api};
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
-use steward_tests::wait;
 use steward_tests::world::{Started, World};
+use steward_tests::{runs, wait};
 use temporalio_common::UntypedActivity;
 use temporalio_common::data_converters::{PayloadConverter, RawValue};
 use temporalio_common::protos::temporal::api::enums::v1::EventType;
 use temporalio_macros::{workflow, workflow_methods};
-use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use temporalio_sdk::WorkerOptions;
 use temporalio_workflow::{ActivityOptions, WorkflowContext, WorkflowResult};
 
 /// A tick as another build made it: its first step has another name, and nobody serves it.
@@ -38,9 +38,6 @@ impl FormerTick {
 /// A tick that another build has begun and left open.
 async fn begin_former_tick(world: &World) -> Started {
     let options = WorkerOptions::new(world.queue.clone()).register_workflow::<FormerTick>().unwrap().build();
-    let runtime = Runtime::from_current_tokio(Default::default()).unwrap();
-    let mut worker = Worker::new(&runtime, world.client.clone(), options).unwrap();
-    let stop = worker.shutdown_handle();
     let begin = async {
         let tick = world.begin("house").await;
         wait::until("the former build to make its first step", async || {
@@ -48,12 +45,9 @@ async fn begin_former_tick(world: &World) -> Started {
             events.iter().any(|event| event.event_type() == EventType::ActivityTaskScheduled).then_some(())
         })
         .await;
-        stop();
         tick
     };
-    let (ended, tick) = tokio::join!(worker.run(), begin);
-    ended.unwrap();
-    tick
+    runs::run_worker(&world.client, options, begin).await
 }
 
 /// Whether a worker has completed a workflow task of this run.

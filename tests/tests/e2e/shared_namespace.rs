@@ -74,6 +74,17 @@ impl Tenant {
         start(&self.steward).await
     }
 
+    /// Adds the task `wall` with a message that is too weak to act on alone, and returns the id of the proposal.
+    pub(crate) async fn propose_wall(&self) -> String {
+        self.world.vault.task("wall", "house");
+        self.world.vault.signal("s4", &Signal { effect_confidence: 0.9, source: "post", ..Signal::done("wall") });
+        wait::until("a proposal", async || {
+            let records = self.world.vault.records();
+            records.iter().find(|record| record.draft.pending_confirmation).map(|record| record.draft.id.to_string())
+        })
+        .await
+    }
+
     /// Waits for the first decision and returns its disposition.
     async fn decision(&self) -> Disposition {
         wait::until("a decision", async || self.world.vault.records().first().map(|record| record.draft.disposition))
@@ -256,13 +267,7 @@ async fn the_registrys_ceiling_and_a_cut_database_hold_every_landing() {
     wait::until("it to go on by itself", async || (tenant.world.vault.state("rent") == "done").then_some(())).await;
 
     // A stop of the fleet holds clerk, changes and confirmations, and not an undo; its end wakes what it held.
-    tenant.world.vault.task("wall", "house");
-    tenant.world.vault.signal("s4", &Signal { effect_confidence: 0.9, source: "post", ..Signal::done("wall") });
-    let pending = wait::until("a proposal", async || {
-        let records = tenant.world.vault.records();
-        records.iter().find(|record| record.draft.pending_confirmation).map(|record| record.draft.id.to_string())
-    })
-    .await;
+    let pending = tenant.propose_wall().await;
     let said = fleet.run(&["stop", "--fleet", "--reason", "a leak"]).await;
     assert!(said.contains("all tenants are stopped") && said.contains("a leak"), "{said}");
     let listed = fleet.operator.run(&["fleet", "status", "--json"]).await.expect(4).json();

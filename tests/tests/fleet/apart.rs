@@ -67,9 +67,7 @@ async fn create_member(fleet: &Fleet, id: &str, provider: &Provider) -> Member {
     tenant.vault.signal("s1", &Signal { quote: &quote, ..Signal::done("rent") });
     let process = Supervised::start(&tenant.steward);
     process.serves().await;
-    let out = process.out();
-    let link = out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap().trim();
-    let open = Api::new(link.split("/login").next().unwrap());
+    let open = process.open_api();
     let made = tenant.steward.run(&["--json", "token", "create", "--scope", "operate", "--name", "own"]).await;
     let token = made.expect(0).json()["token"].as_str().unwrap().to_owned();
     let own = open.with("authorization", &format!("Bearer {token}"));

@@ -66,15 +66,13 @@ impl Scene {
             false => Reply::Done(Duration::from_millis(50)),
         })
         .await;
-        fleet.run(&["fleet", "bucket", "set", "cuts", "--calls", "100000/min"]).await;
         let mut members = Vec::new();
         for id in ["cut-asks", "cut-rules"] {
-            let mut tenant = fleet.add_tenant(id, &["house"]).await;
+            let mut tenant = match id {
+                "cut-asks" => fleet.add_asking_tenant(id, &["house"], &provider, CADENCE).await,
+                _ => fleet.add_tenant(id, &["house"]).await,
+            };
             tenant.set_cadence(CADENCE);
-            if id == "cut-asks" {
-                fleet.run(&["fleet", "tenant", "set", id, "--bucket", "cuts"]).await;
-                tenant.ask(&provider);
-            }
             let cuts = tenant.add_cuts().await;
             let process = Supervised::start(&tenant.steward);
             process.serves().await;

@@ -15,8 +15,8 @@ use temporalio_common::data_converters::{PayloadConverter, RawValue};
 use temporalio_common::protos::temporal::api::enums::v1::EventType;
 use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
 use temporalio_macros::{activities, workflow, workflow_methods};
+use temporalio_sdk::WorkerOptions;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use temporalio_workflow::workflows::WorkflowImplementation;
 use temporalio_workflow::{ActivityOptions, LocalActivityOptions, WorkflowContext, WorkflowResult};
 
@@ -167,7 +167,7 @@ impl FormerBuild<'_> {
         };
         let mut options = WorkerOptions::new(self.queue()).register_activities(Observer(answer)).build();
         self.build.register(&mut options);
-        run_worker(self.client, options, work).await
+        runs::run_worker(self.client, options, work).await
     }
 
     /// Begins a run and leaves it open; returns its id.
@@ -197,22 +197,8 @@ impl FormerBuild<'_> {
             })
             .await;
         };
-        run_worker(self.client, remote, self.serve(ended)).await;
+        runs::run_worker(self.client, remote, self.serve(ended)).await;
     }
-}
-
-async fn run_worker<T>(client: &Client, options: WorkerOptions, work: impl Future<Output = T>) -> T {
-    let runtime = Runtime::from_current_tokio(Default::default()).unwrap();
-    let mut worker = Worker::new(&runtime, client.clone(), options).unwrap();
-    let stop = worker.shutdown_handle();
-    let work = async {
-        let done = work.await;
-        stop();
-        done
-    };
-    let (ended, done) = tokio::join!(worker.run(), work);
-    ended.unwrap();
-    done
 }
 
 /// What a real tick of a tenant recorded as the answer of its first step, with a task to judge.

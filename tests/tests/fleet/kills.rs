@@ -58,13 +58,10 @@ impl Scene {
     async fn start(count: usize) -> Self {
         let fleet = Fleet::new("kills", postgres::server().await).await;
         let provider = Provider::start(|_, _, _| Reply::Done(ANSWER)).await;
-        fleet.run(&["fleet", "bucket", "set", "kills", "--calls", "100000/min"]).await;
         let (mut tenants, mut processes, mut moves) = (Vec::new(), Vec::new(), MoveCounter::new());
         for n in 0..count {
-            let mut tenant = fleet.add_tenant(&format!("kill-{n}"), &MATTERS).await;
-            fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "kills"]).await;
-            tenant.set_cadence(u32::try_from(CADENCE.num_seconds()).unwrap());
-            tenant.ask(&provider);
+            let cadence = u32::try_from(CADENCE.num_seconds()).unwrap();
+            let tenant = fleet.add_asking_tenant(&format!("kill-{n}"), &MATTERS, &provider, cadence).await;
             tenant.vault.task("first", MATTERS[0]);
             moves.watch(&tenant.id, &tenant.vault.path().join("task"));
             processes.push(Supervised::start(&tenant.steward));

@@ -32,14 +32,10 @@ impl Scene {
     async fn start(count: usize) -> Self {
         let fleet = Fleet::new("modes", postgres::server().await).await;
         let provider = Provider::start(|_, _, _| Reply::Done(ANSWER)).await;
-        fleet.run(&["fleet", "bucket", "set", "modes", "--calls", "100000/min"]).await;
         let mut tenants = Vec::new();
         for n in 0..count {
-            let mut tenant = fleet.add_tenant(&format!("mode-{n}"), &["house"]).await;
-            fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "modes"]).await;
-            tenant.ask(&provider);
             // A call that dies with its process leaves its task due until the next check.
-            tenant.set_cadence(5);
+            let tenant = fleet.add_asking_tenant(&format!("mode-{n}"), &["house"], &provider, 5).await;
             tenants.push(tenant);
         }
         let processes: Vec<Supervised> = tenants.iter().map(|tenant| Supervised::start(&tenant.steward)).collect();

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use futures::future::join_all;
 use std::path::Path;
 use std::time::Duration;
-use steward_tests::fleet::{Fleet, Tenant};
+use steward_tests::fleet::{BUCKET, Fleet, Tenant};
 use steward_tests::postgres::Postgres;
 use steward_tests::provider::{Provider, Reply};
 use steward_tests::rehearsal::{Form, Report};
@@ -68,14 +68,10 @@ fn measure_recovery_point(tenants: &[Tenant], lost: DateTime<Utc>) -> Duration {
 }
 
 async fn create_tenants(fleet: &Fleet, provider: &Provider, count: usize, seconds: u64) -> Vec<Tenant> {
-    fleet.run(&["fleet", "bucket", "set", "restored", "--calls", "100000/min"]).await;
     let mut tenants = Vec::new();
     for n in 0..count {
-        let mut tenant = fleet.add_tenant(&format!("lost-{n}"), &["house"]).await;
-        fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "restored"]).await;
-        tenant.ask(provider);
         // What the gate refuses stays due until the next check.
-        tenant.set_cadence(5);
+        let mut tenant = fleet.add_asking_tenant(&format!("lost-{n}"), &["house"], provider, 5).await;
         tenant.steward.set("STEWARD_BACKUP_DIR", tenant.folder.join("backups").display());
         tenant.steward.set("STEWARD_BACKUP_EVERY", format!("{seconds}s"));
         tenant.feed("before", "house");
@@ -166,7 +162,7 @@ async fn f9_a_fleet_that_lost_everything_comes_back_from_its_backups() {
     });
     eprintln!("F9 the bucket's loss: {}", noticed.await);
     let early = provider.arrivals().len() - calls;
-    fleet.run(&["fleet", "bucket", "accept-loss", "restored"]).await;
+    fleet.run(&["fleet", "bucket", "accept-loss", BUCKET]).await;
     wait_until_done(&tenants, "new").await;
     let recovered = (Utc::now() - lost).to_std().unwrap();
     drop(processes);

@@ -45,11 +45,7 @@ async fn f3_a_lost_standby_is_silence_and_a_promoted_one_goes_on() {
     primary.set_synchronous("ANY 1 (one, two)");
     let fleet = Fleet::new("standby", primary).await;
     let provider = Provider::start(|_, _, _| Reply::Done(Duration::from_millis(50))).await;
-    fleet.run(&["fleet", "bucket", "set", "standby", "--calls", "1000/min"]).await;
-    let mut tenant = fleet.add_tenant("standby", &["house"]).await;
-    fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "standby"]).await;
-    tenant.set_cadence(2);
-    tenant.ask(&provider);
+    let mut tenant = fleet.add_asking_tenant("standby", &["house"], &provider, 2).await;
     let cuts = tenant.add_cuts().await;
     let process = Supervised::start(&tenant.steward);
     process.serves().await;

@@ -32,14 +32,10 @@ impl Scene {
     async fn start(count: usize) -> Self {
         let fleet = Fleet::new("stops", postgres::server().await).await;
         let provider = Provider::start(|_, _, _| Reply::Done(ANSWER)).await;
-        fleet.run(&["fleet", "bucket", "set", "stops", "--calls", "100000/min"]).await;
         let (mut tenants, mut cuts) = (Vec::new(), None);
         for n in 0..count {
-            let mut tenant = fleet.add_tenant(&format!("stop-{n}"), &["house"]).await;
-            fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "stops"]).await;
             // So rare that a wake must be the cause of the first tick. A call that came too late is repeated by a later one.
-            tenant.set_cadence(60);
-            tenant.ask(&provider);
+            let mut tenant = fleet.add_asking_tenant(&format!("stop-{n}"), &["house"], &provider, 60).await;
             if n + 1 == count {
                 cuts = Some(tenant.add_cuts().await);
             }

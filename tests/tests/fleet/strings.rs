@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use steward_domain::fleet::TenantId;
 use steward_domain::record::path::RecordPath;
-use steward_tests::api::Api;
 use steward_tests::fleet::Fleet;
 use steward_tests::postgres;
 use steward_tests::rehearsal::{Form, Report};
@@ -105,9 +104,7 @@ async fn s3_no_name_leaves_its_place() {
     let tenant = fleet.add_tenant("strings", &["house"]).await;
     let process = Supervised::start(&tenant.steward);
     process.serves().await;
-    let out = process.out();
-    let link = out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap().trim();
-    let api = Api::new(link.split("/login").next().unwrap());
+    let api = process.open_api();
     let rows = fleet.sql("SELECT count(*) FROM tenant") + &fleet.sql("SELECT count(*) FROM bucket");
     let (before, beside) = (list_files(&tenant.folder), list_names_beside(&tenant.folder));
     let some = form.choose(12, ESCAPES.len());

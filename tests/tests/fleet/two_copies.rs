@@ -13,6 +13,7 @@ use steward_tests::fleet::{Cuts, Fleet, Tenant};
 use steward_tests::rehearsal::{Form, Report};
 use steward_tests::steward::Steward;
 use steward_tests::supervisor::Supervised;
+use steward_tests::world::is_frozen;
 use steward_tests::{postgres, runs, wait};
 use steward_vault::backup;
 
@@ -51,6 +52,12 @@ struct Misdeeds {
     broken_chains: usize,
     doubled: usize,
     noticed: Vec<Duration>,
+}
+
+/// From when on a copy that was replaced is judged.
+struct Moments {
+    from: DateTime<Utc>,
+    noticed: DateTime<Utc>,
 }
 
 impl First {
@@ -122,15 +129,17 @@ async fn take_over(first: &First, new: &Tenant) -> Supervised {
     process
 }
 
-/// Counts what the first copy did from a moment on.
-async fn count_misdeeds(fleet: &Fleet, first: &First, new: &Tenant, from: DateTime<Utc>, done: &mut Misdeeds) {
+/// Counts the permits and records that the first copy got from a moment on, and the steps of runs that it made from another one
+/// on, when it must have noticed.
+async fn count_misdeeds(fleet: &Fleet, first: &First, new: &Tenant, moments: Moments, done: &mut Misdeeds) {
+    let Moments { from, noticed } = moments;
     let (id, copy) = (&first.tenant.id, read_copy(&first.tenant));
     let at = from.to_rfc3339();
     let permits = format!("SELECT count(*) FROM permit_log WHERE tenant = '{id}' AND copy = '{copy}' AND at > '{at}'");
     done.permits += fleet.sql(&permits).parse::<usize>().unwrap();
     let pids: BTreeSet<u32> = first.process.starts().iter().map(|start| start.pid).collect();
     let tasks = runs::list_all_completed_tasks(&fleet.client, &format!("StewardTenant = '{id}'")).await;
-    done.steps += tasks.iter().filter(|task| task.at > from && pids.contains(&task.pid)).count();
+    done.steps += tasks.iter().filter(|task| task.at > noticed && pids.contains(&task.pid)).count();
     done.records += first.tenant.vault.records().iter().filter(|record| record.draft.timestamp > from).count();
     for vault in [&first.tenant.vault, &new.vault] {
         let targets: Vec<String> = vault.records().iter().map(|record| record.draft.target.to_string()).collect();
@@ -167,7 +176,10 @@ async fn wake_the_frozen(fleet: &Fleet, id: &str, step: &str, allowed: usize, do
     first.process.restart().await;
     let before = first.tenant.vault.records().len();
     first.feed();
-    wait::until(&format!("the process to freeze at {step}"), async || first.process.is_frozen().then_some(())).await;
+    wait::until(&format!("the process to freeze at {step}"), async || {
+        is_frozen(first.process.last().pid).then_some(())
+    })
+    .await;
     let new = first.restore(&fleet.database).await;
     let process = take_over(&first, &new).await;
     let woken = Utc::now();
@@ -181,8 +193,8 @@ async fn wake_the_frozen(fleet: &Fleet, id: &str, step: &str, allowed: usize, do
     }
     done.surplus_records += after.saturating_sub(allowed);
     wait::a_moment(Duration::from_secs(3)).await;
-    let from = first.process.last().ended.unwrap();
-    count_misdeeds(fleet, &first, &new, from, done).await;
+    let moments = Moments { from: woken, noticed: first.process.last().ended.unwrap() };
+    count_misdeeds(fleet, &first, &new, moments, done).await;
     restart_both(fleet, &first, &new, &process, done).await;
 }
 
@@ -205,7 +217,8 @@ async fn cut_the_first(fleet: &Fleet, id: &str, done: &mut Misdeeds) {
     first.cuts.postgres.open();
     assert_eq!(first.process.gives_up().await, 3, "{}", first.process.logs());
     done.noticed.push((Utc::now() - opened).to_std().unwrap());
-    count_misdeeds(fleet, &first, &new, cut + TimeDelta::from_std(NOTICE).unwrap(), done).await;
+    let noticed = cut + TimeDelta::from_std(NOTICE).unwrap();
+    count_misdeeds(fleet, &first, &new, Moments { from: noticed, noticed }, done).await;
     restart_both(fleet, &first, &new, &process, done).await;
 }
 

@@ -34,14 +34,10 @@ impl Scene {
     async fn start(count: usize) -> Self {
         let fleet = Fleet::new("upgrades", postgres::server().await).await;
         let provider = Provider::start(|_, _, _| Reply::Done(ANSWER)).await;
-        fleet.run(&["fleet", "bucket", "set", "upgrades", "--calls", "100000/min"]).await;
         let mut tenants = Vec::new();
         for n in 0..count {
-            let mut tenant = fleet.add_tenant(&format!("roll-{n}"), &["house"]).await;
-            fleet.run(&["fleet", "tenant", "set", &tenant.id, "--bucket", "upgrades"]).await;
-            tenant.set_cadence(u32::try_from(CADENCE.num_seconds()).unwrap());
-            tenant.ask(&provider);
-            tenants.push(tenant);
+            let cadence = u32::try_from(CADENCE.num_seconds()).unwrap();
+            tenants.push(fleet.add_asking_tenant(&format!("roll-{n}"), &["house"], &provider, cadence).await);
         }
         Self { fleet, provider, tenants }
     }

@@ -20,7 +20,6 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use rustix::fs::{FlockOperation, flock, syncfs};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -203,11 +202,7 @@ fn copy_all(source: &BackupSource<'_>, to: &Path, previous: Option<&Path>) -> Re
         let is_own = path.parent() == Some(Path::new(OWN_FOLDER)) && path.file_name().is_some_and(is_left_out);
         is_own || (state_in_vault == Some(path) && path != Path::new(OWN_FOLDER))
     };
-    // The folder is also the home of the vault's user, with ssh keys in a folder that begins with a dot.
-    let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
-    let skips_in_state = |path: &Path| {
-        path.components().count() == 1 && path.file_name().is_some_and(|name| is_left_out(name) || is_hidden(name))
-    };
+    let skips_in_state = |path: &Path| path.components().count() == 1 && path.file_name().is_some_and(is_left_out);
     let mut vault = TreeCopy::new(source.root.dir(), &vault_copy, previous.as_ref(), &skips_in_vault);
     vault.run_pass(PassScope::Everything)?;
     // Files of `.steward/` are in the copy of the vault.

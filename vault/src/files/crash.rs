@@ -49,7 +49,7 @@ pub const TRACKING: [&str; 9] = [
     "after-clearing-outbox",
 ];
 
-/// Kills the process if the environment names this crash point.
+/// Kills or stops the process if the environment names this crash point.
 pub fn die_if_armed(name: &'static str) {
     static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();
     static PASSES: AtomicU32 = AtomicU32::new(0);

@@ -262,7 +262,7 @@ async fn drop_tenant(
         return Ok(CommandExit::Ok);
     }
     // First, so that no process can register them again. A second call deletes what this one could not.
-    store.drop_tenant(tenant, operator).await?;
+    store.drop_tenant(tenant, operator).await.map_err(explain_silence)?;
     server::delete_schedules(&found).await?;
     out.print_value(&json!({"dropped": tenant, "schedules": found}), || {
         format!("{tenant} is dropped, and its {} schedules are removed. Its id is not used again", found.len())
@@ -321,7 +321,7 @@ async fn take_vault(
     let copy = read_or_create_copy_id(&root)?;
     let operator = Operator { name: config.operator.clone(), ..operator };
     let vault = row.vault_id.unwrap_or_default();
-    store.take_vault(&take.tenant, &VaultCopy { vault, copy, chain }, &operator).await?;
+    store.take_vault(&take.tenant, &VaultCopy { vault, copy, chain }, &operator).await.map_err(explain_silence)?;
     out.print_value(&json!({"taken": take.tenant}), || {
         format!(
             "this copy owns the vault of {} now, and {} is shut out. {lacks}. Start the process here",

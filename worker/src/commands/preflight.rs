@@ -7,7 +7,7 @@ use super::fleet::{connect_as_operator, report_missing_tenant};
 use crate::cli::PreflightArgs;
 use crate::cli::output::{CommandExit, CommandOutput, format_causes};
 use crate::config::StewardConfig;
-use crate::preflight::{Preflight, PreflightReport, PreflightScope, RunReader};
+use crate::preflight::{ALL_SAFE, Preflight, PreflightReport, PreflightScope, RunReader};
 use crate::registrar::{ScheduleRegistrar, ScheduleSettings, desired};
 use crate::temporal;
 use crate::temporal::note::VaultHolder;
@@ -86,7 +86,7 @@ fn describe_tenants(reports: &[(TenantId, PreflightReport)], args: &PreflightArg
     let describe = |(tenant, report): &(TenantId, PreflightReport)| {
         let heading = format!("{tenant}: {}", describe_runs(report, args));
         match report.is_safe() && report.not_checked.is_empty() {
-            true => format!("{heading} This build can continue all of them."),
+            true => format!("{heading} {ALL_SAFE}"),
             false => report.describe(&heading),
         }
     };

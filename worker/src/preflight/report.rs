@@ -15,6 +15,9 @@ const NAMED_RUNS: usize = 3;
 /// Where the ways to deploy a breaking change are explained.
 const GUIDE: &str = "docs/operations.md#deploy-a-new-version";
 
+/// The outcome for a person, if nothing breaks and everything was looked at.
+pub(crate) const ALL_SAFE: &str = "This build can continue all of them.";
+
 /// What a preflight found.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct PreflightReport {
@@ -106,7 +109,7 @@ impl PreflightReport {
             let _ = write!(text, "\nNot checked: {problem}");
         }
         let outcome = match (self.is_safe(), self.not_checked.is_empty()) {
-            (true, true) => "This build can continue all of them.".to_owned(),
+            (true, true) => ALL_SAFE.to_owned(),
             (true, false) => "Not everything could be checked. Run the command again.".to_owned(),
             (false, _) => format!(
                 "This build would break them. Guard the change with ctx.patched(..), drain the vault with \

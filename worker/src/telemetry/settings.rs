@@ -127,8 +127,14 @@ fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result
         (true, false) => CollectorTransport::Grpc,
         (true, true) => CollectorTransport::GrpcOverTls,
     };
-    let timeout = find_variable("TIMEOUT").and_then(|(_, text)| text.trim().parse().ok()).map(Duration::from_millis);
-    Ok(Some(CollectorEndpoint { url, transport, timeout: timeout.unwrap_or(TIMEOUT) }))
+    let timeout = match find_variable("TIMEOUT") {
+        None => TIMEOUT,
+        Some((name, text)) => match text.trim().parse() {
+            Ok(millis) => Duration::from_millis(millis),
+            Err(_) => return Err(format!("{name} is `{text}`, which is no number of milliseconds, as 10000")),
+        },
+    };
+    Ok(Some(CollectorEndpoint { url, transport, timeout }))
 }
 
 #[cfg(test)]
@@ -189,6 +195,12 @@ mod tests {
         assert!(settings.complaints[0].starts_with("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is `c/m`"), "{settings:?}");
         let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")];
         assert!(read(&vars).complaints[0].contains("use grpc or http/protobuf"));
+        let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "10s")];
+        let settings = read(&vars);
+        assert!(settings.traces.is_none() && settings.metrics.is_some(), "{settings:?}");
+        assert!(settings.complaints[0].starts_with("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT is `10s`"), "{settings:?}");
+        let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "250")];
+        assert_eq!(read(&vars).traces.unwrap().timeout, Duration::from_millis(250));
     }
 
     #[test]

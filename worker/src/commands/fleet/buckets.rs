@@ -3,7 +3,7 @@
 //! It needs the fleet's database alone, as an operator's role. What a limit means is decided in
 //! `steward_domain::fleet::provider_gate`.
 
-use super::connect_as_operator;
+use super::{connect_as_operator, explain_silence};
 use crate::cli::fleet::{BucketCommand, BucketSetArgs};
 use crate::cli::output::{CommandExit, CommandOutput, create_table};
 use anyhow::bail;
@@ -27,13 +27,13 @@ pub(super) async fn run(
             Ok(CommandExit::Ok)
         }
         BucketCommand::AcceptLoss { bucket } => {
-            let done = store.accept_bucket_loss(&bucket, operator).await?;
+            let done = store.accept_bucket_loss(&bucket, operator).await.map_err(explain_silence)?;
             let (changed, unchanged) =
                 ("its loss is accepted; calls are admitted again", "nothing to accept: it has lost no calls");
             report_change(&bucket, done, changed, unchanged, out)
         }
         BucketCommand::Lift { bucket } => {
-            let done = store.lift_bucket_back_off(&bucket, operator).await?;
+            let done = store.lift_bucket_back_off(&bucket, operator).await.map_err(explain_silence)?;
             report_change(
                 &bucket,
                 done,
@@ -56,7 +56,7 @@ async fn set_bucket(
     if windows.is_empty() {
         bail!("give the limits of the provider's account, such as --calls 500/min --tokens 200000/min");
     }
-    store.set_bucket(&set.bucket, &windows, operator).await?;
+    store.set_bucket(&set.bucket, &windows, operator).await.map_err(explain_silence)?;
     let buckets = store.list_buckets().await?;
     let set: Vec<BucketStatus> = buckets.into_iter().filter(|bucket| bucket.name == set.bucket).collect();
     print_buckets(&set, out)?;
