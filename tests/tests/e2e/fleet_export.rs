@@ -332,3 +332,25 @@ async fn others_need_the_token_a_tenant_is_refused_and_the_end_is_polite() {
     assert_eq!(api.with("host", "evil.example").get("/metrics").await.status, 421);
     assert_eq!(fleet_series(&scrape(&api).await), ["steward_fleet_up 0"]);
 }
+
+#[tokio::test]
+async fn a_lost_standby_and_an_archive_that_fails_are_seen_by_a_reader() {
+    let mut primary = Postgres::start().await;
+    primary.sql("postgres", "ALTER SYSTEM SET archive_mode = 'on'");
+    primary.kill();
+    primary.start_again().await;
+    let mut standby = primary.start_standby("one").await;
+    let url = primary.create_database();
+    FleetStore::initialise(&url).await.unwrap();
+    let (_exporter, api) = start(&steward(&create_reader(&primary, &url, "reads_archive")), &[]).await;
+    shows(&api, "steward_fleet_database_standbys", 1.0).await;
+
+    standby.kill();
+    shows(&api, "steward_fleet_database_standbys", 0.0).await;
+    for (command, fails) in [("false", 1.0), ("true", 0.0)] {
+        primary.sql("postgres", &format!("ALTER SYSTEM SET archive_command = '{command}'"));
+        primary.sql("postgres", "SELECT pg_reload_conf()");
+        primary.sql("postgres", "SELECT pg_switch_wal()");
+        shows(&api, "steward_fleet_database_archive_fails", fails).await;
+    }
+}

@@ -62,14 +62,18 @@ impl FleetGauges {
     }
 
     fn add_database(&self, fleet: &FleetOverview) -> prometheus::Result<()> {
-        let FleetOverview { version, stops, connections, .. } = fleet;
+        let FleetOverview { version, stops, server, .. } = fleet;
         self.set("steward_fleet_schema_version", "The version of the fleet's tables", f64::from(*version))?;
         let help = "When the stop of all tenants began; 0 without one";
         self.set("steward_fleet_stop_timestamp_seconds", help, find_stop(stops, ALL_TENANTS))?;
         let help = "Connections of the database server";
-        self.set("steward_fleet_database_connections", help, connections.used as f64)?;
+        self.set("steward_fleet_database_connections", help, server.connections as f64)?;
         let help = "The most connections of the database server";
-        self.set("steward_fleet_database_max_connections", help, connections.max as f64)
+        self.set("steward_fleet_database_max_connections", help, server.max_connections as f64)?;
+        let help = "Servers and archives that receive the database's changes as they happen";
+        self.set("steward_fleet_database_standbys", help, server.standbys as f64)?;
+        let help = "Whether the database's newest attempt to archive a file failed";
+        self.set("steward_fleet_database_archive_fails", help, from_bool(server.archive_fails))
     }
 
     /// What operators set of each tenant.

@@ -6,7 +6,7 @@ use steward_domain::action::audit::ChainHead;
 use steward_domain::fleet::ownership::{OwnerInfo, OwnerProgress, OwnerRow};
 use steward_domain::fleet::provider_gate::{BucketWindow, LossKind};
 use steward_domain::steward::guard::{BackOff, CallId, Probe};
-use steward_fleet::overview::ServerConnections;
+use steward_fleet::overview::DatabaseServer;
 
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
@@ -71,8 +71,8 @@ fn stop(scope: &str, seconds: i64) -> StopRow {
 }
 
 fn render(tenants: Vec<TenantRow>, stops: Vec<StopRow>, buckets: Vec<BucketStatus>) -> String {
-    let connections = ServerConnections { used: 12, max: 100 };
-    let fleet = FleetOverview { version: 4, tenants, stops, buckets, connections };
+    let server = DatabaseServer { connections: 12, max_connections: 100, standbys: 2, archive_fails: true };
+    let fleet = FleetOverview { version: 4, tenants, stops, buckets, server };
     render_metrics(Some(&fleet), Vec::new()).unwrap()
 }
 
@@ -109,6 +109,8 @@ fn a_tenant_shows_its_process_and_what_is_expected_of_it() {
             "steward_fleet_schema_version 4",
             "steward_fleet_stop_timestamp_seconds 50",
             "steward_fleet_database_connections 12",
+            "steward_fleet_database_standbys 2",
+            "steward_fleet_database_archive_fails 1",
             "steward_fleet_database_max_connections 100",
             "steward_fleet_tenant_owned{tenant=\"acme\"} 1",
             "steward_fleet_tenant_owned{tenant=\"new\"} 0",
