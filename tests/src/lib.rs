@@ -11,6 +11,7 @@ pub mod browser;
 pub mod clerk;
 pub mod files;
 pub mod fleet;
+pub mod former;
 pub mod gate;
 pub mod history;
 pub mod leaks;

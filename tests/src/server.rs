@@ -57,5 +57,11 @@ async fn register(connection: &Connection, namespace: &str) -> Result<(), tempor
 pub async fn namespace(name: &str) -> Client {
     let connection = connect(address().await).await.expect("the test server");
     register(&connection, name).await.unwrap();
+    open_namespace(name).await
+}
+
+/// A client of a namespace that exists.
+pub async fn open_namespace(name: &str) -> Client {
+    let connection = connect(address().await).await.expect("the test server");
     Client::new(connection, ClientOptions::new(name).build()).unwrap()
 }

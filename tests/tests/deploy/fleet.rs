@@ -5,6 +5,7 @@
 use crate::machine::Machine;
 use crate::marked_commands;
 use serde_json::Value;
+use steward_tests::former::{Build, FormerBuild};
 use steward_tests::postgres;
 use steward_tests::{run, server, wait};
 
@@ -13,7 +14,7 @@ const PAGE: &str = "runbooks/fleet.md";
 const OTHERS: usize = 18;
 
 /// A machine whose operator has written the file of the page's first step.
-async fn prepare(namespace: &str) -> Machine {
+async fn prepare(namespace: &str) -> (Machine, String) {
     let (folder, _) = run::new_folder();
     let machine = Machine::boot_without_vault(&folder).await;
     let url = postgres::server().await.create_database();
@@ -27,7 +28,7 @@ async fn prepare(namespace: &str) -> Machine {
            TEMPORAL_ADDRESS={temporal} TEMPORAL_NAMESPACE={namespace} STEWARD_OPERATOR=ann > /etc/steward/operator.env"
     ));
     machine.run_inside(&marked_commands(PAGE, "add-tenant-script"));
-    machine
+    (machine, url)
 }
 
 /// Runs a step of the page in a shell of an operator.
@@ -41,7 +42,9 @@ fn operate(machine: &Machine, script: &str) -> String {
 
 /// The ports of this machine are shared, so the page's cannot be used.
 fn with_free_ports(script: &str) -> String {
-    ["8431", "8432"].iter().fold(script.to_owned(), |script, port| script.replace(port, &run::free_port().to_string()))
+    ["8430", "8431", "8432"]
+        .iter()
+        .fold(script.to_owned(), |script, port| script.replace(port, &run::free_port().to_string()))
 }
 
 /// Waits until all tenants have an owner that fits.
@@ -80,9 +83,66 @@ async fn kill_birch(machine: &Machine) {
     .await;
 }
 
+/// The exporter shows all tenants. Its port of the page is taken by this machine, perhaps.
+fn watch(machine: &Machine, url: &str) {
+    let (_, place) = url.split_once('@').unwrap();
+    let role = marked_commands(PAGE, "watch-role");
+    operate(machine, &role.replace("db.example/steward", place));
+    let port = run::free_port().to_string();
+    let start = marked_commands(PAGE, "watch").replace("8430", &port);
+    // It serves before `systemctl` returns.
+    let drop_in = format!(
+        "mkdir /etc/systemd/system/steward-fleet-export.service.d
+         printf '[Service]\nExecStart=\nExecStart=/usr/bin/steward fleet export --listen 127.0.0.1:{port}\n' \
+           > /etc/systemd/system/steward-fleet-export.service.d/test.conf\n"
+    );
+    assert!(operate(machine, &(drop_in + &start)).contains("steward_fleet_up 1"));
+    let hidden = "runuser -u steward-acme -- cat /etc/steward/export.pgpass 2>&1 || true";
+    assert!(machine.run_inside(hidden).contains("Permission denied"));
+}
+
+/// An operator's own role does what the page says, and the log names it.
+fn be_ann(machine: &Machine, url: &str) {
+    let (_, place) = url.split_once('@').unwrap();
+    let role = marked_commands(PAGE, "operator-role");
+    let as_ann = format!(
+        "{role}\nexport STEWARD_FLEET_DB=postgres://ann:$new@{place}; unset PGPASSFILE
+        steward fleet tenant set birch --max-mode shadow --reason mine
+        steward stop --fleet --tenant birch && steward resume --fleet --tenant birch
+        steward fleet log; steward fleet status
+        steward fleet tenant add another 2>&1 && exit 1 || true"
+    );
+    let shown = operate(machine, &as_ann);
+    assert!(shown.lines().any(|line| line.contains("ann") && line.contains("mine")), "{shown}");
+    assert!(shown.contains("permission denied to create role"), "{shown}");
+}
+
+/// A run of birch that this build cannot continue: it is named before the upgrade, and holds it.
+async fn meet_a_run_of_another_build(machine: &Machine, namespace: &str) {
+    operate(machine, "systemctl stop steward@birch");
+    let client = server::open_namespace(namespace).await;
+    let former = FormerBuild { client: &client, tenant: "birch", build: Build::Removed, observed: &Value::Null };
+    let run = former.begin_run().await;
+    let asked = operate(machine, &format!("{} || test $? -eq 4", marked_commands(PAGE, "preflight").trim_end()));
+    assert!(asked.contains(&run), "{asked}");
+    operate(machine, "systemctl start steward@birch");
+    let held = wait::until("the process to be held", async || {
+        let shown = machine.run_inside("steward-as birch status 2>&1 || true");
+        shown.contains(&run).then_some(shown)
+    })
+    .await;
+    assert!(held.contains("does not poll yet: this build would break open runs"), "{held}");
+    operate(machine, &format!("run={run}; {}", marked_commands(PAGE, "terminate")));
+    wait::until("the process to go on", async || {
+        let shown = machine.run_inside("steward-as birch status 2>&1 || true");
+        (!shown.contains(&run)).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores() {
-    let machine = prepare("deploy-fleet").await;
+    let (machine, url) = prepare("deploy-fleet").await;
     let said = follow(&machine, "init");
     assert!(said.contains("namespace deploy-fleet are ready"), "{said}");
     operate(&machine, &with_free_ports(&marked_commands(PAGE, "add")));
@@ -105,6 +165,8 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     assert!(shown.contains("\"mode\": \"shadow\""), "the other one stays in shadow: {shown}");
     operate(&machine, "steward fleet status");
     add_others(&machine).await;
+    watch(&machine, &url);
+    be_ann(&machine, &url);
     kill_birch(&machine).await;
     let stopped = follow(&machine, "stop");
     assert!(stopped.contains("all tenants are stopped"), "{stopped}");
@@ -115,6 +177,7 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     operate(&machine, "systemctl restart 'steward@*'");
     wait_for_owners(&machine, "all to be restarted", |owner| owner["epoch"].as_u64() >= Some(2)).await;
 
+    meet_a_run_of_another_build(&machine, "deploy-fleet").await;
     // The machine of acme is lost, and its vault comes back from its backup as another copy.
     machine.run_inside("steward-as acme backup create && cp -a /srv/steward/acme /srv/steward/old-acme");
     for mark in ["clear", "restore"] {
@@ -137,7 +200,7 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
 
 #[tokio::test]
 async fn the_script_of_a_new_tenant_refuses_what_would_not_work_and_creates_nothing() {
-    let machine = prepare("deploy-refused").await;
+    let (machine, _) = prepare("deploy-refused").await;
     follow(&machine, "init");
     machine.run_inside("mkdir -p /etc/steward && touch /etc/steward/taken.toml");
     for (arguments, reason) in [

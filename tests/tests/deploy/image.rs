@@ -25,7 +25,7 @@ fn build_image(folder: &Path) -> PathBuf {
          buildah inspect --type image steward > {folder}/image.json
          buildah mount $(buildah from steward) > {folder}/mounted",
         folder = folder.display(),
-        debian = make_debian().display(),
+        debian = make_debian("debian", "systemd,systemd-sysv,dbus").display(),
         deploy = deploy().display(),
         project = run::project().display(),
     ));

@@ -12,6 +12,9 @@ use steward_tests::vault::{Signal, Vault};
 use steward_tests::{run, wait};
 use tokio::process::{Child, Command};
 
+/// What boots, and what the pages ask for.
+const PACKAGES: &str = "systemd,systemd-sysv,dbus,postgresql-client,openssl,curl";
+
 /// A container whose first process is systemd. It shares the network of this machine.
 pub(crate) struct Machine {
     pub(crate) root: PathBuf,
@@ -25,7 +28,7 @@ impl Machine {
     fn install(folder: &Path, port: Option<u16>) -> PathBuf {
         let root = folder.join("root");
         fs::create_dir(&root).unwrap();
-        bash(&format!("tar -xf {} -C {}", make_debian().display(), root.display()));
+        bash(&format!("tar -xf {} -C {}", make_debian("machine", PACKAGES).display(), root.display()));
         let source = root.join("source");
         fs::create_dir_all(source.join("target/release")).unwrap();
         install_binary(&source.join("target/release/steward"));

@@ -66,13 +66,13 @@ fn find_tool(name: &str) -> String {
     run::project().join(".tools/deploy/bin").join(name).display().to_string()
 }
 
-/// A Debian root without any service, as an archive. It is made once, because that takes a minute.
-fn make_debian() -> PathBuf {
-    let archive = run::project().join(".tools/deploy/debian.tar");
+/// A Debian root with these packages and without any service, as an archive. It is made once, because that takes a minute.
+fn make_debian(name: &str, packages: &str) -> PathBuf {
+    let archive = run::project().join(".tools/deploy").join(name).with_extension("tar");
     if !archive.is_file() {
         let new = archive.with_extension("new.tar");
         bash(&format!(
-            "mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus bookworm {new} && mv {new} {archive}",
+            "mmdebstrap --quiet --variant=minbase --include={packages} bookworm {new} && mv {new} {archive}",
             new = new.display(),
             archive = archive.display()
         ));

@@ -108,7 +108,9 @@ async fn a_real_prometheus_reads_the_exporter_of_a_fleet_once_its_job_has_no_has
     let token = folder.join("fleet_token");
     std::fs::write(&token, "0123456789abcdef\n").unwrap();
     std::fs::set_permissions(&token, PermissionsExt::from_mode(0o600)).unwrap();
-    std::fs::write(folder.join("metrics_token"), "none\n").unwrap();
+    for other in ["metrics_token", "acme_token"] {
+        std::fs::write(folder.join(other), "none\n").unwrap();
+    }
     std::fs::copy(deploy().join("observability/alerts.yml"), folder.join("alerts.yml")).unwrap();
     let mut steward = Steward::new(&folder);
     let listen = format!("127.0.0.1:{}", run::free_port());

@@ -10,7 +10,8 @@ use steward_tests::{run, wait};
 #[test]
 fn the_units_are_valid_and_locked_up() {
     let (folder, _) = run::new_folder();
-    for name in ["steward@.service", "steward-restic@.service", "steward-restic@.timer"] {
+    for name in ["steward@.service", "steward-restic@.service", "steward-restic@.timer", "steward-fleet-export.service"]
+    {
         // A unit is only valid where its program is.
         let program = format!("{} ", run::binary().display());
         fs::write(folder.join(name), read_file(&format!("systemd/{name}")).replace("/usr/bin/steward ", &program))

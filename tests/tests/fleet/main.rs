@@ -7,7 +7,6 @@
 
 mod apart;
 mod cuts;
-mod former;
 mod kills;
 mod modes;
 mod provider_storms;

@@ -4,11 +4,11 @@
 //! release is this build, as it would be with a changed workflow: which one of the two is newer makes no difference to a replay.
 //! One build is also restarted over a database of a later one, which stands for the way back.
 
-use crate::former::{self, Build, FormerBuild};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::time::Duration;
 use steward_tests::fleet::{Fleet, Tenant};
+use steward_tests::former::{self, Build, FormerBuild};
 use steward_tests::provider::{Provider, Reply};
 use steward_tests::rehearsal::{Form, Report};
 use steward_tests::runs::{self, RunFacts};

@@ -4,11 +4,11 @@
 //! so that a replay goes on to the step that differs. Then it waits for an activity on a queue that it serves only on the way back.
 #![allow(unreachable_pub, dead_code, reason = "the macros want public types, and steps are called by their names")]
 
+use crate::fleet::Fleet;
+use crate::{runs, wait};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use steward_tests::fleet::Fleet;
-use steward_tests::{runs, wait};
 use temporalio_client::{Client, UntypedWorkflow, WorkflowStartOptions};
 use temporalio_common::UntypedActivity;
 use temporalio_common::data_converters::{PayloadConverter, RawValue};
