@@ -4,8 +4,7 @@
 //! concept: [`record`] (the files of a vault), [`action`] (decisions, audit records and undo), [`gates`] (the
 //! conditions of a change), [`steward`] (tick, clerk, rate guard), [`signals`] (events and the facts in them), [`trust`]
 //! (how far a source is trusted), [`tracker`] (the issue of a task in an external tracker), [`fleet`] (vaults that share a
-//! namespace). `vault`, `workflows` and
-//! `activities` use the same names for their part of a concept, where they have one.
+//! namespace), [`wiki`] (pages compiled from sources). `vault`, `workflows` and `activities` use the same names for their part of a concept, where they have one.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;
@@ -17,3 +16,4 @@ pub mod steward;
 pub mod time;
 pub mod tracker;
 pub mod trust;
+pub mod wiki;

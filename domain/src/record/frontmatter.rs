@@ -78,7 +78,7 @@ impl Document {
         self.text.as_bytes()
     }
 
-    /// The line of the file, from 1, of the last key in a path of keys. Messages use it.
+    /// The line of the file, from 1, of the last key in a path of keys. In a list the key is a position from 0. Messages use it.
     #[must_use]
     pub fn line_of_key(&self, path: &[&str]) -> Option<usize> {
         parse::line_of_path(self.yaml_text(), path)

@@ -253,11 +253,16 @@ fn find_end_marker(yaml: &str) -> Option<usize> {
     yaml.lines().position(marker).map(|index| LINES_BEFORE + index + 1)
 }
 
-/// The line of the file of the last key in a path of keys, or `None` if there is no such key.
+/// The line of the file of the last step in a path of keys and of positions in lists, or `None` if there is no such value.
 pub(super) fn line_of_path(yaml: &str, path: &[&str]) -> Option<usize> {
     let tree = parse_tree(yaml).ok()?;
     let (mut node, mut line) = (root_node(&tree)?, None);
     for name in path {
+        if let Some(list) = node.as_sequence() {
+            node = list.iter().nth(name.parse().ok()?)?;
+            line = Some(line_in_file(yaml, node.span().start));
+            continue;
+        }
         let mut pairs = node.as_mapping()?.iter();
         let (key_node, value) =
             pairs.find(|(key_node, _)| key_of_node(yaml, *key_node).is_ok_and(|key| key == *name))?;

@@ -1,0 +1,40 @@
+//! The wiki: pages that state what sources say, in a folder that follows the published standard AIP-10.
+//!
+//! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
+//! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
+//! writes. [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
+
+mod body;
+pub mod finding;
+pub mod index_page;
+pub mod lint;
+pub mod log;
+pub mod manifest;
+pub mod names;
+pub mod page;
+pub mod registry;
+pub mod standard;
+pub mod template;
+
+/// The manifest of a wiki or of a view.
+pub const MANIFEST_FILE: &str = "KNOWLEDGE.md";
+/// The same in prose, for people.
+pub const GUIDE_FILE: &str = "AGENTS.md";
+/// The catalogue of all pages, which code writes.
+pub const INDEX_FILE: &str = "_index.md";
+/// What happened, newest last.
+pub const LOG_FILE: &str = "_log.md";
+/// Which source became which pages.
+pub const PROVENANCE_FILE: &str = "_manifest.json";
+/// The registry of sources.
+pub const SOURCES_FILE: &str = "_sources.json";
+/// The folder of the sources, which no run changes.
+pub const SOURCES_FOLDER: &str = "sources";
+/// The files that a person accepts before they are in force.
+pub const ACCEPTED_FILES: [&str; 4] = [MANIFEST_FILE, GUIDE_FILE, "SKILL.md", "identity.md"];
+/// The most pages of a wiki.
+pub const MAX_PAGES: usize = 10_000;
+/// The largest page, in bytes.
+pub const MAX_PAGE_BYTES: usize = 256 * 1024;
+/// The largest file that code writes, in bytes.
+pub const MAX_GENERATED_BYTES: usize = 16 * 1024 * 1024;

@@ -1,0 +1,229 @@
+//! What the Markdown of a page holds: links, footnotes, headings, disputed blocks and the first sentence.
+//!
+//! Code, comments and escaped text hold none of them. A line counts from 1 at the first line of the body.
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
+
+/// The opening line of a block that shows two sides, as in `::: disputed`.
+const CONTAINER: &str = ":::";
+const DISPUTED: &str = "disputed";
+/// How the callout of a contradiction begins.
+const CALLOUT: &str = "⚠️ Contradiction";
+
+/// A link to another page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageLink {
+    pub target: LinkTarget,
+    /// In the body, from 1.
+    pub line: usize,
+}
+
+/// What a link names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkTarget {
+    /// `[[slug]]` or `[[Title]]`, without its heading and its shown text.
+    Name(String),
+    /// The relative path of a Markdown file, without its heading.
+    Path(String),
+}
+
+/// The contents of a body, as far as code looks at them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BodyFacts {
+    pub links: Vec<PageLink>,
+    /// The labels that footnote marks name.
+    pub footnotes: Vec<String>,
+    /// The first sentence of the first paragraph, as plain text.
+    pub first_sentence: Option<String>,
+    /// The headings with their levels, as plain text.
+    pub headings: Vec<(u8, String)>,
+    /// The lines on which a `::: disputed` block begins.
+    pub disputed: Vec<usize>,
+    /// The lines of callouts that say that there is a contradiction.
+    pub callouts: Vec<usize>,
+}
+
+/// Reads a body.
+pub(super) fn read_body(text: &str) -> BodyFacts {
+    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_FOOTNOTES | Options::ENABLE_TABLES;
+    let mut reader = BodyReader { lines: find_lines(text), ..BodyReader::default() };
+    for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+        reader.read_event(event, &range);
+    }
+    reader.find_containers(text);
+    reader.facts
+}
+
+#[derive(Default)]
+struct BodyReader {
+    /// Where each line begins.
+    lines: Vec<usize>,
+    facts: BodyFacts,
+    /// Where code and HTML stand.
+    opaque: Vec<Range<usize>>,
+    /// The text of the open paragraph or heading.
+    text: String,
+    /// How many quotes, lists, tables and footnotes are open.
+    depth: usize,
+    is_quoted: bool,
+}
+
+impl BodyReader {
+    fn read_event(&mut self, event: Event<'_>, range: &Range<usize>) {
+        match event {
+            Event::Start(tag) => self.open_tag(&tag, range),
+            Event::End(tag) => self.close_tag(tag, range),
+            Event::Text(text) | Event::Code(text) => self.text.push_str(&text),
+            Event::SoftBreak | Event::HardBreak => self.text.push(' '),
+            Event::FootnoteReference(label) => self.facts.footnotes.push(label.into_string()),
+            Event::Html(_) | Event::InlineHtml(_) => self.opaque.push(range.clone()),
+            _ => {}
+        }
+    }
+
+    fn open_tag(&mut self, tag: &Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Paragraph | Tag::Heading { .. } => self.text.clear(),
+            Tag::CodeBlock(_) => self.opaque.push(range.clone()),
+            Tag::BlockQuote(_) => (self.depth, self.is_quoted) = (self.depth + 1, true),
+            Tag::List(_) | Tag::Table(_) | Tag::FootnoteDefinition(_) => self.depth += 1,
+            Tag::Link { link_type, dest_url, .. } => {
+                if let Some(target) = read_target(*link_type, dest_url) {
+                    let line = self.line_at(range.start);
+                    self.facts.links.push(PageLink { target, line });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_tag(&mut self, tag: TagEnd, range: &Range<usize>) {
+        match tag {
+            TagEnd::Heading(level) => self.facts.headings.push((level as u8, self.text.trim().to_owned())),
+            TagEnd::Paragraph if self.is_quoted && self.text.trim_start().starts_with(CALLOUT) => {
+                self.facts.callouts.push(self.line_at(range.start));
+            }
+            TagEnd::Paragraph if self.depth == 0 && self.facts.first_sentence.is_none() => {
+                let text = self.text.trim().trim_end_matches(CONTAINER).trim_end();
+                if !text.is_empty() && !text.starts_with(CONTAINER) {
+                    self.facts.first_sentence = Some(find_first_sentence(text).to_owned());
+                }
+            }
+            TagEnd::BlockQuote(_) => (self.depth, self.is_quoted) = (self.depth.saturating_sub(1), false),
+            TagEnd::List(_) | TagEnd::Table | TagEnd::FootnoteDefinition => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// The line of an offset, from 1.
+    fn line_at(&self, offset: usize) -> usize {
+        self.lines.partition_point(|start| *start <= offset).max(1)
+    }
+
+    /// Markdown does not know these blocks, so their lines are read here.
+    fn find_containers(&mut self, text: &str) {
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let is_code = self.opaque.iter().any(|range| range.contains(&offset));
+            let opened = line.trim().strip_prefix(CONTAINER).map(|rest| rest.trim_start_matches(':').trim());
+            if !is_code && opened == Some(DISPUTED) {
+                self.facts.disputed.push(self.line_at(offset));
+            }
+            offset += line.len();
+        }
+    }
+}
+
+fn find_lines(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+/// What a link leads to, if that may be a page.
+fn read_target(kind: LinkType, dest: &str) -> Option<LinkTarget> {
+    let without_heading = dest.split(['#', '^']).next().unwrap_or_default().trim();
+    if matches!(kind, LinkType::WikiLink { .. }) {
+        return (!without_heading.is_empty()).then(|| LinkTarget::Name(without_heading.to_owned()));
+    }
+    let is_outside = dest.contains("://") || dest.starts_with("mailto:") || dest.starts_with('/');
+    if is_outside || matches!(kind, LinkType::Email | LinkType::Autolink) || without_heading.is_empty() {
+        return None;
+    }
+    let path = decode_percent(without_heading);
+    let is_page = path.to_ascii_lowercase().ends_with(".md");
+    (is_page || path.split('/').any(|part| part == super::SOURCES_FOLDER)).then_some(LinkTarget::Path(path))
+}
+
+/// Decodes `%20` and the like. What is no valid escape stays as it is.
+fn decode_percent(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The text up to the first full stop, question or exclamation mark that a blank or the end follows.
+fn find_first_sentence(text: &str) -> &str {
+    let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '?' | '!' | '。'));
+    let mut ends = ends.map(|(at, c)| at + c.len_utf8());
+    ends.find(|end| text[*end..].chars().next().is_none_or(char::is_whitespace)).map_or(text, |end| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        read_body(text)
+            .links
+            .into_iter()
+            .map(|link| match link.target {
+                LinkTarget::Name(name) => name,
+                LinkTarget::Path(path) => format!("({path})"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn links_are_those_that_a_reader_sees() {
+        let text = "# A\n\nSee [[plot-12]] and [[plot-12|Plot 12]], [[water#Supply]].\n\n`[[code]]` \\[[escaped]]\n\n```\n[[fenced]]\n```\n\
+            <!-- [[comment]] -->\n\n- [lease](../entities/the%20lease.md#end) [web](https://a.example/b.md) [mail](mailto:a@b.example)\n\
+            - [raw](../sources/letter.pdf)\n";
+        let expected = ["plot-12", "plot-12", "water", "(../entities/the lease.md)", "(../sources/letter.pdf)"];
+        assert_eq!(names(text), expected);
+        let lines: Vec<usize> = read_body(text).links.iter().map(|link| link.line).collect();
+        assert_eq!(lines, [3, 3, 3, 12, 13]);
+    }
+
+    #[test]
+    fn the_first_sentence_is_that_of_the_first_paragraph() {
+        for (text, expected) in [
+            ("# Plot 12\n\nThe *lease* ends in 3.5 years. It was long.\n", Some("The lease ends in 3.5 years.")),
+            ("> a quote.\n\n- an item.\n\nA paragraph\nof two lines\n", Some("A paragraph of two lines")),
+            ("::: disputed\n> ⚠️ Contradiction: a vs b\n\nThe lease ends[^c1]\n:::\n\n[^c1]: lease\n", Some("The lease ends")),
+            ("# Only a heading\n", None),
+        ] {
+            assert_eq!(read_body(text).first_sentence.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_dispute_is_found_outside_of_code() {
+        let text = "::: disputed\n> ⚠️ Contradiction: a vs b (letter)\n\nA.[^c1]\n:::\n\n```\n::: disputed\n```\n\n[^c1]: letter — \"A.\"\n";
+        let facts = read_body(text);
+        assert_eq!((facts.disputed, facts.callouts, facts.footnotes), (vec![1], vec![2], vec!["c1".to_owned()]));
+    }
+}

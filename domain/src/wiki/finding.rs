@@ -1,0 +1,149 @@
+//! What a check of a wiki found: where, what, and how to fix it.
+//!
+//! A finding never holds more than a line of outside text, and that without characters that hide or turn text.
+
+use super::standard::{FieldPath, FieldStep};
+use crate::record::frontmatter::Document;
+use crate::record::plain_text::to_one_line;
+use serde::Serialize;
+
+/// How much a finding matters.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    strum::Display,
+    strum::EnumString,
+    strum::EnumIter,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Severity {
+    Info,
+    Warn,
+    Error,
+}
+
+/// What was found. Scripts may rely on the names; `docs/reference/wiki-findings.md` explains each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display, strum::EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum FindingCode {
+    /// There is no `KNOWLEDGE.md`.
+    SchemaMissing,
+    /// `KNOWLEDGE.md` is not valid, or cannot be read.
+    KnowledgeWorkspaceInvalid,
+    /// A page is not valid, or cannot be read.
+    EntryInvalid,
+    /// The registry of sources is not valid, or cannot be read.
+    SourceInvalid,
+    KnowledgeExtendsMissing,
+    KnowledgeExtendsCycle,
+    KnowledgeExtendsDepthExceeded,
+    KnowledgeAppliestoUnresolvable,
+    #[serde(rename = "governance:override_refused")]
+    #[strum(serialize = "governance:override_refused")]
+    GovernanceOverrideRefused,
+    #[serde(rename = "governance:lint_softening_refused")]
+    #[strum(serialize = "governance:lint_softening_refused")]
+    GovernanceLintSofteningRefused,
+    /// A key or value that this version does not know. It is kept.
+    NewerThanSchema,
+    /// A page of an earlier draft: `schema: knowledge/v1`.
+    LegacySchema,
+    /// `type:` instead of `kind:`.
+    LegacyType,
+    /// A source's path where its id belongs.
+    SourcePath,
+    /// A page in a folder that is not the one of its kind.
+    PathHint,
+    SlugDigitFirst,
+    KindUndeclared,
+    FieldMissing,
+    DuplicateId,
+    DuplicateTitle,
+    IndexStale,
+    BrokenRef,
+    Orphan,
+    Unlinked,
+    Stale,
+    MinConfidence,
+    RequireSource,
+    UnresolvedContradiction,
+    /// A contradiction that is marked in the text and not in `contradicts`, or the other way round.
+    HedgeIncomplete,
+    SourceMutated,
+    SourceMissing,
+    LinkInlineToSource,
+    LogUnreadable,
+    WikiSchemaDrift,
+    ManifestUnreviewed,
+    /// A lint of the manifest that this version cannot run.
+    LintUnknown,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct WikiFinding {
+    /// Relative to the folder that was checked.
+    pub file: String,
+    /// From 1.
+    pub line: Option<usize>,
+    pub field: Option<FieldPath>,
+    pub code: FindingCode,
+    pub severity: Severity,
+    pub problem: String,
+    pub fix: String,
+}
+
+impl WikiFinding {
+    /// A finding about a file as a whole.
+    #[must_use]
+    pub fn new(code: FindingCode, severity: Severity, file: &str, problem: &str, fix: &str) -> Self {
+        let (problem, fix) = (to_one_line(problem), to_one_line(fix));
+        Self { file: file.to_owned(), line: None, field: None, code, severity, problem, fix }
+    }
+
+    /// The same finding at a line, from 1.
+    #[must_use]
+    pub fn at_line(self, line: Option<usize>) -> Self {
+        Self { line, ..self }
+    }
+
+    /// The same finding at a field of a frontmatter.
+    #[must_use]
+    pub fn at_field(self, document: &Document, path: &FieldPath) -> Self {
+        Self { line: find_line(document, path), field: Some(path.clone()), ..self }
+    }
+}
+
+impl std::fmt::Display for WikiFinding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.file)?;
+        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))?;
+        write!(f, ": {} {}", self.severity, self.code)?;
+        self.field.as_ref().map_or(Ok(()), |field| write!(f, " at {field}"))?;
+        write!(f, ": {}: {}", self.problem, self.fix)
+    }
+}
+
+/// The line of a field, or of the field around it if there is none.
+#[must_use]
+pub fn find_line(document: &Document, path: &FieldPath) -> Option<usize> {
+    let steps: Vec<String> = path
+        .steps()
+        .iter()
+        .map(|step| match step {
+            FieldStep::Key(name) => name.clone(),
+            FieldStep::Item(position) => position.to_string(),
+        })
+        .collect();
+    let keys: Vec<&str> = steps.iter().map(String::as_str).collect();
+    (1..=keys.len()).rev().find_map(|length| document.line_of_key(&keys[..length])).or(Some(1))
+}

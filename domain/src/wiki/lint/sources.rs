@@ -1,0 +1,48 @@
+//! Sources: those that are not there, those whose bytes are others now, and how old those of a page are.
+
+use super::{WikiFacts, report};
+use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
+use crate::wiki::page::WikiPage;
+use crate::wiki::standard::FieldPath;
+use crate::wiki::{SOURCES_FILE, SOURCES_FOLDER};
+
+/// The pages that lint reports of themselves need no source of their own.
+pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
+    let mut found = Vec::new();
+    for source in facts.sources.values() {
+        let (code, problem, fix) = match facts.source_hashes.get(&source.path) {
+            None => continue,
+            Some(None) => {
+                let problem = format!("the source `{}` is not there", source.id);
+                (FindingCode::SourceMissing, problem, "put the file back: pages rest on it")
+            }
+            Some(Some(hash)) if hash.eq_ignore_ascii_case(&source.content_hash) => continue,
+            Some(Some(_)) => {
+                let problem = format!("the bytes of the source `{}` are not those that were registered", source.id);
+                let fix = "restore the file; a changed document is a new source";
+                (FindingCode::SourceMutated, problem, fix)
+            }
+        };
+        let severity = if facts.has_registry { Severity::Error } else { Severity::Warn };
+        found.push(WikiFinding::new(code, severity, &source.path, &problem, fix));
+    }
+    for page in facts.pages {
+        for (at, id) in page.sources.iter().enumerate().filter(|(_, id)| !facts.sources.contains_key(*id)) {
+            let problem = format!("there is no source `{id}`");
+            let place = if facts.has_registry { SOURCES_FILE } else { SOURCES_FOLDER };
+            let fix = format!("name the id of a source in {place}, or add the source");
+            let field = FieldPath::of_field("sources").join_item(at);
+            found.push(report(page, FindingCode::SourceMissing, Severity::Error, &field, &problem, &fix));
+        }
+    }
+    found
+}
+
+/// How many days old the newest source of a page is, if all of them are older than `limit` days.
+pub(super) fn find_age(page: &WikiPage, facts: &WikiFacts<'_>, limit: f64) -> Option<i64> {
+    let captured = page.sources.iter().map(|id| facts.sources.get(id)?.captured_at);
+    // A source of unknown age may be new.
+    let newest = captured.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let days = (facts.now - newest).num_days();
+    (days as f64 > limit).then_some(days)
+}

@@ -1,0 +1,138 @@
+//! What a wiki's manifest and the views of it amount to.
+//!
+//! A view is a `KNOWLEDGE.md` that extends another one. [`merge_manifests`] merges the chain from the wiki's own manifest to
+//! the view and keeps for each value the file and the line that it came from. Under a manifest with `governance`, a view must
+//! not weaken what stands above it, unless that manifest permits it.
+
+mod merge;
+
+use super::finding::Severity;
+use super::names::{KNOWN_KINDS, kind_of_type};
+use super::standard::FieldPath;
+use crate::record::frontmatter::{Document, RecordFields};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub use merge::merge_manifests;
+
+/// The most manifests above a view.
+pub const MAX_ANCESTORS: usize = 8;
+
+/// A manifest of a chain.
+#[derive(Clone, Debug)]
+pub struct ManifestLayer {
+    /// Its path, as it is shown.
+    pub file: String,
+    pub document: Document,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldOrigin {
+    pub file: String,
+    /// From 1.
+    pub line: Option<usize>,
+}
+
+/// The manifest that holds for a wiki or a view.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EffectiveManifest {
+    pub fields: RecordFields,
+    /// The origin of every value that is no mapping, and of every item of `entityTypes` and `lints`.
+    pub origins: BTreeMap<FieldPath, FieldOrigin>,
+}
+
+/// A kind of page that the manifest declares.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct EntityType {
+    pub name: String,
+    #[serde(default)]
+    pub fields: Vec<String>,
+}
+
+/// What a lint of the manifest looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum LintKind {
+    RequireSource,
+    MaxAge,
+    MinConfidence,
+    BrokenRef,
+    Orphan,
+    /// Whatever the id says, which nobody here knows. Kinds of later versions count as this one.
+    #[serde(other)]
+    Custom,
+}
+
+/// A lint of the manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LintRule {
+    pub id: String,
+    pub kind: LintKind,
+    /// The kind of page; `None` for all pages.
+    pub page_kind: Option<String>,
+    pub severity: Severity,
+    pub params: RecordFields,
+}
+
+/// How `_index.md` is grouped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum IndexGrouping {
+    #[default]
+    Kind,
+    Tag,
+    Source,
+}
+
+impl EffectiveManifest {
+    /// A text of the manifest by its path of keys; `None` if there is none.
+    #[must_use]
+    pub fn find_text(&self, keys: &[&str]) -> Option<&str> {
+        let (first, rest) = keys.split_first()?;
+        let found = rest.iter().try_fold(self.fields.get(*first)?, |value, key| value.get(key))?;
+        found.as_str()
+    }
+
+    /// The declared kinds of pages. What cannot be read is left out.
+    #[must_use]
+    pub fn entity_types(&self) -> Vec<EntityType> {
+        self.list("entityTypes").filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
+    }
+
+    /// The lints. What cannot be read is left out.
+    #[must_use]
+    pub fn lints(&self) -> Vec<LintRule> {
+        self.list("lints").filter_map(read_lint).collect()
+    }
+
+    #[must_use]
+    pub fn grouping(&self) -> IndexGrouping {
+        self.find_text(&["display", "defaultGrouping"]).and_then(|text| text.parse().ok()).unwrap_or_default()
+    }
+
+    /// Whether a kind is declared, or is always known.
+    #[must_use]
+    pub fn knows_kind(&self, kind: &str) -> bool {
+        KNOWN_KINDS.contains(&kind) || self.entity_types().iter().any(|declared| kind_of_type(&declared.name) == kind)
+    }
+
+    fn list(&self, field: &str) -> impl Iterator<Item = &Value> {
+        self.fields.get(field).and_then(Value::as_array).into_iter().flatten()
+    }
+}
+
+/// Reads a lint; `None` if a part of it is missing. A severity of a later version counts as `warn`.
+fn read_lint(value: &Value) -> Option<LintRule> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let kind = serde_json::from_value(value.get("kind")?.clone()).ok()?;
+    let page_kind = Some(text("appliesTo")?).filter(|name| *name != "*").map(kind_of_type);
+    let severity = text("severity")?.parse().unwrap_or(Severity::Warn);
+    let params = value.get("params").and_then(Value::as_object).cloned().unwrap_or_default();
+    Some(LintRule { id: text("id")?.to_owned(), kind, page_kind, severity, params })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Reads a page: wider than the standard, so that a wiki of an earlier draft or of a later version can be used.
+//!
+//! What is written is always the standard's form. Each deviation is a finding. A file without a page's `schema` is no page
+//! and none of a wiki's business; other tools keep files beside ours.
+
+use super::body::{self, BodyFacts};
+use super::finding::{FindingCode, Severity, WikiFinding};
+use super::manifest::EffectiveManifest;
+use super::names::{folder_of_kind, id_of_source};
+use super::standard::{self, Doctype, FaultKind, FieldPath};
+use super::{MAX_PAGE_BYTES, SOURCES_FOLDER};
+use crate::record::frontmatter::{self, Document, RecordFields};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+pub use super::body::{LinkTarget, PageLink};
+
+/// The `schema` of pages in earlier drafts of the standard.
+const LEGACY_SCHEMA: &str = "knowledge/v1";
+/// The folder of pages in some wikis of that time.
+const LEGACY_FOLDER: &str = "entries/";
+/// The longest summary of a page in the index, in characters.
+pub const MAX_SUMMARY: usize = 150;
+
+/// A page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WikiPage {
+    /// Its file, relative to the wiki.
+    pub file: String,
+    pub slug: String,
+    pub kind: String,
+    pub title: String,
+    /// The ids of its sources.
+    pub sources: Vec<String>,
+    /// From 0 to 1.
+    pub confidence: f64,
+    pub updated_at: Option<DateTime<Utc>>,
+    pub contradicts: Vec<String>,
+    /// Other pages that its frontmatter names, and the field.
+    pub references: Vec<(FieldPath, String)>,
+    pub tags: Vec<String>,
+    pub aliases: Vec<String>,
+    /// What the frontmatter says in one sentence, or else the first sentence of the body; at most [`MAX_SUMMARY`].
+    pub summary: String,
+    pub document: Document,
+    pub body: BodyFacts,
+}
+
+/// What reading a file came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadPage {
+    /// `None` if the file is no page, or cannot be used as one.
+    pub page: Option<WikiPage>,
+    pub findings: Vec<WikiFinding>,
+}
+
+impl WikiPage {
+    /// The line of the file for a line of the body, both from 1.
+    #[must_use]
+    pub fn line_in_file(&self, line: usize) -> usize {
+        let text = self.document.as_str();
+        let above = text.len() - self.document.body().len();
+        text[..above].matches('\n').count() + line
+    }
+
+    /// The first tag, or the kind if there is none.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        self.tags.first().unwrap_or(&self.kind)
+    }
+
+    /// The fields of `metadata.fields`, which the types of a manifest ask for.
+    #[must_use]
+    pub fn has_declared_field(&self, name: &str) -> bool {
+        self.metadata(&["fields", name]).is_some_and(|value| !value.is_null())
+    }
+
+    fn metadata(&self, keys: &[&str]) -> Option<&Value> {
+        find_metadata(self.document.fields(), keys)
+    }
+}
+
+/// Reads a file as a page.
+#[must_use]
+pub fn read_page(file: &str, bytes: &[u8]) -> ReadPage {
+    let invalid =
+        |problem: &str, fix: &str| WikiFinding::new(FindingCode::EntryInvalid, Severity::Error, file, problem, fix);
+    if bytes.len() > MAX_PAGE_BYTES {
+        let finding = invalid("a page of more than 256 KiB", "split it");
+        return ReadPage { page: None, findings: vec![finding] };
+    }
+    let document = match frontmatter::read_note(bytes) {
+        Ok(document) => document,
+        Err(e) if names_a_page(bytes) => {
+            let finding = invalid(&format!("its frontmatter cannot be read: {e}"), "the page is left alone until then");
+            return ReadPage { page: None, findings: vec![finding] };
+        }
+        Err(_) => return ReadPage::default(),
+    };
+    let schema = document.fields().get("schema").and_then(Value::as_str);
+    let is_legacy = schema == Some(LEGACY_SCHEMA);
+    if !is_legacy && Doctype::read(document.fields()) != Some(Doctype::Page) {
+        return ReadPage::default();
+    }
+    let mut reader = PageReader { file, document: &document, findings: Vec::new() };
+    reader.check_standard(is_legacy);
+    let page = reader.read(body::read_body(document.body()));
+    let findings = reader.findings;
+    ReadPage { page: page.map(|page| WikiPage { document, ..page }), findings }
+}
+
+/// Whether the first lines of a file that cannot be read name the schema of a page.
+fn names_a_page(bytes: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]);
+    start.lines().any(|line| line.trim().strip_prefix("schema:").is_some_and(|rest| rest.contains("knowledge")))
+}
+
+struct PageReader<'a> {
+    file: &'a str,
+    document: &'a Document,
+    findings: Vec<WikiFinding>,
+}
+
+impl PageReader<'_> {
+    fn report(&mut self, code: FindingCode, severity: Severity, path: &FieldPath, problem: &str, fix: &str) {
+        let finding = WikiFinding::new(code, severity, self.file, problem, fix);
+        self.findings.push(finding.at_field(self.document, path));
+    }
+
+    fn warn(&mut self, code: FindingCode, field: &str, problem: &str, fix: &str) {
+        self.report(code, Severity::Warn, &FieldPath::of_field(field), problem, fix);
+    }
+
+    /// Reports what the standard would refuse, apart from what is read all the same.
+    fn check_standard(&mut self, is_legacy: bool) {
+        let mut fields = self.document.fields().clone();
+        if is_legacy {
+            self.warn(
+                FindingCode::LegacySchema,
+                "schema",
+                "an earlier draft's schema",
+                "write `schema: knowledge.entry/v1`",
+            );
+            fields.insert("schema".to_owned(), Doctype::Page.to_string().into());
+        }
+        if !fields.contains_key("kind") && fields.contains_key("type") {
+            self.warn(FindingCode::LegacyType, "type", "`type` is an earlier draft's name", "write `kind` instead");
+            let kind = fields.shift_remove("type").unwrap_or_default();
+            fields.insert("kind".to_owned(), kind);
+        }
+        for fault in standard::find_faults(&fields) {
+            let value = fault.path.steps().iter().try_fold(None, |value: Option<&Value>, step| match value {
+                None => fields.get(&step.to_string()).map(Some),
+                Some(value) => step.find_in(value).map(Some),
+            });
+            let text = value.flatten().and_then(Value::as_str).unwrap_or_default();
+            let field = fault.path.steps().first().map(ToString::to_string).unwrap_or_default();
+            let (code, severity) = match field.as_str() {
+                "sources" if is_source_path(text) => (FindingCode::SourcePath, Severity::Warn),
+                "slug" if is_digit_slug(text) => (FindingCode::SlugDigitFirst, Severity::Warn),
+                _ if matches!(fault.kind, FaultKind::UnknownKey | FaultKind::UnknownValue) => {
+                    (FindingCode::NewerThanSchema, Severity::Warn)
+                }
+                _ => (FindingCode::EntryInvalid, Severity::Error),
+            };
+            self.report(code, severity, &fault.path, &fault.problem, &fault.fix);
+        }
+    }
+
+    /// Reads what there is. Without a title, a kind or a slug there is no page; the findings name the missing one.
+    fn read(&mut self, body: BodyFacts) -> Option<WikiPage> {
+        let fields = self.document.fields();
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        let stem = self.file.rsplit('/').next()?.strip_suffix(".md")?;
+        let (kind, title) = (text("kind").or_else(|| text("type"))?, text("title")?);
+        let slug = text("slug").unwrap_or_else(|| stem.to_owned());
+        let summary = find_metadata(fields, &["steward", "summary"]).and_then(Value::as_str);
+        let summary = shorten(summary.or(body.first_sentence.as_deref()).unwrap_or_default(), MAX_SUMMARY);
+        let lists = ["supersedes", "contradicts", "links"];
+        let references = lists.iter().flat_map(|name| {
+            let path = FieldPath::of_field(name);
+            list_texts(fields.get(*name)).enumerate().map(move |(at, slug)| (path.join_item(at), slug))
+        });
+        Some(WikiPage {
+            file: self.file.to_owned(),
+            slug,
+            kind,
+            title,
+            sources: list_texts(fields.get("sources")).map(|source| read_source_id(&source)).collect(),
+            confidence: fields.get("confidence").and_then(Value::as_f64).unwrap_or(1.0),
+            updated_at: text("updated_at").and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc())),
+            contradicts: list_texts(fields.get("contradicts")).collect(),
+            references: references.collect(),
+            tags: list_texts(fields.get("tags")).collect(),
+            aliases: list_texts(find_metadata(fields, &["steward", "aliases"])).collect(),
+            summary,
+            document: self.document.clone(),
+            body,
+        })
+    }
+}
+
+/// Reports what the folder and the kind of a page say beside the manifest.
+#[must_use]
+pub fn check_placement(page: &WikiPage, manifest: &EffectiveManifest) -> Vec<WikiFinding> {
+    let warn = |code, field: &str, problem: &str, fix: &str| {
+        let finding = WikiFinding::new(code, Severity::Warn, &page.file, problem, fix);
+        finding.at_field(&page.document, &FieldPath::of_field(field))
+    };
+    let mut found = Vec::new();
+    if !manifest.knows_kind(&page.kind) {
+        let problem = format!("the kind `{}` is not declared", page.kind);
+        found.push(warn(FindingCode::KindUndeclared, "kind", &problem, "add it to `entityTypes` of KNOWLEDGE.md"));
+    }
+    let folder = page.file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let expected = folder_of_kind(&page.kind);
+    if folder != expected {
+        let is_legacy = page.file.starts_with(LEGACY_FOLDER);
+        let place = if expected.is_empty() { "the wiki's own folder".to_owned() } else { format!("`{expected}/`") };
+        let why = if is_legacy { "pages lay in `entries/` in an earlier draft" } else { "the kind decides" };
+        let problem = format!("a page of the kind `{}` belongs in {place}; {why}", page.kind);
+        found.push(warn(FindingCode::PathHint, "kind", &problem, "move the file; links name the slug and stay right"));
+    }
+    found
+}
+
+fn find_metadata<'f>(fields: &'f RecordFields, keys: &[&str]) -> Option<&'f Value> {
+    keys.iter().try_fold(fields.get("metadata")?, |value, key| value.get(key))
+}
+
+fn list_texts(value: Option<&Value>) -> impl Iterator<Item = String> + use<> {
+    let items = value.and_then(Value::as_array).cloned().unwrap_or_default();
+    items.into_iter().filter_map(|item| item.as_str().map(str::to_owned))
+}
+
+/// A source's path, where the standard wants its id.
+fn is_source_path(text: &str) -> bool {
+    text.starts_with("sources/") || text.starts_with("raw/")
+}
+
+fn is_digit_slug(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit()) && standard::is_slug(&format!("n{text}"))
+}
+
+fn read_source_id(text: &str) -> String {
+    let id = if is_source_path(text) { id_of_source(text) } else { None };
+    id.unwrap_or_else(|| text.to_owned())
+}
+
+/// The text in at most so many characters, cut at a word.
+pub(super) fn shorten(text: &str, limit: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
+    let last = text.char_indices().nth(limit - 1).map_or(end, |(at, _)| at);
+    let cut = text[..last].rsplit_once(' ').map_or(&text[..last], |(cut, _)| cut);
+    format!("{}…", cut.trim_end())
+}
+
+/// Whether a file may be a page at all: a Markdown file, and no part of its path begins with a dot or `_`.
+#[must_use]
+pub fn may_be_page(file: &str) -> bool {
+    let is_hidden = file.split('/').any(|part| part.starts_with(['.', '_']));
+    let is_source = file.split('/').next() == Some(SOURCES_FOLDER);
+    file.ends_with(".md") && !is_hidden && !is_source && !super::ACCEPTED_FILES.contains(&file)
+}
+
+#[cfg(test)]
+mod tests;
