@@ -136,6 +136,8 @@ def compare(specification, steward):
             files.append(str(path))
         said = subprocess.run([steward, "wiki", "validate", "--json", *files], capture_output=True, text=True)
         findings = json.loads(said.stdout)["findings"]
+        # That a view's consumers exist is no matter of the schema.
+        findings = [finding for finding in findings if finding["code"] != "knowledge_appliesto_unresolvable"]
         refused = {pathlib.Path(finding["file"]).name for finding in findings if finding["severity"] == "error"}
         for number, (kind, text, fields) in enumerate(texts):
             expected = validator.is_valid(fields)

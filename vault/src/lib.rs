@@ -13,6 +13,7 @@
 //! | [`steward`] | the rate guard's ledger, and the timestamp write-back |
 //! | [`tracker`] | the progress of deliveries to the tracker |
 //! | [`trust`] | the nightly drill, and records of outcomes |
+//! | [`wiki`] | the folder of a wiki, and the manifests above a view |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod action;
@@ -23,6 +24,7 @@ pub mod signals;
 pub mod steward;
 pub mod tracker;
 pub mod trust;
+pub mod wiki;
 /// Unit tests and integration tests share their fixtures under this name.
 #[cfg(test)]
 extern crate self as steward_vault;

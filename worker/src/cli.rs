@@ -12,6 +12,7 @@ pub(crate) mod output;
 mod streams;
 mod token;
 mod trust;
+pub(crate) mod wiki;
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -143,6 +144,9 @@ pub(crate) enum CliCommand {
     /// Manage the vaults that share a database and a Temporal namespace
     #[command(after_help = "Example:\n  steward fleet status\n\nSee docs/fleet.md.")]
     Fleet(fleet::FleetArgs),
+    /// Make and check wikis: pages that state what sources say
+    #[command(after_help = "Example:\n  steward wiki lint allotment\n\nSee docs/wiki.md.")]
+    Wiki(wiki::WikiArgs),
     /// Show the state of the vault, its process, the clerk, the rate guard and the schedules
     #[command(after_help = "Examples:\n  steward status --json | jq .guard\n  steward status --healthz\n\n\
         With --healthz: exits with 1 when the process does not answer or its main loop hangs.")]

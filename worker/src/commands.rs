@@ -29,6 +29,7 @@ pub(crate) mod token;
 pub(crate) mod trust;
 pub(crate) mod up;
 pub(crate) mod why;
+pub(crate) mod wiki;
 
 use crate::config::StewardConfig;
 use crate::runtime::engine::OpenedVault;

@@ -20,11 +20,14 @@ mod temporal;
 use clap::Parser;
 use cli::output::{CommandExit, CommandOutput};
 use cli::{Cli, CliCommand};
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 use steward_domain::action::undo::ResolutionKind;
 use steward_server::temporal::resolve::ResolutionRequestError;
 use steward_vault::action::writer::LockError;
 use steward_vault::files::steward_folder::StewardFolderError;
+use steward_vault::wiki::create::CreateWikiError;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -56,33 +59,46 @@ fn report_usage_error(e: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2))
 }
 
-async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
-    let out = CommandOutput { json: cli.json };
-    match cli.command {
-        CliCommand::Example { folder } => return commands::example::run(&folder, out),
+/// Runs a command that needs no configuration, and gives any other back.
+async fn run_without_config(
+    command: CliCommand,
+    vault: Option<&Path>,
+    out: CommandOutput,
+) -> ControlFlow<anyhow::Result<CommandExit>, CliCommand> {
+    ControlFlow::Break(match command {
+        CliCommand::Example { folder } => commands::example::run(&folder, out),
         CliCommand::Preflight(preflight) if preflight.needs_no_vault() => {
-            return commands::preflight::run_without_vault(&preflight, out).await;
+            commands::preflight::run_without_vault(&preflight, out).await
         }
-        CliCommand::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
-        CliCommand::Fleet(fleet) => return commands::fleet::run(fleet, cli.vault.as_deref(), out).await,
+        CliCommand::Simulate(simulate) => commands::simulate::run(&simulate, out).await,
+        CliCommand::Fleet(fleet) => commands::fleet::run(fleet, vault, out).await,
+        CliCommand::Wiki(wiki) => commands::wiki::run(wiki.command, vault, out),
         CliCommand::Stop { reason, scope } if scope.fleet => {
-            return commands::fleet::stops::stop_tenants(scope.tenant.as_ref(), reason, out).await;
+            commands::fleet::stops::stop_tenants(scope.tenant.as_ref(), reason, out).await
         }
         CliCommand::Resume { scope } if scope.fleet => {
-            return commands::fleet::stops::resume_tenants(scope.tenant.as_ref(), out).await;
+            commands::fleet::stops::resume_tenants(scope.tenant.as_ref(), out).await
         }
-        _ => {}
-    }
-    let named = if let CliCommand::Init(init) = &cli.command { init.vault_folder.as_deref() } else { None };
+        other => return ControlFlow::Continue(other),
+    })
+}
+
+async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
+    let out = CommandOutput { json: cli.json };
+    let command = match run_without_config(cli.command, cli.vault.as_deref(), out).await {
+        ControlFlow::Continue(command) => command,
+        ControlFlow::Break(done) => return done,
+    };
+    let named = if let CliCommand::Init(init) = &command { init.vault_folder.as_deref() } else { None };
     let config = config::StewardConfig::load(cli.vault.as_deref().or(named))?;
-    if !matches!(cli.command, CliCommand::Stop { .. } | CliCommand::Resume { .. }) {
+    if !matches!(command, CliCommand::Stop { .. } | CliCommand::Resume { .. }) {
         commands::refuse_root_for_others(&config)?;
         fleet::refuse_other_tenant(&config)?;
     }
-    if matches!(cli.command, CliCommand::Schedules(_) | CliCommand::Drain(_) | CliCommand::Tick(_)) {
+    if matches!(command, CliCommand::Schedules(_) | CliCommand::Drain(_) | CliCommand::Tick(_)) {
         fleet::refuse_other_copy(&config).await?;
     }
-    match cli.command {
+    match command {
         CliCommand::Up(up) => commands::up::run(&config, &up, out).await,
         CliCommand::Worker => commands::up::run_worker(&config, out).await,
         CliCommand::Serve => commands::serve::run(&config, out).await,
@@ -123,7 +139,9 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Init(init) => commands::init::run(&config, &init, out).await,
         CliCommand::Drain(drain) => commands::drain::run(&config, &drain, out).await,
         CliCommand::Preflight(preflight) => commands::preflight::check_server(&config, &preflight, out).await,
-        CliCommand::Example { .. } | CliCommand::Simulate(_) | CliCommand::Fleet(_) => Ok(CommandExit::Ok),
+        CliCommand::Example { .. } | CliCommand::Simulate(_) | CliCommand::Fleet(_) | CliCommand::Wiki(_) => {
+            Ok(CommandExit::Ok)
+        }
     }
 }
 
@@ -143,6 +161,7 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
             || cause.is::<StewardFolderError>()
             || cause.is::<preflight::TooManyRuns>()
             || cause.is::<fleet::FleetRefusal>()
+            || matches!(cause.downcast_ref(), Some(CreateWikiError::Exists(_)))
             || cause.is::<commands::fleet::export::ExportRefusal>()
             || matches!(cause.downcast_ref(), Some(LockError::StewardFolder(_)))
             || matches!(cause.downcast_ref(), Some(ResolutionRequestError::Paused { .. }))

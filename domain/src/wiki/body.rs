@@ -213,7 +213,10 @@ mod tests {
         for (text, expected) in [
             ("# Plot 12\n\nThe *lease* ends in 3.5 years. It was long.\n", Some("The lease ends in 3.5 years.")),
             ("> a quote.\n\n- an item.\n\nA paragraph\nof two lines\n", Some("A paragraph of two lines")),
-            ("::: disputed\n> ⚠️ Contradiction: a vs b\n\nThe lease ends[^c1]\n:::\n\n[^c1]: lease\n", Some("The lease ends")),
+            (
+                "::: disputed\n> ⚠️ Contradiction: a vs b\n\nThe lease ends[^c1]\n:::\n\n[^c1]: lease\n",
+                Some("The lease ends"),
+            ),
             ("# Only a heading\n", None),
         ] {
             assert_eq!(read_body(text).first_sentence.as_deref(), expected, "{text}");

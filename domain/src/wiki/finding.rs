@@ -106,8 +106,8 @@ impl WikiFinding {
     /// A finding about a file as a whole.
     #[must_use]
     pub fn new(code: FindingCode, severity: Severity, file: &str, problem: &str, fix: &str) -> Self {
-        let (problem, fix) = (to_one_line(problem), to_one_line(fix));
-        Self { file: file.to_owned(), line: None, field: None, code, severity, problem, fix }
+        let [file, problem, fix] = [file, problem, fix].map(to_one_line);
+        Self { file, line: None, field: None, code, severity, problem, fix }
     }
 
     /// The same finding at a line, from 1.

@@ -1,0 +1,392 @@
+//! Reads the folder of a wiki: its pages, sources and generated files.
+//!
+//! Links are not followed, and nothing that could wait, such as a pipe, is opened. What cannot be read is a finding that names
+//! the file, and the rest is read all the same.
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::frontmatter;
+use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::page::{ReadPage, WikiPage, may_be_page, read_page};
+use steward_domain::wiki::registry::{ReadRegistry, SourceProvenance, WikiSource, read_provenance, read_registry};
+use steward_domain::wiki::standard::Doctype;
+use steward_domain::wiki::{
+    GUIDE_FILE, INDEX_FILE, LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_PAGES, PROVENANCE_FILE, SOURCES_FILE,
+    SOURCES_FOLDER,
+};
+
+/// The largest source, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 32 * 1024 * 1024;
+/// The hash that is made here.
+const HASH: &str = "sha256:";
+/// The deepest folder that is searched.
+const MAX_DEPTH: usize = 16;
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadFault {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("a symbolic link: put the file itself in its place")]
+    Link,
+    #[error("not a regular file")]
+    NotAFile,
+    #[error("more than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// A wiki as its files are.
+#[derive(Debug, Default)]
+pub struct ReadWiki {
+    /// By file.
+    pub pages: Vec<WikiPage>,
+    /// The registered sources by id. Without a registry, those that describe themselves.
+    pub sources: BTreeMap<String, WikiSource>,
+    /// The hash of each registered source by its path; `None` if the file is not there.
+    pub source_hashes: BTreeMap<String, Option<String>>,
+    /// The files in `sources/`, sorted.
+    pub source_files: Vec<String>,
+    /// Whether there is a registry.
+    pub has_registry: bool,
+    /// Which sources became pages.
+    pub provenance: SourceProvenance,
+    pub index: Option<String>,
+    pub log: Option<String>,
+    pub guide: Option<String>,
+    pub findings: Vec<WikiFinding>,
+}
+
+/// The folder of a wiki.
+#[derive(Debug)]
+pub struct WikiFolder {
+    path: PathBuf,
+    dir: Dir,
+}
+
+impl WikiFolder {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// It does not exist, or is not a folder.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
+        Ok(Self { path, dir })
+    }
+
+    /// The folder, with links resolved.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads everything.
+    #[must_use]
+    pub fn read(&self) -> ReadWiki {
+        let mut wiki = ReadWiki::default();
+        let files = self.list_files(&mut wiki.findings);
+        let candidates: Vec<&String> = files.iter().filter(|file| may_be_page(file)).collect();
+        wiki.source_files = files.iter().filter(|file| file.starts_with("sources/")).cloned().collect();
+        for read in self.read_pages(&candidates) {
+            wiki.pages.extend(read.page);
+            wiki.findings.extend(read.findings);
+        }
+        if wiki.pages.len() > MAX_PAGES {
+            let problem = format!("{} pages, more than {MAX_PAGES}", wiki.pages.len());
+            wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
+        }
+        self.read_sources(&mut wiki);
+        let mut read_text = |file: &str, code| match self.read_text(file, MAX_GENERATED_BYTES) {
+            Ok(text) => text,
+            Err(fault) => {
+                wiki.findings.push(report(file, code, &fault.to_string(), "restore the file"));
+                None
+            }
+        };
+        (wiki.index, wiki.log) =
+            (read_text(INDEX_FILE, FindingCode::IndexStale), read_text(LOG_FILE, FindingCode::LogUnreadable));
+        wiki.guide = read_text(GUIDE_FILE, FindingCode::WikiSchemaDrift);
+        wiki
+    }
+
+    /// Reads the pages among these files, in their order.
+    fn read_pages(&self, files: &[&String]) -> Vec<ReadPage> {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let share = files.len().div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = files
+                .chunks(share)
+                .map(|part| scope.spawn(|| part.iter().map(|file| self.read_one(file)).collect::<Vec<_>>()))
+                .collect();
+            // A part that panicked would leave pages out without a word.
+            parts
+                .into_iter()
+                .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    fn read_one(&self, file: &str) -> ReadPage {
+        match self.read_bytes(file, MAX_PAGE_BYTES) {
+            Ok(bytes) => read_page(file, &bytes),
+            Err(fault) => {
+                let finding =
+                    report(file, FindingCode::EntryInvalid, &fault.to_string(), "the page is left alone until then");
+                ReadPage { page: None, findings: vec![finding] }
+            }
+        }
+    }
+
+    /// Reads the registry, or the sources that describe themselves, and hashes the files.
+    fn read_sources(&self, wiki: &mut ReadWiki) {
+        let registry = match self.read_text(SOURCES_FILE, MAX_GENERATED_BYTES) {
+            Ok(Some(text)) => {
+                wiki.has_registry = true;
+                read_registry(&text)
+            }
+            Ok(None) => self.read_own_descriptions(&wiki.source_files),
+            Err(fault) => {
+                wiki.findings.push(report(
+                    SOURCES_FILE,
+                    FindingCode::SourceInvalid,
+                    &fault.to_string(),
+                    "restore the file",
+                ));
+                return;
+            }
+        };
+        wiki.findings.extend(registry.findings);
+        for source in registry.sources.values().filter(|source| source.content_hash.starts_with(HASH)) {
+            match self.hash_source(&source.path) {
+                Ok(hash) => drop(wiki.source_hashes.insert(source.path.clone(), hash)),
+                Err(fault) => {
+                    let (code, fix) = (FindingCode::SourceInvalid, "a source is a file in sources/ of at most 32 MiB");
+                    wiki.findings.push(report(&source.path, code, &fault.to_string(), fix));
+                }
+            }
+        }
+        wiki.sources = registry.sources;
+        match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
+            Ok(None) => {}
+            Ok(Some(text)) => match read_provenance(&text) {
+                Ok(provenance) => wiki.provenance = provenance,
+                Err(finding) => wiki.findings.push(finding),
+            },
+            Err(fault) => {
+                let code = FindingCode::SourceInvalid;
+                wiki.findings.push(report(PROVENANCE_FILE, code, &fault.to_string(), "restore the file"));
+            }
+        }
+    }
+
+    /// The sources of a wiki without a registry: each may describe itself in its frontmatter.
+    fn read_own_descriptions(&self, files: &[String]) -> ReadRegistry {
+        let mut registry = ReadRegistry::default();
+        for file in files.iter().filter(|file| file.ends_with(".md")) {
+            let Ok(bytes) = self.read_bytes(file, MAX_SOURCE_BYTES) else { continue };
+            // Its bytes are anything; a frontmatter that cannot be read is text.
+            let Ok(document) = frontmatter::read_document(&bytes) else { continue };
+            if Doctype::read(document.fields()) == Some(Doctype::Source) {
+                registry.add_source("the frontmatter", file, document.fields());
+            }
+        }
+        registry
+    }
+
+    /// The hash of a source, as `sha256:<hex>`; `None` if the file is not there.
+    ///
+    /// # Errors
+    /// [`ReadFault`], also if the path leaves `sources/`.
+    pub fn hash_source(&self, file: &str) -> Result<Option<String>, ReadFault> {
+        let is_inside = file.strip_prefix("sources/").is_some_and(|rest| !rest.split('/').any(|part| part == ".."));
+        if !is_inside {
+            return Err(ReadFault::NotAFile);
+        }
+        match self.read_bytes(file, MAX_SOURCE_BYTES) {
+            Ok(bytes) => Ok(Some(format!("{HASH}{}", ContentHash::hash_bytes(&bytes).as_str()))),
+            Err(ReadFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Reads a text of the wiki; `None` if the file is not there. What is no UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// [`ReadFault`].
+    pub fn read_text(&self, file: &str, limit: usize) -> Result<Option<String>, ReadFault> {
+        match self.read_bytes(file, limit) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(ReadFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
+        let meta = self.dir.symlink_metadata(file)?;
+        if meta.is_symlink() {
+            return Err(ReadFault::Link);
+        }
+        if !meta.is_file() {
+            return Err(ReadFault::NotAFile);
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+        take_bounded(self.dir.open_with(file, &options)?, limit)
+    }
+
+    /// All files but hidden ones, sorted, as paths relative to the wiki.
+    fn list_files(&self, findings: &mut Vec<WikiFinding>) -> Vec<String> {
+        let (mut files, mut waiting) = (Vec::new(), vec![String::new()]);
+        while let Some(folder) = waiting.pop() {
+            match self.list_folder(&folder) {
+                Ok((found, folders, unusable)) => {
+                    files.extend(found);
+                    waiting.extend(folders.into_iter().filter(|folder| folder.matches('/').count() < MAX_DEPTH));
+                    findings.extend(unusable.into_iter().map(|name| {
+                        let problem = "a name that cannot be used: it is no text on one line";
+                        report(&name, FindingCode::EntryInvalid, problem, "rename the file")
+                    }));
+                }
+                Err(e) => findings.push(report(&folder, FindingCode::EntryInvalid, &e.to_string(), "make it readable")),
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// The files and the folders in a folder, as paths relative to the wiki, and the names that cannot be used.
+    fn list_folder(&self, folder: &str) -> io::Result<(Vec<String>, Vec<String>, Vec<String>)> {
+        let (mut files, mut folders, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
+        let dir = if folder.is_empty() { self.dir.try_clone()? } else { self.dir.open_dir(folder)? };
+        for entry in dir.entries()? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let (shown, kind) = (name.to_string_lossy(), entry.file_type()?);
+            if shown.starts_with('.') {
+                continue;
+            }
+            let path = if folder.is_empty() { shown.clone().into_owned() } else { format!("{folder}/{shown}") };
+            if name.to_str().is_none() || shown.contains(char::is_control) {
+                unusable.push(path);
+            } else if kind.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+        Ok((files, folders, unusable))
+    }
+}
+
+fn report(file: &str, code: FindingCode, problem: &str, fix: &str) -> WikiFinding {
+    WikiFinding::new(code, Severity::Error, if file.is_empty() { "." } else { file }, problem, fix)
+}
+
+/// Reads a file of any folder, up to a limit. A link to it is followed.
+///
+/// # Errors
+/// [`ReadFault`].
+pub fn read_bounded(file: &Path, limit: usize) -> Result<Vec<u8>, ReadFault> {
+    if !std::fs::metadata(file)?.is_file() {
+        return Err(ReadFault::NotAFile);
+    }
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), OFlags::NONBLOCK.bits().cast_signed());
+    take_bounded(options.open(file)?, limit)
+}
+
+fn take_bounded(file: impl Read, limit: usize) -> Result<Vec<u8>, ReadFault> {
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > limit { Err(ReadFault::TooLarge(limit)) } else { Ok(bytes) }
+}
+
+/// Whether a file lies in the folder of sources.
+#[must_use]
+pub fn is_source_file(file: &str) -> bool {
+    file.split('/').next() == Some(SOURCES_FOLDER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "---\nschema: knowledge.entry/v1\nslug: plot\nkind: entity\ntitle: Plot\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\nA.\n";
+
+    fn wiki() -> (tempfile::TempDir, WikiFolder) {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["entities", "sources", ".trash", "_drafts"] {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        let folder = WikiFolder::open(dir.path()).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn pages_are_read_and_other_files_are_not() {
+        let (dir, folder) = wiki();
+        for file in ["entities/plot.md", ".trash/a.md", "_drafts/a.md", "sources/a.md"] {
+            std::fs::write(dir.path().join(file), PAGE).unwrap();
+        }
+        std::fs::write(dir.path().join("notes.md"), "# Mine\n").unwrap();
+        std::fs::write(dir.path().join(INDEX_FILE), "# Index: W\n").unwrap();
+        let read = folder.read();
+        let files: Vec<&str> = read.pages.iter().map(|page| page.file.as_str()).collect();
+        assert_eq!(
+            (files, read.source_files.as_slice()),
+            (vec!["entities/plot.md"], ["sources/a.md".to_owned()].as_slice())
+        );
+        assert_eq!((read.index.as_deref(), read.log, read.findings), (Some("# Index: W\n"), None, Vec::new()));
+    }
+
+    #[test]
+    fn links_pipes_and_names_with_line_breaks_are_named_and_never_opened() {
+        let (dir, folder) = wiki();
+        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("entities/link.md")).unwrap();
+        std::os::unix::fs::symlink("/etc", dir.path().join("etc")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("entities/pipe.md"), rustix::fs::Mode::RUSR).unwrap();
+        std::fs::write(dir.path().join("entities/a\nb.md"), PAGE).unwrap();
+        let read = folder.read();
+        let mut shown: Vec<String> = read.findings.iter().map(ToString::to_string).collect();
+        shown.sort();
+        assert_eq!((read.pages.len(), shown.len()), (0, 3), "{shown:#?}");
+        assert!(shown.iter().all(|line| !line.contains('\n')), "{shown:#?}");
+        assert!(shown[1].contains("a symbolic link") && shown[2].contains("not a regular file"), "{shown:#?}");
+    }
+
+    #[test]
+    fn sources_are_hashed_as_the_registry_names_them() {
+        let (dir, folder) = wiki();
+        let source = |id: &str, path: &str| {
+            format!(
+                "{{\"schema\":\"knowledge.source/v1\",\"id\":\"{id}\",\"path\":\"{path}\",\"title\":\"T\",\"captured_at\":\"2026-11-20T10:00:00Z\",\"content_hash\":\"sha256:00\"}}"
+            )
+        };
+        std::fs::write(dir.path().join("sources/a.txt"), "abc").unwrap();
+        let out = dir.path().join("secret");
+        std::fs::write(&out, "secret").unwrap();
+        let items = [source("aa", "sources/a.txt"), source("bb", "sources/b.txt"), source("cc", "sources/../secret")];
+        std::fs::write(dir.path().join(SOURCES_FILE), format!("[{}]", items.join(","))).unwrap();
+        let read = folder.read();
+        let abc = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(read.source_hashes["sources/a.txt"].as_deref(), Some(abc));
+        assert_eq!(read.source_hashes["sources/b.txt"], None);
+        assert!(!read.source_hashes.contains_key("sources/../secret"));
+        assert_eq!((read.sources.len(), read.has_registry, read.findings.len()), (3, true, 1));
+    }
+
+    #[test]
+    fn sources_without_a_registry_describe_themselves() {
+        let (dir, folder) = wiki();
+        let text = "---\nschema: knowledge.source/v1\nid: call\npath: sources/call.md\ntitle: A call\ncaptured_at: \"2026-04-27T15:00:00Z\"\ncontent_hash: sha256:9f1b\n---\nWords.\n";
+        std::fs::write(dir.path().join("sources/call.md"), text).unwrap();
+        let read = folder.read();
+        assert_eq!((read.sources.contains_key("call"), read.has_registry, read.findings), (true, false, Vec::new()));
+    }
+}

@@ -1,0 +1,56 @@
+//! The arguments of `steward wiki`.
+//!
+//! They are declared here and explained in `docs/wiki.md`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// The options of `steward wiki`.
+#[derive(Debug, Args)]
+pub(crate) struct WikiArgs {
+    #[command(subcommand)]
+    pub(crate) command: WikiCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WikiCommand {
+    /// Make a new wiki in the vault
+    #[command(after_help = "Example:\n  steward wiki init allotment\n\nExits with 3 when the wiki exists.")]
+    Init {
+        /// The name: lower-case letters, digits and hyphens
+        name: String,
+    },
+    /// Check wikis, manifests and pages against the published standard AIP-10
+    #[command(
+        after_help = "Examples:\n  steward wiki validate wiki/allotment\n  steward wiki validate --json entities/plot-12.md\n\n\
+        Needs no vault, and changes nothing. Exits with 3 when a view applies to nobody, with 4 when it found errors."
+    )]
+    Validate {
+        /// Folders with a KNOWLEDGE.md, and files
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Show what a manifest amounts to with all those that it extends, and where each value comes from
+    #[command(after_help = "Example:\n  steward wiki resolve operators/analyst/KNOWLEDGE.md\n\n\
+        Needs no vault, and changes nothing. Exits with 3 when the view applies to nobody, with 4 when it found errors.")]
+    Resolve {
+        /// A KNOWLEDGE.md
+        manifest: PathBuf,
+        /// Read no manifest outside of this folder; otherwise outside of the vault around it
+        #[arg(long, value_name = "FOLDER")]
+        root: Option<PathBuf>,
+    },
+    /// Find broken links, orphans, stale pages, changed sources and more, without a model
+    #[command(after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint ~/notes/wiki --json\n\n\
+        A folder needs no vault. Nothing is changed. Exits with 4 when it found errors.")]
+    Lint {
+        /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
+        wiki: String,
+    },
+    /// Show the wikis of the vault: pages, sources, and what a lint would find
+    #[command(after_help = "Examples:\n  steward wiki status\n  steward wiki status allotment --json")]
+    Status {
+        /// Show this one alone
+        wiki: Option<String>,
+    },
+}

@@ -1,0 +1,119 @@
+//! The commands `steward wiki …`.
+//!
+//! `validate`, `resolve` and `lint` work on any folder, without a vault or a server, and change nothing.
+
+mod lint;
+mod resolve;
+mod status;
+mod validate;
+
+use crate::cli::output::{CommandExit, CommandOutput};
+use crate::cli::wiki::WikiCommand;
+use crate::config::StewardConfig;
+use anyhow::{Context, bail};
+use chrono::Utc;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::template::render_wiki;
+use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
+use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::create::{create_wiki, list_wikis};
+
+pub(crate) fn run(command: WikiCommand, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    match command {
+        WikiCommand::Init { name } => init(&open_vault(vault)?, &name, out),
+        WikiCommand::Validate { paths } => validate::run(&paths, out),
+        WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
+        WikiCommand::Lint { wiki } => lint::run(&find_wiki(vault, &wiki)?, out),
+        WikiCommand::Status { wiki } => status::run(&open_vault(vault)?, wiki.as_deref(), out),
+    }
+}
+
+fn open_vault(vault: Option<&Path>) -> anyhow::Result<VaultRoot> {
+    let config = StewardConfig::load(vault)?;
+    super::refuse_root_for_others(&config)?;
+    Ok(VaultRoot::open(config.vault_folder()?)?)
+}
+
+fn init(root: &VaultRoot, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let folder = create_wiki(root, name, &render_wiki(name, Utc::now())?)?;
+    out.print_value(&json!({"wiki": name, "folder": &folder}), || {
+        format!(
+            "{} is a new wiki.\nSay in {MANIFEST_FILE} and {GUIDE_FILE} what it is for, and put documents into sources/.\n\
+             `steward wiki lint {name}` checks it.",
+            folder.display()
+        )
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+/// The folder of a wiki: that of a wiki of the vault, or a path.
+fn find_wiki(vault: Option<&Path>, wiki: &str) -> anyhow::Result<PathBuf> {
+    let path = Path::new(wiki);
+    if wiki.contains('/') || wiki.starts_with('.') {
+        return Ok(path.to_owned());
+    }
+    let known = match StewardConfig::load(vault) {
+        Ok(config) if config.vault_folder().is_ok() => list_wikis(&VaultRoot::open(config.vault_folder()?)?)?,
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    if let Some((_, folder)) = known.iter().find(|(name, _)| name == wiki) {
+        return Ok(folder.clone());
+    }
+    if path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    match names.as_slice() {
+        [] => bail!("there is no folder `{wiki}`, and no vault with a wiki of that name: give a folder, or --vault"),
+        names => bail!("there is no wiki `{wiki}`; there are {}", names.join(", ")),
+    }
+}
+
+/// What a check found, as it is printed.
+struct CheckReport {
+    findings: Vec<WikiFinding>,
+    /// How many files were looked at.
+    checked: usize,
+}
+
+impl CheckReport {
+    fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// Prints the findings, and returns the exit code that they mean.
+    fn print(&self, out: CommandOutput) -> anyhow::Result<CommandExit> {
+        let [errors, warnings, notes] = [Severity::Error, Severity::Warn, Severity::Info].map(|it| self.count(it));
+        let value = json!({"checked": self.checked, "errors": errors, "warnings": warnings, "infos": notes, "findings": &self.findings});
+        out.print_value(&value, || {
+            let mut text: String = self.findings.iter().map(|finding| format!("{finding}\n")).collect();
+            text.push_str(&format!(
+                "{} files checked: {errors} errors, {warnings} warnings, {notes} notes",
+                self.checked
+            ));
+            text
+        })?;
+        Ok(self.exit())
+    }
+
+    fn exit(&self) -> CommandExit {
+        let is_refused = |finding: &WikiFinding| finding.code == FindingCode::KnowledgeAppliestoUnresolvable;
+        match () {
+            () if self.findings.iter().any(is_refused) => CommandExit::Refused,
+            () if self.count(Severity::Error) > 0 => CommandExit::Faults,
+            () => CommandExit::Ok,
+        }
+    }
+}
+
+/// The path of a file in a folder, as findings name it.
+fn show_in(folder: &Path, file: &str) -> String {
+    folder.join(file).display().to_string()
+}
+
+fn open_folder(folder: &Path) -> anyhow::Result<steward_vault::wiki::folder::WikiFolder> {
+    let opened = steward_vault::wiki::folder::WikiFolder::open(folder);
+    opened.with_context(|| format!("failed to open the folder {}", folder.display()))
+}

@@ -1,0 +1,116 @@
+//! `steward wiki status`: the wikis of a vault, from their files.
+
+use super::lint::{lint_folder, read_effective};
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use anyhow::bail;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use steward_domain::wiki::finding::Severity;
+use steward_domain::wiki::log::{LogEntry, LogType, read_log};
+use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::create::list_wikis;
+use steward_vault::wiki::folder::ReadWiki;
+
+/// How far a wiki has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+enum WikiLifecycle {
+    /// It has no page.
+    Empty,
+    Populated,
+    /// The newest entry of its log is a lint.
+    Linted,
+}
+
+/// A wiki as it is shown.
+#[derive(Debug, Serialize)]
+struct WikiStatus {
+    wiki: String,
+    folder: PathBuf,
+    title: String,
+    lifecycle: WikiLifecycle,
+    pages: usize,
+    /// The number of pages of each kind.
+    kinds: BTreeMap<String, usize>,
+    /// The files in `sources/`, and those of which pages were made.
+    sources: usize,
+    ingested_sources: usize,
+    errors: usize,
+    warnings: usize,
+    /// The newest entry of the log.
+    newest_entry: Option<LogEntry>,
+}
+
+pub(super) fn run(root: &VaultRoot, wanted: Option<&str>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let mut wikis = list_wikis(root)?;
+    if let Some(wanted) = wanted {
+        wikis.retain(|(name, _)| name == wanted);
+        if wikis.is_empty() {
+            bail!("there is no wiki `{wanted}`: `steward wiki status` lists all");
+        }
+    }
+    let shown: Vec<WikiStatus> =
+        wikis.into_iter().map(|(name, folder)| read_status(name, &folder)).collect::<anyhow::Result<_>>()?;
+    out.print_value(&shown, || describe(&shown))?;
+    Ok(CommandExit::Ok)
+}
+
+fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
+    let (read, findings) = lint_folder(folder)?;
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let mut kinds = BTreeMap::new();
+    for page in &read.pages {
+        *kinds.entry(page.kind.clone()).or_default() += 1;
+    }
+    let title = read_effective(folder).0.find_text(&["title"]).unwrap_or(&wiki).to_owned();
+    let newest_entry = read.log.as_deref().and_then(|log| read_log(log).entries.pop());
+    Ok(WikiStatus {
+        folder: folder.to_owned(),
+        title,
+        lifecycle: find_lifecycle(&read, newest_entry.as_ref()),
+        pages: read.pages.len(),
+        kinds,
+        sources: read.source_files.len(),
+        ingested_sources: read.source_files.iter().filter(|file| read.provenance.sources.contains_key(*file)).count(),
+        errors: count(Severity::Error),
+        warnings: count(Severity::Warn),
+        newest_entry,
+        wiki,
+    })
+}
+
+fn find_lifecycle(wiki: &ReadWiki, newest: Option<&LogEntry>) -> WikiLifecycle {
+    match newest.and_then(|entry| entry.log_type) {
+        _ if wiki.pages.is_empty() => WikiLifecycle::Empty,
+        Some(LogType::Lint) => WikiLifecycle::Linted,
+        _ => WikiLifecycle::Populated,
+    }
+}
+
+fn describe(wikis: &[WikiStatus]) -> String {
+    if wikis.is_empty() {
+        return "The vault has no wiki: `steward wiki init <name>` makes one.".to_owned();
+    }
+    let mut table = create_table(&["wiki", "state", "pages", "sources", "found", "newest entry"]);
+    for wiki in wikis {
+        let kinds: Vec<String> = wiki.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let entry = wiki.newest_entry.as_ref().map_or_else(String::new, |entry| {
+            format!("{} {}", entry.at.format("%Y-%m-%d %H:%M"), escape_text(&entry.subject))
+        });
+        table.add_row([
+            escape_text(&format!("{} ({})", wiki.wiki, wiki.title)),
+            wiki.lifecycle.to_string(),
+            format!(
+                "{}{}",
+                wiki.pages,
+                if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) }
+            ),
+            format!("{}, {} of them ingested", wiki.sources, wiki.ingested_sources),
+            format!("{} errors, {} warnings", wiki.errors, wiki.warnings),
+            entry,
+        ]);
+    }
+    table.to_string()
+}
