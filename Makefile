@@ -16,7 +16,7 @@ FUZZER := .tools/schemathesis/.installed
 POSTGRES := .tools/postgres
 DEMO := demo
 
-.PHONY: demo test fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model corpora histories reference clean-demo
+.PHONY: demo test aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -189,6 +189,19 @@ corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
 # Writes docs/reference/cli.md and the table of docs/reference/configuration.md from the code.
 reference:
 	STEWARD_WRITE_DOCS=1 cargo test --quiet --workspace --bin steward -- cli:: config::settings::
+
+# Compares `steward wiki validate` with the published schema of the standard, which GitHub has. AIP10 names a checkout instead.
+AIP10 ?= .tools/aip-10/specification
+aip-10: .tools/aip-10/.installed
+	@test -d $(AIP10) || git clone --quiet https://github.com/agentproto/agentproto $(AIP10)
+	@test "$(AIP10)" != .tools/aip-10/specification || git -C $(AIP10) checkout --quiet dddee02
+	cargo build --quiet -p steward-worker
+	PYTHONPATH=.tools/aip-10 python3 tests/aip10/oracle.py compare $(AIP10) target/debug/steward
+
+.tools/aip-10/.installed:
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/aip-10 \
+	  "jsonschema[format]==4.26.0" pyyaml==6.0.4
+	@touch $@
 
 # Records the histories that tests/histories/ lacks, from a real server; nothing there is ever edited.
 histories: tools

@@ -1,6 +1,5 @@
-//! Storage: records on disk, their index, the action journal, the audit chain, the rate guard's ledger.
-//! The files are the truth, and only [`action::writer`] writes records. This crate must not know Temporal, a clerk or
-//! the network.
+//! Storage: records on disk, their index, the action journal, the audit chain, the rate guard's ledger. The files are the
+//! truth, and only [`action::writer`] writes records. This crate must not know Temporal, a clerk or the network.
 //!
 //! | folder | contents |
 //! |---|---|

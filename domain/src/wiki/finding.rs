@@ -83,7 +83,6 @@ pub enum FindingCode {
     LinkInlineToSource,
     LogUnreadable,
     WikiSchemaDrift,
-    ManifestUnreviewed,
     /// A lint of the manifest that this version cannot run.
     LintUnknown,
 }

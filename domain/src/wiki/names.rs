@@ -1,4 +1,6 @@
 //! Names in a wiki: slugs, kinds, folders of kinds, and ids of sources.
+//!
+//! They are made of outside text. What comes out is always ASCII, and never a path or a hidden file.
 
 use super::standard::is_slug;
 

@@ -58,3 +58,4 @@ mod up;
 mod user_file;
 mod vanished;
 mod wake;
+mod wiki;

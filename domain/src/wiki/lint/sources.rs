@@ -1,4 +1,6 @@
 //! Sources: those that are not there, those whose bytes are others now, and how old those of a page are.
+//!
+//! The hashes come from whoever read the files. A source without a known time is never old.
 
 use super::{WikiFacts, report};
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};

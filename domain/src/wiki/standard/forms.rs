@@ -36,7 +36,7 @@ pub(super) enum TextForm {
     LintTarget,
     /// `^(forever|days:[0-9]+)$`
     Retention,
-    /// RFC 3339, section 5.6.
+    /// As `date-time` of RFC 3339, without a leap second.
     DateTime,
 }
 

@@ -1,4 +1,6 @@
 //! The fields of each doctype, with the limits of the published schema.
+//!
+//! Lengths count characters, as in JSON Schema. A pattern that bounds the length itself needs no limit here.
 
 use super::forms::TextForm;
 use super::{Doctype, FieldRule, Shape};

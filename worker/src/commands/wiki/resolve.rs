@@ -1,4 +1,6 @@
 //! `steward wiki resolve`: what a manifest amounts to, and where each value comes from.
+//!
+//! Both identities are shown: that of the wiki and that of the view.
 
 use super::CheckReport;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
@@ -52,9 +54,16 @@ fn describe(manifest: &EffectiveManifest, layers: &[ManifestLayer], findings: &[
     for (path, origin) in &manifest.origins {
         table.add_row([path.to_string(), escape_text(&show_value(manifest, path)), show_origin(layers, origin)]);
     }
-    let chain: String = layers.iter().enumerate().map(|(at, layer)| format!("{}  {}\n", at + 1, layer.file)).collect();
+    let chain: String = layers.iter().enumerate().map(|(at, layer)| describe_layer(at + 1, layer)).collect();
     let found: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     format!("{chain}\n{table}\n{found}").trim_end().to_owned()
+}
+
+/// The number of a manifest in the chain, who it is, and its file.
+fn describe_layer(number: usize, layer: &ManifestLayer) -> String {
+    let fields = layer.document.fields();
+    let text = |name: &str| escape_text(fields.get(name).and_then(Value::as_str).unwrap_or("?"));
+    format!("{number}  {} {}  {}\n", text("name"), text("version"), layer.file)
 }
 
 /// A value as JSON; a text without quotes.

@@ -1,4 +1,6 @@
-//! `steward wiki status`: the wikis of a vault, from their files.
+//! `steward wiki status`: the wikis of a vault.
+//!
+//! All of it is read from their files, so it is the same whether or not a process serves the vault.
 
 use super::lint::{lint_folder, read_effective};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
