@@ -87,10 +87,12 @@ const ROUTES: SqlText = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
     FROM json_each(?1) n LEFT JOIN signals_to_route s ON s.path = n.value WHERE true
     ON CONFLICT (signal) DO UPDATE SET retry_at = excluded.retry_at, acts = MAX(acts, excluded.acts), reason = NULL,
         question = NULL";
-/// A signal with known content keeps its first-seen moment.
+/// A signal with known content keeps its first-seen moment. A new one comes after the last check of its target, which may lie
+/// in the future: the clock was set back since.
 const FIRST_SEEN: SqlText = "INSERT INTO first_seen (signal, hash, at)
-    SELECT value->>'path', value->>'hash', CASE WHEN ?3 THEN MIN(value->>'created', ?2) ELSE ?2 END
-    FROM json_each(?1) WHERE true
+    SELECT n.value->>'path', n.value->>'hash', CASE WHEN ?3 THEN MIN(n.value->>'created', ?2)
+        ELSE MAX(?2, COALESCE((SELECT last_check_at + 1 FROM task_checks WHERE task = n.value->>'target'), ?2)) END
+    FROM json_each(?1) n WHERE true
     ON CONFLICT (signal) DO UPDATE SET hash = excluded.hash, at = excluded.at WHERE hash <> excluded.hash
     RETURNING signal";
 

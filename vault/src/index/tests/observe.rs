@@ -250,6 +250,19 @@ async fn a_scan_whose_clock_runs_behind_hides_no_signal_from_the_next_look() {
 }
 
 #[tokio::test]
+async fn a_clock_that_went_back_hides_no_later_signal_from_a_task_that_was_checked_before() {
+    let bench = one_task("").await;
+    assert_eq!(bench.look("matter/m.md", "l1", "03:00:00").await.quiet, 1, "the task is checked at 03:00");
+    bench.look("matter/m.md", "l2", "02:00:00").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("02:01:00").await;
+    let seen = bench.look("matter/m.md", "l3", "02:02:00").await;
+    assert_eq!(refs(&seen), ["s"]);
+    bench.checked("task/t.md", &seen, "l3").await;
+    assert_eq!(bench.look("matter/m.md", "l4", "02:30:00").await.signals, 0);
+}
+
+#[tokio::test]
 async fn a_scan_whose_clock_runs_ahead_makes_nothing_be_judged_twice() {
     let bench = one_task("").await;
     bench.signal("s", "task/t.md", "");
