@@ -3,6 +3,7 @@
 //! A build knows the version of the tables that it was made for. A newer database names the oldest build that it still
 //! works with, so that a rollback stays possible for one release.
 
+use chrono::{DateTime, Utc};
 use rustix::time::{ClockId, clock_gettime};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -120,6 +121,14 @@ impl FleetStore {
             (None, true) => ConnectedRole::Reader,
             (None, false) => ConnectedRole::Operator,
         })
+    }
+
+    /// The present by the database's clock.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn read_clock(&self) -> Result<DateTime<Utc>, FleetError> {
+        Ok(in_time(sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&self.pool)).await??)
     }
 
     /// Connects, and checks that this build can use the tables.

@@ -5,8 +5,9 @@
 
 use crate::cli::output::format_causes;
 use crate::config::{FleetMembership, StewardConfig};
+use crate::temporal::clock::compute_offset;
 use anyhow::Context;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,6 +175,14 @@ pub(crate) async fn find_fleet_refusal(config: &StewardConfig) -> Option<GuardRe
         };
         Some(GuardRefusal { cap: GuardCap::Gate, clears_at: None, reason })
     })
+}
+
+/// The clock of the fleet's database minus the local one. `None` for a vault alone, and while the database gives no answer.
+pub(crate) async fn measure_clock_offset(config: &StewardConfig) -> Option<TimeDelta> {
+    let store = FleetStore::connect(&config.fleet.as_ref()?.database).await.ok()?;
+    let before = Utc::now();
+    let seen = store.read_clock().await.ok()?;
+    Some(compute_offset(before, seen, Utc::now()))
 }
 
 /// How far the fleet has seen the audit chain come. `None` for a vault alone, before the first start, and while the database

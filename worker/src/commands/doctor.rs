@@ -121,6 +121,7 @@ pub(crate) async fn run(
         Err(e) => findings.add_fault("temporal cli", format_causes(&e)),
     }
     let client = server::check_server(config, &holder, &mut findings).await;
+    server::check_database_clock(config, &mut findings).await;
     server::check_worker(config, &holder, client.as_ref(), &mut findings).await;
     if let (Ok(root), Some(client), VaultHolder::Runs(record)) = (&root, &client, &holder) {
         check_schedules(config, root, RunningWorker { client, record }, &mut findings).await;

@@ -40,7 +40,7 @@ pub(crate) async fn measure_clock_offset(
 }
 
 /// How far `seen` lies outside the span from `before` to `after`, in which it was recorded.
-fn compute_offset(before: DateTime<Utc>, seen: DateTime<Utc>, after: DateTime<Utc>) -> TimeDelta {
+pub(crate) fn compute_offset(before: DateTime<Utc>, seen: DateTime<Utc>, after: DateTime<Utc>) -> TimeDelta {
     if seen > after {
         seen - after
     } else if seen < before {

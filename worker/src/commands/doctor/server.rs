@@ -1,4 +1,4 @@
-//! The checks of `steward doctor` that concern the Temporal server, its clock, and the process that serves the vault.
+//! The checks of `steward doctor` that concern the Temporal server, the clocks of servers, and the process that serves the vault.
 //!
 //! Each check adds a finding and changes nothing. If the server cannot be used, the checks that need it are left out.
 
@@ -15,7 +15,7 @@ use steward_workflows::clerk_queue;
 use temporalio_client::Client;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
-/// How far our clock may differ from the times of the vault's files and from the server's clock: 5 s.
+/// How far our clock may differ from the times of the vault's files and from the clocks of the servers: 5 s.
 pub(super) const SKEW: TimeDelta = TimeDelta::seconds(5);
 
 /// Checks the server and returns a client if it can be used.
@@ -119,14 +119,26 @@ pub(super) fn describe_process(record: &HolderRecord) -> String {
 async fn check_server_clock(client: &Client, findings: &mut DoctorFindings) {
     match temporal::clock::measure_clock_offset(client, Utc::now).await {
         Err(e) => findings.add_fault("server clock", format!("cannot be measured: {}", format_causes(&e))),
-        Ok(ahead) if ahead.abs() <= SKEW => findings.add_ok("server clock", "agrees with the local clock"),
-        Ok(ahead) => {
-            let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
-            let seconds = ahead.abs().num_seconds();
-            findings.add_fault(
-                "server clock",
-                format!("{seconds} s {side} the local clock: synchronise both with the same time service (NTP)"),
-            );
-        }
+        Ok(ahead) => report_clock("server clock", ahead, findings),
     }
+}
+
+/// Checks the clock of the fleet's database. Calls are counted by that clock, and none is made if ours differs by 10 s. The
+/// check of the fleet reports a database that gives no answer.
+pub(super) async fn check_database_clock(config: &StewardConfig, findings: &mut DoctorFindings) {
+    if let Some(ahead) = crate::fleet::measure_clock_offset(config).await {
+        report_clock("database clock", ahead, findings);
+    }
+}
+
+fn report_clock(check: &'static str, ahead: TimeDelta, findings: &mut DoctorFindings) {
+    if ahead.abs() <= SKEW {
+        return findings.add_ok(check, "agrees with the local clock");
+    }
+    let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
+    let seconds = ahead.abs().num_seconds();
+    findings.add_fault(
+        check,
+        format!("{seconds} s {side} the local clock: synchronise both with the same time service (NTP)"),
+    );
 }
