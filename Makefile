@@ -14,6 +14,7 @@ NPM := $(if $(shell command -v npm),npm,PYTHONPATH=.tools/node python3 -c 'impor
 DOVECOT := .tools/dovecot
 FUZZER := .tools/schemathesis/.installed
 POSTGRES := .tools/postgres
+FAKETIME := .tools/libfaketime
 DEMO := demo
 
 .PHONY: demo test aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model corpora histories reference clean-demo
@@ -59,7 +60,7 @@ test-thorough: tools
 	cargo build --workspace --all-targets --quiet
 	STEWARD_TEST_THOROUGH=1 cargo test --quiet -p steward-tests --test e2e
 
-tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER) $(POSTGRES)
+tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER) $(POSTGRES) $(FAKETIME)
 
 $(TEMPORAL):
 	@echo "fetching the Temporal CLI …"
@@ -140,6 +141,16 @@ $(POSTGRES):
 	  test -e /etc/postgresql-common/createcluster.conf || echo "create_main_cluster = false" | $$SUDO tee /etc/postgresql-common/createcluster.conf >/dev/null; \
 	  $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null 2>&1 \
 	    || { $$SUDO apt-get update -qq && $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }; }
+	@touch $@
+
+# What gives the processes of the rehearsal a wrong clock.
+$(FAKETIME):
+	@mkdir -p .tools
+	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || { \
+	  echo "installing Debian's libfaketime …"; \
+	  SUDO=; test "$$(id -u)" = 0 || SUDO="sudo -n"; \
+	  $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libfaketime >/dev/null 2>&1 \
+	    || { $$SUDO apt-get update -qq && $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libfaketime >/dev/null; }; }
 	@touch $@
 
 # Fuzzes the control API by its own description.

@@ -19,6 +19,7 @@ pub mod moves;
 pub mod past;
 pub mod plane;
 pub mod postgres;
+pub mod process_clock;
 pub mod provider;
 pub mod rehearsal;
 pub mod rpc;

@@ -2,6 +2,7 @@
 //!
 //! Postgres refuses to run as root, so then it runs as `nobody`. It checks passwords, as a real one does.
 
+use crate::process_clock::ProcessClock;
 use crate::{run, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
@@ -18,6 +19,8 @@ pub struct Postgres {
     port: u16,
     bin: PathBuf,
     data: PathBuf,
+    /// What its processes have in their environment, beside ours.
+    variables: Vec<(&'static str, String)>,
     /// It ends with the run at the latest; see `run`.
     server: Child,
 }
@@ -32,6 +35,15 @@ pub async fn server() -> &'static Postgres {
 impl Postgres {
     /// A server of its own, for a test that kills it.
     pub async fn start() -> Self {
+        Self::start_with(Vec::new()).await
+    }
+
+    /// A server of its own whose processes have this clock.
+    pub async fn start_with_clock(clock: &ProcessClock) -> Self {
+        Self::start_with(clock.variables().to_vec()).await
+    }
+
+    async fn start_with(variables: Vec<(&'static str, String)>) -> Self {
         let bin = find_programs();
         let (folder, _) = run::new_folder();
         // `nobody` must reach its own folder below that of root.
@@ -49,7 +61,7 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
-        Self::serve(bin, data, port).await
+        Self::serve(bin, data, port, variables).await
     }
 
     /// A copy of this server that follows it under a name, and can take its place.
@@ -64,7 +76,7 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
-        Self::serve(bin, data, port).await
+        Self::serve(bin, data, port, self.variables.clone()).await
     }
 
     /// Sets which standbys must have a commit before it is answered, as `ANY 1 (one, two)`.
@@ -84,9 +96,9 @@ impl Postgres {
         format!("127.0.0.1:{}", self.port)
     }
 
-    async fn serve(bin: PathBuf, data: PathBuf, port: u16) -> Self {
-        let server = launch(&bin, &data, port);
-        let postgres = Self { port, bin, data, server };
+    async fn serve(bin: PathBuf, data: PathBuf, port: u16, variables: Vec<(&'static str, String)>) -> Self {
+        let server = launch(&bin, &data, port, &variables);
+        let postgres = Self { port, bin, data, variables, server };
         postgres.wait_until_ready().await;
         postgres
     }
@@ -109,7 +121,7 @@ impl Postgres {
 
     /// Starts it again after [`Postgres::kill`].
     pub async fn start_again(&mut self) {
-        self.server = launch(&self.bin, &self.data, self.port);
+        self.server = launch(&self.bin, &self.data, self.port, &self.variables);
         self.wait_until_ready().await;
     }
 
@@ -181,9 +193,12 @@ impl Postgres {
     }
 }
 
-fn launch(bin: &Path, data: &Path, port: u16) -> Child {
+fn launch(bin: &Path, data: &Path, port: u16, variables: &[(&'static str, String)]) -> Child {
     let log = std::fs::File::options().create(true).append(true).open(data.with_file_name("log")).unwrap();
-    let server = as_nobody(&bin.join("postgres"))
+    // Only the server gets the variables, not the program that changes the user.
+    let server = as_nobody(Path::new("env"))
+        .args(variables.iter().map(|(name, value)| format!("{name}={value}")))
+        .arg(bin.join("postgres"))
         .arg("-D")
         .arg(data)
         .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k", "", "-c", "fsync=off", "-c", "max_connections=200"])

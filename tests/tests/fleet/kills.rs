@@ -5,11 +5,10 @@
 //! duplicate. The next tick of a matter counts from the moment it was due. A matter that was being checked when its process died
 //! is due once that run ends, so it is reported apart.
 
-use crate::count_broken_chains;
+use crate::{count_broken_chains, count_surplus_records};
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use steward_domain::action::plan::Disposition;
 use steward_tests::fleet::{Fleet, Tenant};
 use steward_tests::moves::MoveCounter;
 use steward_tests::provider::{Provider, Reply};
@@ -150,13 +149,10 @@ impl Scene {
     }
 }
 
-/// Records of a change beyond one for each task, and records without a change.
-fn count_surplus_records(tenant: &Tenant, fed: &[Feed]) -> usize {
-    let records = tenant.vault.records();
-    let targets: BTreeSet<&str> = records.iter().map(|record| record.draft.target.slug()).collect();
-    let strange = records.iter().filter(|record| record.draft.disposition != Disposition::Live).count();
-    assert!(fed.iter().all(|feed| targets.contains(feed.task.as_str())), "{}: a change has no record", tenant.id);
-    records.len() - targets.len() + strange
+impl AsRef<str> for Feed {
+    fn as_ref(&self) -> &str {
+        &self.task
+    }
 }
 
 /// The ticks of one matter.

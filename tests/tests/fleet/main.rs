@@ -16,9 +16,14 @@ mod stops;
 mod strings;
 mod two_copies;
 mod upgrades;
+mod wrong_clocks;
 mod wrong_places;
 
-use steward_tests::fleet::Tenant;
+use std::collections::BTreeSet;
+use steward_domain::action::plan::Disposition;
+use steward_tests::fleet::{Fleet, Tenant};
+use steward_tests::{history, runs};
+use temporalio_common::protos::temporal::api::enums::v1::EventType;
 
 /// The vaults whose audit chain has a fault.
 async fn count_broken_chains(tenants: &[Tenant]) -> usize {
@@ -31,4 +36,28 @@ async fn count_broken_chains(tenants: &[Tenant]) -> usize {
         }
     }
     broken
+}
+
+/// The workflow tasks that failed, of all runs of the namespace.
+async fn count_failed_tasks(fleet: &Fleet) -> usize {
+    let mut failed = 0;
+    for run in runs::list_runs(&fleet.client, "").await {
+        let events = runs::fetch_events(&fleet.client, &run.id).await;
+        let here = history::count(&events, EventType::WorkflowTaskFailed);
+        if here > 0 {
+            eprintln!("{here} workflow tasks of {} failed", run.id);
+        }
+        failed += here;
+    }
+    failed
+}
+
+/// Records of a change beyond one for each of these tasks, and records without a change.
+fn count_surplus_records<T: AsRef<str>>(tenant: &Tenant, tasks: &[T]) -> usize {
+    let records = tenant.vault.records();
+    let targets: BTreeSet<&str> = records.iter().map(|record| record.draft.target.slug()).collect();
+    let strange = records.iter().filter(|record| record.draft.disposition != Disposition::Live).count();
+    let is_recorded = |task: &T| targets.contains(task.as_ref()) || !tenant.is_done(task.as_ref());
+    assert!(tasks.iter().all(is_recorded), "{}: a change has no record", tenant.id);
+    records.len() - targets.len() + strange
 }

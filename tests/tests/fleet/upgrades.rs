@@ -14,8 +14,7 @@ use steward_tests::rehearsal::{Form, Report};
 use steward_tests::runs::{self, RunFacts};
 use steward_tests::steward::Running;
 use steward_tests::supervisor::Supervised;
-use steward_tests::{history, postgres, wait};
-use temporalio_common::protos::temporal::api::enums::v1::EventType;
+use steward_tests::{postgres, wait};
 
 const CADENCE: TimeDelta = TimeDelta::seconds(5);
 /// How long a call is open, so that a process is replaced meanwhile.
@@ -95,20 +94,6 @@ async fn list_open_ticks(fleet: &Fleet, tenant: &str) -> usize {
     let prefix = format!("al-steward-house@{tenant}-");
     let open = runs::list_runs(&fleet.client, &format!("{TICKS} AND ExecutionStatus = 'Running'")).await;
     open.iter().filter(|run| run.id.starts_with(&prefix)).count()
-}
-
-/// The workflow tasks that failed, of all runs of the namespace.
-async fn count_failed_tasks(fleet: &Fleet) -> usize {
-    let mut failed = 0;
-    for run in runs::list_runs(&fleet.client, "").await {
-        let events = runs::fetch_events(&fleet.client, &run.id).await;
-        let here = history::count(&events, EventType::WorkflowTaskFailed);
-        if here > 0 {
-            eprintln!("F4 {here} workflow tasks of {} failed", run.id);
-        }
-        failed += here;
-    }
-    failed
 }
 
 /// The longest time between two ticks of a tenant's matter, in whole intervals that were missed.
@@ -194,7 +179,7 @@ async fn f4_a_rolled_upgrade_misses_nothing_and_a_build_that_would_break_runs_wa
         .must_be("held_at_the_start", found.by_the_start, builds.len())
         .must_be("found_at_another_event", found.at_another_event, 0)
         .soon("slowest_way_back", found.slowest_way_back, BACK)
-        .must_be("failed_workflow_tasks", count_failed_tasks(&scene.fleet).await, 0)
+        .must_be("failed_workflow_tasks", crate::count_failed_tasks(&scene.fleet).await, 0)
         .must_be("broken_chains", crate::count_broken_chains(&scene.tenants).await, 0);
     report.finish();
 }
