@@ -100,6 +100,12 @@ impl Api {
         self.ask(Method::GET, path, None).await
     }
 
+    /// The status of a GET request; `None` if the server cannot be reached or its certificate is not trusted.
+    pub async fn find_status(&self, path: &str) -> Option<u16> {
+        let request = self.client.get(format!("{}{path}", self.base)).headers(self.headers.clone());
+        Some(request.send().await.ok()?.status().as_u16())
+    }
+
     /// Sends JSON.
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         let one = self.with("content-type", "application/json");

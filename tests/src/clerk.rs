@@ -21,6 +21,8 @@ pub struct Asked {
     pub body: Value,
     /// The user's message: subject and signals.
     pub question: Value,
+    /// The key that it was sent with; empty without one.
+    pub key: String,
 }
 
 impl Asked {
@@ -84,7 +86,7 @@ impl Clerk {
         let shared = Shared { script: Arc::new(script), asked: Arc::default() };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let by = |api| post(move |state, body| answer(api, state, body));
+        let by = |api| post(move |state, headers, body| answer(api, state, headers, body));
         let router = Router::new()
             .route("/v1/chat/completions", by(Api::OpenAi))
             .route("/v1/messages", by(Api::Anthropic))
@@ -107,13 +109,15 @@ impl Drop for Clerk {
     }
 }
 
-async fn answer(api: Api, State(shared): State<Shared>, body: Bytes) -> Response {
+async fn answer(api: Api, State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let data = body["messages"].as_array().unwrap().iter().find(|m| m["role"] == "user").unwrap();
     let question = serde_json::from_str(data["content"].as_str().unwrap()).unwrap();
+    let key = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let key = key.unwrap_or_default().to_owned();
     let asked = {
         let mut all = shared.asked.lock().unwrap();
-        let asked = Asked { number: all.len() + 1, body, question };
+        let asked = Asked { number: all.len() + 1, body, question, key };
         all.push(asked.clone());
         asked
     };

@@ -8,6 +8,7 @@
 pub mod api;
 pub mod attacker;
 pub mod browser;
+pub mod certificate;
 pub mod clerk;
 pub mod files;
 pub mod fleet;

@@ -1,7 +1,8 @@
 //! A model provider that several tenants share: it keeps the time of every call that arrived, by its own clock.
 //!
 //! A tenant is known by the model that it asks for. What a script returns is the answer; what arrived cannot be changed by
-//! it. The counts of windows are the provider's own, so they do not depend on anything that Steward recorded.
+//! it. The counts of windows are the provider's own, so they do not depend on anything that Steward recorded. A provider that
+//! was told its keys answers every other key with 401.
 
 use crate::clerk::{Clerk, Says};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,6 +15,9 @@ pub struct Arrival {
     pub at: DateTime<Utc>,
     pub tenant: String,
     pub task: String,
+    pub key: String,
+    /// Whether its key was accepted.
+    pub authorised: bool,
     /// The wait that it was answered with, if it got a 429.
     pub refused: Option<TimeDelta>,
     /// When it gets its answer.
@@ -34,6 +38,8 @@ pub struct Provider {
     /// What the clerk of a tenant is set to.
     pub url: String,
     arrivals: Arc<Mutex<Vec<Arrival>>>,
+    /// The keys that are accepted; none for all.
+    keys: Arc<Mutex<Vec<String>>>,
     _server: Clerk,
 }
 
@@ -41,24 +47,33 @@ impl Provider {
     /// Starts a provider. The script gets the calls that came before, the tenant and the task.
     pub async fn start(script: impl Fn(&[Arrival], &str, &str) -> Reply + Send + Sync + 'static) -> Self {
         let arrivals: Arc<Mutex<Vec<Arrival>>> = Arc::default();
-        let kept = Arc::clone(&arrivals);
+        let keys: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (kept, accepted) = (Arc::clone(&arrivals), Arc::clone(&keys));
         let server = Clerk::start(move |asked| {
             let (tenant, task) = (asked.body["model"].as_str().unwrap().to_owned(), asked.task().to_owned());
+            let (at, key, accepted) = (Utc::now(), asked.key.clone(), accepted.lock().unwrap());
+            let authorised = accepted.is_empty() || accepted.contains(&key);
             let mut arrivals = kept.lock().unwrap();
-            let at = Utc::now();
-            let reply = script(&arrivals, &tenant, &task);
+            let reply = if authorised { script(&arrivals, &tenant, &task) } else { Reply::Done(Duration::ZERO) };
             let (refused, delay) = match reply {
                 Reply::Done(delay) => (None, delay),
                 Reply::Wait(wait) => (Some(wait), Duration::ZERO),
             };
-            arrivals.push(Arrival { at, tenant, task, refused, answered: at + TimeDelta::from_std(delay).unwrap() });
+            let answered = at + TimeDelta::from_std(delay).unwrap();
+            arrivals.push(Arrival { at, tenant, task, key, authorised, refused, answered });
             match refused {
+                _ if !authorised => Says::Status(401, None),
                 Some(wait) => Says::Status(429, Some(wait.num_seconds().to_string())),
                 None => Says::Late(delay, Box::new(Says::Verdict("likely_done", 0.97))),
             }
         })
         .await;
-        Self { url: server.url.clone(), arrivals, _server: server }
+        Self { url: server.url.clone(), arrivals, keys, _server: server }
+    }
+
+    /// Accepts these keys and no other from now on.
+    pub fn accept_keys(&self, keys: &[&str]) {
+        *self.keys.lock().unwrap() = keys.iter().map(|&key| key.to_owned()).collect();
     }
 
     /// All calls so far.

@@ -5,6 +5,7 @@ use reqwest::{Client, Method, Response};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use steward_tests::api::{self, Api};
+use steward_tests::certificate::create_certificate;
 use steward_tests::world::World;
 use steward_tests::{rpc, wait};
 
@@ -126,7 +127,7 @@ async fn a_link_for_somebody_else_lets_them_in_by_their_name_and_to_no_more_than
 #[tokio::test]
 async fn by_tls_a_browser_is_told_to_come_so_again_and_its_cookie_goes_no_other_way() {
     let mut world = World::with_one_done().await;
-    let (cert, key) = crate::remote::certificate(&world.folder, "steward.example").await;
+    let (cert, key) = create_certificate(&world.folder, "steward.example").await;
     world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
     world.steward.set("STEWARD_HOSTS", "steward.example");
     let (_up, api) = api::up(&world).await;

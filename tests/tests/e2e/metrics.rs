@@ -1,11 +1,11 @@
 //! `/metrics`: what Prometheus reads, compared with the table in `docs/operations.md`.
 
-use crate::remote::certificate;
 use crate::tracker::{tracked, until_settled};
 use chrono::{TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::steward::tick::TaskCheckOutcome;
 use steward_tests::api::{self, Api};
+use steward_tests::certificate::create_certificate;
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::plane::{ISSUE, Plane};
 use steward_tests::run;
@@ -141,7 +141,7 @@ async fn a_refused_key_shows_until_an_answer_and_a_certificate_shows_its_end() {
     })
     .await;
     let mut world = World::with_one_done().await.live().with_rare_ticks().asking(&clerk);
-    let (cert, key) = certificate(&world.folder, "localhost").await;
+    let (cert, key) = create_certificate(&world.folder, "localhost").await;
     world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
     let (_up, api) = api::up(&world).await;
     let api = Api::trusting(&api.base.replace("127.0.0.1", "localhost"), &cert);

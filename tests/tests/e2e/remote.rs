@@ -1,7 +1,7 @@
 //! Commands that use a named server: several at once, by TLS, and without a vault.
 
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use steward_tests::certificate::create_certificate;
 use steward_tests::run::free_port;
 use steward_tests::steward::Steward;
 use steward_tests::vault::Signal;
@@ -19,19 +19,6 @@ async fn changed() -> World {
 /// A process with this setting reaches no Temporal server.
 fn nowhere(world: &World) -> Steward {
     world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9")
-}
-
-/// A certificate for a name, with its key.
-pub(crate) async fn certificate(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
-    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
-    let mut command = tokio::process::Command::new("openssl");
-    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9"]);
-    command.args(["-subj", "/CN=test", "-addext", &format!("subjectAltName=DNS:{name}")]);
-    // It is its own issuer, but a certificate of a server: clients accept no authority as a server.
-    command.args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"]);
-    let made = command.arg(&key).arg("-out").arg(&cert).output().await.unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    (cert, key)
 }
 
 #[tokio::test]
@@ -57,8 +44,8 @@ async fn several_are_answered_by_a_server_as_by_temporal() {
 #[tokio::test]
 async fn a_server_with_tls_is_asked_only_where_this_machine_trusts_its_certificate() {
     let mut world = changed().await;
-    let (cert, key) = certificate(&world.folder, "localhost").await;
-    let (other, _) = certificate(&world.folder, "other.example").await;
+    let (cert, key) = create_certificate(&world.folder, "localhost").await;
+    let (other, _) = create_certificate(&world.folder, "other.example").await;
     world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
     let (_up, api) = api::up(&world).await;
     world.tick("house").await;

@@ -11,6 +11,7 @@ mod kills;
 mod modes;
 mod provider_storms;
 mod restore;
+mod rotation;
 mod standby;
 mod stops;
 mod strings;
