@@ -135,8 +135,9 @@ fn is_left_out(name: &OsStr) -> bool {
     const NAMES: [&str; 3] = ["lock", "copy", "STOP.spare"];
     const BEGINNINGS: [&str; 5] = ["state.db", "ledger.db", "temporal.", "up.json", "serve-"];
     let name = name.to_string_lossy();
-    // A state folder is also the home of its user, with ssh keys in a folder that begins with a dot.
-    name.starts_with('.')
+    // A state folder is also the home of its user, with ssh keys in a folder that begins with a dot. `.gitignore` is ours.
+    let is_hidden = name.starts_with('.') && name != ".gitignore";
+    is_hidden
         || NAMES.contains(&&*name)
         || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || Path::new(&*name).extension().is_some_and(|extension| extension == "tmp" || extension == "new")
