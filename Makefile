@@ -34,7 +34,10 @@ test: tools
 	cargo test --workspace --quiet --exclude steward-tests
 	cargo test --workspace --quiet --test tidy --test replay --test browser
 	RUST_TEST_THREADS=4 cargo test --workspace --quiet --test e2e
+	@rm -f target/skipped-scenes
 	STEWARD_FLEET_TEST=short RUST_TEST_THREADS=3 cargo test --workspace --quiet --test fleet
+	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."
+	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make corpora."
 
 # The rehearsal of a fleet in full: up to 20 minutes, as any user. Each scene prints its figures and their targets.
 # STEWARD_FLEET_SEED repeats the random choices of an earlier run.

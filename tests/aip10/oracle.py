@@ -125,7 +125,10 @@ def compare(specification, steward):
         fields = {**copy.deepcopy(table["bases"][base]), **copy.deepcopy(RICH[base])}
         documents.append(("altered", alter(fields, chance)))
     texts = [(kind, "---\n" + json.dumps(fields, ensure_ascii=False, indent=1) + "\n---\nbody\n", fields) for kind, fields in documents]
-    for block in list_examples(specification):
+    examples = list(list_examples(specification))
+    refused = [block for block in examples if not validator.is_valid(yaml.load(block.split("---\n")[1], TextLoader))]
+    assert (len(examples), len(refused)) == (12, 1), "the standard has other examples"
+    for block in examples:
         texts.append(("example", block, yaml.load(block.split("---\n")[1], TextLoader)))
     count, wrong, valid = {}, [], 0
     with tempfile.TemporaryDirectory() as folder:

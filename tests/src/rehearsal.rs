@@ -41,6 +41,7 @@ impl Form {
     pub fn has_long_scene(self, scene: &str) -> bool {
         if self == Self::Short {
             eprintln!("{scene} is played in full only: make fleet-test");
+            note_skipped(scene);
         }
         self == Self::Full
     }
@@ -53,6 +54,12 @@ impl Form {
             Self::Full => full,
         }
     }
+}
+
+/// Names a scene that this run leaves out, for the last lines of `make test`.
+fn note_skipped(scene: &str) {
+    let file = std::fs::File::options().create(true).append(true).open(run::project().join("target/skipped-scenes"));
+    std::io::Write::write_all(&mut file.unwrap(), format!("{scene}\n").as_bytes()).unwrap();
 }
 
 /// The seed of this run.

@@ -130,6 +130,15 @@ impl Backup {
     }
 }
 
+/// The file that a program touches in the folder of backups whenever it has copied them elsewhere.
+const COPIED: &str = ".copied";
+
+/// When the backups of a folder were last copied elsewhere; `None` if they never were, as far as is known.
+#[must_use]
+pub fn find_last_copy(folder: &Path) -> Option<DateTime<Utc>> {
+    folder.join(COPIED).metadata().ok()?.modified().ok().map(DateTime::from)
+}
+
 /// Whether a file of `.steward/` or of the state folder belongs to one copy of the vault, or to one process.
 fn is_left_out(name: &OsStr) -> bool {
     const NAMES: [&str; 3] = ["lock", "copy", "STOP.spare"];

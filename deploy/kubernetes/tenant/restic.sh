@@ -22,8 +22,10 @@ copy_backups() {
   # Removes the locks of a restic that was killed, and no others.
   run restic unlock
   # 3: a file was gone, because Steward removed its oldest backup meanwhile. The snapshot has all others.
-  run restic backup --host "$STEWARD_TENANT" --exclude "$STEWARD_BACKUP_DIR/.new-*" "$STEWARD_BACKUP_DIR" ||
-    [ $? -eq 3 ] || return
+  run restic backup --host "$STEWARD_TENANT" --exclude "$STEWARD_BACKUP_DIR/.new-*" \
+    --exclude "$STEWARD_BACKUP_DIR/.copied" "$STEWARD_BACKUP_DIR" || [ $? -eq 3 ] || return
+  # Steward shows when that last worked, so that an alert can miss it.
+  touch "$STEWARD_BACKUP_DIR/.copied"
   run restic forget --host "$STEWARD_TENANT" --path "$STEWARD_BACKUP_DIR" \
     --keep-within 24h --keep-hourly 24 --keep-daily 14 --keep-weekly 8 --prune
 }

@@ -18,7 +18,9 @@ mod parse;
 mod splice;
 
 use crate::record::unlinked;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 pub(crate) use edit::strip_link_markup;
 pub use edit::{
@@ -51,6 +53,17 @@ pub struct Document {
     yaml: Range<usize>,
     body: usize,
     fields: RecordFields,
+    lines: KeyLines,
+}
+
+/// The lines of keys, found when somebody first asks for one. They follow from the text, so they make no document differ.
+#[derive(Debug, Clone, Default)]
+struct KeyLines(OnceLock<BTreeMap<Vec<String>, usize>>);
+
+impl PartialEq for KeyLines {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Document {
@@ -81,7 +94,9 @@ impl Document {
     /// The line of the file, from 1, of the last key in a path of keys. In a list the key is a position from 0. Messages use it.
     #[must_use]
     pub fn line_of_key(&self, path: &[&str]) -> Option<usize> {
-        parse::line_of_path(self.yaml_text(), path)
+        let lines = self.lines.0.get_or_init(|| parse::list_key_lines(self.yaml_text()));
+        let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();
+        lines.get(&path).copied()
     }
 
     /// The fields alone.
@@ -123,7 +138,7 @@ pub fn read_document(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     let text = fence::decode_text(bytes)?;
     let found = fence::find_fences(text)?;
     let fields = parse::parse_fields(&text[found.yaml.clone()])?;
-    Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
+    Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields, lines: KeyLines::default() })
 }
 
 /// Reads a note of a person's as [`read_document`] does. A note without frontmatter has no fields and only a body.
@@ -135,7 +150,8 @@ pub fn read_note(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     match read_document(bytes) {
         Err(FrontmatterError::NoFrontmatter) => {
             let text = fence::decode_text(bytes)?;
-            Ok(Document { text: text.to_owned(), yaml: 0..0, body: 0, fields: RecordFields::new() })
+            let (fields, lines) = (RecordFields::new(), KeyLines::default());
+            Ok(Document { text: text.to_owned(), yaml: 0..0, body: 0, fields, lines })
         }
         read => read,
     }
@@ -153,7 +169,7 @@ pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     let found = fence::find_fences(text)?;
     let yaml = &text[found.yaml.clone()];
     let fields = ours::read_emitted_fields(yaml).map_or_else(|| parse::parse_fields(yaml), Ok)?;
-    Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
+    Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields, lines: KeyLines::default() })
 }
 
 /// Renders a new record of Steward's own: the fences, one field after the other, and the given body.

@@ -1,4 +1,4 @@
-//! What the Markdown of a page holds: links, footnotes, headings, disputed blocks and the first sentence.
+//! What the Markdown of a page holds: links, disputed blocks, callouts and the first sentence.
 //!
 //! Code, comments and escaped text hold none of them. A line counts from 1 at the first line of the body.
 
@@ -8,8 +8,8 @@ use std::ops::Range;
 /// The opening line of a block that shows two sides, as in `::: disputed`.
 const CONTAINER: &str = ":::";
 const DISPUTED: &str = "disputed";
-/// How the callout of a contradiction begins.
-const CALLOUT: &str = "⚠️ Contradiction";
+/// How the callout of a contradiction begins. Some editors leave the second character out.
+const CALLOUTS: [&str; 2] = ["⚠️ Contradiction", "⚠ Contradiction"];
 
 /// A link to another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,24 +22,26 @@ pub struct PageLink {
 /// What a link names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkTarget {
-    /// `[[slug]]` or `[[Title]]`, without its heading and its shown text.
+    /// `[[slug]]` or `[[Title]]`, without its shown text, and perhaps with a heading after `#`.
     Name(String),
-    /// The relative path of a Markdown file, without its heading.
+    /// The relative path of a file, without its heading.
     Path(String),
+}
+
+/// A `::: disputed` block, by its first and its last line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DisputedBlock {
+    pub first: usize,
+    pub last: usize,
 }
 
 /// The contents of a body, as far as code looks at them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BodyFacts {
     pub links: Vec<PageLink>,
-    /// The labels that footnote marks name.
-    pub footnotes: Vec<String>,
     /// The first sentence of the first paragraph, as plain text.
     pub first_sentence: Option<String>,
-    /// The headings with their levels, as plain text.
-    pub headings: Vec<(u8, String)>,
-    /// The lines on which a `::: disputed` block begins.
-    pub disputed: Vec<usize>,
+    pub disputed: Vec<DisputedBlock>,
     /// The lines of callouts that say that there is a contradiction.
     pub callouts: Vec<usize>,
 }
@@ -76,7 +78,6 @@ impl BodyReader {
             Event::End(tag) => self.close_tag(tag, range),
             Event::Text(text) | Event::Code(text) => self.text.push_str(&text),
             Event::SoftBreak | Event::HardBreak => self.text.push(' '),
-            Event::FootnoteReference(label) => self.facts.footnotes.push(label.into_string()),
             Event::Html(_) | Event::InlineHtml(_) => self.opaque.push(range.clone()),
             _ => {}
         }
@@ -88,8 +89,10 @@ impl BodyReader {
             Tag::CodeBlock(_) => self.opaque.push(range.clone()),
             Tag::BlockQuote(_) => (self.depth, self.is_quoted) = (self.depth + 1, true),
             Tag::List(_) | Tag::Table(_) | Tag::FootnoteDefinition(_) => self.depth += 1,
-            Tag::Link { link_type, dest_url, .. } => {
-                if let Some(target) = read_target(*link_type, dest_url) {
+            Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. } => {
+                // Only a page that is embedded as `![[page]]` is a link; any other image is a picture.
+                let is_picture = matches!(tag, Tag::Image { .. }) && !matches!(link_type, LinkType::WikiLink { .. });
+                if let Some(target) = read_target(*link_type, dest_url).filter(|_| !is_picture) {
                     let line = self.line_at(range.start);
                     self.facts.links.push(PageLink { target, line });
                 }
@@ -100,8 +103,7 @@ impl BodyReader {
 
     fn close_tag(&mut self, tag: TagEnd, range: &Range<usize>) {
         match tag {
-            TagEnd::Heading(level) => self.facts.headings.push((level as u8, self.text.trim().to_owned())),
-            TagEnd::Paragraph if self.is_quoted && self.text.trim_start().starts_with(CALLOUT) => {
+            TagEnd::Paragraph if self.is_quoted && is_callout(&self.text) => {
                 self.facts.callouts.push(self.line_at(range.start));
             }
             TagEnd::Paragraph if self.depth == 0 && self.facts.first_sentence.is_none() => {
@@ -123,35 +125,57 @@ impl BodyReader {
 
     /// Markdown does not know these blocks, so their lines are read here.
     fn find_containers(&mut self, text: &str) {
-        let mut offset = 0;
+        let (mut offset, mut number, mut open) = (0, 0, None);
         for line in text.split_inclusive('\n') {
-            let is_code = self.opaque.iter().any(|range| range.contains(&offset));
-            let opened = line.trim().strip_prefix(CONTAINER).map(|rest| rest.trim_start_matches(':').trim());
-            if !is_code && opened == Some(DISPUTED) {
-                self.facts.disputed.push(self.line_at(offset));
+            number += 1;
+            let marker = line.trim().strip_prefix(CONTAINER).map(|rest| rest.trim_start_matches(':').trim());
+            match marker.filter(|_| !self.is_opaque(offset)) {
+                Some(DISPUTED) if open.is_none() => open = Some(number),
+                Some("") => {
+                    let block = open.take().map(|first| DisputedBlock { first, last: number });
+                    self.facts.disputed.extend(block);
+                }
+                Some(_) | None => {}
             }
             offset += line.len();
         }
+        self.facts.disputed.extend(open.map(|first| DisputedBlock { first, last: number }));
     }
+
+    /// Whether code or HTML stands at an offset. The ranges are in the order of the text.
+    fn is_opaque(&self, offset: usize) -> bool {
+        let before = self.opaque.partition_point(|range| range.start <= offset);
+        before.checked_sub(1).is_some_and(|last| self.opaque[last].contains(&offset))
+    }
+}
+
+fn is_callout(text: &str) -> bool {
+    CALLOUTS.iter().any(|callout| text.trim_start().starts_with(callout))
 }
 
 fn find_lines(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-/// What a link leads to, if that may be a page.
+/// What a link leads to, if that is a file or a page of the wiki.
 fn read_target(kind: LinkType, dest: &str) -> Option<LinkTarget> {
-    let without_heading = dest.split(['#', '^']).next().unwrap_or_default().trim();
     if matches!(kind, LinkType::WikiLink { .. }) {
-        return (!without_heading.is_empty()).then(|| LinkTarget::Name(without_heading.to_owned()));
+        // In a table the bar before the shown text is escaped.
+        let name = dest.trim().trim_end_matches('\\').trim_end();
+        let is_heading = name.starts_with(['#', '^']);
+        let is_other_file = name.rsplit_once('.').is_some_and(|(_, ending)| is_file_ending(ending));
+        return (!name.is_empty() && !is_heading && !is_other_file).then(|| LinkTarget::Name(name.to_owned()));
     }
+    let path = dest.split('#').next().unwrap_or_default().trim();
     let is_outside = dest.contains("://") || dest.starts_with("mailto:") || dest.starts_with('/');
-    if is_outside || matches!(kind, LinkType::Email | LinkType::Autolink) || without_heading.is_empty() {
-        return None;
-    }
-    let path = decode_percent(without_heading);
-    let is_page = path.to_ascii_lowercase().ends_with(".md");
-    (is_page || path.split('/').any(|part| part == super::SOURCES_FOLDER)).then_some(LinkTarget::Path(path))
+    let is_file = !is_outside && !path.is_empty() && !matches!(kind, LinkType::Email | LinkType::Autolink);
+    is_file.then(|| LinkTarget::Path(decode_percent(path)))
+}
+
+/// Whether a name ends like a file that is not a page, such as a picture. A title may hold a dot, too.
+fn is_file_ending(ending: &str) -> bool {
+    let endings = ["png", "jpg", "jpeg", "gif", "svg", "webp", "pdf", "mp3", "mp4", "csv", "txt", "canvas", "base"];
+    endings.contains(&ending.to_ascii_lowercase().as_str())
 }
 
 /// Decodes `%20` and the like. What is no valid escape stays as it is.
@@ -175,11 +199,13 @@ fn decode_percent(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The text up to the first full stop, question or exclamation mark that a blank or the end follows.
+/// The text up to the first full stop, question or exclamation mark that a blank or the end follows. A Chinese or Japanese one needs
+/// no blank.
 fn find_first_sentence(text: &str) -> &str {
-    let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '?' | '!' | '。'));
-    let mut ends = ends.map(|(at, c)| at + c.len_utf8());
-    ends.find(|end| text[*end..].chars().next().is_none_or(char::is_whitespace)).map_or(text, |end| &text[..end])
+    let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '?' | '!' | '。' | '？' | '！'));
+    let mut ends = ends.map(|(at, c)| (at + c.len_utf8(), c.is_ascii()));
+    let is_end = |end: usize, is_ascii: bool| !is_ascii || text[end..].chars().next().is_none_or(char::is_whitespace);
+    ends.find(|(end, is_ascii)| is_end(*end, *is_ascii)).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
@@ -199,13 +225,22 @@ mod tests {
 
     #[test]
     fn links_are_those_that_a_reader_sees() {
-        let text = "# A\n\nSee [[plot-12]] and [[plot-12|Plot 12]], [[water#Supply]].\n\n`[[code]]` \\[[escaped]]\n\n```\n[[fenced]]\n```\n\
+        let text = "# A\n\nSee [[plot-12]] and [[plot-12|Plot 12]], [[water#Supply]], [[C#]], ![[pump]] ![[pump.png]] ![p](pump.md).\n\n`[[code]]` \\[[escaped]]\n\n```\n[[fenced]]\n```\n\
             <!-- [[comment]] -->\n\n- [lease](../entities/the%20lease.md#end) [web](https://a.example/b.md) [mail](mailto:a@b.example)\n\
             - [raw](../sources/letter.pdf)\n";
-        let expected = ["plot-12", "plot-12", "water", "(../entities/the lease.md)", "(../sources/letter.pdf)"];
+        let expected = [
+            "plot-12",
+            "plot-12",
+            "water#Supply",
+            "C#",
+            "pump",
+            "(../entities/the lease.md)",
+            "(../sources/letter.pdf)",
+        ];
         assert_eq!(names(text), expected);
         let lines: Vec<usize> = read_body(text).links.iter().map(|link| link.line).collect();
-        assert_eq!(lines, [3, 3, 3, 12, 13]);
+        assert_eq!(lines, [3, 3, 3, 3, 3, 12, 13]);
+        assert_eq!(names("| a | b |\n|---|---|\n| [[water\\|Water]] | x |\n"), ["water"]);
     }
 
     #[test]
@@ -218,6 +253,7 @@ mod tests {
                 Some("The lease ends"),
             ),
             ("# Only a heading\n", None),
+            ("第一句。第二句。\n", Some("第一句。")),
         ] {
             assert_eq!(read_body(text).first_sentence.as_deref(), expected, "{text}");
         }
@@ -227,6 +263,13 @@ mod tests {
     fn a_dispute_is_found_outside_of_code() {
         let text = "::: disputed\n> ⚠️ Contradiction: a vs b (letter)\n\nA.[^c1]\n:::\n\n```\n::: disputed\n```\n\n[^c1]: letter — \"A.\"\n";
         let facts = read_body(text);
-        assert_eq!((facts.disputed, facts.callouts, facts.footnotes), (vec![1], vec![2], vec!["c1".to_owned()]));
+        assert_eq!((facts.disputed, facts.callouts), (vec![DisputedBlock { first: 1, last: 5 }], vec![2]));
+        assert_eq!(read_body("> ⚠ Contradiction: a\n").callouts, [1]);
+    }
+
+    #[test]
+    fn thousands_of_lines_with_html_are_read_in_one_pass() {
+        // Work that grows with the square of the lines would take minutes.
+        assert_eq!(read_body(&"a<b>c\n".repeat(40_000)).links, []);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A finding never holds more than a line of outside text, and that without characters that hide or turn text.
 
-use super::standard::{FieldPath, FieldStep};
+use super::standard::{FaultKind, FieldPath, FieldStep};
 use crate::record::frontmatter::Document;
 use crate::record::plain_text::to_one_line;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub enum Severity {
     Error,
 }
 
-/// What was found. Scripts may rely on the names; `docs/reference/wiki-findings.md` explains each.
+/// What was found. Scripts may rely on the names; `docs/wiki.md` explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display, strum::EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -76,7 +76,7 @@ pub enum FindingCode {
     MinConfidence,
     RequireSource,
     UnresolvedContradiction,
-    /// A contradiction that is marked in the text and not in `contradicts`, or the other way round.
+    /// A contradiction that is marked in one or two of three places: callout, block and `contradicts`.
     HedgeIncomplete,
     SourceMutated,
     SourceMissing,
@@ -111,13 +111,13 @@ impl WikiFinding {
 
     /// The same finding at a line, from 1.
     #[must_use]
-    pub fn at_line(self, line: Option<usize>) -> Self {
+    pub fn with_line(self, line: Option<usize>) -> Self {
         Self { line, ..self }
     }
 
     /// The same finding at a field of a frontmatter.
     #[must_use]
-    pub fn at_field(self, document: &Document, path: &FieldPath) -> Self {
+    pub fn with_field(self, document: &Document, path: &FieldPath) -> Self {
         Self { line: find_line(document, path), field: Some(path.clone()), ..self }
     }
 }
@@ -129,6 +129,16 @@ impl std::fmt::Display for WikiFinding {
         write!(f, ": {} {}", self.severity, self.code)?;
         self.field.as_ref().map_or(Ok(()), |field| write!(f, " at {field}"))?;
         write!(f, ": {}: {}", self.problem, self.fix)
+    }
+}
+
+/// What a reader makes of a fault: what a later version may have added is kept with a warning, anything else is an error with this
+/// code.
+#[must_use]
+pub fn judge_fault(kind: FaultKind, otherwise: FindingCode) -> (FindingCode, Severity) {
+    match kind {
+        FaultKind::UnknownKey | FaultKind::UnknownValue => (FindingCode::NewerThanSchema, Severity::Warn),
+        FaultKind::NoDoctype | FaultKind::Missing | FaultKind::Invalid => (otherwise, Severity::Error),
     }
 }
 

@@ -5,9 +5,10 @@
 use super::INDEX_FILE;
 use super::finding::{FindingCode, Severity, WikiFinding};
 use super::manifest::{EffectiveManifest, IndexGrouping};
-use super::names::{folder_of_kind, kind_of_type};
+use super::names::{name_folder, name_kind};
 use super::page::WikiPage;
 use crate::record::plain_text::to_one_line;
+use std::collections::BTreeMap;
 
 /// The section of pages without a source, if the index is grouped by source.
 const NO_SOURCE: &str = "No source";
@@ -37,16 +38,20 @@ pub fn check_index(manifest: &EffectiveManifest, pages: &[WikiPage], index: Opti
     }
     let (shown, wanted): (Vec<&str>, Vec<&str>) = (found.lines().collect(), expected.lines().collect());
     let same = shown.iter().zip(&wanted).take_while(|(shown, wanted)| shown == wanted).count();
+    let is_text_same = shown == wanted;
     let problem = match index {
-        None => "there is no index".to_owned(),
-        Some(_) => "it does not show the pages as they are".to_owned(),
+        None => "there is no index",
+        Some(_) if is_text_same => "its lines do not end as they should",
+        Some(_) => "it does not show the pages as they are",
     };
     let fix = match wanted.get(same) {
+        _ if is_text_same => "end every line, also the last one, with a line feed alone".to_owned(),
         Some(line) => format!("write `{line}` here"),
         None => "remove what follows".to_owned(),
     };
-    let finding = WikiFinding::new(FindingCode::IndexStale, Severity::Warn, INDEX_FILE, &problem, &fix);
-    Some(finding.at_line(index.map(|_| same + 1)))
+    let same = if is_text_same { 0 } else { same };
+    let finding = WikiFinding::new(FindingCode::IndexStale, Severity::Warn, INDEX_FILE, problem, &fix);
+    Some(finding.with_line(index.map(|_| same + 1)))
 }
 
 /// The slugs that an index names.
@@ -58,20 +63,14 @@ pub(super) fn list_slugs(index: &str) -> impl Iterator<Item = &str> {
 fn render_line(page: &WikiPage) -> String {
     let summary = escape(&page.summary);
     let dash = if summary.is_empty() { "" } else { " — " };
-    format!("- [[{}|{}]] `{}`{dash}{summary}\n", page.slug, escape(&page.title), page.kind)
+    let [slug, title, kind] = [&page.slug, &page.title, &page.kind].map(|text| escape(text));
+    format!("- [[{slug}|{title}]] `{kind}`{dash}{summary}\n")
 }
 
-/// The sections in their order: that of the declared kinds first, then by name.
+/// The sections in their order: that of the declared kinds first, then by name. Pages without a source come last.
 fn group_pages<'p>(manifest: &EffectiveManifest, pages: &'p [WikiPage]) -> Vec<(String, Vec<&'p WikiPage>)> {
     let grouping = manifest.grouping();
-    let mut groups: Vec<(String, Vec<&WikiPage>)> = match grouping {
-        IndexGrouping::Kind => {
-            let declared = manifest.entity_types();
-            declared.iter().map(|declared| (head_kind(&kind_of_type(&declared.name)), Vec::new())).collect()
-        }
-        IndexGrouping::Tag | IndexGrouping::Source => Vec::new(),
-    };
-    let declared = groups.len();
+    let mut groups: BTreeMap<String, Vec<&WikiPage>> = BTreeMap::new();
     for page in pages {
         let headings = match grouping {
             IndexGrouping::Kind => vec![head_kind(&page.kind)],
@@ -80,20 +79,24 @@ fn group_pages<'p>(manifest: &EffectiveManifest, pages: &'p [WikiPage]) -> Vec<(
             IndexGrouping::Source => page.sources.clone(),
         };
         for heading in headings {
-            match groups.iter_mut().find(|(known, _)| *known == heading) {
-                Some((_, members)) => members.push(page),
-                None => groups.push((heading, vec![page])),
-            }
+            groups.entry(heading).or_default().push(page);
         }
     }
-    groups[declared..].sort_by(|(a, _), (b, _)| (a == NO_SOURCE, a).cmp(&(b == NO_SOURCE, b)));
-    groups.retain(|(_, members)| !members.is_empty());
-    groups
+    let declared: Vec<String> = match grouping {
+        IndexGrouping::Kind => manifest.entity_types.iter().map(|it| head_kind(&name_kind(&it.name))).collect(),
+        IndexGrouping::Tag | IndexGrouping::Source => Vec::new(),
+    };
+    let last = groups.remove(NO_SOURCE).map(|members| (NO_SOURCE.to_owned(), members));
+    let mut sorted: Vec<(String, Vec<&WikiPage>)> =
+        declared.into_iter().filter_map(|heading| groups.remove_entry(&heading)).collect();
+    sorted.extend(groups);
+    sorted.extend(last);
+    sorted
 }
 
 /// The heading of a kind: the name of its folder, as in `Entities`.
 fn head_kind(kind: &str) -> String {
-    let folder = folder_of_kind(kind);
+    let folder = name_folder(kind);
     let name = if folder.is_empty() { kind } else { &folder };
     let mut chars = name.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())

@@ -43,7 +43,7 @@ pub struct LogEntry {
 
 /// What reading a log came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadLog {
+pub struct LogReading {
     /// In the order of the file.
     pub entries: Vec<LogEntry>,
     pub findings: Vec<WikiFinding>,
@@ -51,17 +51,21 @@ pub struct ReadLog {
 
 /// Reads a log. What stands above the first entry is a person's introduction.
 #[must_use]
-pub fn read_log(text: &str) -> ReadLog {
-    let mut read = ReadLog::default();
+pub fn read_log(text: &str) -> LogReading {
+    let mut read = LogReading::default();
     for (at, line) in text.lines().enumerate() {
         if let Some(header) = line.strip_prefix("## ") {
-            match read_header(header, at + 1) {
-                Some(entry) => read.entries.push(entry),
-                None => {
-                    let problem = "no header of an entry";
+            match (read_header(header, at + 1), read.entries.last_mut()) {
+                // An older wiki gave what an ingest added to its graph a header of its own.
+                (Some(entry), Some(ingest)) if entry.is_graph => {
+                    ingest.bullets.push(format!("graph: {}", entry.entry.subject))
+                }
+                (Some(entry), _) => read.entries.push(entry.entry),
+                (None, _) => {
+                    let problem = "not the header of an entry";
                     let fix = "write `## [<time>] ingest | <subject>`, with query, lint or manual for other entries";
                     let finding = WikiFinding::new(FindingCode::LogUnreadable, Severity::Error, LOG_FILE, problem, fix);
-                    read.findings.push(finding.at_line(Some(at + 1)));
+                    read.findings.push(finding.with_line(Some(at + 1)));
                 }
             }
         } else if let (Some(entry), Some(bullet)) = (read.entries.last_mut(), line.strip_prefix("- ")) {
@@ -71,14 +75,22 @@ pub fn read_log(text: &str) -> ReadLog {
     read
 }
 
-fn read_header(header: &str, line: usize) -> Option<LogEntry> {
+/// A header that was read.
+struct LogHeader {
+    entry: LogEntry,
+    is_graph: bool,
+}
+
+fn read_header(header: &str, line: usize) -> Option<LogHeader> {
     let (time, rest) = header.trim().strip_prefix('[')?.split_once(']')?;
     let (word, subject) = rest.split_once('|')?;
     let (at, word) = (read_time(time.trim())?, word.trim());
     if word.is_empty() || word.contains(char::is_whitespace) {
         return None;
     }
-    Some(LogEntry { at, log_type: word.parse().ok(), subject: subject.trim().to_owned(), bullets: Vec::new(), line })
+    let entry =
+        LogEntry { at, log_type: word.parse().ok(), subject: subject.trim().to_owned(), bullets: Vec::new(), line };
+    Some(LogHeader { entry, is_graph: word == "graph" })
 }
 
 fn read_time(text: &str) -> Option<DateTime<Utc>> {
@@ -118,7 +130,7 @@ mod tests {
 
     #[test]
     fn older_headers_are_read_and_others_are_named_by_line() {
-        let text = "# Log\n\n## [2026-04-05] ingest | a\n## [2026-04-05 08:30 UTC] filed | b\n## [2026-04-06] graph | c\n\
+        let text = "# Log\n\n## [2026-04-05] ingest | a\n## [2026-04-05 08:30 UTC] filed | b\n## [2026-04-06] graph | c\n- d\n## [2026-04-07] notes | e\n\
             ## Notes\n## [yesterday] lint | d\n";
         let read = read_log(text);
         let found: Vec<(String, Option<LogType>)> =
@@ -126,11 +138,12 @@ mod tests {
         let expected = [
             ("2026-04-05T00:00:00+00:00", Some(LogType::Ingest)),
             ("2026-04-05T08:30:00+00:00", Some(LogType::Query)),
-            ("2026-04-06T00:00:00+00:00", None),
+            ("2026-04-07T00:00:00+00:00", None),
         ];
         assert_eq!(found, expected.map(|(at, log_type)| (at.to_owned(), log_type)));
         let lines: Vec<Option<usize>> = read.findings.iter().map(|finding| finding.line).collect();
-        assert_eq!(lines, [Some(6), Some(7)]);
+        assert_eq!(lines, [Some(8), Some(9)]);
+        assert_eq!(read.entries[1].bullets, ["graph: c", "d"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod merge;
 
 use super::finding::Severity;
-use super::names::{KNOWN_KINDS, kind_of_type};
+use super::names::{KNOWN_KINDS, name_kind};
 use super::standard::FieldPath;
 use crate::record::frontmatter::{Document, RecordFields};
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,11 @@ pub struct FieldOrigin {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EffectiveManifest {
     pub fields: RecordFields,
-    /// The origin of every value that is no mapping, and of every item of `entityTypes` and `lints`.
+    /// The origin of every value that is not a mapping. In `entityTypes` and `lints` that of each field of an item.
     pub origins: BTreeMap<FieldPath, FieldOrigin>,
+    /// The declared kinds of pages, and the lints. What cannot be read is left out.
+    pub entity_types: Vec<EntityType>,
+    pub lints: Vec<LintRule>,
 }
 
 /// A kind of page that the manifest declares.
@@ -77,6 +80,14 @@ pub struct LintRule {
     pub params: RecordFields,
 }
 
+impl LintRule {
+    /// A number among its parameters.
+    #[must_use]
+    pub fn find_number(&self, name: &str) -> Option<f64> {
+        self.params.get(name)?.as_f64()
+    }
+}
+
 /// How `_index.md` is grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
@@ -96,16 +107,13 @@ impl EffectiveManifest {
         found.as_str()
     }
 
-    /// The declared kinds of pages. What cannot be read is left out.
+    /// A manifest with these fields, whose types and lints are read.
     #[must_use]
-    pub fn entity_types(&self) -> Vec<EntityType> {
-        self.list("entityTypes").filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
-    }
-
-    /// The lints. What cannot be read is left out.
-    #[must_use]
-    pub fn lints(&self) -> Vec<LintRule> {
-        self.list("lints").filter_map(read_lint).collect()
+    pub fn new(fields: RecordFields, origins: BTreeMap<FieldPath, FieldOrigin>) -> Self {
+        let list = |field: &str| fields.get(field).and_then(Value::as_array).into_iter().flatten();
+        let entity_types = list("entityTypes").filter_map(|item| serde_json::from_value(item.clone()).ok()).collect();
+        let lints = list("lints").filter_map(read_lint).collect();
+        Self { fields, origins, entity_types, lints }
     }
 
     #[must_use]
@@ -116,19 +124,15 @@ impl EffectiveManifest {
     /// Whether a kind is declared, or is always known.
     #[must_use]
     pub fn knows_kind(&self, kind: &str) -> bool {
-        KNOWN_KINDS.contains(&kind) || self.entity_types().iter().any(|declared| kind_of_type(&declared.name) == kind)
-    }
-
-    fn list(&self, field: &str) -> impl Iterator<Item = &Value> {
-        self.fields.get(field).and_then(Value::as_array).into_iter().flatten()
+        KNOWN_KINDS.contains(&kind) || self.entity_types.iter().any(|declared| name_kind(&declared.name) == kind)
     }
 }
 
 /// Reads a lint; `None` if a part of it is missing. A severity of a later version counts as `warn`.
-fn read_lint(value: &Value) -> Option<LintRule> {
+pub(super) fn read_lint(value: &Value) -> Option<LintRule> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let kind = serde_json::from_value(value.get("kind")?.clone()).ok()?;
-    let page_kind = Some(text("appliesTo")?).filter(|name| *name != "*").map(kind_of_type);
+    let page_kind = Some(text("appliesTo")?).filter(|name| *name != "*").map(name_kind);
     let severity = text("severity")?.parse().unwrap_or(Severity::Warn);
     let params = value.get("params").and_then(Value::as_object).cloned().unwrap_or_default();
     Some(LintRule { id: text("id")?.to_owned(), kind, page_kind, severity, params })

@@ -3,17 +3,16 @@
 //! What is written is always the standard's form. Each deviation is a finding. A file without a page's `schema` is no page
 //! and none of a wiki's business; other tools keep files beside ours.
 
+use super::SOURCES_FOLDER;
 use super::body::{self, BodyFacts};
-use super::finding::{FindingCode, Severity, WikiFinding};
+use super::finding::{self, FindingCode, Severity, WikiFinding};
 use super::manifest::EffectiveManifest;
-use super::names::{folder_of_kind, id_of_source};
-use super::standard::{self, Doctype, FaultKind, FieldPath};
-use super::{MAX_PAGE_BYTES, SOURCES_FOLDER};
+use super::names::{name_folder, name_source};
+use super::standard::{self, Doctype, FieldPath};
 use crate::record::frontmatter::{self, Document, RecordFields};
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-pub use super::body::{LinkTarget, PageLink};
+pub use super::body::{DisputedBlock, LinkTarget, PageLink};
 
 /// The `schema` of pages in earlier drafts of the standard.
 const LEGACY_SCHEMA: &str = "knowledge/v1";
@@ -34,7 +33,6 @@ pub struct WikiPage {
     pub sources: Vec<String>,
     /// From 0 to 1.
     pub confidence: f64,
-    pub updated_at: Option<DateTime<Utc>>,
     pub contradicts: Vec<String>,
     /// Other pages that its frontmatter names, and the field.
     pub references: Vec<(FieldPath, String)>,
@@ -48,7 +46,7 @@ pub struct WikiPage {
 
 /// What reading a file came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReadPage {
+pub struct PageReading {
     /// `None` if the file is no page, or cannot be used as one.
     pub page: Option<WikiPage>,
     pub findings: Vec<WikiFinding>,
@@ -82,37 +80,51 @@ impl WikiPage {
 
 /// Reads a file as a page.
 #[must_use]
-pub fn read_page(file: &str, bytes: &[u8]) -> ReadPage {
+pub fn read_page(file: &str, bytes: &[u8]) -> PageReading {
     let invalid =
         |problem: &str, fix: &str| WikiFinding::new(FindingCode::EntryInvalid, Severity::Error, file, problem, fix);
-    if bytes.len() > MAX_PAGE_BYTES {
-        let finding = invalid("a page of more than 256 KiB", "split it");
-        return ReadPage { page: None, findings: vec![finding] };
-    }
     let document = match frontmatter::read_note(bytes) {
         Ok(document) => document,
         Err(e) if names_a_page(bytes) => {
             let finding = invalid(&format!("its frontmatter cannot be read: {e}"), "the page is left alone until then");
-            return ReadPage { page: None, findings: vec![finding] };
+            return PageReading { page: None, findings: vec![finding] };
         }
-        Err(_) => return ReadPage::default(),
+        Err(_) => return PageReading::default(),
     };
     let schema = document.fields().get("schema").and_then(Value::as_str);
     let is_legacy = schema == Some(LEGACY_SCHEMA);
-    if !is_legacy && Doctype::read(document.fields()) != Some(Doctype::Page) {
-        return ReadPage::default();
+    match (schema, Doctype::read(document.fields())) {
+        (_, Some(Doctype::Page)) => {}
+        (_, None) if is_legacy => {}
+        (Some(other), None) if other.to_lowercase().starts_with("knowledge.") => {
+            let problem = format!("`{other}` is not a schema that this version knows");
+            let finding = WikiFinding::new(
+                FindingCode::NewerThanSchema,
+                Severity::Warn,
+                file,
+                &problem,
+                "write `schema: knowledge.entry/v1`",
+            );
+            let finding = finding.with_field(&document, &FieldPath::from_key("schema"));
+            return PageReading { page: None, findings: vec![finding] };
+        }
+        _ => return PageReading::default(),
     }
     let mut reader = PageReader { file, document: &document, findings: Vec::new() };
     reader.check_standard(is_legacy);
     let page = reader.read(body::read_body(document.body()));
     let findings = reader.findings;
-    ReadPage { page: page.map(|page| WikiPage { document, ..page }), findings }
+    PageReading { page: page.map(|page| WikiPage { document, ..page }), findings }
 }
 
-/// Whether the first lines of a file that cannot be read name the schema of a page.
-fn names_a_page(bytes: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]);
-    start.lines().any(|line| line.trim().strip_prefix("schema:").is_some_and(|rest| rest.contains("knowledge")))
+/// Whether the first lines of a file that cannot be read as a page name the schema of one.
+#[must_use]
+pub fn names_a_page(start: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(&start[..start.len().min(2_000)]);
+    start.lines().any(|line| {
+        let line = line.trim().trim_start_matches('{').replace('"', "");
+        line.trim().strip_prefix("schema:").is_some_and(|rest| rest.contains("knowledge"))
+    })
 }
 
 struct PageReader<'a> {
@@ -124,11 +136,17 @@ struct PageReader<'a> {
 impl PageReader<'_> {
     fn report(&mut self, code: FindingCode, severity: Severity, path: &FieldPath, problem: &str, fix: &str) {
         let finding = WikiFinding::new(code, severity, self.file, problem, fix);
-        self.findings.push(finding.at_field(self.document, path));
+        self.findings.push(finding.with_field(self.document, path));
     }
 
     fn warn(&mut self, code: FindingCode, field: &str, problem: &str, fix: &str) {
-        self.report(code, Severity::Warn, &FieldPath::of_field(field), problem, fix);
+        self.report(code, Severity::Warn, &FieldPath::from_key(field), problem, fix);
+    }
+
+    /// Where the kind stands in this file: an earlier draft called it `type`.
+    fn locate(&self, path: &FieldPath) -> FieldPath {
+        let is_old = *path == FieldPath::from_key("kind") && !self.document.fields().contains_key("kind");
+        if is_old { FieldPath::from_key("type") } else { path.clone() }
     }
 
     /// Reports what the standard would refuse, apart from what is read all the same.
@@ -149,21 +167,14 @@ impl PageReader<'_> {
             fields.insert("kind".to_owned(), kind);
         }
         for fault in standard::find_faults(&fields) {
-            let value = fault.path.steps().iter().try_fold(None, |value: Option<&Value>, step| match value {
-                None => fields.get(&step.to_string()).map(Some),
-                Some(value) => step.find_in(value).map(Some),
-            });
-            let text = value.flatten().and_then(Value::as_str).unwrap_or_default();
+            let text = fault.path.find_in(&fields).and_then(Value::as_str).unwrap_or_default();
             let field = fault.path.steps().first().map(ToString::to_string).unwrap_or_default();
             let (code, severity) = match field.as_str() {
                 "sources" if is_source_path(text) => (FindingCode::SourcePath, Severity::Warn),
                 "slug" if is_digit_slug(text) => (FindingCode::SlugDigitFirst, Severity::Warn),
-                _ if matches!(fault.kind, FaultKind::UnknownKey | FaultKind::UnknownValue) => {
-                    (FindingCode::NewerThanSchema, Severity::Warn)
-                }
-                _ => (FindingCode::EntryInvalid, Severity::Error),
+                _ => finding::judge_fault(fault.kind, FindingCode::EntryInvalid),
             };
-            self.report(code, severity, &fault.path, &fault.problem, &fault.fix);
+            self.report(code, severity, &self.locate(&fault.path), &fault.problem, &fault.fix);
         }
     }
 
@@ -178,7 +189,7 @@ impl PageReader<'_> {
         let summary = shorten(summary.or(body.first_sentence.as_deref()).unwrap_or_default(), MAX_SUMMARY);
         let lists = ["supersedes", "contradicts", "links"];
         let references = lists.iter().flat_map(|name| {
-            let path = FieldPath::of_field(name);
+            let path = FieldPath::from_key(name);
             list_texts(fields.get(*name)).enumerate().map(move |(at, slug)| (path.join_item(at), slug))
         });
         Some(WikiPage {
@@ -188,7 +199,6 @@ impl PageReader<'_> {
             title,
             sources: list_texts(fields.get("sources")).map(|source| read_source_id(&source)).collect(),
             confidence: fields.get("confidence").and_then(Value::as_f64).unwrap_or(1.0),
-            updated_at: text("updated_at").and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc())),
             contradicts: list_texts(fields.get("contradicts")).collect(),
             references: references.collect(),
             tags: list_texts(fields.get("tags")).collect(),
@@ -205,7 +215,8 @@ impl PageReader<'_> {
 pub fn check_placement(page: &WikiPage, manifest: &EffectiveManifest) -> Vec<WikiFinding> {
     let warn = |code, field: &str, problem: &str, fix: &str| {
         let finding = WikiFinding::new(code, Severity::Warn, &page.file, problem, fix);
-        finding.at_field(&page.document, &FieldPath::of_field(field))
+        let field = if page.document.fields().contains_key(field) { field } else { "type" };
+        finding.with_field(&page.document, &FieldPath::from_key(field))
     };
     let mut found = Vec::new();
     if !manifest.knows_kind(&page.kind) {
@@ -213,7 +224,7 @@ pub fn check_placement(page: &WikiPage, manifest: &EffectiveManifest) -> Vec<Wik
         found.push(warn(FindingCode::KindUndeclared, "kind", &problem, "add it to `entityTypes` of KNOWLEDGE.md"));
     }
     let folder = page.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let expected = folder_of_kind(&page.kind);
+    let expected = name_folder(&page.kind);
     if folder != expected {
         let is_legacy = page.file.starts_with(LEGACY_FOLDER);
         let place = if expected.is_empty() { "the wiki's own folder".to_owned() } else { format!("`{expected}/`") };
@@ -243,7 +254,7 @@ fn is_digit_slug(text: &str) -> bool {
 }
 
 fn read_source_id(text: &str) -> String {
-    let id = if is_source_path(text) { id_of_source(text) } else { None };
+    let id = if is_source_path(text) { name_source(text) } else { None };
     id.unwrap_or_else(|| text.to_owned())
 }
 

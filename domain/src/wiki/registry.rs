@@ -3,7 +3,7 @@
 //! A wiki without a registry may have sources that describe themselves in a frontmatter. Their hashes are what somebody
 //! wrote there, so they are only compared.
 
-use super::finding::{FindingCode, Severity, WikiFinding};
+use super::finding::{FindingCode, Severity, WikiFinding, judge_fault};
 use super::standard::{self, Doctype};
 use super::{PROVENANCE_FILE, SOURCES_FILE};
 use crate::record::frontmatter::RecordFields;
@@ -22,7 +22,6 @@ pub struct WikiSource {
     pub captured_at: Option<DateTime<Utc>>,
     /// As in `sha256:55a2…`.
     pub content_hash: String,
-    pub superseded_by: Option<String>,
 }
 
 /// `_manifest.json`.
@@ -45,7 +44,7 @@ pub struct IngestedSource {
 
 /// The registry, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadRegistry {
+pub struct RegistryReading {
     /// By id.
     pub sources: BTreeMap<String, WikiSource>,
     pub findings: Vec<WikiFinding>,
@@ -53,24 +52,24 @@ pub struct ReadRegistry {
 
 /// Reads `_sources.json`: a list of objects of the doctype `knowledge.source/v1`.
 #[must_use]
-pub fn read_registry(text: &str) -> ReadRegistry {
-    let mut read = ReadRegistry::default();
+pub fn read_registry(text: &str) -> RegistryReading {
+    let mut read = RegistryReading::default();
     let items = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(items)) => items,
-        Ok(_) => return read.fail("it is no list", "write `[]`, or restore the file"),
-        Err(e) => return read.fail(&format!("it is no JSON: {e}"), "restore the file"),
+        Ok(_) => return read.add_fault("it is not a list", "write `[]`, or restore the file"),
+        Err(e) => return read.add_fault(&format!("it is not JSON: {e}"), "restore the file"),
     };
     for (at, item) in items.iter().enumerate() {
         match item {
             Value::Object(fields) => read.add_source(&format!("item {at}"), SOURCES_FILE, fields),
-            _ => read = read.fail(&format!("item {at} is no object"), "remove it"),
+            _ => read = read.add_fault(&format!("item {at} is not an object"), "remove it"),
         }
     }
     read
 }
 
-impl ReadRegistry {
-    fn fail(mut self, problem: &str, fix: &str) -> Self {
+impl RegistryReading {
+    fn add_fault(mut self, problem: &str, fix: &str) -> Self {
         let finding = WikiFinding::new(FindingCode::SourceInvalid, Severity::Error, SOURCES_FILE, problem, fix);
         self.findings.push(finding);
         self
@@ -78,21 +77,24 @@ impl ReadRegistry {
 
     /// Adds a source from its fields. `what` and `file` say where they stand.
     pub fn add_source(&mut self, what: &str, file: &str, fields: &RecordFields) {
-        let mut report = |code, problem: &str, fix: &str| {
-            self.findings.push(WikiFinding::new(code, Severity::Error, file, problem, fix));
+        let mut report = |code, severity, problem: &str, fix: &str| {
+            self.findings.push(WikiFinding::new(code, severity, file, problem, fix));
         };
         let faults = match Doctype::read(fields) {
             Some(Doctype::Source) => standard::find_faults(fields),
             _ => {
                 return report(
                     FindingCode::SourceInvalid,
-                    &format!("{what} is no source"),
+                    Severity::Error,
+                    &format!("{what} is not a source"),
                     "write `schema: knowledge.source/v1`",
                 );
             }
         };
         for fault in &faults {
-            report(FindingCode::SourceInvalid, &format!("{what}, {}: {}", fault.path, fault.problem), &fault.fix);
+            let (code, severity) = judge_fault(fault.kind, FindingCode::SourceInvalid);
+            let problem = format!("{what}, {}: {}", fault.path, fault.problem);
+            report(code, severity, &problem, &fault.fix);
         }
         let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
         let (Some(id), Some(path), Some(content_hash)) = (text("id"), text("path"), text("content_hash")) else {
@@ -100,7 +102,7 @@ impl ReadRegistry {
         };
         if self.sources.contains_key(&id) {
             let problem = format!("{what}: another source has the id `{id}`");
-            return report(FindingCode::DuplicateId, &problem, "give one of them another id");
+            return report(FindingCode::DuplicateId, Severity::Error, &problem, "give one of them another id");
         }
         let source = WikiSource {
             id: id.clone(),
@@ -108,7 +110,6 @@ impl ReadRegistry {
             title: text("title").unwrap_or_else(|| id.clone()),
             captured_at: text("captured_at").and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc())),
             content_hash,
-            superseded_by: text("superseded_by"),
         };
         self.sources.insert(id, source);
     }
@@ -146,8 +147,8 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_registry_is_named() {
         for (text, code, part) in [
-            ("{", FindingCode::SourceInvalid, "no JSON"),
-            ("{}", FindingCode::SourceInvalid, "no list"),
+            ("{", FindingCode::SourceInvalid, "not JSON"),
+            ("{}", FindingCode::SourceInvalid, "not a list"),
             ("[1]", FindingCode::SourceInvalid, "item 0"),
             (&json!([source("letter"), source("letter")]).to_string(), FindingCode::DuplicateId, "item 1"),
             (

@@ -8,8 +8,11 @@ mod forms;
 mod rules;
 
 use crate::record::frontmatter::RecordFields;
+use crate::record::plain_text::to_one_line;
 use forms::TextForm;
+pub(super) use rules::CONFLICT_RESOLUTIONS;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The most faults of one file. More would not be read.
@@ -51,7 +54,7 @@ pub enum FieldStep {
 impl FieldPath {
     /// The path of a field of the frontmatter itself.
     #[must_use]
-    pub fn of_field(name: &str) -> Self {
+    pub fn from_key(name: &str) -> Self {
         Self::default().join_key(name)
     }
 
@@ -72,6 +75,13 @@ impl FieldPath {
     #[must_use]
     pub fn steps(&self) -> &[FieldStep] {
         &self.0
+    }
+
+    /// The value at this path.
+    #[must_use]
+    pub fn find_in<'f>(&self, fields: &'f RecordFields) -> Option<&'f Value> {
+        let (first, rest) = self.0.split_first()?;
+        rest.iter().try_fold(fields.get(&first.to_string())?, |value, step| step.find_in(value))
     }
 
     /// Whether this is that path or one below it.
@@ -126,8 +136,9 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {
             match step {
-                FieldStep::Key(name) if position == 0 => write!(f, "{name}")?,
-                FieldStep::Key(name) => write!(f, ".{name}")?,
+                // A key is outside text, and must not begin another line.
+                FieldStep::Key(name) if position == 0 => write!(f, "{}", to_one_line(name))?,
+                FieldStep::Key(name) => write!(f, ".{}", to_one_line(name))?,
                 FieldStep::Item(item) => write!(f, "[{item}]")?,
             }
         }
@@ -195,7 +206,7 @@ struct FieldRule {
 /// Whether a text is a slug: `^[a-z][a-z0-9-]*[a-z0-9]$`, of 2 to 96 characters.
 #[must_use]
 pub fn is_slug(text: &str) -> bool {
-    (2..=96).contains(&text.len()) && TextForm::Slug.fits(text)
+    (2..=96).contains(&text.len()) && TextForm::Slug.accepts(text)
 }
 
 /// Finds what the published schema would refuse. No fault means that the frontmatter is valid.
@@ -210,7 +221,7 @@ pub fn find_faults(fields: &RecordFields) -> Vec<SchemaFault> {
     if doctype == Doctype::Manifest && binds && !fields.contains_key("extends") {
         let problem = "a manifest with `appliesTo` is a view, and a view extends another manifest";
         let fix = "add `extends` with the path of the wiki's KNOWLEDGE.md, or remove `appliesTo`";
-        found.add(FaultKind::Missing, FieldPath::of_field("extends"), problem.to_owned(), fix.to_owned());
+        found.add(FaultKind::Missing, FieldPath::from_key("extends"), problem.to_owned(), fix.to_owned());
     }
     found.faults
 }
@@ -218,10 +229,10 @@ pub fn find_faults(fields: &RecordFields) -> Vec<SchemaFault> {
 fn find_doctype_fault(fields: &RecordFields) -> SchemaFault {
     let problem = match fields.get("schema") {
         None => "there is no `schema`".to_owned(),
-        Some(value) => format!("{} is no doctype of AIP-10", show_value(value)),
+        Some(value) => format!("{} is not a doctype of AIP-10", show_value(value)),
     };
     let fix = "write `schema: knowledge.entry/v1` for a page, `knowledge.workspace/v1` for a manifest".to_owned();
-    SchemaFault { kind: FaultKind::NoDoctype, path: FieldPath::of_field("schema"), problem, fix }
+    SchemaFault { kind: FaultKind::NoDoctype, path: FieldPath::from_key("schema"), problem, fix }
 }
 
 #[derive(Default)]
@@ -259,8 +270,7 @@ impl FaultList {
                 for (position, item) in list.iter().enumerate() {
                     self.check_value(&path.join_item(position), item, items);
                 }
-                let repeated = list.iter().enumerate().find(|(position, item)| list[..*position].contains(item));
-                if let (true, Some((position, item))) = (is_unique, repeated) {
+                if let Some((position, item)) = find_repeated(list).filter(|_| *is_unique) {
                     let problem = format!("{} stands in the list twice", show_value(item));
                     self.add(FaultKind::Invalid, path.join_item(position), problem, "remove one of the two".to_owned());
                 }
@@ -268,7 +278,7 @@ impl FaultList {
             }
             (Shape::Fields(rules), Value::Object(fields)) => return self.check_fields(path, fields, rules),
             (Shape::OneOf(known), Value::String(text)) if !known.contains(&text.as_str()) => FaultKind::UnknownValue,
-            (shape, value) if shape.fits(value) => return,
+            (shape, value) if shape.accepts(value) => return,
             _ => FaultKind::Invalid,
         };
         let fix = format!("write {}", shape.describe());
@@ -277,11 +287,11 @@ impl FaultList {
 }
 
 impl Shape {
-    /// Whether a value that is no list and no mapping of known fields fits.
-    fn fits(&self, value: &Value) -> bool {
+    /// Whether a value is accepted that is neither a list nor a mapping of known fields.
+    fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Text { min, max, form }, Value::String(text)) => {
-                (*min..=*max).contains(&text.chars().count()) && form.fits(text)
+                (*min..=*max).contains(&text.chars().count()) && form.accepts(text)
             }
             (Self::OneOf(known), Value::String(text)) => known.contains(&text.as_str()),
             (Self::Share, Value::Number(number)) => number.as_f64().is_some_and(|n| (0.0..=1.0).contains(&n)),
@@ -313,6 +323,12 @@ impl Shape {
             Self::AnyFields => "a mapping".to_owned(),
         }
     }
+}
+
+/// The first item that stands in a list before.
+fn find_repeated(list: &[Value]) -> Option<(usize, &Value)> {
+    let mut seen = BTreeSet::new();
+    list.iter().enumerate().find(|(_, item)| !seen.insert(item.to_string()))
 }
 
 /// The value as JSON, shortened.

@@ -7,18 +7,23 @@ use super::manifest::EffectiveManifest;
 use super::standard::is_slug;
 use super::{GUIDE_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, PROVENANCE_FILE, SOURCES_FILE, index_page};
 use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
 
 /// The headings of `AGENTS.md` (S2-06).
 pub const GUIDE_SECTIONS: [&str; 4] = ["Page conventions", "Ingest workflow", "Contradiction policy", "Lint rules"];
 /// The version of this contract, which a manifest pins.
 pub const CONTRACT: u32 = 1;
 
-/// A file of a new wiki: its name and its text.
-pub type NewFile = (&'static str, String);
+/// A file of a new wiki.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFile {
+    pub name: &'static str,
+    pub text: String,
+}
 
 /// Why a wiki cannot have a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no name of a wiki: use 2 to 96 lower-case letters, digits and hyphens, and begin with a letter")]
+#[error("`{0}` is not a name for a wiki: use 2 to 96 lower-case letters, digits and hyphens, and begin with a letter")]
 pub struct InvalidWikiName(String);
 
 /// Renders the files of a new wiki. The manifest comes first.
@@ -31,18 +36,16 @@ pub fn render_wiki(name: &str, now: DateTime<Utc>) -> Result<Vec<NewFile>, Inval
     }
     let title = title_of_name(name);
     let manifest = render_manifest(name, &title);
-    let empty = EffectiveManifest {
-        fields: [("title".to_owned(), title.into())].into_iter().collect(),
-        ..EffectiveManifest::default()
-    };
-    Ok(vec![
+    let empty = EffectiveManifest::new([("title".to_owned(), title.into())].into_iter().collect(), BTreeMap::new());
+    let texts = [
         (MANIFEST_FILE, manifest),
         (GUIDE_FILE, render_guide()),
         (INDEX_FILE, index_page::render_index(&empty, &[])),
         (LOG_FILE, format!("# Log\n{}", render_entry(now, LogType::Manual, "A new wiki", &[]))),
         (SOURCES_FILE, "[]\n".to_owned()),
         (PROVENANCE_FILE, "{\"version\":1,\"hashAlgo\":\"sha256\",\"sources\":{}}\n".to_owned()),
-    ])
+    ];
+    Ok(texts.into_iter().map(|(name, text)| NewFile { name, text }).collect())
 }
 
 /// The name as words, as in `The allotment` for `the-allotment`.
@@ -56,9 +59,9 @@ fn render_manifest(name: &str, title: &str) -> String {
     format!(
         r#"---
 schema: knowledge.workspace/v1
-name: {name}
-title: {title}
-description: What we know about {title}.
+name: "{name}"
+title: "{title}"
+description: "What we know about {title}."
 version: 1.0.0
 entityTypes:
   - {{name: Entity, description: "A person, an organisation, a place or a thing"}}
@@ -140,12 +143,13 @@ mod tests {
     use crate::wiki::lint::{WikiFacts, lint_wiki};
     use crate::wiki::manifest::{ManifestLayer, merge_manifests};
     use crate::wiki::standard;
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_new_wiki_is_valid_and_nothing_is_found_in_it() {
         let now = "2026-11-22T09:15:04Z".parse().unwrap();
-        let files: BTreeMap<&str, String> = render_wiki("the-allotment", now).unwrap().into_iter().collect();
+        let files: BTreeMap<&str, String> =
+            render_wiki("the-allotment", now).unwrap().into_iter().map(|file| (file.name, file.text)).collect();
         let document = read_document(files[MANIFEST_FILE].as_bytes()).unwrap();
         assert_eq!(standard::find_faults(document.fields()), []);
         assert_eq!(document.fields()["title"], "The allotment");
@@ -155,6 +159,7 @@ mod tests {
             pages: &[],
             sources: &BTreeMap::new(),
             source_hashes: &BTreeMap::new(),
+            files: &BTreeSet::new(),
             has_registry: true,
             index: Some(&files[INDEX_FILE]),
             log: Some(&files[LOG_FILE]),
@@ -162,6 +167,16 @@ mod tests {
             now,
         };
         assert_eq!(lint_wiki(&facts), []);
+    }
+
+    #[test]
+    fn a_name_that_yaml_reads_as_another_value_stays_a_text() {
+        for name in ["null", "true", "no", "on", "yes", "off"] {
+            let files = render_wiki(name, DateTime::UNIX_EPOCH).unwrap();
+            let document = read_document(files[0].text.as_bytes()).unwrap();
+            assert_eq!(standard::find_faults(document.fields()), [], "{name}");
+            assert!(files[0].text.contains(&format!("name: \"{name}\"")), "{name}");
+        }
     }
 
     #[test]

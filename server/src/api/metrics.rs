@@ -143,12 +143,7 @@ impl StateGauges {
             self.set("steward_paused", help, &[("reason", kind.into())], pause == Some(kind))?;
         }
         let stopped_at = stop::read_stop(root).map(|stop| time::parse(&stop.at).unwrap_or_default());
-        self.set(
-            "steward_stop_timestamp_seconds",
-            "When the stop began that is in force; 0 without one",
-            &[],
-            stopped_at,
-        )
+        self.set("steward_stop_timestamp_seconds", "When the stop of this vault began; 0 without one", &[], stopped_at)
     }
 
     /// What the last requests to the Temporal server found.
@@ -228,6 +223,8 @@ impl StateGauges {
         let Some(status) = BackupStatus::read(&app.views.holder(), now) else { return Ok(()) };
         let help = "The moment whose state the newest backup holds; 0 without one";
         self.set("steward_backup_timestamp_seconds", help, &[], status.newest)?;
+        let help = "When the backups were last copied elsewhere; 0 if that is not known";
+        self.set("steward_backup_copied_timestamp_seconds", help, &[], status.copied)?;
         self.set("steward_backup_interval_seconds", "Seconds between two backups", &[], status.every_seconds)
     }
 

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use std::path::PathBuf;
 use steward_domain::time::format_seconds;
-use steward_vault::backup::find_newest_backup;
+use steward_vault::backup::{find_last_copy, find_newest_backup};
 
 /// How many intervals may pass without a backup.
 const LATE_AFTER: i32 = 2;
@@ -21,6 +21,8 @@ pub struct BackupStatus {
     pub every_seconds: u32,
     /// The moment whose state the newest one holds; `None` without one.
     pub newest: Option<DateTime<Utc>>,
+    /// When restic or another program last copied them elsewhere; `None` if that is not known.
+    pub copied: Option<DateTime<Utc>>,
     /// Whether there was none for two intervals, or the folder cannot be read.
     pub late: bool,
     /// Why the last attempt failed.
@@ -39,7 +41,8 @@ impl BackupStatus {
         let patience = TimeDelta::seconds(i64::from(every_seconds)) * LATE_AFTER;
         // A first backup is made soon after the start, so none at all needs a fault to be late.
         let late = newest.map_or(fault.is_some(), |at| now - at > patience);
-        Some(Self { folder, every_seconds, newest, late, fault })
+        let copied = find_last_copy(&folder);
+        Some(Self { folder, every_seconds, newest, copied, late, fault })
     }
 
     /// Describes the status for a person.
@@ -50,6 +53,8 @@ impl BackupStatus {
             || format!("none yet in {folder}"),
             |at| format!("last at {}, in {folder}", format_seconds(at)),
         );
+        let newest =
+            self.copied.map_or(newest.clone(), |at| format!("{newest}; copied elsewhere at {}", format_seconds(at)));
         match (&self.fault, self.late) {
             (Some(fault), _) => format!("{newest}. The last attempt failed: {fault}"),
             (None, true) => format!("{newest}. One is due every {} s: see the log of the process", self.every_seconds),

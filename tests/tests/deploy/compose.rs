@@ -61,6 +61,10 @@ fn the_specification_takes_it_and_every_service_is_watched_and_restarted() {
     assert_eq!(steward["read_only"], true);
     assert_eq!(steward["cap_drop"], serde_json::json!(["ALL"]));
     assert_eq!(steward["environment"]["STEWARD_LIVE_MODE"], "${STEWARD_LIVE_MODE:-shadow}");
+    // A backup is made, and outlives the container.
+    let backup = steward["environment"]["STEWARD_BACKUP_DIR"].as_str().unwrap();
+    let is_kept = |mount: &Value| mount.as_str().unwrap().ends_with(&format!(":{backup}"));
+    assert!(steward["volumes"].as_array().unwrap().iter().any(is_kept), "{}", steward["volumes"]);
     // Caddy is believed because of its address.
     let caddy = &services["caddy"]["networks"]["inside"]["ipv4_address"];
     assert_eq!(&steward["environment"]["STEWARD_TRUSTED_PROXIES"], caddy);

@@ -220,7 +220,7 @@ fn list_owned(objects: &[Value], namespace: &str) -> BTreeSet<String> {
 fn every_folder_renders_passes_the_schemas_and_keeps_the_rules() {
     let tenant = render_objects(&kubernetes().join("tenant"));
     check_all(&[tenant.clone(), render_objects(&kubernetes().join("jobs/restore"))].concat());
-    for folder in ["jobs/fleet-init", "jobs/fleet-migrate", "jobs/preflight", "example"] {
+    for folder in ["jobs/fleet-init", "jobs/fleet-migrate", "jobs/preflight", "export", "example"] {
         check_all(&render_objects(&kubernetes().join(folder)));
     }
     for claim in ["data", "backup"] {

@@ -10,8 +10,14 @@ use steward_tests::{run, wait};
 #[test]
 fn the_units_are_valid_and_locked_up() {
     let (folder, _) = run::new_folder();
-    for name in ["steward@.service", "steward-restic@.service", "steward-restic@.timer", "steward-fleet-export.service"]
-    {
+    for name in [
+        "steward@.service",
+        "steward-restic@.service",
+        "steward-restic@.timer",
+        "steward-fleet-export.service",
+        "steward-fleet-dump.service",
+        "steward-fleet-dump.timer",
+    ] {
         // A unit is only valid where its program is.
         let program = format!("{} ", run::binary().display());
         fs::write(folder.join(name), read_file(&format!("systemd/{name}")).replace("/usr/bin/steward ", &program))
@@ -97,7 +103,7 @@ fn list_restic_commands(backups: &Path) -> Vec<String> {
 /// Runs them as systemd does: each is one command line, without the help of a shell.
 fn run_restic_unit(backups: &Path, variables: &[(&str, PathBuf)]) {
     let commands = list_restic_commands(backups);
-    assert_eq!(commands.len(), 5);
+    assert_eq!(commands.len(), 6);
     for command in commands {
         let script = format!("set -f; {command}");
         let output =

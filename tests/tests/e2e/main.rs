@@ -16,6 +16,7 @@ mod doctor;
 mod extract;
 mod fleet;
 mod fleet_export;
+mod fleet_migrate;
 mod full_disk;
 mod grpc;
 mod idle;

@@ -83,7 +83,7 @@ async fn a_new_wiki_is_valid_and_shows_its_state() {
     let again = steward.run(&["wiki", "init", "allotment"]).await.expect(3);
     assert!(again.err.contains("exists already"), "{again}");
     for name in ["../x", "A", "a b", "ä"] {
-        steward.run(&["wiki", "init", name]).await.expect(1);
+        steward.run(&["wiki", "init", name]).await.expect(2);
     }
     std::fs::write(folder.join("sources/letter.md"), "A letter.").unwrap();
     let status = steward.run(&["wiki", "status", "--json"]).await.expect(0).json();
@@ -107,7 +107,7 @@ async fn any_folder_can_be_checked_without_a_vault_and_stays_as_it_is() {
     assert_eq!(codes(&found), expected, "{found:#}");
     assert_eq!(found["findings"][1]["line"], 9);
     let text = place.check(&["lint", "./wiki"]).await.expect(4).out;
-    assert!(text.contains("entities/plot.md:9: error broken_ref: [[gone]] leads to no page: "), "{text}");
+    assert!(text.contains("entities/plot.md:9: error broken_ref: [[gone]] leads to nothing: "), "{text}");
     // All of that is valid by the standard.
     place.check(&["validate", "wiki"]).await.expect(0);
     place.write(
@@ -118,7 +118,11 @@ async fn any_folder_can_be_checked_without_a_vault_and_stays_as_it_is() {
     assert_eq!(codes(&refused), ["legacy_schema error", "legacy_type error", "entry_invalid error"]);
     let missing = place.check(&["validate", "wiki/entities", "--json"]).await.expect(4).json();
     assert!(codes(&missing).contains(&"schema_missing error".to_owned()), "{missing:#}");
-    place.check(&["validate", "nowhere"]).await.expect(1);
+    let several = place.check(&["validate", "nowhere", "wiki/entities/old.md", "--json"]).await.expect(4).json();
+    assert_eq!(codes(&several).len(), 4, "one file that is not there hides no other: {several:#}");
+    place.write("wiki/KNOWLEDGE.md", "---\nschema: knowledge.entry/v1\nslug: ab\nkind: entity\ntitle: T\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\n");
+    place.check(&["validate", "wiki/KNOWLEDGE.md"]).await.expect(4);
+    place.check(&["lint", "./wiki"]).await.expect(4);
     place.check(&["validate"]).await.expect(2);
 }
 
@@ -156,14 +160,40 @@ async fn a_view_shows_where_each_value_comes_from_and_one_for_nobody_is_refused(
 #[tokio::test]
 async fn hostile_names_and_texts_forge_no_line_and_are_never_followed() {
     let place = Place::new();
-    place.manifest("wiki/KNOWLEDGE.md", "").page("wiki/entities/a.md", "entity\u{202e}", "", "[[x]]");
+    place.manifest("wiki/KNOWLEDGE.md", "metadata: {\"k\\n0 files checked: forged\": 1}\n").page(
+        "wiki/entities/a.md",
+        "entity\u{202e}",
+        "\"zz\\nentities/a.md:1: error forged\": 1\n",
+        "[[x]]",
+    );
     std::os::unix::fs::symlink("/etc/hostname", place.folder.join("wiki/entities/link.md")).unwrap();
     std::fs::write(place.folder.join("wiki/entities/b\nwiki: error forged.md"), "x").unwrap();
-    place.page("wiki/entities/--rf.md", "entity", "", "[[a\u{1b}[31m]] <script>");
+    place.page("wiki/entities/--rf.md", "entity", "", "[[a]]").page(
+        "wiki/entities/c.md",
+        "entity",
+        "",
+        "[[a\u{1b}[31m]] <script>",
+    );
+    for arguments in [["lint", "./wiki"], ["validate", "wiki"], ["resolve", "wiki/KNOWLEDGE.md"]] {
+        let said = place.check(&arguments).await;
+        assert!(!said.out.contains(['\u{202e}', '\u{1b}']), "{said}");
+        let is_forged = |line: &str| {
+            ["wiki: error", "0 files checked", "entities/a.md:1: error forged"].iter().any(|it| line.starts_with(it))
+        };
+        assert!(!said.out.lines().any(is_forged), "{said}");
+    }
     let said = place.check(&["lint", "./wiki"]).await.expect(4);
-    assert!(!said.out.contains(['\u{202e}', '\u{1b}']), "{said}");
-    assert!(!said.out.lines().any(|line| line.starts_with("wiki: error forged")), "{said}");
     assert!(said.out.contains("entities/link.md") && said.out.contains("a symbolic link"), "{said}");
+    assert!(said.out.contains("entities/--rf.md: error entry_invalid: its name"), "{said}");
+    // A link in the place of a wiki or of a manifest shows nothing of what it leads to.
+    place.write("secret/KNOWLEDGE.md", "---\nschema: knowledge.workspace/v1\nname: hunter2\n---\n");
+    std::fs::create_dir(place.folder.join("other")).unwrap();
+    std::os::unix::fs::symlink(place.folder.join("secret/KNOWLEDGE.md"), place.folder.join("other/KNOWLEDGE.md"))
+        .unwrap();
+    for arguments in [["lint", "./other"], ["resolve", "other/KNOWLEDGE.md"]] {
+        let said = place.check(&arguments).await;
+        assert!(said.code != Some(0) && !said.all().contains("hunter2"), "{said}");
+    }
 }
 
 /// Every finding is explained on the page.

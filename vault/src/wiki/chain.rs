@@ -4,13 +4,11 @@
 //! view that is bound to a consumer that does not exist is refused: nobody could use it.
 
 use crate::wiki::folder::{ReadFault, read_bounded};
-use std::io;
 use std::path::{Path, PathBuf};
 use steward_domain::record::frontmatter::{self, Document, MAX_RECORD_BYTES};
-use steward_domain::wiki::MANIFEST_FILE;
-use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding, judge_fault};
 use steward_domain::wiki::manifest::{MAX_ANCESTORS, ManifestLayer};
-use steward_domain::wiki::standard::{Doctype, FieldPath, find_faults};
+use steward_domain::wiki::standard::{Doctype, FieldPath, SchemaFault, find_faults};
 
 /// The manifests of a chain, the wiki's own one first and the view last.
 #[derive(Debug)]
@@ -27,6 +25,8 @@ pub enum ManifestError {
     Unreadable { file: PathBuf, source: ReadFault },
     #[error("{}: {source}", .file.display())]
     Invalid { file: PathBuf, source: frontmatter::FrontmatterError },
+    #[error("{} lies outside of {}", .file.display(), .root.display())]
+    Outside { file: PathBuf, root: PathBuf },
 }
 
 /// Reads a manifest.
@@ -44,8 +44,15 @@ pub fn read_manifest(file: &Path) -> Result<Document, ManifestError> {
 /// # Errors
 /// [`ManifestError`] for the manifest itself. A fault of an ancestor is a finding.
 pub fn resolve_chain(file: &Path, root: Option<&Path>) -> Result<ManifestChain, ManifestError> {
-    let unreadable = |source: io::Error| ManifestError::Unreadable { file: file.to_owned(), source: source.into() };
-    let file = file.canonicalize().map_err(unreadable)?;
+    let unreadable = |source: ReadFault| ManifestError::Unreadable { file: file.to_owned(), source };
+    // A link would move what `extends` is relative to.
+    if file.symlink_metadata().map_err(|e| unreadable(e.into()))?.is_symlink() {
+        return Err(unreadable(ReadFault::Link));
+    }
+    let file = file.canonicalize().map_err(|e| unreadable(e.into()))?;
+    if let Some(root) = root.filter(|root| !file.starts_with(root)) {
+        return Err(ManifestError::Outside { file, root: root.to_owned() });
+    }
     let own = ManifestLayer { document: read_manifest(&file)?, file: file.display().to_string() };
     let mut walk = ChainWalk { root, visited: vec![file], layers: vec![own] };
     loop {
@@ -80,7 +87,7 @@ impl ChainWalk<'_> {
         };
         let report = |code, problem: &str, fix: &str| {
             let finding = WikiFinding::new(code, Severity::Warn, &layer.file, problem, fix);
-            Box::new(finding.at_field(&layer.document, &FieldPath::of_field("extends")))
+            Box::new(finding.with_field(&layer.document, &FieldPath::from_key("extends")))
         };
         let missing = |problem: &str| {
             let fix = "correct the path; until then the manifest holds alone";
@@ -103,7 +110,7 @@ impl ChainWalk<'_> {
         }
         let document = match read_manifest(&parent) {
             Ok(document) if Doctype::read(document.fields()) == Some(Doctype::Manifest) => document,
-            Ok(_) => return Err(missing(&format!("{extends} is no manifest"))),
+            Ok(_) => return Err(missing(&format!("{extends} is not a manifest"))),
             Err(e) => return Err(missing(&format!("{extends} cannot be read: {e}"))),
         };
         self.layers.push(ManifestLayer { file: parent.display().to_string(), document });
@@ -112,16 +119,27 @@ impl ChainWalk<'_> {
     }
 }
 
-/// Checks a manifest beside its own file: against the standard, and whether those whom it applies to exist.
+/// Checks a manifest against the standard.
+#[must_use]
+pub fn check_standard(file: &str, document: &Document) -> Vec<WikiFinding> {
+    let code = FindingCode::KnowledgeWorkspaceInvalid;
+    if Doctype::read(document.fields()) != Some(Doctype::Manifest) {
+        let (problem, fix) = ("it is not a manifest", "write `schema: knowledge.workspace/v1`");
+        let finding = WikiFinding::new(code, Severity::Error, file, problem, fix);
+        return vec![finding.with_field(document, &FieldPath::from_key("schema"))];
+    }
+    let faults = find_faults(document.fields());
+    let report = |fault: &SchemaFault| {
+        let (code, severity) = judge_fault(fault.kind, code);
+        WikiFinding::new(code, severity, file, &fault.problem, &fault.fix).with_field(document, &fault.path)
+    };
+    faults.iter().map(report).collect()
+}
+
+/// Checks a manifest against the standard, and whether those whom it applies to exist.
 #[must_use]
 pub fn check_manifest(file: &str, document: &Document, place: &ManifestPlace<'_>) -> Vec<WikiFinding> {
-    let mut found: Vec<WikiFinding> = find_faults(document.fields())
-        .iter()
-        .map(|fault| {
-            let code = FindingCode::KnowledgeWorkspaceInvalid;
-            WikiFinding::new(code, Severity::Error, file, &fault.problem, &fault.fix).at_field(document, &fault.path)
-        })
-        .collect();
+    let mut found = check_standard(file, document);
     let consumers = document.fields().get("appliesTo").and_then(|value| value.as_array());
     for (at, consumer) in consumers.into_iter().flatten().enumerate() {
         let Some(consumer) = consumer.as_str() else { continue };
@@ -130,7 +148,7 @@ pub fn check_manifest(file: &str, document: &Document, place: &ManifestPlace<'_>
             let code = FindingCode::KnowledgeAppliestoUnresolvable;
             let fix = "create the folder, or bind the view to one that exists";
             let finding = WikiFinding::new(code, Severity::Error, file, &problem, fix);
-            found.push(finding.at_field(document, &FieldPath::of_field("appliesTo").join_item(at)));
+            found.push(finding.with_field(document, &FieldPath::from_key("appliesTo").join_item(at)));
         }
     }
     found
@@ -167,12 +185,6 @@ pub fn find_vault_around(path: &Path) -> Option<PathBuf> {
     let path = path.canonicalize().ok()?;
     let is_vault = |folder: &Path| folder.join(crate::files::root::OWN_FOLDER).is_dir();
     path.ancestors().find(|folder| is_vault(folder)).map(Path::to_owned)
-}
-
-/// Whether a path names a manifest.
-#[must_use]
-pub fn is_manifest(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == MANIFEST_FILE)
 }
 
 #[cfg(test)]
@@ -234,6 +246,22 @@ mod tests {
         assert_eq!(find(None), (2, Vec::new(), None));
         let vault = folder.path().join("vault").canonicalize().unwrap();
         assert_eq!(find(Some(&vault)), (1, vec![FindingCode::KnowledgeExtendsMissing], Some(7)));
+    }
+
+    #[test]
+    fn a_link_and_another_doctype_in_the_place_of_a_manifest_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("a/KNOWLEDGE.md"), folder.path().join("KNOWLEDGE.md"));
+        write(&real, None);
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert!(matches!(resolve_chain(&link, None), Err(ManifestError::Unreadable { source: ReadFault::Link, .. })));
+        let other = folder.path().join("b");
+        std::fs::create_dir(&other).unwrap();
+        assert!(matches!(resolve_chain(&real, Some(&other)), Err(ManifestError::Outside { .. })));
+        let page = "---\nschema: knowledge.entry/v1\nslug: ab\nkind: entity\ntitle: T\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\n";
+        std::fs::write(&real, page).unwrap();
+        let found = check_standard("KNOWLEDGE.md", &read_manifest(&real).unwrap());
+        assert_eq!(found[0].code, FindingCode::KnowledgeWorkspaceInvalid);
     }
 
     #[test]

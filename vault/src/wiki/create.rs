@@ -5,8 +5,9 @@
 
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder};
+use std::fs::Metadata;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use steward_domain::wiki::template::NewFile;
 use steward_domain::wiki::{MANIFEST_FILE, SOURCES_FOLDER};
 
@@ -34,9 +35,9 @@ pub fn create_wiki(root: &VaultRoot, name: &str, files: &[NewFile]) -> Result<Pa
     let create = || {
         let dir = make_real_folder(&make_real_folder(root.dir(), WIKIS_FOLDER)?, name)?;
         make_real_folder(&dir, SOURCES_FOLDER)?;
-        let (manifest, others): (Vec<_>, Vec<_>) = files.iter().partition(|(file, _)| *file == MANIFEST_FILE);
-        for (file, text) in others.into_iter().chain(manifest) {
-            match durable::create_file(&dir, file, text.as_bytes()) {
+        let (manifest, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.name == MANIFEST_FILE);
+        for NewFile { name, text } in others.into_iter().chain(manifest) {
+            match durable::create_file(&dir, name, text.as_bytes()) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
                 Ok(()) | Err(_) => {}
             }
@@ -59,8 +60,13 @@ pub fn list_wikis(root: &VaultRoot) -> io::Result<Vec<(String, PathBuf)>> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
-        if let (Some(name), true) = (name.to_str(), path.join(MANIFEST_FILE).is_file()) {
+        let (entry, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
+        // A link leads to a folder that is not the vault's.
+        let is_real = |path: &Path, is: fn(&Metadata) -> bool| path.symlink_metadata().is_ok_and(|meta| is(&meta));
+        if let Some(name) = entry.to_str()
+            && is_real(&path, Metadata::is_dir)
+            && is_real(&path.join(MANIFEST_FILE), Metadata::is_file)
+        {
             found.push((name.to_owned(), path));
         }
     }
@@ -77,7 +83,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         assert_eq!(list_wikis(&root).unwrap(), []);
-        let files = [(MANIFEST_FILE, "new".to_owned()), ("_log.md", "new".to_owned())];
+        let files = [MANIFEST_FILE, "_log.md"].map(|name| NewFile { name, text: "new".to_owned() });
         let folder = dir.path().canonicalize().unwrap().join("wiki/plot");
         std::fs::create_dir_all(folder.join("sources")).unwrap();
         std::fs::write(folder.join("_log.md"), "mine").unwrap();
@@ -85,6 +91,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(folder.join("_log.md")).unwrap(), "mine");
         assert_eq!(std::fs::read_to_string(folder.join(MANIFEST_FILE)).unwrap(), "new");
         assert!(matches!(create_wiki(&root, "plot", &files), Err(CreateWikiError::Exists(_))));
+        std::os::unix::fs::symlink(&folder, dir.path().join("wiki/link")).unwrap();
         assert_eq!(list_wikis(&root).unwrap(), [("plot".to_owned(), folder)]);
     }
 
@@ -93,7 +100,7 @@ mod tests {
         let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = VaultRoot::open(dir.path()).unwrap();
         std::os::unix::fs::symlink(out.path(), dir.path().join(WIKIS_FOLDER)).unwrap();
-        assert!(create_wiki(&root, "plot", &[(MANIFEST_FILE, String::new())]).is_err());
+        assert!(create_wiki(&root, "plot", &[NewFile { name: MANIFEST_FILE, text: String::new() }]).is_err());
         assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
     }
 }

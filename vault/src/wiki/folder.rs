@@ -4,17 +4,17 @@
 //! the file, and the rest is read all the same.
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
-use steward_domain::wiki::page::{ReadPage, WikiPage, may_be_page, read_page};
-use steward_domain::wiki::registry::{ReadRegistry, SourceProvenance, WikiSource, read_provenance, read_registry};
+use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_page, read_page};
+use steward_domain::wiki::registry::{RegistryReading, SourceProvenance, WikiSource, read_provenance, read_registry};
 use steward_domain::wiki::standard::Doctype;
 use steward_domain::wiki::{
     GUIDE_FILE, INDEX_FILE, LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_PAGES, PROVENANCE_FILE, SOURCES_FILE,
@@ -25,6 +25,8 @@ use steward_domain::wiki::{
 pub const MAX_SOURCE_BYTES: usize = 32 * 1024 * 1024;
 /// The hash that is made here.
 const HASH: &str = "sha256:";
+/// How much of a file that is too large is looked at, in bytes.
+const START: u64 = 4_096;
 /// The deepest folder that is searched.
 const MAX_DEPTH: usize = 16;
 
@@ -43,15 +45,15 @@ pub enum ReadFault {
 
 /// A wiki as its files are.
 #[derive(Debug, Default)]
-pub struct ReadWiki {
+pub struct WikiContents {
     /// By file.
     pub pages: Vec<WikiPage>,
     /// The registered sources by id. Without a registry, those that describe themselves.
     pub sources: BTreeMap<String, WikiSource>,
     /// The hash of each registered source by its path; `None` if the file is not there.
     pub source_hashes: BTreeMap<String, Option<String>>,
-    /// The files in `sources/`, sorted.
-    pub source_files: Vec<String>,
+    /// All files but hidden ones, by their paths.
+    pub files: BTreeSet<String>,
     /// Whether there is a registry.
     pub has_registry: bool,
     /// Which sources became pages.
@@ -88,11 +90,10 @@ impl WikiFolder {
 
     /// Reads everything.
     #[must_use]
-    pub fn read(&self) -> ReadWiki {
-        let mut wiki = ReadWiki::default();
+    pub fn read(&self) -> WikiContents {
+        let mut wiki = WikiContents::default();
         let files = self.list_files(&mut wiki.findings);
         let candidates: Vec<&String> = files.iter().filter(|file| may_be_page(file)).collect();
-        wiki.source_files = files.iter().filter(|file| file.starts_with("sources/")).cloned().collect();
         for read in self.read_pages(&candidates) {
             wiki.pages.extend(read.page);
             wiki.findings.extend(read.findings);
@@ -101,6 +102,7 @@ impl WikiFolder {
             let problem = format!("{} pages, more than {MAX_PAGES}", wiki.pages.len());
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
         }
+        wiki.files = files.into_iter().collect();
         self.read_sources(&mut wiki);
         let mut read_text = |file: &str, code| match self.read_text(file, MAX_GENERATED_BYTES) {
             Ok(text) => text,
@@ -116,7 +118,7 @@ impl WikiFolder {
     }
 
     /// Reads the pages among these files, in their order.
-    fn read_pages(&self, files: &[&String]) -> Vec<ReadPage> {
+    fn read_pages(&self, files: &[&String]) -> Vec<PageReading> {
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let share = files.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
@@ -132,25 +134,29 @@ impl WikiFolder {
         })
     }
 
-    fn read_one(&self, file: &str) -> ReadPage {
+    fn read_one(&self, file: &str) -> PageReading {
         match self.read_bytes(file, MAX_PAGE_BYTES) {
             Ok(bytes) => read_page(file, &bytes),
+            // A large file of another tool is none of our business.
+            Err(ReadFault::TooLarge(_)) if !self.read_start(file).is_ok_and(|start| names_a_page(&start)) => {
+                PageReading::default()
+            }
             Err(fault) => {
                 let finding =
                     report(file, FindingCode::EntryInvalid, &fault.to_string(), "the page is left alone until then");
-                ReadPage { page: None, findings: vec![finding] }
+                PageReading { page: None, findings: vec![finding] }
             }
         }
     }
 
     /// Reads the registry, or the sources that describe themselves, and hashes the files.
-    fn read_sources(&self, wiki: &mut ReadWiki) {
+    fn read_sources(&self, wiki: &mut WikiContents) {
         let registry = match self.read_text(SOURCES_FILE, MAX_GENERATED_BYTES) {
             Ok(Some(text)) => {
                 wiki.has_registry = true;
                 read_registry(&text)
             }
-            Ok(None) => self.read_own_descriptions(&wiki.source_files),
+            Ok(None) => self.read_own_descriptions(&wiki.files),
             Err(fault) => {
                 wiki.findings.push(report(
                     SOURCES_FILE,
@@ -162,7 +168,14 @@ impl WikiFolder {
             }
         };
         wiki.findings.extend(registry.findings);
-        for source in registry.sources.values().filter(|source| source.content_hash.starts_with(HASH)) {
+        for source in registry.sources.values() {
+            // The hash of another algorithm is not compared, but its file must be there.
+            if !source.content_hash.starts_with(HASH) {
+                if !wiki.files.contains(&source.path) {
+                    wiki.source_hashes.insert(source.path.clone(), None);
+                }
+                continue;
+            }
             match self.hash_source(&source.path) {
                 Ok(hash) => drop(wiki.source_hashes.insert(source.path.clone(), hash)),
                 Err(fault) => {
@@ -186,9 +199,9 @@ impl WikiFolder {
     }
 
     /// The sources of a wiki without a registry: each may describe itself in its frontmatter.
-    fn read_own_descriptions(&self, files: &[String]) -> ReadRegistry {
-        let mut registry = ReadRegistry::default();
-        for file in files.iter().filter(|file| file.ends_with(".md")) {
+    fn read_own_descriptions(&self, files: &BTreeSet<String>) -> RegistryReading {
+        let mut registry = RegistryReading::default();
+        for file in files.iter().filter(|file| is_source(file) && file.ends_with(".md")) {
             let Ok(bytes) = self.read_bytes(file, MAX_SOURCE_BYTES) else { continue };
             // Its bytes are anything; a frontmatter that cannot be read is text.
             let Ok(document) = frontmatter::read_document(&bytes) else { continue };
@@ -228,6 +241,17 @@ impl WikiFolder {
     }
 
     fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
+        take_bounded(self.open_file(file)?, limit)
+    }
+
+    /// The first bytes of a file that is too large to be read.
+    fn read_start(&self, file: &str) -> Result<Vec<u8>, ReadFault> {
+        let mut bytes = Vec::new();
+        self.open_file(file)?.take(START).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn open_file(&self, file: &str) -> Result<File, ReadFault> {
         let meta = self.dir.symlink_metadata(file)?;
         if meta.is_symlink() {
             return Err(ReadFault::Link);
@@ -237,7 +261,7 @@ impl WikiFolder {
         }
         let mut options = OpenOptions::new();
         options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
-        take_bounded(self.dir.open_with(file, &options)?, limit)
+        Ok(self.dir.open_with(file, &options)?)
     }
 
     /// All files but hidden ones, sorted, as paths relative to the wiki.
@@ -247,10 +271,16 @@ impl WikiFolder {
             match self.list_folder(&folder) {
                 Ok((found, folders, unusable)) => {
                     files.extend(found);
-                    waiting.extend(folders.into_iter().filter(|folder| folder.matches('/').count() < MAX_DEPTH));
-                    findings.extend(unusable.into_iter().map(|name| {
-                        let problem = "a name that cannot be used: it is no text on one line";
-                        report(&name, FindingCode::EntryInvalid, problem, "rename the file")
+                    let (near, far): (Vec<_>, Vec<_>) =
+                        folders.into_iter().partition(|folder| folder.matches('/').count() < MAX_DEPTH);
+                    waiting.extend(near);
+                    findings.extend(far.iter().map(|folder| {
+                        let problem = format!("a folder more than {MAX_DEPTH} levels deep is not searched");
+                        report(folder, FindingCode::EntryInvalid, &problem, "move it up")
+                    }));
+                    findings.extend(unusable.iter().map(|name| {
+                        let problem = "its name is not text on one line, or begins with a hyphen";
+                        report(name, FindingCode::EntryInvalid, problem, "rename it")
                     }));
                 }
                 Err(e) => findings.push(report(&folder, FindingCode::EntryInvalid, &e.to_string(), "make it readable")),
@@ -272,7 +302,7 @@ impl WikiFolder {
                 continue;
             }
             let path = if folder.is_empty() { shown.clone().into_owned() } else { format!("{folder}/{shown}") };
-            if name.to_str().is_none() || shown.contains(char::is_control) {
+            if name.to_str().is_none() || shown.contains(char::is_control) || shown.starts_with('-') {
                 unusable.push(path);
             } else if kind.is_dir() {
                 folders.push(path);
@@ -308,8 +338,7 @@ fn take_bounded(file: impl Read, limit: usize) -> Result<Vec<u8>, ReadFault> {
 }
 
 /// Whether a file lies in the folder of sources.
-#[must_use]
-pub fn is_source_file(file: &str) -> bool {
+fn is_source(file: &str) -> bool {
     file.split('/').next() == Some(SOURCES_FOLDER)
 }
 
@@ -335,14 +364,22 @@ mod tests {
             std::fs::write(dir.path().join(file), PAGE).unwrap();
         }
         std::fs::write(dir.path().join("notes.md"), "# Mine\n").unwrap();
+        std::fs::write(dir.path().join("large.md"), "x".repeat(MAX_PAGE_BYTES + 1)).unwrap();
         std::fs::write(dir.path().join(INDEX_FILE), "# Index: W\n").unwrap();
         let read = folder.read();
         let files: Vec<&str> = read.pages.iter().map(|page| page.file.as_str()).collect();
-        assert_eq!(
-            (files, read.source_files.as_slice()),
-            (vec!["entities/plot.md"], ["sources/a.md".to_owned()].as_slice())
-        );
+        assert_eq!((files, read.files.contains("sources/a.md")), (vec!["entities/plot.md"], true));
         assert_eq!((read.index.as_deref(), read.log, read.findings), (Some("# Index: W\n"), None, Vec::new()));
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_or_has_a_bad_name_is_named() {
+        let (dir, folder) = wiki();
+        std::fs::write(dir.path().join("entities/large.md"), format!("{PAGE}{}", "x".repeat(MAX_PAGE_BYTES))).unwrap();
+        std::fs::write(dir.path().join("entities/--rf.md"), PAGE).unwrap();
+        let mut found: Vec<String> = folder.read().findings.into_iter().map(|finding| finding.file).collect();
+        found.sort();
+        assert_eq!(found, ["entities/--rf.md", "entities/large.md"]);
     }
 
     #[test]

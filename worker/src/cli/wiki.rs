@@ -4,6 +4,15 @@
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use steward_domain::wiki::standard::is_slug;
+
+fn parse_name(text: &str) -> Result<String, String> {
+    if is_slug(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("use 2 to 96 lower-case letters, digits and hyphens".to_owned())
+    }
+}
 
 /// The options of `steward wiki`.
 #[derive(Debug, Args)]
@@ -18,6 +27,7 @@ pub(crate) enum WikiCommand {
     #[command(after_help = "Example:\n  steward wiki init allotment\n\nExits with 3 when the wiki exists.")]
     Init {
         /// The name: lower-case letters, digits and hyphens
+        #[arg(value_parser = parse_name)]
         name: String,
     },
     /// Check wikis, manifests and pages against the published standard AIP-10
@@ -42,7 +52,7 @@ pub(crate) enum WikiCommand {
     },
     /// Find broken links, orphans, stale pages, changed sources and more, without a model
     #[command(after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint ~/notes/wiki --json\n\n\
-        A folder needs no vault. Nothing is changed. Exits with 4 when it found errors.")]
+        A folder needs no vault. Nothing is changed. Exits with 3 when a view applies to nobody, with 4 when it found errors.")]
     Lint {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
         wiki: String,

@@ -54,9 +54,10 @@ fn find_wiki(vault: Option<&Path>, wiki: &str) -> anyhow::Result<PathBuf> {
     if wiki.contains('/') || wiki.starts_with('.') {
         return Ok(path.to_owned());
     }
-    let known = match StewardConfig::load(vault) {
-        Ok(config) if config.vault_folder().is_ok() => list_wikis(&VaultRoot::open(config.vault_folder()?)?)?,
-        Ok(_) | Err(_) => Vec::new(),
+    let config = StewardConfig::load(vault)?;
+    let known = match config.vault_folder() {
+        Ok(folder) => list_wikis(&VaultRoot::open(folder)?)?,
+        Err(_) => Vec::new(),
     };
     if let Some((_, folder)) = known.iter().find(|(name, _)| name == wiki) {
         return Ok(folder.clone());

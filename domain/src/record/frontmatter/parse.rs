@@ -7,6 +7,7 @@
 
 use oneyaml::{Limits, NodeKind, NodeRef, Settings, code};
 use serde_json::{Map, Number, Value};
+use std::collections::BTreeMap;
 
 use super::FrontmatterError;
 use super::MAX_DEPTH;
@@ -253,22 +254,27 @@ fn find_end_marker(yaml: &str) -> Option<usize> {
     yaml.lines().position(marker).map(|index| LINES_BEFORE + index + 1)
 }
 
-/// The line of the file of the last step in a path of keys and of positions in lists, or `None` if there is no such value.
-pub(super) fn line_of_path(yaml: &str, path: &[&str]) -> Option<usize> {
-    let tree = parse_tree(yaml).ok()?;
-    let (mut node, mut line) = (root_node(&tree)?, None);
-    for name in path {
-        if let Some(list) = node.as_sequence() {
-            node = list.iter().nth(name.parse().ok()?)?;
-            line = Some(line_in_file(yaml, node.span().start));
-            continue;
+/// The line of the file of every key and list item, by its path. A position in a list counts from 0, as a text.
+pub(super) fn list_key_lines(yaml: &str) -> BTreeMap<Vec<String>, usize> {
+    let mut lines = BTreeMap::new();
+    let Ok(tree) = parse_tree(yaml) else { return lines };
+    // Where each line of the file begins, so that an offset costs a search and not a count.
+    let starts: Vec<usize> = std::iter::once(0).chain(yaml.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let find_line = |offset: usize| LINES_BEFORE + starts.partition_point(|start| *start <= offset);
+    let mut waiting: Vec<(Vec<String>, NodeRef<'_>)> =
+        root_node(&tree).map(|root| (Vec::new(), root)).into_iter().collect();
+    while let Some((path, node)) = waiting.pop() {
+        let mapping = node.as_mapping().into_iter().flat_map(|mapping| mapping.iter());
+        let keys = mapping.filter_map(|(key, value)| Some((key_of_node(yaml, key).ok()?, key.span().start, value)));
+        let list = node.as_sequence().into_iter().flat_map(|list| list.iter());
+        let items = list.enumerate().map(|(at, item)| (at.to_string(), item.span().start, item));
+        for (name, offset, value) in keys.chain(items) {
+            let path: Vec<String> = path.iter().cloned().chain([name]).collect();
+            lines.insert(path.clone(), find_line(offset));
+            waiting.push((path, value));
         }
-        let mut pairs = node.as_mapping()?.iter();
-        let (key_node, value) =
-            pairs.find(|(key_node, _)| key_of_node(yaml, *key_node).is_ok_and(|key| key == *name))?;
-        (node, line) = (value, Some(line_in_file(yaml, key_node.span().start)));
     }
-    line
+    lines
 }
 
 fn line_of_field(yaml: &str, tree: &oneyaml::Document, field: &str) -> usize {

@@ -64,5 +64,9 @@ fn a_stale_index_is_named_by_its_first_wrong_line() {
     assert!(finding.fix.contains("[[plot-12|Plot 12]]"), "{finding}");
     let longer = check_index(&manifest, &pages, Some(&format!("{right}mine\n"))).unwrap();
     assert_eq!((longer.line, longer.fix.as_str()), (Some(7), "remove what follows"));
+    for other in [right.replace('\n', "\r\n"), right.trim_end().to_owned()] {
+        let finding = check_index(&manifest, &pages, Some(&other)).unwrap();
+        assert!(finding.fix.contains("line feed"), "{finding}");
+    }
     assert_eq!(list_slugs(&right).collect::<Vec<_>>(), ["ann", "plot-12", "summary-letter"]);
 }

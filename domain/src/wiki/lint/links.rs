@@ -1,18 +1,18 @@
 //! Links: those that lead nowhere, those into `sources/`, and pages that nothing leads to.
 //!
-//! A link names a slug, a title or alias that one page alone has, or the relative path of a file. The folders of an earlier
-//! draft, `wiki/` and `entries/`, count as the wiki's own.
+//! A link names a slug, a title or alias that one page alone has, or the path of a file. The folders of an earlier draft, `wiki/`
+//! and `entries/`, count as the wiki's own, and `raw/` as `sources/`.
 
-use super::{WikiFacts, find_severity, report};
+use super::{LintContext, report};
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
 use crate::wiki::manifest::LintKind;
-use crate::wiki::page::{LinkTarget, WikiPage};
+use crate::wiki::page::{LinkTarget, PageLink, WikiPage};
 use crate::wiki::{INDEX_FILE, SOURCES_FOLDER, index_page};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The pages of a wiki by what a link may call them.
 #[derive(Debug, Default)]
-pub struct PageNames<'p> {
+struct PageNames<'p> {
     slugs: BTreeMap<&'p str, usize>,
     /// Titles and aliases in lower case; `None` if several pages have it.
     titles: BTreeMap<String, Option<usize>>,
@@ -20,8 +20,7 @@ pub struct PageNames<'p> {
 }
 
 impl<'p> PageNames<'p> {
-    #[must_use]
-    pub fn new(pages: &'p [WikiPage]) -> Self {
+    fn new(pages: &'p [WikiPage]) -> Self {
         let mut names = Self::default();
         for (at, page) in pages.iter().enumerate() {
             names.slugs.entry(&page.slug).or_insert(at);
@@ -34,50 +33,53 @@ impl<'p> PageNames<'p> {
         names
     }
 
-    /// The position of the page that a name means: its slug, or else its title, or the last part of a path.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<usize> {
-        let last = name.rsplit('/').next().unwrap_or(name);
-        let last = last.strip_suffix(".md").unwrap_or(last);
-        let by_slug = |name: &str| self.slugs.get(name).copied();
-        by_slug(name).or_else(|| self.titles.get(&name.to_lowercase()).copied().flatten()).or_else(|| by_slug(last))
+    /// The position of the page that a name means: a slug, or else a title, or the last part of a path. What follows a `#` may be
+    /// a heading or a part of the name.
+    fn find(&self, name: &str) -> Option<usize> {
+        let without_heading = name.split(['#', '^']).next().unwrap_or(name).trim();
+        self.find_exactly(name).or_else(|| self.find_exactly(without_heading))
     }
 
-    fn find_file(&self, file: &str) -> Option<usize> {
-        self.files.get(file).copied()
+    fn find_exactly(&self, name: &str) -> Option<usize> {
+        let by_slug = |name: &str| self.slugs.get(name).copied();
+        let last = name.rsplit_once('/').map(|(_, last)| last.strip_suffix(".md").unwrap_or(last));
+        let by_title = || self.titles.get(&name.to_lowercase()).copied().flatten();
+        by_slug(name).or_else(by_title).or_else(|| last.and_then(by_slug))
     }
 }
 
-pub(super) fn check_links(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
-    let names = PageNames::new(facts.pages);
+/// What a link leads to.
+enum LinkEnd {
+    Page(usize),
+    /// A file that is there and is not a page.
+    OtherFile,
+    Source,
+    Nothing,
+}
+
+pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
+    let (pages, names) = (context.facts.pages, PageNames::new(context.facts.pages));
     let (mut found, mut reached) = (Vec::new(), BTreeSet::new());
-    for (at, page) in facts.pages.iter().enumerate() {
-        let severity = find_severity(facts.manifest, LintKind::BrokenRef, page, Severity::Error);
+    for (at, page) in pages.iter().enumerate() {
+        let severity = context.find_severity(LintKind::BrokenRef, page, Severity::Error);
         for link in &page.body.links {
-            let line = Some(page.line_in_file(link.line));
-            let (target, shown) = match &link.target {
-                LinkTarget::Name(name) => (names.find(name), format!("[[{name}]]")),
-                LinkTarget::Path(path) => {
-                    let file = resolve_path(&page.file, path);
-                    if file.as_deref().is_some_and(is_source) {
-                        let problem = format!("a link into {SOURCES_FOLDER}/: {path}");
-                        let fix = "cite the source with a footnote and in `sources`";
-                        let code = FindingCode::LinkInlineToSource;
-                        found.push(WikiFinding::new(code, Severity::Warn, &page.file, &problem, fix).at_line(line));
-                        continue;
-                    }
-                    let by_file = file.as_deref().and_then(|file| names.find_file(file));
-                    (by_file.or_else(|| names.find(path)), path.clone())
+            match find_end(context, &names, page, link) {
+                LinkEnd::Page(target) if target != at => drop(reached.insert(target)),
+                LinkEnd::Page(_) | LinkEnd::OtherFile => {}
+                LinkEnd::Source => {
+                    let fix = "cite the source with a footnote and in `sources`";
+                    found.push(report_link(
+                        page,
+                        link,
+                        FindingCode::LinkInlineToSource,
+                        Severity::Warn,
+                        "leads into sources/",
+                        fix,
+                    ));
                 }
-            };
-            match target {
-                Some(target) if target != at => drop(reached.insert(target)),
-                Some(_) => {}
-                None => {
-                    let problem = format!("{shown} leads to no page");
-                    let fix = "name the slug or the title of one page, or remove the link";
-                    let finding = WikiFinding::new(FindingCode::BrokenRef, severity, &page.file, &problem, fix);
-                    found.push(finding.at_line(line));
+                LinkEnd::Nothing => {
+                    let fix = "name the slug or the title of one page, or a file that is there";
+                    found.push(report_link(page, link, FindingCode::BrokenRef, severity, "leads to nothing", fix));
                 }
             }
         }
@@ -93,33 +95,68 @@ pub(super) fn check_links(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
             }
         }
     }
-    found.extend(find_unreached(facts, &names, &reached));
+    found.extend(find_unreached(context, &names, &reached));
     found
 }
 
+fn report_link(
+    page: &WikiPage,
+    link: &PageLink,
+    code: FindingCode,
+    severity: Severity,
+    problem: &str,
+    fix: &str,
+) -> WikiFinding {
+    let shown = match &link.target {
+        LinkTarget::Name(name) => format!("[[{name}]]"),
+        LinkTarget::Path(path) => path.clone(),
+    };
+    let finding = WikiFinding::new(code, severity, &page.file, &format!("{shown} {problem}"), fix);
+    finding.with_line(Some(page.line_in_file(link.line)))
+}
+
+fn find_end(context: &LintContext<'_>, names: &PageNames<'_>, page: &WikiPage, link: &PageLink) -> LinkEnd {
+    let path = match &link.target {
+        LinkTarget::Name(name) => return names.find(name).map_or(LinkEnd::Nothing, LinkEnd::Page),
+        LinkTarget::Path(path) => path,
+    };
+    // What leads out of the wiki is not its business, and may be there.
+    let Some(file) = resolve_path(&page.file, path) else { return LinkEnd::OtherFile };
+    let file = ["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(&file);
+    let file = file.strip_prefix("raw/").map_or_else(|| file.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"));
+    if file.split('/').next() == Some(SOURCES_FOLDER) {
+        return LinkEnd::Source;
+    }
+    match names.files.get(file.as_str()) {
+        Some(target) => LinkEnd::Page(*target),
+        // Pictures and other files are not listed.
+        None if context.facts.files.contains(&file) || !file.to_ascii_lowercase().ends_with(".md") => {
+            LinkEnd::OtherFile
+        }
+        None => LinkEnd::Nothing,
+    }
+}
+
 /// Pages that no other page links to: orphans if the index does not list them either.
-fn find_unreached(facts: &WikiFacts<'_>, names: &PageNames<'_>, reached: &BTreeSet<usize>) -> Vec<WikiFinding> {
+fn find_unreached(context: &LintContext<'_>, names: &PageNames<'_>, reached: &BTreeSet<usize>) -> Vec<WikiFinding> {
+    let facts = context.facts;
     let listed: BTreeSet<usize> =
         index_page::list_slugs(facts.index.unwrap_or_default()).filter_map(|slug| names.find(slug)).collect();
     let home = facts.manifest.find_text(&["display", "homePage"]);
     let is_entrance = |page: &WikiPage| page.kind == "overview" || home == Some(&page.slug);
     let unreached = facts.pages.iter().enumerate().filter(|(at, page)| !reached.contains(at) && !is_entrance(page));
+    let fix = "link it from a page that is about it";
     unreached
         .map(|(at, page)| {
             if listed.contains(&at) {
-                let (problem, fix) = (format!("only {INDEX_FILE} links to it"), "link it from a page that is about it");
+                let problem = format!("only {INDEX_FILE} links to it");
                 return WikiFinding::new(FindingCode::Unlinked, Severity::Info, &page.file, &problem, fix);
             }
-            let severity = find_severity(facts.manifest, LintKind::Orphan, page, Severity::Warn);
+            let severity = context.find_severity(LintKind::Orphan, page, Severity::Warn);
             let problem = format!("no page and no line of {INDEX_FILE} links to it");
-            let fix = "link it from a page that is about it";
             WikiFinding::new(FindingCode::Orphan, severity, &page.file, &problem, fix)
         })
         .collect()
-}
-
-fn is_source(file: &str) -> bool {
-    file.split('/').next() == Some(SOURCES_FOLDER)
 }
 
 /// The file that a relative path names from a page; `None` if it leads out of the wiki.

@@ -8,7 +8,6 @@ use crate::wiki::page::WikiPage;
 use crate::wiki::standard::FieldPath;
 use crate::wiki::{SOURCES_FILE, SOURCES_FOLDER};
 
-/// The pages that lint reports of themselves need no source of their own.
 pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
     let mut found = Vec::new();
     for source in facts.sources.values() {
@@ -33,7 +32,7 @@ pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
             let problem = format!("there is no source `{id}`");
             let place = if facts.has_registry { SOURCES_FILE } else { SOURCES_FOLDER };
             let fix = format!("name the id of a source in {place}, or add the source");
-            let field = FieldPath::of_field("sources").join_item(at);
+            let field = FieldPath::from_key("sources").join_item(at);
             found.push(report(page, FindingCode::SourceMissing, Severity::Error, &field, &problem, &fix));
         }
     }

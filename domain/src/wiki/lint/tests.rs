@@ -33,7 +33,6 @@ impl Wiki {
             title: "The lease".into(),
             captured_at: Some("2026-11-01T00:00:00Z".parse().unwrap()),
             content_hash: "sha256:55a2".into(),
-            superseded_by: None,
         };
         Self {
             manifest: MANIFEST.into(),
@@ -67,6 +66,7 @@ impl Wiki {
             pages: &pages,
             sources: &self.sources,
             source_hashes: &self.hashes,
+            files: &self.pages.iter().map(|(file, _)| (*file).to_owned()).chain(["notes.md".to_owned()]).collect(),
             has_registry: true,
             index: Some(self.index.as_ref().unwrap_or(&rendered)),
             log: Some(self.log),
@@ -85,7 +85,8 @@ fn nothing_is_found_in_a_wiki_in_order() {
 
 #[test]
 fn links_that_lead_nowhere_or_into_sources_are_found_by_line() {
-    let body = "[[water]] [[Of water]] [[gone]] [w](../concepts/water.md#a) [x](../concepts/gone.md)\n\n[raw](../sources/lease.md)";
+    let body = "[[water]] [[Of water]] [[gone]] [w](../concepts/water.md#a) [x](../concepts/gone.md)\n\n\
+        [raw](../sources/lease.md) [old](../raw/lease.md) [n](../notes.md) [pic](../images/sources/map.png) [y](../nowhere/water.md)";
     let wiki = Wiki::new().with_page(
         "entities/plot.md",
         page("plot", "entity", "sources: [lease]\nsupersedes: [old-plot, water]\n", body),
@@ -94,6 +95,8 @@ fn links_that_lead_nowhere_or_into_sources_are_found_by_line() {
         "entities/plot.md:8 broken_ref error",
         "entities/plot.md:10 broken_ref error",
         "entities/plot.md:10 broken_ref error",
+        "entities/plot.md:12 broken_ref error",
+        "entities/plot.md:12 link_inline_to_source warn",
         "entities/plot.md:12 link_inline_to_source warn",
     ];
     assert_eq!(wiki.lint(), expected);
@@ -128,6 +131,17 @@ fn the_lints_of_the_manifest_hold_for_their_kind() {
         ..Wiki::new()
     };
     assert_eq!(custom.lint(), ["KNOWLEDGE.md:0 lint_unknown info"]);
+    for never in [
+        "kind: max-age, appliesTo: \"*\"",
+        "kind: min-confidence, appliesTo: \"*\", params: {min: \"0.5\"}",
+        "kind: orphan, appliesTo: Concpt",
+    ] {
+        let wiki = Wiki { manifest: format!("{MANIFEST}  - {{id: never, {never}, severity: error}}\n"), ..Wiki::new() };
+        assert_eq!(wiki.lint(), ["KNOWLEDGE.md:0 lint_unknown info"], "{never}");
+    }
+    let all = format!("{MANIFEST}  - {{id: all, kind: require-source, appliesTo: \"*\", severity: error}}\n");
+    let exempt = Wiki { manifest: all, ..Wiki::new() }.with_page("lint/a.md", page("a", "lint", "", "[[plot]]"));
+    assert_eq!(exempt.lint(), ["lint/a.md:0 unlinked info"]);
 }
 
 #[test]
@@ -185,7 +199,7 @@ fn kinds_folders_and_fields_follow_the_manifest() {
 fn a_log_and_a_guide_that_say_something_else_are_named_by_line() {
     let log = Wiki { log: "# Log\n\n## What happened\n", ..Wiki::new() };
     assert_eq!(log.lint(), ["_log.md:3 log_unreadable error"]);
-    let text = "# Guide\n## Page conventions\n- `deal`: known\n- `person`: not declared\n## Ingest workflow\n- `anything`\n\
+    let text = "# Guide\n## Page conventions\n### Kinds\n- `person`: not declared\n## Ingest workflow\n- `anything`\n\
         ## Contradiction policy\nHere `recency` decides, unlike `defer`.\n## Lint rules\n- `cited`\n- `old`\n";
     let guide = Wiki { guide: Some(text.into()), ..Wiki::new() };
     let drift = |line: usize| format!("AGENTS.md:{line} wiki_schema_drift warn");

@@ -48,7 +48,7 @@ fn a_chain_merges_as_the_published_example_does() {
     assert_eq!(fields["queryHints"], json!({"preferRecent": true, "scopeTo": ["Deal"]}));
     assert_eq!(fields["metadata"], json!({"a": {"x": 1, "y": 2}, "b": {}}));
     assert_eq!(fields.get("appliesTo"), None, "a binding is not inherited");
-    let names: Vec<String> = merged.entity_types().into_iter().map(|declared| declared.name).collect();
+    let names: Vec<String> = merged.entity_types.clone().into_iter().map(|declared| declared.name).collect();
     assert_eq!(names, ["Concept", "Person", "Deal"]);
     for (path, file, line) in [
         ("name", "v", 2),
@@ -57,9 +57,9 @@ fn a_chain_merges_as_the_published_example_does() {
         ("curation.conflictResolution", "t", 7),
         ("queryHints.preferRecent", "w", 14),
         ("queryHints.scopeTo", "v", 5),
-        ("entityTypes[1]", "w", 6),
-        ("entityTypes[2]", "t", 6),
-        ("lints[1]", "w", 11),
+        ("entityTypes[1].icon", "w", 7),
+        ("entityTypes[2].name", "t", 6),
+        ("lints[1].severity", "w", 11),
         ("metadata.a.x", "w", 15),
         ("metadata.a.y", "t", 9),
     ] {
@@ -81,7 +81,7 @@ fn without_a_governance_a_view_may_soften_and_add_lints() {
     let view = "name: v\ngovernance: ../p.yaml\nlints:\n  - {id: max-age-90, kind: max-age, appliesTo: \"*\", severity: info}\n  - {id: sure, kind: min-confidence, appliesTo: Concept, severity: warn, params: {min: 0.6}}\n";
     let (merged, findings) = merge(&[("w", WIKI), ("v", view)]);
     assert_eq!(findings, []);
-    let severities: Vec<Severity> = merged.lints().into_iter().map(|lint| lint.severity).collect();
+    let severities: Vec<Severity> = merged.lints.clone().into_iter().map(|lint| lint.severity).collect();
     assert_eq!(severities, [Severity::Error, Severity::Info, Severity::Warn]);
     assert_eq!(merged.fields["governance"], "../p.yaml");
 }
@@ -91,7 +91,7 @@ fn under_a_governance_nothing_is_weakened_and_each_attempt_is_reported() {
     let wiki = format!("governance: ../p.yaml\n{WIKI}");
     let stricter = "{id: max-age-90, kind: max-age, appliesTo: \"*\", severity: error, params: {days: 30}}";
     let (merged, findings) = merge(&[("w", &wiki), ("v", &format!("name: v\nlints: [{stricter}]\n"))]);
-    assert_eq!((findings, merged.lints()[1].severity), (Vec::new(), Severity::Error));
+    assert_eq!((findings, merged.lints.clone()[1].severity), (Vec::new(), Severity::Error));
     for weaker in [
         "{id: max-age-90, kind: max-age, appliesTo: \"*\", severity: info, params: {days: 90}}",
         "{id: max-age-90, kind: max-age, appliesTo: \"*\", severity: warn, params: {days: 900}}",
@@ -102,13 +102,47 @@ fn under_a_governance_nothing_is_weakened_and_each_attempt_is_reported() {
         let (merged, findings) = merge(&[("w", &wiki), ("v", &format!("name: v\nlints: [{weaker}]\n"))]);
         let codes: Vec<FindingCode> = findings.iter().map(|finding| finding.code).collect();
         assert_eq!(codes, [FindingCode::GovernanceLintSofteningRefused], "{weaker}");
-        assert_eq!(merged.lints()[1].severity, Severity::Warn, "{weaker}");
+        assert_eq!(merged.lints.clone()[1].severity, Severity::Warn, "{weaker}");
         assert_eq!(merged.fields["lints"][1]["params"]["days"], 90, "{weaker}");
     }
     let (merged, findings) = merge(&[("w", &wiki), ("v", "name: v\ngovernance: ../mine.yaml\n")]);
     assert_eq!(merged.fields["governance"], "../p.yaml");
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert_eq!((finding.code, finding.line), (FindingCode::GovernanceOverrideRefused, Some(3)));
+}
+
+#[test]
+fn a_value_of_the_wrong_form_replaces_nothing() {
+    let wiki = format!("governance: ../p.yaml\n{WIKI}");
+    for wrong in ["lints: {}", "lints: null", "lints: 3", "entityTypes: null", "curation: 1", "metadata: [a]"] {
+        let (merged, findings) = merge(&[("w", &wiki), ("v", &format!("name: v\n{wrong}\n"))]);
+        assert_eq!((findings, merged.lints.len(), merged.entity_types.len()), (Vec::new(), 2, 2), "{wrong}");
+        assert_eq!(merged.fields["curation"]["tone"], "neutral", "{wrong}");
+    }
+}
+
+#[test]
+fn a_limit_that_nobody_set_is_the_weakest() {
+    let lint =
+        |more: &str| format!("governance: p\nname: w\nlints: [{{id: a, kind: max-age, appliesTo: \"*\", {more}}}]\n");
+    let refused = |above: &str, own: &str| merge(&[("w", &lint(above)), ("v", &lint(own))]).1.len();
+    assert_eq!(refused("severity: warn", "severity: error, params: {days: 30}"), 0);
+    assert_eq!(refused("severity: error, params: {days: 30}", "severity: error"), 1);
+    assert_eq!(refused("severity: critical", "severity: info"), 1, "an unknown severity counts as warn");
+}
+
+#[test]
+fn a_manifest_of_thousands_of_values_is_merged_in_one_pass() {
+    // Work that grows with the square of the values would take minutes.
+    let many: String = (0..4_500).map(|n| format!("  k{n}: {n}\n")).collect();
+    let (merged, _) = merge(&[("w", &format!("metadata:\n{many}")), ("v", &format!("metadata:\n{many}"))]);
+    assert_eq!(merged.origins.len(), 4_500);
+}
+
+#[test]
+fn a_mapping_in_the_place_of_a_value_has_its_own_origins() {
+    let (merged, _) = merge(&[("w", "metadata: {a: 1}\n"), ("v", "metadata: {a: {b: 2}}\n")]);
+    assert_eq!((origin(&merged, "metadata.a"), origin(&merged, "metadata.a.b")), (None, Some(("v".to_owned(), 2))));
 }
 
 #[test]
@@ -119,7 +153,7 @@ fn only_what_stands_at_or_above_a_governance_permits() {
     );
     let soft = "{id: max-age-90, kind: max-age, appliesTo: \"*\", severity: info}";
     let (merged, findings) = merge(&[("w", &wiki), ("v", &format!("name: v\nlints: [{soft}]\n"))]);
-    assert_eq!((findings, merged.lints()[1].severity), (Vec::new(), Severity::Info));
+    assert_eq!((findings, merged.lints.clone()[1].severity), (Vec::new(), Severity::Info));
     // A view permits itself nothing, nor a view below it.
     let plain = format!("governance: ../p.yaml\n{WIKI}");
     let own = format!("name: v\nmetadata: {{steward: {{permits: [lints, governance]}}}}\nlints: [{soft}]\n");

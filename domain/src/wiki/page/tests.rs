@@ -6,7 +6,7 @@ const PAGE: &str = "---\nschema: knowledge.entry/v1\nslug: plot-12\nkind: entity
     updated_at: \"2026-11-22T09:15:04Z\"\ncontradicts: [letter]\ntags: [allotment]\n\
     metadata: {steward: {summary: In short., aliases: [The plot]}, fields: {size: 3}}\n---\n# Plot 12\n\nThe lease ends. [[letter]]\n";
 
-fn codes(read: &ReadPage) -> Vec<FindingCode> {
+fn codes(read: &PageReading) -> Vec<FindingCode> {
     read.findings.iter().map(|finding| finding.code).collect()
 }
 
@@ -42,6 +42,10 @@ fn an_earlier_draft_is_read_with_warnings() {
         ("concept", vec!["2024-03-02-lease".to_owned(), "lease".to_owned()])
     );
     assert_eq!(page.summary, "The first sentence.");
+    let bad = read_page("a.md", text.replace("type: concept", "type: Bad Kind").as_bytes());
+    let of_kind: Vec<Option<usize>> =
+        bad.findings.iter().filter(|f| f.code == FindingCode::EntryInvalid).map(|f| f.line).collect();
+    assert_eq!(of_kind, [Some(4)]);
 }
 
 #[test]
@@ -70,13 +74,17 @@ fn other_files_are_left_alone() {
     for text in
         ["# Notes\n", "---\ntitle: A\n---\n", "---\nschema: knowledge.source/v1\n---\n", "---\na: [\n---\n", "\u{0}"]
     {
-        assert_eq!(read_page("notes.md", text.as_bytes()), ReadPage::default(), "{text:?}");
+        assert_eq!(read_page("notes.md", text.as_bytes()), PageReading::default(), "{text:?}");
     }
     // It would be a page.
     let read = read_page("a.md", b"---\nschema: knowledge.entry/v1\ntitle: [\n---\n");
     assert_eq!((read.page.is_none(), codes(&read)), (true, vec![FindingCode::EntryInvalid]));
-    let large = format!("{PAGE}{}", "x".repeat(MAX_PAGE_BYTES));
-    assert_eq!(codes(&read_page("a.md", large.as_bytes())), [FindingCode::EntryInvalid]);
+    let json = read_page("a.md", b"---\n{\"schema\": \"knowledge.entry/v1\",\n---\n");
+    assert_eq!((json.page.is_none(), codes(&json)), (true, vec![FindingCode::EntryInvalid]));
+    for schema in ["knowledge.entry/v2", "knowledge.Entry/v1"] {
+        let read = read_page("a.md", PAGE.replace("knowledge.entry/v1", schema).as_bytes());
+        assert_eq!((read.page.is_none(), codes(&read)), (true, vec![FindingCode::NewerThanSchema]), "{schema}");
+    }
 }
 
 #[test]

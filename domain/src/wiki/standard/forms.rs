@@ -41,7 +41,7 @@ pub(super) enum TextForm {
 }
 
 impl TextForm {
-    pub(super) fn fits(self, text: &str) -> bool {
+    pub(super) fn accepts(self, text: &str) -> bool {
         match self {
             Self::Any => true,
             Self::Slug => is_word(text) && text.len() >= 2 && !text.ends_with('-'),
@@ -136,7 +136,7 @@ fn is_reference(text: &str, collections: &[&str]) -> bool {
 
 fn is_language(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let is_pair = |pair: &[u8], fits: fn(&u8) -> bool| pair.len() == 2 && pair.iter().all(fits);
+    let is_pair = |pair: &[u8], is_right: fn(&u8) -> bool| pair.len() == 2 && pair.iter().all(is_right);
     match bytes.len() {
         2 => is_pair(bytes, u8::is_ascii_lowercase),
         5 => {

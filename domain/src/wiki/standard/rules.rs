@@ -5,6 +5,9 @@
 use super::forms::TextForm;
 use super::{Doctype, FieldRule, Shape};
 
+/// How a wiki may resolve contradictions.
+pub(in crate::wiki) const CONFLICT_RESOLUTIONS: [&str; 5] =
+    ["defer", "recency", "authority", "observation-count", "keep-both"];
 /// No limit.
 const ANY: usize = usize::MAX;
 

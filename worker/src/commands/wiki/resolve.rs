@@ -9,7 +9,7 @@ use std::path::Path;
 use steward_domain::wiki::finding::WikiFinding;
 use steward_domain::wiki::manifest::{EffectiveManifest, FieldOrigin, ManifestLayer, merge_manifests};
 use steward_domain::wiki::standard::FieldPath;
-use steward_vault::wiki::chain::{ManifestPlace, check_manifest, find_vault_around, resolve_chain};
+use steward_vault::wiki::chain::{ManifestPlace, check_manifest, check_standard, find_vault_around, resolve_chain};
 
 pub(super) fn run(file: &Path, root: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let root = root.map(Path::canonicalize).transpose()?.or_else(|| find_vault_around(file));
@@ -18,8 +18,9 @@ pub(super) fn run(file: &Path, root: Option<&Path>, out: CommandOutput) -> anyho
     findings.extend(chain.findings);
     let real = file.canonicalize()?;
     let place = ManifestPlace { folder: real.parent().unwrap_or(Path::new("/")), root: root.as_deref() };
-    if let Some(layer) = chain.layers.last() {
-        findings.extend(check_manifest(&layer.file, &layer.document, &place));
+    if let Some((own, above)) = chain.layers.split_last() {
+        findings.extend(above.iter().flat_map(|layer| check_standard(&layer.file, &layer.document)));
+        findings.extend(check_manifest(&own.file, &own.document, &place));
     }
     let report = CheckReport { findings, checked: chain.layers.len() };
     out.print_value(&to_json(&manifest, &chain.layers, &report.findings), || {
@@ -52,7 +53,8 @@ fn to_json(manifest: &EffectiveManifest, layers: &[ManifestLayer], findings: &[W
 fn describe(manifest: &EffectiveManifest, layers: &[ManifestLayer], findings: &[WikiFinding]) -> String {
     let mut table = create_table(&["field", "value", "from"]);
     for (path, origin) in &manifest.origins {
-        table.add_row([path.to_string(), escape_text(&show_value(manifest, path)), show_origin(layers, origin)]);
+        let row = [path.to_string(), show_value(manifest, path), show_origin(layers, origin)];
+        table.add_row(row.map(|cell| escape_text(&cell)));
     }
     let chain: String = layers.iter().enumerate().map(|(at, layer)| describe_layer(at + 1, layer)).collect();
     let found: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
@@ -63,21 +65,12 @@ fn describe(manifest: &EffectiveManifest, layers: &[ManifestLayer], findings: &[
 fn describe_layer(number: usize, layer: &ManifestLayer) -> String {
     let fields = layer.document.fields();
     let text = |name: &str| escape_text(fields.get(name).and_then(Value::as_str).unwrap_or("?"));
-    format!("{number}  {} {}  {}\n", text("name"), text("version"), layer.file)
+    format!("{number}  {} {}  {}\n", text("name"), text("version"), escape_text(&layer.file))
 }
 
 /// A value as JSON; a text without quotes.
 fn show_value(manifest: &EffectiveManifest, path: &FieldPath) -> String {
-    let mut value = None;
-    for step in path.steps() {
-        value = match value {
-            None => manifest.fields.get(&step.to_string()),
-            Some(value) => step.find_in(value),
-        };
-        if value.is_none() {
-            break;
-        }
-    }
+    let value = path.find_in(&manifest.fields);
     value.map_or_else(String::new, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 

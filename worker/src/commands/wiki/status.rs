@@ -2,7 +2,7 @@
 //!
 //! All of it is read from their files, so it is the same whether or not a process serves the vault.
 
-use super::lint::{lint_folder, read_effective};
+use super::lint::{LintedWiki, lint_folder};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::bail;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use steward_domain::wiki::finding::Severity;
 use steward_domain::wiki::log::{LogEntry, LogType, read_log};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
-use steward_vault::wiki::folder::ReadWiki;
+use steward_vault::wiki::folder::WikiContents;
 
 /// How far a wiki has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
@@ -60,22 +60,24 @@ pub(super) fn run(root: &VaultRoot, wanted: Option<&str>, out: CommandOutput) ->
 }
 
 fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
-    let (read, findings) = lint_folder(folder)?;
+    let LintedWiki { contents, manifest, findings } = lint_folder(folder)?;
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let mut kinds = BTreeMap::new();
-    for page in &read.pages {
+    for page in &contents.pages {
         *kinds.entry(page.kind.clone()).or_default() += 1;
     }
-    let title = read_effective(folder).0.find_text(&["title"]).unwrap_or(&wiki).to_owned();
-    let newest_entry = read.log.as_deref().and_then(|log| read_log(log).entries.pop());
+    let title = manifest.find_text(&["title"]).unwrap_or(&wiki).to_owned();
+    let newest_entry = contents.log.as_deref().and_then(|log| read_log(log).entries.pop());
+    let sources = contents.files.range("sources/".to_owned().."sources0".to_owned());
+    let is_ingested = |file: &&String| contents.provenance.sources.contains_key(*file);
     Ok(WikiStatus {
         folder: folder.to_owned(),
         title,
-        lifecycle: find_lifecycle(&read, newest_entry.as_ref()),
-        pages: read.pages.len(),
+        lifecycle: find_lifecycle(&contents, newest_entry.as_ref()),
+        pages: contents.pages.len(),
         kinds,
-        sources: read.source_files.len(),
-        ingested_sources: read.source_files.iter().filter(|file| read.provenance.sources.contains_key(*file)).count(),
+        sources: sources.clone().count(),
+        ingested_sources: sources.filter(is_ingested).count(),
         errors: count(Severity::Error),
         warnings: count(Severity::Warn),
         newest_entry,
@@ -83,7 +85,7 @@ fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
     })
 }
 
-fn find_lifecycle(wiki: &ReadWiki, newest: Option<&LogEntry>) -> WikiLifecycle {
+fn find_lifecycle(wiki: &WikiContents, newest: Option<&LogEntry>) -> WikiLifecycle {
     match newest.and_then(|entry| entry.log_type) {
         _ if wiki.pages.is_empty() => WikiLifecycle::Empty,
         Some(LogType::Lint) => WikiLifecycle::Linted,

@@ -1,13 +1,12 @@
 //! `steward wiki validate`: what the published standard would refuse.
 //!
 //! It accepts exactly what the published schema accepts. What is read all the same, such as an earlier draft's schema, is an
-//! error here and a warning of `steward wiki lint`.
+//! error here and a warning of `steward wiki lint`. A file that cannot be read is a finding, and the others are checked.
 
 use super::{CheckReport, open_folder, show_in};
 use crate::cli::output::{CommandExit, CommandOutput};
-use anyhow::Context;
 use std::path::{Path, PathBuf};
-use steward_domain::record::frontmatter;
+use steward_domain::record::frontmatter::{self, Document, MAX_RECORD_BYTES};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::standard::{Doctype, find_faults};
@@ -20,7 +19,7 @@ pub(super) fn run(paths: &[PathBuf], out: CommandOutput) -> anyhow::Result<Comma
     for path in paths {
         match path.is_dir() {
             true => check_folder(path, &mut report)?,
-            false => check_file(path, &mut report)?,
+            false => check_file(path, &mut report),
         }
     }
     report.print(out)
@@ -30,76 +29,88 @@ pub(super) fn run(paths: &[PathBuf], out: CommandOutput) -> anyhow::Result<Comma
 fn check_folder(folder: &Path, report: &mut CheckReport) -> anyhow::Result<()> {
     let wiki = open_folder(folder)?.read();
     report.checked += wiki.pages.len();
-    report.findings.extend(wiki.findings.into_iter().map(|finding| WikiFinding {
-        file: show_in(folder, &finding.file),
-        severity: refuse(finding.code, finding.severity),
-        ..finding
+    report.findings.extend(wiki.findings.into_iter().map(|finding| {
+        let file = show_in(folder, &finding.file);
+        raise_severity(WikiFinding { file, ..finding })
     }));
     let manifest = folder.join(MANIFEST_FILE);
-    if manifest.exists() {
-        return check_file(&manifest, report);
+    match manifest.symlink_metadata() {
+        Ok(_) => check_file(&manifest, report),
+        Err(_) => report.findings.push(find_no_manifest(folder)),
     }
-    report.findings.push(find_no_manifest(folder));
     Ok(())
 }
 
-/// That a folder is no wiki.
+/// That a folder is not a wiki.
 pub(super) fn find_no_manifest(folder: &Path) -> WikiFinding {
     let fix = "give the folder of a wiki; `steward wiki init` makes one";
     let (file, code) = (show_in(folder, MANIFEST_FILE), FindingCode::SchemaMissing);
     WikiFinding::new(code, Severity::Error, &file, "there is no manifest", fix)
 }
 
-/// What is only a warning for a reader.
-fn refuse(code: FindingCode, severity: Severity) -> Severity {
+/// Makes an error of what is only a warning for a reader.
+fn raise_severity(finding: WikiFinding) -> WikiFinding {
     use FindingCode::{LegacySchema, LegacyType, NewerThanSchema, SlugDigitFirst, SourcePath};
-    match code {
-        LegacySchema | LegacyType | NewerThanSchema | SlugDigitFirst | SourcePath => Severity::Error,
-        _ => severity,
+    match finding.code {
+        LegacySchema | LegacyType | NewerThanSchema | SlugDigitFirst | SourcePath => {
+            WikiFinding { severity: Severity::Error, ..finding }
+        }
+        _ => finding,
     }
 }
 
-/// Checks one file by the doctype that it names.
-fn check_file(path: &Path, report: &mut CheckReport) -> anyhow::Result<()> {
-    let bytes = read_bounded(path, MAX_PAGE_BYTES).with_context(|| format!("failed to read {}", path.display()))?;
-    let file = path.display().to_string();
+/// Checks one file by the doctype that it names, or as a manifest if it is called like one.
+fn check_file(path: &Path, report: &mut CheckReport) {
     report.checked += 1;
+    let is_manifest = path.file_name().is_some_and(|name| name == MANIFEST_FILE);
+    let (code, limit) = match is_manifest {
+        true => (FindingCode::KnowledgeWorkspaceInvalid, MAX_RECORD_BYTES),
+        false => (FindingCode::EntryInvalid, MAX_PAGE_BYTES),
+    };
+    let file = path.display().to_string();
+    let fail = |problem: String, fix: &str| WikiFinding::new(code, Severity::Error, &file, &problem, fix);
+    let bytes = match read_bounded(path, limit) {
+        Ok(bytes) => bytes,
+        Err(fault) => return report.findings.push(fail(fault.to_string(), "give a file that can be read")),
+    };
     let document = match frontmatter::read_document(&bytes) {
         Ok(document) => document,
-        Err(e) => {
-            let problem = format!("its frontmatter cannot be read: {e}");
-            let finding = WikiFinding::new(invalid_code(path), Severity::Error, &file, &problem, "correct it");
-            report.findings.push(finding);
-            return Ok(());
+        Err(e) => return report.findings.push(fail(format!("its frontmatter cannot be read: {e}"), "correct it")),
+    };
+    let found = match Doctype::read(document.fields()) {
+        _ if is_manifest => check_chain(path, &file, &document),
+        Some(Doctype::Manifest) => check_chain(path, &file, &document),
+        Some(Doctype::Page) => read_page(&file, &bytes).findings,
+        Some(Doctype::Source) | None => {
+            // A page of an earlier draft is named as such.
+            let found = read_page(&file, &bytes).findings;
+            if !found.is_empty() {
+                return report.findings.extend(found.into_iter().map(raise_severity));
+            }
+            let faults = find_faults(document.fields());
+            faults
+                .iter()
+                .map(|fault| fail(fault.problem.clone(), &fault.fix).with_field(&document, &fault.path))
+                .collect()
         }
     };
-    match Doctype::read(document.fields()) {
-        Some(Doctype::Manifest) => {
-            let folder = path.canonicalize()?.parent().map(Path::to_owned).unwrap_or_default();
-            let root = find_vault_around(path);
-            let place = ManifestPlace { folder: &folder, root: root.as_deref() };
-            report.findings.extend(check_manifest(&file, &document, &place));
-            report.findings.extend(resolve_chain(path, root.as_deref())?.findings);
-        }
-        Some(Doctype::Page) => {
-            let found = read_page(&file, &bytes).findings;
-            let refused =
-                |finding: WikiFinding| WikiFinding { severity: refuse(finding.code, finding.severity), ..finding };
-            report.findings.extend(found.into_iter().map(refused));
-        }
-        Some(Doctype::Source) | None => {
-            report.findings.extend(find_faults(document.fields()).iter().map(|fault| {
-                let finding = WikiFinding::new(invalid_code(path), Severity::Error, &file, &fault.problem, &fault.fix);
-                finding.at_field(&document, &fault.path)
-            }));
-        }
-    }
-    Ok(())
+    report.findings.extend(found.into_iter().map(raise_severity));
 }
 
-fn invalid_code(path: &Path) -> FindingCode {
-    match path.file_name().and_then(|name| name.to_str()) {
-        Some(MANIFEST_FILE) => FindingCode::KnowledgeWorkspaceInvalid,
-        _ => FindingCode::EntryInvalid,
+/// Checks a manifest with the chain above it.
+fn check_chain(path: &Path, file: &str, document: &Document) -> Vec<WikiFinding> {
+    let code = FindingCode::KnowledgeWorkspaceInvalid;
+    let fail = |e: String| vec![WikiFinding::new(code, Severity::Error, file, &e, "correct it")];
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(e) => return fail(e.to_string()),
+    };
+    let root = find_vault_around(&real);
+    let place = ManifestPlace { folder: real.parent().unwrap_or(Path::new("/")), root: root.as_deref() };
+    let mut found = check_manifest(file, document, &place);
+    match resolve_chain(path, root.as_deref()) {
+        Ok(chain) => found.extend(chain.findings),
+        Err(e) => found.extend(fail(e.to_string())),
     }
+    found
 }
