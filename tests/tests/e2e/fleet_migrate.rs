@@ -87,7 +87,7 @@ async fn every_row_of_an_older_fleet_stays_and_its_tenants_go_on() {
     for id in ["old-a", "old-b"] {
         let role = format!("steward_tenant_{id}");
         postgres.sql(&url, &format!("DROP ROLE IF EXISTS \"{role}\""));
-        postgres.sql(&url, &format!("CREATE ROLE \"{role}\" LOGIN PASSWORD 'tenantspassword' IN ROLE steward_tenant"));
+        postgres.sql(&url, &format!("CREATE ROLE \"{role}\" LOGIN PASSWORD 'password5' IN ROLE steward_tenant"));
     }
     let before = read_rows(postgres, &url);
     assert!(before.iter().all(|rows| !rows.is_empty()), "{before:#?}");

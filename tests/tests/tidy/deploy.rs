@@ -56,7 +56,15 @@ fn every_variable_is_a_documented_one() {
     let configuration = read_page("docs/reference/configuration.md");
     let example = read_file("compose/.env.example");
     // Those of compose and Caddy alone.
-    let ours = ["STEWARD_IMAGE", "STEWARD_UID", "STEWARD_GID", "STEWARD_HOST", "STEWARD_UPSTREAM", "STEWARD_STATE"];
+    let ours = [
+        "STEWARD_IMAGE",
+        "STEWARD_UID",
+        "STEWARD_GID",
+        "STEWARD_HOST",
+        "STEWARD_UPSTREAM",
+        "STEWARD_STATE",
+        "STEWARD_BACKUP",
+    ];
     for file in tracked().iter().filter(|file| file.path.starts_with("deploy/")) {
         for name in split_words(&file.text).filter(|word| word.starts_with("STEWARD_") && word.len() > "STEWARD_".len())
         {
