@@ -11,7 +11,7 @@ use steward_tests::wait;
 use steward_tests::world::World;
 
 /// Runs the other arguments with a small file system in the folder `$1`, which keeps the folder's contents.
-const SMALL: &str = r#"mkdir "$1.small" && mount -t tmpfs -o size="$2" steward "$1.small" && cp -r "$1/." "$1.small/" \
+const SMALL: &str = r#"mkdir "$1.small" && mount -t tmpfs -o size="$2" steward "$1.small" && { cp -r "$1/." "$1.small/" || cp -r "$1/." "$1.small/"; } \
     && mount --bind "$1.small" "$1" && shift 2 && exec "$@""#;
 
 /// `up` with a small disk under one of its folders.
