@@ -20,8 +20,6 @@ use steward_vault::backup;
 /// When a process must have noticed that it is not the owner any more.
 const NOTICE: Duration = Duration::from_secs(15);
 const CADENCE: u32 = 2;
-/// How the connections of the first copy call themselves.
-const OLD: &str = "old-copy";
 /// Where a process is frozen in its change, and how many records it may still write when it wakes: it asks the fleet for the
 /// last time after the first two.
 const STEPS: [(&str, usize); 6] = [
@@ -67,8 +65,6 @@ impl First {
         let mut tenant = fleet.add_tenant(id, &["house"]).await;
         tenant.set_cadence(CADENCE);
         let cuts = tenant.add_cuts().await;
-        let url = format!("{}?application_name={OLD}", tenant.steward.variable("STEWARD_FLEET_DB").unwrap());
-        tenant.steward.set("STEWARD_FLEET_DB", url);
         let process = Supervised::start(&tenant.steward);
         process.serves().await;
         let mut first = Self { tenant, cuts, process, fed: 0 };
@@ -108,13 +104,12 @@ fn uncut(steward: &Steward, url: &str) -> Steward {
     steward.with("STEWARD_FLEET_DB", format!("{user}@{place}"))
 }
 
-/// Notes every permit: over whose connection, and when. The row itself names the owner, whoever asked.
+/// Notes every permit: whose copy, and when.
 fn watch_permits(fleet: &Fleet) {
     fleet.sql(
-        "CREATE TABLE permit_log (tenant text, asker text, at timestamptz);
+        "CREATE TABLE permit_log (tenant text, copy text, at timestamptz);
          CREATE FUNCTION log_permit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-             INSERT INTO permit_log VALUES (NEW.tenant, current_setting('application_name'), clock_timestamp());
-             RETURN NEW; END $$;
+             INSERT INTO permit_log VALUES (NEW.tenant, NEW.copy, clock_timestamp()); RETURN NEW; END $$;
          CREATE TRIGGER log_permit AFTER INSERT OR UPDATE ON owner FOR EACH ROW EXECUTE FUNCTION log_permit();",
     );
 }
@@ -138,14 +133,10 @@ async fn take_over(first: &First, new: &Tenant) -> Supervised {
 /// on, when it must have noticed.
 async fn count_misdeeds(fleet: &Fleet, first: &First, new: &Tenant, moments: Moments, done: &mut Misdeeds) {
     let Moments { from, noticed } = moments;
-    let (id, at) = (&first.tenant.id, from.to_rfc3339());
-    let count = |when: &str| {
-        let from_it = format!("tenant = '{id}' AND asker = '{OLD}'");
-        let select = format!("SELECT count(*) FROM permit_log WHERE {from_it} AND at {when} '{at}'");
-        fleet.sql(&select).parse::<usize>().unwrap()
-    };
-    assert!(count("<") > 0, "the permits of the first copy are not seen at all");
-    done.permits += count(">");
+    let (id, copy) = (&first.tenant.id, read_copy(&first.tenant));
+    let at = from.to_rfc3339();
+    let permits = format!("SELECT count(*) FROM permit_log WHERE tenant = '{id}' AND copy = '{copy}' AND at > '{at}'");
+    done.permits += fleet.sql(&permits).parse::<usize>().unwrap();
     let pids: BTreeSet<u32> = first.process.starts().iter().map(|start| start.pid).collect();
     let tasks = runs::list_all_completed_tasks(&fleet.client, &format!("StewardTenant = '{id}'")).await;
     done.steps += tasks.iter().filter(|task| task.at > noticed && pids.contains(&task.pid)).count();
