@@ -172,7 +172,7 @@ fn check_rule(rule: &LintRule, facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
     let kind = rule.page_kind.as_deref().filter(|kind| !facts.manifest.knows_kind(kind));
     let why = match (rule.kind, limit, kind) {
         (LintKind::Custom, _, _) => Some("is of a kind that this version cannot check".to_owned()),
-        (LintKind::MaxAge, None, _) => Some("has no number of `params.days`".to_owned()),
+        (LintKind::MaxAge, None, _) => Some("has no number in `params.days`".to_owned()),
         (_, None, _) => Some("has no number in `params.min`".to_owned()),
         (_, _, Some(kind)) => Some(format!("is for the kind `{kind}`, which is not declared")),
         (_, Some(_), None) => None,

@@ -70,11 +70,7 @@ impl WikiPage {
     /// The fields of `metadata.fields`, which the types of a manifest ask for.
     #[must_use]
     pub fn has_declared_field(&self, name: &str) -> bool {
-        self.metadata(&["fields", name]).is_some_and(|value| !value.is_null())
-    }
-
-    fn metadata(&self, keys: &[&str]) -> Option<&Value> {
-        find_metadata(self.document.fields(), keys)
+        find_metadata(self.document.fields(), &["fields", name]).is_some_and(|value| !value.is_null())
     }
 }
 
@@ -113,8 +109,7 @@ pub fn read_page(file: &str, bytes: &[u8]) -> PageReading {
     let mut reader = PageReader { file, document: &document, findings: Vec::new() };
     reader.check_standard(is_legacy);
     let page = reader.read(body::read_body(document.body()));
-    let findings = reader.findings;
-    PageReading { page: page.map(|page| WikiPage { document, ..page }), findings }
+    PageReading { page, findings: reader.findings }
 }
 
 /// Whether the first lines of a file that cannot be read as a page name the schema of one.

@@ -39,7 +39,7 @@ const FAILED_TICKS: &str =
 struct Secrets {
     model_key: PathBuf,
     password: PathBuf,
-    /// The database with the password of before.
+    /// The database with the old password.
     old_database: String,
 }
 

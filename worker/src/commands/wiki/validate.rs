@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use steward_domain::record::frontmatter::{self, Document, MAX_RECORD_BYTES};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::read_page;
-use steward_domain::wiki::standard::{Doctype, find_faults};
+use steward_domain::wiki::standard::{Doctype, SchemaFault, find_faults};
 use steward_domain::wiki::{MANIFEST_FILE, MAX_PAGE_BYTES};
 use steward_vault::wiki::chain::{ManifestPlace, check_manifest, find_vault_around, resolve_chain};
 use steward_vault::wiki::folder::read_bounded;
@@ -78,20 +78,17 @@ fn check_file(path: &Path, report: &mut CheckReport) {
         Err(e) => return report.findings.push(fail(format!("its frontmatter cannot be read: {e}"), "correct it")),
     };
     let found = match Doctype::read(document.fields()) {
-        _ if is_manifest => check_chain(path, &file, &document),
-        Some(Doctype::Manifest) => check_chain(path, &file, &document),
-        Some(Doctype::Page) => read_page(&file, &bytes).findings,
-        Some(Doctype::Source) | None => {
-            // A page of an earlier draft is named as such.
+        doctype if is_manifest || doctype == Some(Doctype::Manifest) => check_chain(path, &file, &document),
+        doctype => {
             let found = read_page(&file, &bytes).findings;
-            if !found.is_empty() {
-                return report.findings.extend(found.into_iter().map(raise_severity));
+            // A page of an earlier draft is named as such; a source, and what is neither, by the standard alone.
+            if doctype == Some(Doctype::Page) || !found.is_empty() {
+                found
+            } else {
+                let report_fault =
+                    |fault: &SchemaFault| fail(fault.problem.clone(), &fault.fix).with_field(&document, &fault.path);
+                find_faults(document.fields()).iter().map(report_fault).collect()
             }
-            let faults = find_faults(document.fields());
-            faults
-                .iter()
-                .map(|fault| fail(fault.problem.clone(), &fault.fix).with_field(&document, &fault.path))
-                .collect()
         }
     };
     report.findings.extend(found.into_iter().map(raise_severity));
