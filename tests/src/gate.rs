@@ -14,6 +14,7 @@ pub struct Gate {
     pub address: String,
     server: Arc<Mutex<String>>,
     passage: Arc<watch::Sender<Passage>>,
+    ports: Arc<Mutex<Vec<u16>>>,
 }
 
 /// What passes.
@@ -40,17 +41,29 @@ impl Gate {
         let address = listener.local_addr().unwrap().to_string();
         let passage = Arc::new(watch::channel(Passage::All).0);
         let (gate, place) = (Arc::clone(&passage), Arc::clone(&server));
+        let ports: Arc<Mutex<Vec<u16>>> = Arc::default();
+        let used = Arc::clone(&ports);
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let present = place.lock().unwrap().clone();
                 // Without a server the connection ends, as one that is refused.
                 let Ok(far) = TcpStream::connect(&present).await else { continue };
+                used.lock().unwrap().push(far.local_addr().unwrap().port());
                 let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
                 tokio::spawn(pass(near_in, far_out, Direction::Request, gate.subscribe()));
                 tokio::spawn(pass(far_in, near_out, Direction::Answer, gate.subscribe()));
             }
         });
-        Self { address, server, passage }
+        Self { address, server, passage, ports }
+    }
+
+    /// The ports from which it has connected to the server, by which the server knows whose request one was.
+    ///
+    /// # Panics
+    /// Never: nobody panics while they hold the lock.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u16> {
+        self.ports.lock().unwrap().clone()
     }
 
     /// Leads new connections to another server.

@@ -104,12 +104,12 @@ fn uncut(steward: &Steward, url: &str) -> Steward {
     steward.with("STEWARD_FLEET_DB", format!("{user}@{place}"))
 }
 
-/// Notes every permit: whose copy, and when.
+/// Notes every permit: over whose connection, and when. The row itself names the owner, whoever asked.
 fn watch_permits(fleet: &Fleet) {
     fleet.sql(
-        "CREATE TABLE permit_log (tenant text, copy text, at timestamptz);
+        "CREATE TABLE permit_log (tenant text, port integer, at timestamptz);
          CREATE FUNCTION log_permit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-             INSERT INTO permit_log VALUES (NEW.tenant, NEW.copy, clock_timestamp()); RETURN NEW; END $$;
+             INSERT INTO permit_log VALUES (NEW.tenant, inet_client_port(), clock_timestamp()); RETURN NEW; END $$;
          CREATE TRIGGER log_permit AFTER INSERT OR UPDATE ON owner FOR EACH ROW EXECUTE FUNCTION log_permit();",
     );
 }
@@ -133,10 +133,16 @@ async fn take_over(first: &First, new: &Tenant) -> Supervised {
 /// on, when it must have noticed.
 async fn count_misdeeds(fleet: &Fleet, first: &First, new: &Tenant, moments: Moments, done: &mut Misdeeds) {
     let Moments { from, noticed } = moments;
-    let (id, copy) = (&first.tenant.id, read_copy(&first.tenant));
-    let at = from.to_rfc3339();
-    let permits = format!("SELECT count(*) FROM permit_log WHERE tenant = '{id}' AND copy = '{copy}' AND at > '{at}'");
-    done.permits += fleet.sql(&permits).parse::<usize>().unwrap();
+    let (id, at) = (&first.tenant.id, from.to_rfc3339());
+    // The first copy alone goes through the gate.
+    let ports: Vec<String> = first.cuts.postgres.ports().iter().map(ToString::to_string).collect();
+    let count = |when: &str| {
+        let asked = format!("tenant = '{id}' AND port IN ({})", ports.join(", "));
+        let permits = fleet.sql(&format!("SELECT count(*) FROM permit_log WHERE {asked} AND at {when} '{at}'"));
+        permits.parse::<usize>().unwrap()
+    };
+    assert!(count("<") > 0, "the permits of the first copy are not seen at all");
+    done.permits += count(">");
     let pids: BTreeSet<u32> = first.process.starts().iter().map(|start| start.pid).collect();
     let tasks = runs::list_all_completed_tasks(&fleet.client, &format!("StewardTenant = '{id}'")).await;
     done.steps += tasks.iter().filter(|task| task.at > noticed && pids.contains(&task.pid)).count();
