@@ -180,7 +180,13 @@ pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
 pub fn render_document(fields: &RecordFields, body: &str) -> String {
     let mut fields = fields.clone();
     fields.values_mut().for_each(unlinked::unlink_value);
-    format!("---\n{}---\n{body}", emit::format_block_fields(&fields, 0, "\n"))
+    render_note(&fields, body)
+}
+
+/// Renders a new note of a person's as [`render_document`] does, but every value as it is. [`read_note`] reads it back.
+#[must_use]
+pub fn render_note(fields: &RecordFields, body: &str) -> String {
+    format!("---\n{}---\n{body}", emit::format_block_fields(fields, 0, "\n"))
 }
 
 /// The fields of a record of Steward's own, as they were given to [`render_document`].

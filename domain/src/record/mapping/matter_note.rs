@@ -4,7 +4,7 @@
 
 use super::VaultMapping;
 use crate::record::entity::RecordState;
-use crate::record::frontmatter::render_document;
+use crate::record::frontmatter::render_note;
 use crate::record::link::NoteNames;
 use crate::record::path::RecordPath;
 use crate::record::schema::{NoteClass, NoteSchema};
@@ -34,7 +34,7 @@ impl VaultMapping {
         let place = if folder.is_empty() { format!("{name}.md") } else { format!("{folder}/{name}.md") };
         let path = RecordPath::parse(&place).ok()?;
         let is_matter = schema.classify(&path, &fields) == NoteClass::Matter;
-        let text = render_document(&fields, "\nTasks that name no other matter belong to this one.\n");
+        let text = render_note(&fields, "\nTasks that name no other matter belong to this one.\n");
         is_matter.then(|| MatterNote { path, text, link: format!("[[{name}]]") })
     }
 
@@ -73,6 +73,7 @@ mod tests {
             json!({"type": "matter"}),
             json!({"folder": "Pro/jekte", "tag": "#p", "art": 7}),
             json!({"folder": "/Projects/", "pinned": true}),
+            json!({"kind": "[[Project]]"}),
         ] {
             let mapping = mapping(json!({"where": selector, "state": state}));
             let mut names = NoteNames::new(LinkScope::Vault);

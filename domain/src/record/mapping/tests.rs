@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::frontmatter::{RecordFields, read_note, render_document};
+use crate::record::frontmatter::{FieldEdit, RecordFields, edit_fields, read_note, render_note};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -130,6 +130,7 @@ fn words() -> impl Strategy<Value = Value> {
     prop_oneof![
         "[a-zA-Z✅ÄöÜ\u{308} _-]{1,10}".prop_map(Value::from),
         "[ -~]{1,6}".prop_map(Value::from),
+        "\\[\\[[a-z]{0,3}\\]\\]".prop_map(Value::from),
         select(vec![json!("true"), json!("1"), json!("1.0"), json!("1e3"), json!("null"), json!("2026-11-24")]),
         any::<i16>().prop_map(Value::from),
         any::<bool>().prop_map(Value::from),
@@ -160,9 +161,11 @@ proptest! {
                 prop_assert_eq!(state.read_state(word), Some(to));
                 let written = write_like(Some(&now), word);
                 prop_assert_eq!(state.read_state(&written), Some(to), "{} as {}", word, written);
-                let text = render_document(&RecordFields::from_iter([("status".to_owned(), written.clone())]), "");
-                let read = read_note(text.as_bytes()).unwrap().into_fields();
-                prop_assert_eq!(state.read_state(&read["status"]), Some(to), "{}", text);
+                let note = render_note(&RecordFields::from_iter([("status".to_owned(), now.clone())]), "");
+                let edit = FieldEdit { field: "status".to_owned(), value: Some(written) };
+                let note = edit_fields(note.as_bytes(), &[edit]).unwrap();
+                let read = read_note(&note).unwrap().into_fields();
+                prop_assert_eq!(state.read_state(&read["status"]), Some(to), "{}", String::from_utf8_lossy(&note));
             }
         }
     }
