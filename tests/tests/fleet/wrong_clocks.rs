@@ -26,8 +26,9 @@ const LIMITS: [(&str, usize, TimeDelta); 2] =
     [("20/3s", 20, TimeDelta::seconds(3)), ("60/20s", 60, TimeDelta::seconds(20))];
 const CADENCE: u32 = 1;
 const HOUR: TimeDelta = TimeDelta::hours(1);
-/// Until every process sees a clock that was set.
-const CLOCK_LAG: Duration = Duration::from_millis(1_500);
+/// Until every process sees a clock that was set: the library reads it again when the time in whole seconds is more than a
+/// second later, so up to 2 s.
+const CLOCK_LAG: Duration = Duration::from_millis(2_500);
 /// More than two intervals, so that every matter is checked by the new clock before more evidence comes.
 const CHECKED: Duration = Duration::from_millis(2_500);
 /// How long a closed tenant may take to name the fix, on a busy machine.
