@@ -5,14 +5,19 @@
 //! writes. [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
 mod body;
+pub mod details;
 pub mod finding;
 pub mod index_page;
 pub mod lint;
 pub mod log;
 pub mod manifest;
+pub mod merge;
 pub mod names;
 pub mod page;
+pub mod path;
+pub mod plan;
 pub mod registry;
+pub mod run;
 pub mod standard;
 pub mod template;
 
@@ -38,3 +43,5 @@ pub const MAX_PAGES: usize = 10_000;
 pub const MAX_PAGE_BYTES: usize = 256 * 1024;
 /// The largest file that code writes, in bytes.
 pub const MAX_GENERATED_BYTES: usize = 16 * 1024 * 1024;
+/// The largest source, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 32 * 1024 * 1024;

@@ -119,6 +119,7 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
         workflow: WorkflowRef { id: "made-up".into(), run_id: "ef14e149444bd851".into() },
         resolution: None,
         trust: None,
+        wiki: None,
     };
     if seq.is_multiple_of(5) {
         let of = ActionId::derive(&["large", &(seq - 1).to_string()]);

@@ -14,4 +14,5 @@ pub mod private;
 pub mod root;
 pub mod steward_folder;
 pub mod storage;
+pub(crate) mod target;
 pub mod watch;

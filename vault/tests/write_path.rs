@@ -27,15 +27,21 @@ mod editors;
 mod lock;
 #[path = "write_path/mapped.rs"]
 mod mapped;
+#[path = "write_path/merge_oracle.rs"]
+mod merge_oracle;
 #[path = "write_path/moved.rs"]
 mod moved;
 #[path = "write_path/names.rs"]
 mod names;
 #[path = "write_path/preview.rs"]
 mod preview;
+#[path = "write_path/runs.rs"]
+mod runs;
 #[path = "write_path/seen_chain.rs"]
 mod seen_chain;
 #[path = "write_path/sequences.rs"]
 mod sequences;
 #[path = "write_path/timestamps.rs"]
 mod timestamps;
+#[path = "write_path/wiki_desk.rs"]
+mod wiki_desk;

@@ -21,14 +21,15 @@ use crate::record::schema::NoteSchema;
 use crate::steward::clerk::{ClerkMark, Judgement};
 use crate::time;
 use crate::trust::mark::TrustMark;
+use crate::wiki::run::WikiMark;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub use audit_record::AuditRecord;
+pub use audit_record::{AuditRecord, MISSING_FILES};
 pub use cited_signal::CitedSignal;
-pub use kind::{ActionKind, is_audit_file_name};
+pub use kind::{ActionKind, MAX_WIKI_RECORD_BYTES, is_audit_file_name, max_record_bytes};
 pub use patch::{FieldPatch, UndoRecipe};
 
 /// How long a change can be undone, in days (S3-54).
@@ -147,6 +148,9 @@ pub struct AuditDraft {
     /// A change of trust in a source or a class. `None` in records of anything else.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trust: Option<TrustMark>,
+    /// The run of a wiki. `None` in records of anything else.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wiki: Option<WikiMark>,
 }
 
 /// A position in the chain: the number and the predecessor's hash.
@@ -231,6 +235,7 @@ impl AuditDraft {
             workflow,
             resolution: None,
             trust: None,
+            wiki: None,
         }
     }
 
@@ -277,7 +282,7 @@ impl AuditDraft {
             && schema.can_write(self.target_kind, mutation)
     }
 
-    /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`.
+    /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`, or `event/<kind>-<run>-<wiki>.md` for a wiki.
     ///
     /// A resolution is named after the action that it resolves, or after the reopening before it. So two resolutions of
     /// one kind have the same file name, and only one can be created.
@@ -285,6 +290,10 @@ impl AuditDraft {
     /// # Errors
     /// [`PathError`] if the name is invalid. It cannot happen for a checked target.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
+        if let Some(mark) = &self.wiki {
+            let name = format!("{}-{}-{}", self.kind.as_str(), mark.run, mark.wiki);
+            return RecordPath::new(RecordKind::Event, &name);
+        }
         let named_after = self.resolution.as_ref().map_or(self.timestamp, |answer| {
             answer.reopened.as_ref().map_or(answer.decided_at, |reopening| reopening.at)
         });

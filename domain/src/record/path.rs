@@ -204,7 +204,7 @@ impl RecordPath {
 const MAX_PLAIN_CHARS: usize = 60;
 
 /// Why a part of a path is refused; `None` if it may be used.
-fn find_name_fault(part: &str) -> Option<&'static str> {
+pub(crate) fn find_name_fault(part: &str) -> Option<&'static str> {
     match part {
         "" => Some("is empty"),
         "." | ".." => Some("leads out of its folder"),

@@ -326,6 +326,7 @@ fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget
         workflow: case.workflow.clone(),
         resolution: None,
         trust: None,
+        wiki: None,
     };
     Plan { draft, basis: PlanBasis::Content(target.hash.clone()), change: PlannedChange::from_mutation(mutation, now) }
 }

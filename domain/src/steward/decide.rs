@@ -73,6 +73,7 @@ pub fn decide(case: &DecisionCase<'_>) -> Plan {
         workflow: case.workflow.clone(),
         resolution: None,
         trust: None,
+        wiki: None,
     };
     Plan {
         draft,

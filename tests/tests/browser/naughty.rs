@@ -104,6 +104,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         workflow: WorkflowRef { id: word(7), run_id: word(8) },
         resolution: None,
         trust: None,
+        wiki: None,
     }
 }
 

@@ -119,6 +119,7 @@ fn draft(n: usize) -> AuditDraft {
         workflow: WorkflowRef { id: "made-up".into(), run_id: "ef14e149444bd851".into() },
         resolution: None,
         trust: None,
+        wiki: None,
     }
 }
 

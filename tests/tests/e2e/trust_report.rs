@@ -97,6 +97,7 @@ impl Past {
             workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
             resolution: None,
             trust: None,
+            wiki: None,
         };
         if let Some(kind) = said {
             let answers = Some(AuditResolution {

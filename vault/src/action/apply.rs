@@ -1,15 +1,17 @@
 //! The one write path: a plan becomes a change and its audit record, or nothing at all.
 //!
-//! Everything that needs space is written first and made durable: the audit record, the new content and the intent.
-//! Then the files change places, and the record is filed under its name. A crash at any point leaves the intent and the
+//! Everything that needs space is written first and made durable: the audit record, the new contents and the intent.
+//! Then the files change places ([`crate::action::transaction`]), and the record is filed under its name. A crash at any point leaves the intent and the
 //! staged files. From them, [`VaultWriter::lock`] finishes the change or reverts it. A steward's changes and a person's
 //! undo, confirm and dismiss all take this path. A timestamp write-back ([`VaultWriter::write_timestamps`]) takes it
 //! too, but files no record.
 
 use crate::action::chain;
-use crate::action::journal::{self, AttemptKey, ChangeIntent, ContentChange, IntentKind, RecordFiling};
+use crate::action::journal::{self, AttemptKey, ChangeIntent, IntentKind, RecordFiling};
+use crate::action::new_content::{NewContent, StagedRecord};
 use crate::action::ownership::ChangeNeeds;
-use crate::action::swap::{self, LateEditCheck, SwapOutcome};
+use crate::action::swap::{self, LateEditCheck};
+use crate::action::transaction::{self, TransactionOutcome};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter, WriterState};
 use crate::files::crash;
 use crate::files::durable;
@@ -91,7 +93,9 @@ impl VaultWriter {
             .with_content(content_hash)
             .with_mapping(schema.hash().cloned(), plan.accepted_mapping())
             .with_moves(plan.recorded_moves());
-        let intent = self.stage_change(state, &audit_record, &record, content)?;
+        let text = render_verified_record(&audit_record, &record)?;
+        let staged = StagedRecord { path: record.clone(), text, id: plan.id(), seq: audit_record.seq };
+        let intent = self.stage_change(state, staged, content.into_iter().collect())?;
         self.commit_intent(state, intent, needs)?;
         Ok(ActionReceipt { id: plan.id().clone(), record, disposition: plan.disposition(), repeated: false })
     }
@@ -100,25 +104,24 @@ impl VaultWriter {
     pub(crate) fn commit_intent(
         &self,
         state: &mut WriterState,
-        intent: ChangeIntent,
+        mut intent: ChangeIntent,
         needs: ChangeNeeds,
     ) -> Result<(), ApplyError> {
         if let Err(reason) = self.check_change(needs) {
             self.discard_staged(&intent);
             return Err(ApplyError::NotPermitted { reason });
         }
-        let changed = || ApplyError::ChangedMeanwhile { path: intent.subject().clone() };
-        match self.swap_and_file(&intent) {
-            Ok(SwapOutcome::Done) => {
+        match self.exchange_and_file(&mut intent) {
+            Ok(TransactionOutcome::InPlace { .. }) => {
                 self.finish_change(state, intent);
                 Ok(())
             }
-            Ok(SwapOutcome::ChangedMeanwhile) => {
+            Ok(TransactionOutcome::ChangedMeanwhile) => {
                 self.discard_staged(&intent);
-                Err(changed())
+                Err(ApplyError::ChangedMeanwhile { path: intent.subject() })
             }
-            Ok(SwapOutcome::TakenBack) => {
-                let error = changed();
+            Ok(TransactionOutcome::TakenBack) => {
+                let error = ApplyError::ChangedMeanwhile { path: intent.subject() };
                 self.keep_reverted_intent(state, intent);
                 Err(error)
             }
@@ -149,7 +152,7 @@ impl VaultWriter {
         if plan.is_based_on(&current.hash) {
             return Ok(());
         }
-        Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() })
+        Err(ApplyError::ChangedMeanwhile { path: plan.target().clone().into() })
     }
 
     /// What a steward's change or a confirmation owes to the tracker.
@@ -176,7 +179,7 @@ impl VaultWriter {
         if !plan.draft().target_kind.is_note() {
             return None;
         }
-        let document = frontmatter::read_document(&content.bytes).ok()?;
+        let document = frontmatter::read_document(content.bytes.as_deref()?).ok()?;
         let (schema, names, moves) = (self.note_schema(), self.note_names().unwrap_or_default(), self.note_moves());
         let notes = NoteAccess { schema: &schema, names: &names, moves: &moves };
         let links = notes.links(plan.target(), plan.decided_at());
@@ -207,20 +210,19 @@ impl VaultWriter {
     }
 
     /// Writes all files that the change needs and makes them durable. The intent comes last.
-    fn stage_change(
+    pub(crate) fn stage_change(
         &self,
         state: &mut WriterState,
-        audit_record: &AuditRecord,
-        record: &RecordPath,
-        content: Option<NewContent>,
+        record: StagedRecord<'_>,
+        contents: Vec<NewContent>,
     ) -> Result<ChangeIntent, ApplyError> {
-        let (change, bytes) = content.map(|c| (c.change, c.bytes)).unzip();
-        let text = render_verified_record(audit_record, record)?;
-        let sha256 = ContentHash::hash_bytes(text.as_bytes());
-        let filing = RecordFiling { record: record.clone(), seq: audit_record.seq, sha256 };
-        let key = AttemptKey::new(state.take_number(), &audit_record.draft.id);
-        let intent = ChangeIntent { key, work: IntentKind::Action { filing, change } };
-        self.write_or_discard(&intent, &text, bytes.as_deref())?;
+        let StagedRecord { path, text, id, seq } = record;
+        let filing = RecordFiling { record: path, seq, sha256: ContentHash::hash_bytes(text.as_bytes()) };
+        let (changes, bytes): (Vec<_>, Vec<_>) =
+            contents.into_iter().map(|content| (content.change, content.bytes)).unzip();
+        let key = AttemptKey::new(state.take_number(), id);
+        let intent = ChangeIntent { key, work: IntentKind::Action { filing, changes }, reverted: false };
+        self.write_or_discard(&intent, &text, &bytes)?;
         Ok(intent)
     }
 
@@ -230,23 +232,26 @@ impl VaultWriter {
         state: &mut WriterState,
         content: NewContent,
     ) -> Result<ChangeIntent, ApplyError> {
-        let intent = ChangeIntent {
-            key: AttemptKey::new_unrecorded(state.take_number()),
-            work: IntentKind::Unrecorded(content.change),
-        };
-        self.write_or_discard(&intent, "", Some(&content.bytes))?;
+        let key = AttemptKey::new_unrecorded(state.take_number());
+        let intent = ChangeIntent { key, work: IntentKind::Unrecorded(content.change), reverted: false };
+        self.write_or_discard(&intent, "", &[content.bytes])?;
         Ok(intent)
     }
 
-    fn write_or_discard(&self, intent: &ChangeIntent, record: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
-        self.write_staged_files(intent, record, content).inspect_err(|_| self.discard_staged(intent))
+    fn write_or_discard(
+        &self,
+        intent: &ChangeIntent,
+        record: &str,
+        contents: &[Option<Vec<u8>>],
+    ) -> Result<(), ApplyError> {
+        self.write_staged_files(intent, record, contents).inspect_err(|_| self.discard_staged(intent))
     }
 
     fn write_staged_files(
         &self,
         intent: &ChangeIntent,
         record: &str,
-        content: Option<&[u8]>,
+        contents: &[Option<Vec<u8>>],
     ) -> Result<(), ApplyError> {
         let root = self.root();
         crash::die_if_armed("before-staging");
@@ -255,9 +260,11 @@ impl VaultWriter {
                 .map_err(ApplyError::wrap_io(&filing.record))?;
             crash::die_if_armed("after-staging-record");
         }
-        if let (Some(swap), Some(bytes)) = (intent.to_swap(), content) {
-            swap::stage_content(root, &swap, bytes).map_err(ApplyError::wrap_io(swap.target))?;
-            crash::die_if_armed("after-staging-content");
+        for (file, bytes) in intent.exchanges().iter().zip(contents) {
+            if let Some(bytes) = bytes {
+                file.stage(root, bytes).map_err(ApplyError::wrap_io(file.target()))?;
+                crash::die_if_armed("after-staging-content");
+            }
         }
         let synced = swap::open_staged_folder(root).and_then(|dir| durable::sync_folder(&dir));
         synced.map_err(ApplyError::wrap_io(format!("{OWN_FOLDER}/")))?;
@@ -269,20 +276,26 @@ impl VaultWriter {
     /// Removes the staged files of a change that failed. The next recovery removes those that cannot be removed now.
     fn discard_staged(&self, intent: &ChangeIntent) {
         let _ = journal::remove_intent(self.root(), intent);
-        let _ = swap::discard_file(self.root(), intent.key.content_name());
+        for file in intent.exchanges() {
+            let _ = swap::discard_file(self.root(), &file.name);
+        }
         let _ = swap::discard_file(self.root(), &intent.key.record_name());
     }
 
-    /// Swaps the files and files the record. Only the record's name in its folder still needs space.
-    fn swap_and_file(&self, intent: &ChangeIntent) -> io::Result<SwapOutcome> {
-        let swapped = intent.to_swap().map_or(Ok(SwapOutcome::Done), |swap| swap::swap_in(self.root(), &swap))?;
-        if swapped == SwapOutcome::Done
-            && let Some(filing) = intent.filing()
-        {
-            crash::die_if_armed("before-filing");
-            chain::publish_staged_record(self.root(), &intent.key, filing)?;
+    /// Exchanges the files and files the record. Only the record's name in its folder still needs space, unless people have
+    /// changed files that cannot be left out silently.
+    fn exchange_and_file(&self, intent: &mut ChangeIntent) -> io::Result<TransactionOutcome> {
+        let outcome = transaction::put_in_place(self.root(), intent)?;
+        if let TransactionOutcome::InPlace { missing } = &outcome {
+            if !missing.is_empty() {
+                transaction::record_missing_files(self.root(), intent, missing)?;
+            }
+            if let Some(filing) = intent.filing() {
+                crash::die_if_armed("before-filing");
+                chain::publish_staged_record(self.root(), &intent.key, filing)?;
+            }
         }
-        Ok(swapped)
+        Ok(outcome)
     }
 
     /// Updates the chain's head after a change was recorded. A failure from here on is repaired later.
@@ -295,12 +308,14 @@ impl VaultWriter {
             }
         }
         // An editor that was in the middle of a save has finished by now. Its file belongs in place.
-        match intent.to_swap().map(|swap| swap::check_late_edit(self.root(), &swap)).transpose() {
-            Ok(Some(LateEditCheck::GivenBack)) => {
-                tracing::info!(record = %intent.subject(), "a person edited it at the same moment; the edit is kept")
+        for file in intent.exchanges() {
+            match file.check_late_edit(self.root()) {
+                Ok(LateEditCheck::GivenBack) => {
+                    tracing::info!(file = %file.target(), "a person edited it at the same moment; the edit is kept")
+                }
+                Ok(LateEditCheck::Quiet | LateEditCheck::Kept(_) | LateEditCheck::Gone) => {}
+                Err(e) => tracing::warn!(file = %file.target(), error = %e, "failed to check for a late edit"),
             }
-            Ok(Some(LateEditCheck::Quiet | LateEditCheck::Kept(_) | LateEditCheck::Gone) | None) => {}
-            Err(e) => tracing::warn!(record = %intent.subject(), error = %e, "failed to check for a late edit"),
         }
         state.keep_unsettled(intent);
     }
@@ -336,24 +351,6 @@ struct ReadyChange {
     owed: Option<PlaneAction>,
 }
 
-/// New content of a file.
-pub(crate) struct NewContent {
-    change: ContentChange,
-    bytes: Vec<u8>,
-}
-
-impl NewContent {
-    pub(crate) fn new(target: RecordPath, current: &RecordSnapshot, bytes: Vec<u8>) -> Self {
-        let change = ContentChange {
-            target,
-            before: current.hash.clone(),
-            after: ContentHash::hash_bytes(&bytes),
-            replaced: swap::replaced_words(&current.bytes, &bytes),
-        };
-        Self { change, bytes }
-    }
-}
-
 /// Renders an audit record, and checks that the text parses to the same record.
 fn render_verified_record(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyError> {
     let text = record.render().map_err(|e| ApplyError::Form(format!("{path}: {e}")))?;
@@ -366,7 +363,7 @@ fn render_verified_record(record: &AuditRecord, path: &RecordPath) -> Result<Str
 
 pub(crate) fn convert_prepare_error(path: &RecordPath, e: PreparePlanError) -> ApplyError {
     match e {
-        PreparePlanError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
+        PreparePlanError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone().into() },
         PreparePlanError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },
         PreparePlanError::Frontmatter(_) | PreparePlanError::TooLong { .. } | PreparePlanError::NotWritable { .. } => {
             ApplyError::Record { path: path.clone(), source: e }

@@ -56,7 +56,8 @@ pub fn read_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
         Some(head) => head,
         None => rebuild_head(root)?,
     };
-    let filings = intents.iter().filter_map(ChangeIntent::filing);
+    // The record of an attempt that was taken back may have been filed by a later one, with another content.
+    let filings = intents.iter().filter(|intent| !intent.reverted).filter_map(ChangeIntent::filing);
     Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, advance_head))
 }
 

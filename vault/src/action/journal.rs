@@ -1,21 +1,25 @@
-//! The journal: one small intent file per change, written before any file moves.
+//! The journal: one small intent file per action, written before any file moves.
 //!
-//! An intent names the action's audit record and, if a file changes, the hashes of its content before and after. The
-//! intent of bookkeeping, such as a timestamp write-back, has no record. After a crash the intents and the staged files show what happened.
-//! The state database is not needed for that and may be lost. An intent is removed when its change has settled. At most
-//! one intent is neither done nor reverted, and it is the newest.
+//! An intent names the action's audit record, and for each file that changes the hashes of its content before and after.
+//! The intent of bookkeeping, such as a timestamp write-back, has no record. After a crash the intents and the staged files show what happened.
+//! The state database is not needed for that and may be lost. An intent is removed when its changes have settled. One that
+//! was taken back keeps its file under another name until then. At most one intent is neither done nor taken back, and it
+//! is the newest.
 
-use crate::action::swap::FileSwap;
+use crate::action::exchange::FileExchange;
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, VaultRoot};
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 use std::io;
 use steward_domain::action::plan::{ActionId, ContentHash};
-use steward_domain::record::path::RecordPath;
+use steward_domain::action::target::WriteTarget;
+use steward_domain::record::path::{RecordPath, is_slug};
 
 const FOLDER: &str = "journal";
 const ENDING: &str = ".json";
+/// The ending of an intent that was taken back. Renaming its file needs no space on the disk.
+const REVERTED: &str = ".reverted.json";
 
 /// The key of one attempt at an action. Keys sort in the order of the attempts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,9 +37,9 @@ impl AttemptKey {
         Self(format!("{number:012}-unrecorded"))
     }
 
-    /// The name of the target's staged content.
-    pub(crate) fn content_name(&self) -> &str {
-        &self.0
+    /// The name of the staged content of one file, counted from 0.
+    pub(crate) fn content_name(&self, number: usize) -> String {
+        format!("{}.{number}", self.0)
     }
 
     /// The name of the staged audit record.
@@ -48,85 +52,111 @@ impl AttemptKey {
     }
 }
 
-/// A change that has begun.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+/// An action that has begun.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChangeIntent {
     pub(crate) key: AttemptKey,
     pub(crate) work: IntentKind,
+    /// Whether every file was taken back.
+    pub(crate) reverted: bool,
 }
 
-/// The kind of change that an intent stands for.
+/// The kind of work that an intent stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum IntentKind {
-    /// An audit record is filed; without a `change` no file changes.
-    Action { filing: RecordFiling, change: Option<ContentChange> },
+    /// An audit record is filed. The files are exchanged in this order; there may be none.
+    Action { filing: RecordFiling, changes: Vec<FileChange> },
     /// A file changes and no audit record is filed: this is bookkeeping and not a decision.
-    Unrecorded(ContentChange),
+    Unrecorded(FileChange),
 }
 
 /// The audit record to be filed, its number in the chain and the hash of its file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RecordFiling {
     pub(crate) record: RecordPath,
     pub(crate) seq: u64,
     pub(crate) sha256: ContentHash,
 }
 
-/// The form of an intent on the disk.
-#[derive(Serialize, Deserialize)]
+/// One file of an intent, and how it changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
-    key: AttemptKey,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    record: Option<RecordPath>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sha256: Option<ContentHash>,
-    change: Option<ContentChange>,
+pub(crate) struct FileChange {
+    pub(crate) target: WriteTarget,
+    pub(crate) content: ContentChange,
 }
 
-/// A part of an intent is missing, so the change that it stands for is unknown.
-#[derive(Debug, thiserror::Error)]
-#[error("some of the fields of its audit record are missing")]
-struct IncompleteIntentError;
-
-impl TryFrom<Stored> for ChangeIntent {
-    type Error = IncompleteIntentError;
-
-    fn try_from(stored: Stored) -> Result<Self, IncompleteIntentError> {
-        let Stored { key, record, seq, sha256, change } = stored;
-        let work = match (record, seq, sha256, change) {
-            (Some(record), Some(seq), Some(sha256), change) => {
-                IntentKind::Action { filing: RecordFiling { record, seq, sha256 }, change }
-            }
-            (None, None, None, Some(change)) => IntentKind::Unrecorded(change),
-            (_, _, _, _) => return Err(IncompleteIntentError),
-        };
-        Ok(Self { key, work })
-    }
+/// How the content of a file changes. Only files of a wiki are created or removed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum ContentChange {
+    Swap {
+        before: ContentHash,
+        after: ContentHash,
+        /// Words that the change itself removes. If only these are missing later, no person's edit is lost.
+        replaced: Vec<String>,
+    },
+    Create {
+        after: ContentHash,
+    },
+    Remove {
+        before: ContentHash,
+        /// The run that removes the file: it moves to that run's folder in the wiki's `.trash/`.
+        run: String,
+    },
 }
 
-impl From<ChangeIntent> for Stored {
-    fn from(ChangeIntent { key, work }: ChangeIntent) -> Self {
-        match work {
-            IntentKind::Action { filing: RecordFiling { record, seq, sha256 }, change } => {
-                Self { key, record: Some(record), seq: Some(seq), sha256: Some(sha256), change }
-            }
-            IntentKind::Unrecorded(change) => Self { key, record: None, seq: None, sha256: None, change: Some(change) },
+impl FileChange {
+    fn is_possible(&self) -> bool {
+        let is_page = self.target.as_record().is_none();
+        match &self.content {
+            ContentChange::Swap { .. } => true,
+            ContentChange::Create { .. } => is_page,
+            ContentChange::Remove { run, .. } => is_page && is_slug(run),
         }
     }
 }
 
-/// The content of a file before and after.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ContentChange {
-    pub(crate) target: RecordPath,
-    pub(crate) before: ContentHash,
-    pub(crate) after: ContentHash,
-    /// Words that the change itself removes. If only these are missing later, no person's edit is lost.
-    pub(crate) replaced: Vec<String>,
+/// The form of an intent on the disk.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredIntent {
+    key: AttemptKey,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    filing: Option<RecordFiling>,
+    changes: Vec<FileChange>,
+}
+
+/// A part of an intent is missing, so the change that it stands for is unknown.
+#[derive(Debug, thiserror::Error)]
+#[error("its audit record or its changes are incomplete")]
+struct IncompleteIntentError;
+
+impl TryFrom<StoredIntent> for ChangeIntent {
+    type Error = IncompleteIntentError;
+
+    fn try_from(stored: StoredIntent) -> Result<Self, IncompleteIntentError> {
+        let StoredIntent { key, filing, mut changes } = stored;
+        if !changes.iter().all(FileChange::is_possible) {
+            return Err(IncompleteIntentError);
+        }
+        let work = match (filing, changes.len()) {
+            (Some(filing), _) => IntentKind::Action { filing, changes },
+            (None, 1) => IntentKind::Unrecorded(changes.remove(0)),
+            (None, _) => return Err(IncompleteIntentError),
+        };
+        Ok(Self { key, work, reverted: false })
+    }
+}
+
+impl From<ChangeIntent> for StoredIntent {
+    fn from(ChangeIntent { key, work, .. }: ChangeIntent) -> Self {
+        match work {
+            IntentKind::Action { filing, changes } => Self { key, filing: Some(filing), changes },
+            IntentKind::Unrecorded(change) => Self { key, filing: None, changes: vec![change] },
+        }
+    }
 }
 
 impl ChangeIntent {
@@ -138,25 +168,26 @@ impl ChangeIntent {
         }
     }
 
-    pub(crate) fn to_swap(&self) -> Option<FileSwap<'_>> {
-        let change = match &self.work {
-            IntentKind::Action { change, .. } => change.as_ref()?,
-            IntentKind::Unrecorded(change) => change,
-        };
-        Some(FileSwap {
-            name: self.key.content_name(),
-            target: &change.target,
-            before: &change.before,
-            after: &change.after,
-            replaced: &change.replaced,
-        })
+    fn changes(&self) -> &[FileChange] {
+        match &self.work {
+            IntentKind::Action { changes, .. } => changes,
+            IntentKind::Unrecorded(change) => std::slice::from_ref(change),
+        }
     }
 
-    /// The path that an error names: the file that changes, or else the audit record.
-    pub(crate) fn subject(&self) -> &RecordPath {
+    /// The exchanges of the files, in their order.
+    pub(crate) fn exchanges(&self) -> Vec<FileExchange<'_>> {
+        let exchange = |(number, change)| FileExchange { name: self.key.content_name(number), change };
+        self.changes().iter().enumerate().map(exchange).collect()
+    }
+
+    /// The path that an error names: the first file that changes, or else the audit record.
+    pub(crate) fn subject(&self) -> WriteTarget {
         match &self.work {
-            IntentKind::Action { filing, change: None } => &filing.record,
-            IntentKind::Action { change: Some(change), .. } | IntentKind::Unrecorded(change) => &change.target,
+            IntentKind::Action { filing, changes } => {
+                changes.first().map_or_else(|| filing.record.clone().into(), |change| change.target.clone())
+            }
+            IntentKind::Unrecorded(change) => change.target.clone(),
         }
     }
 
@@ -166,7 +197,7 @@ impl ChangeIntent {
     }
 
     fn file_name(&self) -> String {
-        format!("{}{ENDING}", self.key.content_name())
+        format!("{}{}", self.key.0, if self.reverted { REVERTED } else { ENDING })
     }
 }
 
@@ -176,10 +207,23 @@ fn open_folder(root: &VaultRoot) -> io::Result<Dir> {
 
 /// Writes an intent and makes it durable.
 pub(crate) fn write_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<()> {
-    let bytes = serde_json::to_vec(intent).map_err(io::Error::other)?;
+    let bytes = serde_json::to_vec(&StoredIntent::from(intent.clone())).map_err(io::Error::other)?;
     let folder = open_folder(root)?;
     durable::replace_private_file(&folder, &intent.file_name(), &bytes)?;
     durable::sync_folder(&folder)
+}
+
+/// Remembers durably that every file of an intent was taken back.
+pub(crate) fn mark_reverted(root: &VaultRoot, intent: &mut ChangeIntent) -> io::Result<()> {
+    if intent.reverted {
+        return Ok(());
+    }
+    let folder = open_folder(root)?;
+    let reverted = ChangeIntent { reverted: true, ..intent.clone() };
+    folder.rename(intent.file_name(), &folder, reverted.file_name())?;
+    durable::sync_folder(&folder)?;
+    *intent = reverted;
+    Ok(())
 }
 
 /// Removes an intent. The folder is not synced: an intent that comes back after a power cut has settled nevertheless.
@@ -223,7 +267,9 @@ pub(crate) fn remove_unfinished_files(root: &VaultRoot) -> io::Result<()> {
 }
 
 fn read_intent(folder: &Dir, name: &str) -> io::Result<ChangeIntent> {
-    serde_json::from_slice(&folder.read(name)?).map_err(io::Error::from)
+    let stored: StoredIntent = serde_json::from_slice(&folder.read(name)?)?;
+    let intent = ChangeIntent::try_from(stored).map_err(io::Error::other)?;
+    Ok(ChangeIntent { reverted: name.ends_with(REVERTED), ..intent })
 }
 
 fn list_file_names(folder: &Dir) -> io::Result<Vec<String>> {
@@ -239,36 +285,57 @@ fn list_file_names(folder: &Dir) -> io::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    const ACTION: &str = r#"{"key":"000000000007-0123456789abcdef","record":"event/steward-action-a.md","seq":3,"sha256":"aa","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":["open"]}}"#;
-    const FILED_ONLY: &str = r#"{"key":"000000000007-0123456789abcdef","record":"event/steward-action-a.md","seq":3,"sha256":"aa","change":null}"#;
-    const UNRECORDED: &str = r#"{"key":"000000000008-unrecorded","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}}"#;
+    const KEY: &str = r#""key":"000000000007-0123456789abcdef""#;
+    const FILING: &str = r#""filing":{"record":"event/steward-action-a.md","seq":3,"sha256":"aa"}"#;
+    const SWAP: &str =
+        r#"{"target":"task/pay.md","content":{"swap":{"before":"bb","after":"cc","replaced":["open"]}}}"#;
+    const NEW: &str = r#"{"target":{"wiki":"wiki/plot","file":"entities/a.md"},"content":{"create":{"after":"cc"}}}"#;
+    const REMOVED: &str =
+        r#"{"target":{"wiki":"wiki/plot","file":"entities/a.md"},"content":{"remove":{"before":"bb","run":"r-1"}}}"#;
+
+    fn read(text: &str) -> Option<ChangeIntent> {
+        ChangeIntent::try_from(serde_json::from_str::<StoredIntent>(text).ok()?).ok()
+    }
 
     #[test]
-    fn intents_of_every_version_are_read_and_written_as_they_were() {
-        for (text, subject, filed, swaps) in [
-            (ACTION, "task/pay.md", true, true),
-            (FILED_ONLY, "event/steward-action-a.md", true, false),
-            (UNRECORDED, "task/pay.md", false, true),
+    fn an_intent_reads_back_as_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
+        for (text, subject) in [
+            (format!("{{{KEY},{FILING},\"changes\":[{SWAP}]}}"), "task/pay.md"),
+            (format!("{{{KEY},{FILING},\"changes\":[{NEW},{REMOVED}]}}"), "wiki/plot/entities/a.md"),
+            (format!("{{{KEY},{FILING},\"changes\":[]}}"), "event/steward-action-a.md"),
+            (format!("{{{KEY},\"changes\":[{SWAP}]}}"), "task/pay.md"),
         ] {
-            let intent: ChangeIntent = serde_json::from_str(text).unwrap();
-            assert_eq!((intent.subject().as_str(), intent.filing().is_some()), (subject, filed));
-            assert_eq!(intent.to_swap().is_some(), swaps);
-            assert_eq!(serde_json::to_string(&intent).unwrap(), text);
+            let mut intent = read(&text).unwrap();
+            assert_eq!(intent.subject().to_string(), subject);
+            write_intent(&root, &intent).unwrap();
+            let file = dir.path().join(intent.display_path());
+            assert_eq!(std::fs::read_to_string(file).unwrap(), text);
+            assert_eq!(list_open_intents(&root).unwrap(), [intent.clone()]);
+            mark_reverted(&root, &mut intent).unwrap();
+            assert_eq!(list_open_intents(&root).unwrap(), [ChangeIntent { reverted: true, ..intent.clone() }]);
+            remove_intent(&root, &intent).unwrap();
+            assert_eq!(list_open_intents(&root).unwrap(), []);
         }
     }
 
     #[test]
-    fn an_intent_that_lost_a_part_is_no_stamp() {
-        for (text, part) in [
-            (ACTION, r#""record":"event/steward-action-a.md","#),
-            (ACTION, r#""seq":3,"#),
-            (ACTION, r#""sha256":"aa","#),
-            (UNRECORDED, r#","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}"#),
+    fn an_intent_that_lost_a_part_is_not_read() {
+        for text in [
+            format!("{{{KEY},\"changes\":[]}}"),
+            format!("{{{KEY},\"changes\":[{SWAP},{SWAP}]}}"),
+            format!("{{{KEY},{},\"changes\":[{SWAP}]}}", FILING.replace(r#""seq":3,"#, "")),
+            format!("{{{KEY},{},\"changes\":[{SWAP}]}}", FILING.replace("filing", "filling")),
+            format!("{{{KEY},\"changes\":[{}]}}", SWAP.replace(r#""after":"cc","#, "")),
+            format!("{{{KEY},\"changes\":[{}]}}", SWAP.replace(r#""before":"bb","#, "")),
+            format!("{{{KEY},\"changes\":[{}]}}", REMOVED.replace("r-1", "../r-1")),
+            format!(
+                "{{{KEY},\"changes\":[{}]}}",
+                NEW.replace(r#"{"wiki":"wiki/plot","file":"entities/a.md"}"#, r#""task/a.md""#)
+            ),
         ] {
-            assert!(text.contains(part));
-            assert!(serde_json::from_str::<ChangeIntent>(&text.replace(part, "")).is_err(), "without {part}");
+            assert_eq!(read(&text), None, "{text}");
         }
-        let misspelt = ACTION.replace("\"record\"", "\"recrod\"");
-        assert!(serde_json::from_str::<ChangeIntent>(&misspelt).is_err());
     }
 }

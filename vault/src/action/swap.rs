@@ -10,14 +10,16 @@ mod copies;
 
 use crate::files::crash;
 use crate::files::durable;
-use crate::files::root::{OWN_FOLDER, VaultRoot, VaultRootError};
+use crate::files::root::{OWN_FOLDER, VaultRoot};
+use crate::files::target::target_name;
 use cap_std::fs::Dir;
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::action::target::WriteTarget;
+use steward_domain::record::path::RecordKind;
 
 use copies::{DisplacedEdit, read_staged_file};
 pub(crate) use copies::{copy_names, forget_swap, replaced_words};
@@ -27,15 +29,17 @@ const CONFLICTS: &str = "conflict";
 /// A save counts as finished when nobody has written into the file for 10 ms, ten times as long as an editor takes
 /// between truncating and writing.
 const STILL: Duration = Duration::from_millis(10);
+/// The longest part of a page's name in the name of its copy, in characters: it leaves room for two hashes within 255 bytes.
+const MAX_STEM_CHARS: usize = 50;
 /// After this number of tries the file is taken as it is.
 const STILL_TRIES: u32 = 10;
 
-/// One swap: the name of the staged file, the record, the hashes of the content before and after, and the words that
-/// only the content before has.
+/// One swap: the name of the staged file, the file that changes, the hashes of its content before and after, and the words
+/// that only the content before has.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSwap<'a> {
     pub(crate) name: &'a str,
-    pub(crate) target: &'a RecordPath,
+    pub(crate) target: &'a WriteTarget,
     pub(crate) before: &'a ContentHash,
     pub(crate) after: &'a ContentHash,
     pub(crate) replaced: &'a [String],
@@ -85,13 +89,13 @@ pub(crate) fn open_staged_folder(root: &VaultRoot) -> io::Result<Dir> {
 
 /// Stages new content with the target's owner and permissions. The folder is not synced.
 pub(crate) fn stage_content(root: &VaultRoot, swap: &FileSwap<'_>, bytes: &[u8]) -> io::Result<()> {
-    let model = root.dir().symlink_metadata(&*root.locate(swap.target))?;
+    let model = root.find_target(swap.target)?.ok_or(io::ErrorKind::NotFound)?;
     durable::create_file_like(&open_staged_folder(root)?, swap.name, bytes, &model)
 }
 
-/// Puts the staged content in place if the record still holds the expected content.
+/// Puts the staged content in place if the record still holds the expected content. The folders are not synced.
 pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapOutcome> {
-    if hash_record(root, swap.target)?.as_ref() != Some(swap.before) {
+    if root.hash_target(swap.target)?.as_ref() != Some(swap.before) {
         return Ok(SwapOutcome::ChangedMeanwhile);
     }
     crash::die_if_armed("before-swap");
@@ -100,16 +104,14 @@ pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapO
     }
     crash::die_if_armed("after-swap");
     // Compare before the slow sync, so that a person's file is out of its place as briefly as possible.
-    let ended = match inspect_staged(root, swap)? {
+    Ok(match inspect_staged(root, swap)? {
         StagedContent::Old => SwapOutcome::Done,
         StagedContent::New | StagedContent::Human | StagedContent::Absent if swap_back(root, swap)? => {
             SwapOutcome::TakenBack
         }
         // A person edited our content. The change is kept, and the next check keeps the displaced file too.
         StagedContent::New | StagedContent::Human | StagedContent::Absent => SwapOutcome::Done,
-    };
-    sync_folders(root, swap)?;
-    Ok(ended)
+    })
 }
 
 /// Reads from the staged file how far a swap has come.
@@ -134,7 +136,7 @@ pub(crate) fn inspect_staged(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Resul
 ///
 /// Returns `false`, and moves nothing, if the record was edited or removed after our swap.
 pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
-    if hash_record(root, swap.target)?.as_ref() != Some(swap.after) {
+    if root.hash_target(swap.target)?.as_ref() != Some(swap.after) {
         return Ok(false);
     }
     let dir = open_staged_folder(root)?;
@@ -145,16 +147,16 @@ pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<boo
     crash::die_if_armed("after-giving-back");
     theirs.read_current_content();
     if let Err(e) = theirs.save_copies(&dir, swap.name) {
-        tracing::warn!(record = %swap.target, error = %e, "failed to keep a copy of a person's edit that was put back");
+        tracing::warn!(file = %swap.target, error = %e, "failed to keep a copy of a person's edit that was put back");
     }
     match inspect_staged(root, swap)? {
         StagedContent::New | StagedContent::Absent => {}
         // Our content was edited between the comparison and the swap back: two people, and both versions are kept.
         StagedContent::Old | StagedContent::Human => {
-            keep_conflict(root, swap, swap.name)?;
+            keep_conflict(root, swap.target, swap.name)?;
         }
     }
-    sync_folders(root, swap)?;
+    sync_folders(root, swap.target)?;
     Ok(true)
 }
 
@@ -164,20 +166,19 @@ pub(crate) fn check_late_edit(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Resu
         StagedContent::Absent => Ok(LateEditCheck::Gone),
         StagedContent::New | StagedContent::Old => Ok(LateEditCheck::Quiet),
         StagedContent::Human => {
-            wait_until_still(root, swap)?;
+            wait_until_still(&open_staged_folder(root)?, swap.name)?;
             if swap_back(root, swap)? {
                 return Ok(LateEditCheck::GivenBack);
             }
-            keep_conflict(root, swap, swap.name).map(LateEditCheck::Kept)
+            keep_conflict(root, swap.target, swap.name).map(LateEditCheck::Kept)
         }
     }
 }
 
-/// Waits until an editor has finished its save.
-fn wait_until_still(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
-    let dir = open_staged_folder(root)?;
+/// Waits until an editor has finished its save of a file.
+pub(super) fn wait_until_still(dir: &Dir, name: &str) -> io::Result<()> {
     for _ in 0..STILL_TRIES {
-        let written = dir.symlink_metadata(swap.name)?.modified()?.into_std();
+        let written = dir.symlink_metadata(name)?.modified()?.into_std();
         if written.elapsed().is_ok_and(|ago| ago >= STILL) {
             break;
         }
@@ -204,19 +205,20 @@ pub(crate) fn remove_unknown_files(root: &VaultRoot, known: impl Fn(&str) -> boo
 }
 
 /// Moves a person's content to `conflict/`. The file itself moves, so that a late write still reaches it.
-fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Result<String> {
+pub(super) fn keep_conflict(root: &VaultRoot, target: &WriteTarget, staged: &str) -> io::Result<String> {
     let (from, conflicts) = (open_staged_folder(root)?, root.make_folder(CONFLICTS)?);
     let hash = read_staged_file(&from, staged)
         .map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
+    let (stem, ending) = conflict_name(target);
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = format!("{}-{hash}{again}.md", conflict_name(swap.target));
+        let name = format!("{stem}-{hash}{again}{ending}");
         crash::die_if_armed("before-keeping-conflict");
         match renameat_with(&from, staged, &conflicts, &name, RenameFlags::NOREPLACE) {
             Ok(()) => {
                 durable::sync_folder(&conflicts)?;
                 let kept = format!("{CONFLICTS}/{name}");
-                tracing::warn!(record = %swap.target, kept, "two people edited at once; both versions are kept");
+                tracing::warn!(file = %target, kept, "two people edited at once; both versions are kept");
                 return Ok(kept);
             }
             Err(Errno::EXIST) => {}
@@ -226,43 +228,44 @@ fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Res
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The record's name in `conflict/`.
-fn conflict_name(target: &RecordPath) -> String {
-    let kind = target.own_kind().or(target.folder_kind()).unwrap_or(RecordKind::Task);
-    target.plain_name(kind)
-}
-
-/// The hash of the record's content; `None` if there is no file that could be a record.
-fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<ContentHash>> {
-    match root.read_file(path) {
-        Ok(snapshot) => Ok(Some(snapshot.hash)),
-        Err(VaultRootError::Io { source, .. } | VaultRootError::Open { source, .. }) => Err(source),
-        Err(VaultRootError::Missing { .. } | VaultRootError::Link { .. }) => Ok(None),
-        Err(VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }) => Ok(None),
+/// The name of a file in `conflict/`, and its ending.
+fn conflict_name(target: &WriteTarget) -> (String, &str) {
+    match target {
+        WriteTarget::Record(path) => {
+            let kind = path.own_kind().or(path.folder_kind()).unwrap_or(RecordKind::Task);
+            (path.plain_name(kind), ".md")
+        }
+        WriteTarget::Page(path) => {
+            let (stem, ending) = target_name(target)
+                .rsplit_once('.')
+                .map_or((target_name(target), ""), |(stem, _)| (stem, &target_name(target)[stem.len()..]));
+            let hash = ContentHash::hash_bytes(path.to_string().as_bytes());
+            (format!("{}-{}", stem.chars().take(MAX_STEM_CHARS).collect::<String>(), &hash.as_str()[..8]), ending)
+        }
     }
 }
 
 /// Exchanges the staged file and the record's file; `false` if one of them is missing.
 fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
-    let name = swap.target.split_folder().1;
-    let Some(folder) = root.open_parent(swap.target).map_err(io::Error::other)? else { return Ok(false) };
+    let Some(folder) = root.open_target_folder(swap.target)? else { return Ok(false) };
     let staged = open_staged_folder(root)?;
-    match renameat_with(&staged, swap.name, &folder, name, RenameFlags::EXCHANGE) {
+    match renameat_with(&staged, swap.name, &folder, target_name(swap.target), RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(e) => Err(explain_exchange_error(e)),
     }
 }
 
-fn sync_folders(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
-    if let Some(folder) = root.open_parent(swap.target).map_err(io::Error::other)? {
+/// Makes the names in the target's folder and in the folder of staged files durable.
+pub(super) fn sync_folders(root: &VaultRoot, target: &WriteTarget) -> io::Result<()> {
+    if let Some(folder) = root.open_target_folder(target)? {
         durable::sync_folder(&folder)?;
     }
     durable::sync_folder(&open_staged_folder(root)?)
 }
 
 /// Without an atomic swap a person's edit would not be safe, so the change is refused and the cause is named.
-fn explain_exchange_error(e: Errno) -> io::Error {
+pub(super) fn explain_exchange_error(e: Errno) -> io::Error {
     match e {
         Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::Error::new(
             io::ErrorKind::Unsupported,

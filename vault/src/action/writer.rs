@@ -10,12 +10,11 @@
 
 mod lock;
 mod recover;
+mod settle;
 
-use crate::action::chain::{self, ChainError, ChainWatch};
-use crate::action::journal::{self, ChangeIntent};
+use crate::action::chain::{ChainError, ChainWatch};
+use crate::action::journal::ChangeIntent;
 use crate::action::ownership::OwnershipCheck;
-use crate::action::swap::{self, LateEditCheck};
-use crate::files::crash;
 use crate::files::disk::disk_error_hint;
 use crate::files::identity::{IdentityError, VaultIdentity};
 use crate::files::root::{VaultRoot, VaultRootError};
@@ -30,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::action::audit::{AuditRecord, ChainHead};
 use steward_domain::action::plan::{ActionId, Disposition, PreparePlanError};
+use steward_domain::action::target::WriteTarget;
 use steward_domain::record::link::NoteNames;
 use steward_domain::record::moves::MoveHistory;
 use steward_domain::record::path::RecordPath;
@@ -68,7 +68,7 @@ pub enum LockError {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error("{path}: changed by a person in the meantime")]
-    ChangedMeanwhile { path: RecordPath },
+    ChangedMeanwhile { path: WriteTarget },
     #[error("{path}: edited by a person since: {}", fields.join(", "))]
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
@@ -304,95 +304,6 @@ impl VaultWriter {
         self.chain.publish(&state.head);
         Ok(state)
     }
-
-    /// Settles past swaps: puts late edits back, and removes displaced files that were untouched for [`SETTLE_AFTER`].
-    ///
-    /// Returns the records that were edited late.
-    ///
-    /// # Errors
-    /// [`ApplyError::Io`] if the vault cannot be written.
-    pub fn settle_swaps(&self) -> Result<Vec<RecordPath>, ApplyError> {
-        self.settle_swaps_older_than(SETTLE_AFTER)
-    }
-
-    /// As [`VaultWriter::settle_swaps`], with another patience. Zero settles everything.
-    ///
-    /// # Errors
-    /// [`ApplyError::Io`] if the vault cannot be written. Changes that could not be settled are tried again next time.
-    pub fn settle_swaps_older_than(&self, patience: Duration) -> Result<Vec<RecordPath>, ApplyError> {
-        let mut state = self.lock_state()?;
-        if state.unsettled.is_empty() {
-            return Ok(Vec::new());
-        }
-        // An intent replaces the head until the head is durable. Late edits are put back in any case.
-        let synced = self.sync_chain_head(&mut state);
-        let patience = synced.is_ok().then_some(patience);
-        let mut failed = synced.map_err(ApplyError::wrap_io("the head of the chain")).err();
-        let (mut late, mut kept) = (Vec::new(), VecDeque::new());
-        while let Some(mut change) = state.unsettled.pop_front() {
-            match self.settle_change(&change, patience) {
-                Ok(SwapSettlement::Forgotten) => {}
-                Ok(SwapSettlement::NotYet) => kept.push_back(change),
-                Ok(SwapSettlement::Edited { again }) => {
-                    late.push(change.intent.subject().clone());
-                    change.since = Instant::now();
-                    // Our content is staged now, and another editor may have it open.
-                    if again {
-                        state.unsettled.push_back(change);
-                    }
-                }
-                Err(source) => {
-                    failed = failed.or(Some(ApplyError::wrap_io(change.intent.subject())(source)));
-                    kept.push_back(change);
-                }
-            }
-        }
-        state.unsettled = kept;
-        failed.map_or(Ok(late), Err)
-    }
-
-    fn sync_chain_head(&self, state: &mut WriterState) -> io::Result<()> {
-        if state.synced_seq != state.head.seq {
-            chain::write_head(&self.root, &state.head)?;
-            chain::sync_head(&self.root)?;
-            state.synced_seq = state.head.seq;
-        }
-        Ok(())
-    }
-
-    /// Settles one change. Without a `patience` no displaced file is removed.
-    fn settle_change(&self, change: &UnsettledChange, patience: Option<Duration>) -> io::Result<SwapSettlement> {
-        let must_wait = patience.is_none_or(|patience| change.since.elapsed() < patience);
-        let swap = change.intent.to_swap();
-        let mut edited = false;
-        match swap.as_ref().map(|swap| swap::check_late_edit(&self.root, swap)).transpose()? {
-            Some(LateEditCheck::GivenBack) => return Ok(SwapSettlement::Edited { again: true }),
-            Some(LateEditCheck::Quiet | LateEditCheck::Gone) if must_wait => return Ok(SwapSettlement::NotYet),
-            Some(LateEditCheck::Kept(_)) => edited = true,
-            Some(LateEditCheck::Quiet | LateEditCheck::Gone) | None => {}
-        }
-        if patience.is_none() {
-            return Ok(SwapSettlement::NotYet);
-        }
-        crash::die_if_armed("before-settling");
-        if let Some(swap) = &swap {
-            edited |= swap::forget_swap(&self.root, swap)?;
-        }
-        crash::die_if_armed("after-discarding");
-        journal::remove_intent(&self.root, &change.intent)?;
-        crash::die_if_armed("after-settling");
-        Ok(if edited { SwapSettlement::Edited { again: false } } else { SwapSettlement::Forgotten })
-    }
-}
-
-/// The result of settling one change.
-enum SwapSettlement {
-    NotYet,
-    Forgotten,
-    /// A person edited the displaced file; `again` if the swap has to be checked once more.
-    Edited {
-        again: bool,
-    },
 }
 
 #[cfg(test)]

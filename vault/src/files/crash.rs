@@ -9,13 +9,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Every crash point of the write path, in the order in which a change can pass them.
-pub const POINTS: [&str; 14] = [
+pub const POINTS: [&str; 15] = [
     "before-staging",
     "after-staging-record",
     "after-staging-content",
     "after-journal",
     "before-swap",
     "after-swap",
+    "between-exchanges",
     "after-giving-back",
     "before-filing",
     "after-filing",

@@ -22,8 +22,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use steward_domain::action::audit::max_record_bytes;
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::frontmatter::MAX_RECORD_BYTES;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 /// Our own folder inside a vault: lock, journal, staged files, head of the chain.
@@ -46,10 +46,8 @@ pub enum VaultRootError {
     Link { path: String },
     #[error("{path}: not a regular file")]
     NotAFile { path: String },
-    #[error(
-        "{path}: {size} bytes, more than the {MAX_RECORD_BYTES} a record may have: split it or move attachments out"
-    )]
-    TooLarge { path: String, size: u64 },
+    #[error("{path}: {size} bytes, more than the {limit} that it may have: split it or move attachments out")]
+    TooLarge { path: String, size: u64, limit: usize },
 }
 
 /// A record's bytes and their hash, read in one go.
@@ -256,10 +254,10 @@ impl VaultRoot {
         options.read(true).custom_flags(NO_WAIT);
         let file = self.dir.open_with(&*located, &options).map_err(failed)?;
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-        let limit = MAX_RECORD_BYTES as u64;
-        file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > limit {
-            return Err(VaultRootError::TooLarge { path: shown(), size: bytes.len() as u64 });
+        let limit = max_record_bytes(path);
+        file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() > limit {
+            return Err(VaultRootError::TooLarge { path: shown(), size: bytes.len() as u64, limit });
         }
         Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
     }
@@ -330,8 +328,9 @@ fn check_metadata(path: &RecordPath, meta: &Metadata) -> Result<(), VaultRootErr
     if !meta.is_file() {
         return Err(VaultRootError::NotAFile { path: shown });
     }
-    if meta.len() > MAX_RECORD_BYTES as u64 {
-        return Err(VaultRootError::TooLarge { path: shown, size: meta.len() });
+    let limit = max_record_bytes(path);
+    if meta.len() > limit as u64 {
+        return Err(VaultRootError::TooLarge { path: shown, size: meta.len(), limit });
     }
     Ok(())
 }
@@ -339,6 +338,7 @@ fn check_metadata(path: &RecordPath, meta: &Metadata) -> Result<(), VaultRootErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steward_domain::record::frontmatter::MAX_RECORD_BYTES;
 
     fn vault() -> (tempfile::TempDir, VaultRoot) {
         let dir = tempfile::tempdir().unwrap();

@@ -266,6 +266,7 @@ fn draft(slug: &str) -> AuditDraft {
         workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
         resolution: None,
         trust: None,
+        wiki: None,
     }
 }
 

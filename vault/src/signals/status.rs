@@ -4,7 +4,7 @@
 //! not a decision, so no audit record is filed. The file still changes by the one write path, because a person may have
 //! it open.
 
-use crate::action::apply::NewContent;
+use crate::action::new_content::NewContent;
 use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ApplyError, VaultWriter};
 use steward_domain::action::plan::PreparePlanError;

@@ -4,7 +4,7 @@
 //! change like any other. It is staged, swapped in if the file still holds the content that was read, and kept until it
 //! has settled. The engine decides when a file is written.
 
-use crate::action::apply::NewContent;
+use crate::action::new_content::NewContent;
 use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ApplyError, VaultWriter};
 use crate::files::root::VaultRootError;

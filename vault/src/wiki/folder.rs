@@ -17,12 +17,10 @@ use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_pag
 use steward_domain::wiki::registry::{RegistryReading, SourceProvenance, WikiSource, read_provenance, read_registry};
 use steward_domain::wiki::standard::Doctype;
 use steward_domain::wiki::{
-    GUIDE_FILE, INDEX_FILE, LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_PAGES, PROVENANCE_FILE, SOURCES_FILE,
-    SOURCES_FOLDER,
+    GUIDE_FILE, INDEX_FILE, LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_PAGES, MAX_SOURCE_BYTES,
+    PROVENANCE_FILE, SOURCES_FILE, SOURCES_FOLDER,
 };
 
-/// The largest source, in bytes.
-pub const MAX_SOURCE_BYTES: usize = 32 * 1024 * 1024;
 /// The hash that is made here.
 const HASH: &str = "sha256:";
 /// How much of a file that is too large is looked at, in bytes.

@@ -242,7 +242,9 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
             }
         }
     }
-    assert_eq!(reached, POINTS.into_iter().collect(), "every point is a place where some flow can die");
+    // Only a run of a wiki exchanges more than one file.
+    let ours = POINTS.into_iter().filter(|point| *point != "between-exchanges");
+    assert_eq!(reached, ours.collect(), "every point is a place where some flow can die");
 }
 
 /// Whether a flow passes a crash point.
@@ -253,6 +255,7 @@ fn passes(flow: &str, point: &str) -> bool {
         "after-staging-content" | "before-swap" | "after-swap" => changes,
         "after-giving-back" => flow.starts_with("late"),
         "before-keeping-conflict" => flow == "two-humans",
+        "between-exchanges" => false,
         _ => true,
     }
 }
@@ -302,6 +305,6 @@ fn an_editor_that_outlives_our_crash_is_not_forgotten() {
     assert!(dies(&desk, "live", "after-chain-head"));
     let writer = desk.writer();
     editor.write_all(LATE.as_bytes()).unwrap();
-    assert_eq!(writer.settle_swaps().unwrap(), [task("pay")]);
+    assert_eq!(writer.settle_swaps().unwrap(), [task("pay").into()]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}{LATE}"));
 }

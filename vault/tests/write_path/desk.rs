@@ -7,6 +7,7 @@ use std::time::Duration;
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::{ContentHash, Plan};
+use steward_domain::action::target::WriteTarget;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
@@ -115,7 +116,7 @@ pub(crate) fn try_lock(vault: &Path) -> Result<VaultWriter, LockError> {
     panic!("the vault is still held")
 }
 
-pub(crate) fn settle(writer: &VaultWriter) -> Vec<RecordPath> {
+pub(crate) fn settle(writer: &VaultWriter) -> Vec<WriteTarget> {
     writer.settle_swaps_older_than(Duration::ZERO).unwrap()
 }
 

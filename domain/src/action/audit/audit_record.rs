@@ -14,6 +14,7 @@ use crate::record::plain_text;
 use crate::record::unlinked;
 use crate::time;
 use crate::tracker::{PlaneAction, PlaneRevert};
+use crate::wiki::details::WikiDetails;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -47,9 +48,17 @@ pub struct AuditRecord {
     /// The notes that have other paths from now on, in the record of their moves alone.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub moves: Vec<NoteMove>,
+    /// The files of the action that are not as it left them, because people changed them at the same moment
+    /// ([`MISSING_FILES`]).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub missing_files: Vec<String>,
     /// The SHA-256 of the previous record's file, or 64 zeros for the first record.
     pub prev_sha256: ContentHash,
 }
+
+/// The field of [`AuditRecord::missing_files`]. It is written when the files have been exchanged, right before the record is
+/// filed.
+pub const MISSING_FILES: &str = "missing_files";
 
 impl AuditRecord {
     /// Completes a draft with the written patch and the link of the chain.
@@ -93,6 +102,7 @@ impl AuditRecord {
             mapping_sha256: None,
             mapping: None,
             moves: Vec::new(),
+            missing_files: Vec::new(),
             prev_sha256: link.prev,
             draft,
         }
@@ -189,7 +199,8 @@ impl AuditRecord {
     /// # Errors
     /// [`AuditError`] if the file is not an audit record.
     pub fn parse(bytes: &[u8]) -> Result<Self, AuditError> {
-        let document = frontmatter::read_document_fast(bytes)?;
+        // The details of a wiki's record may be long, and only a rollback reads them.
+        let document = frontmatter::read_document_fast(WikiDetails::strip(bytes))?;
         let body = document.body().trim_end();
         let reasoning = body.split_once("\n\n").map(|(_, r)| plain_text::unescape_markdown(r)).unwrap_or_default();
         let mut fields = Value::Object(document.into_fields());
@@ -233,6 +244,9 @@ impl AuditRecord {
         }
         if let Some(mapping) = &self.mapping {
             return format!("A person accepted this mapping of the vault (`{}`).", &mapping.hash().as_str()[..8]);
+        }
+        if let Some(mark) = &self.draft.wiki {
+            return format!("The wiki `{}`, run {} ({}).", mark.wiki, mark.run, mark.run_type);
         }
         match self.draft.evidence.as_slice() {
             [] => "No signal was cited as evidence.".into(),

@@ -3,16 +3,35 @@
 //! The spelling is the record's `type` and the start of its file name. It must never change. A record that follows
 //! another one is named after that one, so that two of a kind have the same file name and only one can be created.
 
+use crate::record::frontmatter::MAX_RECORD_BYTES;
+use crate::record::path::{RecordKind, RecordPath};
 use serde::{Deserialize, Serialize};
 
 /// The prefixes of audit records' file names. Other files in `event/` belong to people.
-const PREFIXES: [&str; 6] =
-    ["steward-action", "steward-source-pruned", "steward-trust", "steward-ceiling", "steward-mapping", "steward-notes"];
+const PREFIXES: [&str; 7] = [
+    "steward-action",
+    "steward-source-pruned",
+    "steward-trust",
+    "steward-ceiling",
+    "steward-mapping",
+    "steward-notes",
+    "steward-wiki",
+];
 
 /// Whether a file in `event/` has the name of an audit record.
 #[must_use]
 pub fn is_audit_file_name(file_name: &str) -> bool {
     PREFIXES.iter().any(|prefix| file_name.starts_with(prefix))
+}
+
+/// The most bytes of the record of a wiki: room for 27 pages of the largest size, with both sides of their changes.
+pub const MAX_WIKI_RECORD_BYTES: usize = 8 * 1024 * 1024;
+
+/// The most bytes that a file may have to be read as a record.
+#[must_use]
+pub fn max_record_bytes(path: &RecordPath) -> usize {
+    let is_wiki = path.own_kind() == Some(RecordKind::Event) && path.slug().starts_with(ActionKind::Wiki.as_str());
+    if is_wiki { MAX_WIKI_RECORD_BYTES } else { MAX_RECORD_BYTES }
 }
 
 /// The kind of an audit record.
@@ -69,6 +88,15 @@ pub enum ActionKind {
     /// Notes were renamed or moved.
     #[serde(rename = "steward-notes-moved")]
     NotesMoved,
+    /// A run changed a wiki.
+    #[serde(rename = "steward-wiki")]
+    Wiki,
+    /// A source was added to a wiki.
+    #[serde(rename = "steward-wiki-source")]
+    WikiSource,
+    /// A human accepted the manifest of a wiki.
+    #[serde(rename = "steward-wiki-manifest")]
+    WikiManifest,
 }
 
 impl ActionKind {
@@ -93,6 +121,9 @@ impl ActionKind {
             Self::CeilingSet => "steward-ceiling-set",
             Self::MappingAccepted => "steward-mapping-accepted",
             Self::NotesMoved => "steward-notes-moved",
+            Self::Wiki => "steward-wiki",
+            Self::WikiSource => "steward-wiki-source",
+            Self::WikiManifest => "steward-wiki-manifest",
         }
     }
 
@@ -112,6 +143,7 @@ impl ActionKind {
             Self::Raised => "Raised",
             Self::CeilingSet => "Set",
             Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved => "Answered",
+            Self::Wiki | Self::WikiSource | Self::WikiManifest => "Answered",
         }
     }
 
@@ -136,6 +168,9 @@ impl ActionKind {
             Self::CeilingSet => "ceiling set",
             Self::MappingAccepted => "mapping accepted",
             Self::NotesMoved => "notes moved",
+            Self::Wiki => "wiki changed",
+            Self::WikiSource => "source added",
+            Self::WikiManifest => "wiki accepted",
         }
     }
 
@@ -147,6 +182,7 @@ impl ActionKind {
             Self::Right | Self::Wrong | Self::Reopened => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
+            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
         }
     }
 
@@ -154,6 +190,12 @@ impl ActionKind {
     #[must_use]
     pub fn is_change(self) -> bool {
         matches!(self, Self::Action | Self::Confirmed | Self::CeilingSet)
+    }
+
+    /// Whether it is about a wiki. Such records have details below their reasoning, and trust ignores them.
+    #[must_use]
+    pub fn is_wiki(self) -> bool {
+        matches!(self, Self::Wiki | Self::WikiSource | Self::WikiManifest)
     }
 
     /// Whether a human may take it back, so that its action is open again.
@@ -173,6 +215,7 @@ impl ActionKind {
             Self::CeilingSet => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
+            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
         }
     }
 
@@ -191,7 +234,7 @@ mod tests {
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
             Action, CeilingSet, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed,
-            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wrong,
+            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, WikiManifest, WikiSource, Wrong,
         };
         for kind in [
             Action,
@@ -211,9 +254,16 @@ mod tests {
             CeilingSet,
             MappingAccepted,
             NotesMoved,
+            Wiki,
+            WikiSource,
+            WikiManifest,
         ] {
             assert!(is_audit_file_name(&format!("{}-20261122T080000000Z-x.md", kind.as_str())), "{kind:?}");
         }
+        let limit = |path: &str| max_record_bytes(&RecordPath::parse(path).unwrap());
+        assert_eq!(limit("event/steward-wiki-r-20261122T091504Z-3f9a1c22-plot.md"), MAX_WIKI_RECORD_BYTES);
+        assert_eq!(limit("event/steward-action-1.md"), MAX_RECORD_BYTES);
+        assert_eq!(limit("Notes/steward-wiki-1.md"), MAX_RECORD_BYTES);
         assert!(!is_audit_file_name("steward-meeting.md") && !is_audit_file_name("signal-action-reversed-1.md"));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn forget_swap(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<b
         if let Some(theirs) = read_staged_file(&dir, &copy)
             && is_overwritten(root, swap, &theirs)?
         {
-            keep_conflict(root, swap, &copy)?;
+            keep_conflict(root, swap.target, &copy)?;
             kept = true;
         }
         durable::remove_file(&dir, &copy)?;
@@ -36,7 +36,7 @@ pub(crate) fn forget_swap(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<b
 
 /// Whether words that a person added are missing in the record.
 fn is_overwritten(root: &VaultRoot, swap: &FileSwap<'_>, theirs: &[u8]) -> io::Result<bool> {
-    let now = root.read_file(swap.target).map_or_else(|_| Vec::new(), |snapshot| snapshot.bytes);
+    let now = root.read_target(swap.target).map_or_else(|_| Vec::new(), |snapshot| snapshot.bytes);
     if now == theirs {
         return Ok(false);
     }

@@ -1,16 +1,19 @@
 //! Recovers a change that was interrupted by a crash, a full disk or a panic.
 //!
-//! It decides from the files alone: whether the intent's record is filed, and what its staged file holds. If the new
-//! content is in place, its record is filed. If it is not, or was displaced again, the change never happened and its
-//! record is removed. A timestamp write-back has no record: the content that is in place stays. Recovering twice has
+//! It decides from the files alone: whether the intent's record is filed, and how far its files have come. If the new
+//! content is in place, its record is filed. If nothing is, or it was displaced again, the change never happened and its
+//! record is removed. If only some files are in place, the rest follows, or all are taken back
+//! ([`crate::action::transaction`]). A timestamp write-back has no record: the content that is in place stays. Recovering twice has
 //! the same result as once, so a crash during the recovery is recovered in the same way.
 
 use super::ApplyError;
 use super::VaultWriter;
 use super::WriterState;
 use crate::action::chain;
-use crate::action::journal::{self, ChangeIntent, RecordFiling};
-use crate::action::swap::{self, StagedContent};
+use crate::action::exchange::{ExchangeState, FileExchange};
+use crate::action::journal::{self, ChangeIntent};
+use crate::action::swap;
+use crate::action::transaction::{self, TransactionOutcome};
 use crate::files::crash;
 use crate::files::root::{OWN_FOLDER, VaultRoot};
 use std::collections::{BTreeSet, VecDeque};
@@ -49,13 +52,13 @@ pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError>
         stuck: None,
     };
     let names = |i: &ChangeIntent| {
-        let [before, after] = swap::copy_names(i.key.content_name());
-        [i.key.content_name().to_owned(), i.key.record_name(), before, after]
+        let contents: Vec<[String; 3]> = i.exchanges().iter().map(FileExchange::staged_names).collect();
+        contents.into_iter().flatten().chain([i.key.record_name()])
     };
     let known: BTreeSet<String> = intents.iter().flat_map(names).collect();
-    for intent in intents {
-        let resolved =
-            recover_intent(root, &intent, RecoveryDirection::Done).map_err(ApplyError::wrap_io(intent.subject()))?;
+    for mut intent in intents {
+        let resolved = recover_intent(root, &mut intent, RecoveryDirection::Done)
+            .map_err(ApplyError::wrap_io(intent.subject()))?;
         queue_for_settling(root, &mut state, intent, resolved).map_err(own)?;
     }
     swap::remove_unknown_files(root, |name| known.contains(name)).map_err(own)?;
@@ -78,11 +81,11 @@ impl VaultWriter {
     /// Reverts an attempt that failed after its intent was written.
     ///
     /// If that fails too, the intent is kept and recovered before any other change begins.
-    pub(crate) fn revert_intent(&self, state: &mut WriterState, intent: ChangeIntent) {
-        let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
+    pub(crate) fn revert_intent(&self, state: &mut WriterState, mut intent: ChangeIntent) {
+        let resolved = recover_intent(self.root(), &mut intent, RecoveryDirection::Undone)
             .and_then(|resolved| queue_for_settling(self.root(), state, intent.clone(), resolved));
         if let Err(e) = resolved {
-            tracing::error!(record = %intent.subject(), error = %e, "a change is half done; it is recovered first");
+            tracing::error!(file = %intent.subject(), error = %e, "a change is half done; it is recovered first");
             state.stuck = Some(intent);
         }
     }
@@ -90,18 +93,24 @@ impl VaultWriter {
     /// Keeps a reverted attempt until it settles, and removes its staged record.
     ///
     /// Our content was in place for a moment, and an editor that opened it then may still write into it.
-    pub(crate) fn keep_reverted_intent(&self, state: &mut WriterState, intent: ChangeIntent) {
-        match swap::discard_file(self.root(), &intent.key.record_name()) {
+    pub(crate) fn keep_reverted_intent(&self, state: &mut WriterState, mut intent: ChangeIntent) {
+        let kept = journal::mark_reverted(self.root(), &mut intent)
+            .and_then(|()| swap::discard_file(self.root(), &intent.key.record_name()));
+        match kept {
             Ok(()) => state.keep_unsettled(intent),
             Err(e) => {
-                tracing::error!(record = %intent.subject(), error = %e, "failed to drop a record; trying again");
+                tracing::error!(file = %intent.subject(), error = %e, "failed to drop a record; trying again");
                 state.stuck = Some(intent);
             }
         }
     }
 
-    pub(super) fn recover_stuck_intent(&self, state: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
-        let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
+    pub(super) fn recover_stuck_intent(
+        &self,
+        state: &mut WriterState,
+        mut intent: ChangeIntent,
+    ) -> Result<(), ApplyError> {
+        let resolved = recover_intent(self.root(), &mut intent, RecoveryDirection::Undone)
             .and_then(|resolved| queue_for_settling(self.root(), state, intent.clone(), resolved));
         resolved.map_err(|e| {
             let error = ApplyError::wrap_io(intent.subject())(e);
@@ -111,46 +120,42 @@ impl VaultWriter {
     }
 }
 
-fn recover_intent(root: &VaultRoot, intent: &ChangeIntent, direction: RecoveryDirection) -> io::Result<IntentOutcome> {
+fn recover_intent(
+    root: &VaultRoot,
+    intent: &mut ChangeIntent,
+    direction: RecoveryDirection,
+) -> io::Result<IntentOutcome> {
     match intent.filing() {
-        Some(filing) => recover_recorded_change(root, intent, filing, direction),
+        // A later attempt may have filed a record of this name.
+        Some(_) if intent.reverted => Ok(IntentOutcome::Dropped),
+        Some(filing) if root.exists(&filing.record) => Ok(IntentOutcome::Filed),
+        Some(_) => recover_recorded_change(root, intent, direction),
         None => recover_unrecorded_change(root, intent),
     }
 }
 
 /// Puts a person's content back that a timestamp write-back displaced, if nobody has edited the new content since.
 fn recover_unrecorded_change(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<IntentOutcome> {
-    if let Some(swap) = intent.to_swap()
-        && swap::inspect_staged(root, &swap)? == StagedContent::Human
-    {
-        swap::swap_back(root, &swap)?;
+    for file in intent.exchanges() {
+        if file.inspect(root)? == ExchangeState::OverEdit {
+            file.take_back(root)?;
+        }
     }
     Ok(IntentOutcome::Unfiled)
 }
 
 fn recover_recorded_change(
     root: &VaultRoot,
-    intent: &ChangeIntent,
-    filing: &RecordFiling,
+    intent: &mut ChangeIntent,
     direction: RecoveryDirection,
 ) -> io::Result<IntentOutcome> {
-    if root.exists(&filing.record) {
-        return Ok(IntentOutcome::Filed);
-    }
-    let Some(swap) = intent.to_swap() else {
+    let has_record = has_staged_record(root, intent)?;
+    let may_finish = direction == RecoveryDirection::Done && has_record;
+    let TransactionOutcome::InPlace { missing } = transaction::recover(root, intent, may_finish)? else {
         return Ok(IntentOutcome::Dropped);
     };
-    match swap::inspect_staged(root, &swap)? {
-        StagedContent::Absent | StagedContent::New => return Ok(IntentOutcome::Dropped),
-        StagedContent::Old if direction == RecoveryDirection::Done && has_staged_record(root, intent)? => {}
-        StagedContent::Old | StagedContent::Human => {
-            if swap::swap_back(root, &swap)? {
-                return Ok(IntentOutcome::Dropped);
-            }
-        }
-    }
     // The new content is in place, or a person edited it there: the change happened.
-    if !has_staged_record(root, intent)? {
+    if !has_record {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
             format!(
@@ -159,6 +164,10 @@ fn recover_recorded_change(
             ),
         ));
     }
+    if intent.exchanges().len() > 1 {
+        transaction::record_missing_files(root, intent, &missing)?;
+    }
+    let Some(filing) = intent.filing() else { return Ok(IntentOutcome::Unfiled) };
     crash::die_if_armed("before-filing");
     chain::publish_staged_record(root, &intent.key, filing)?;
     Ok(IntentOutcome::Filed)
@@ -172,12 +181,13 @@ fn has_staged_record(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<bool
 fn queue_for_settling(
     root: &VaultRoot,
     state: &mut WriterState,
-    intent: ChangeIntent,
+    mut intent: ChangeIntent,
     resolved: IntentOutcome,
 ) -> io::Result<()> {
     match (resolved, intent.filing()) {
         (IntentOutcome::Filed, Some(filing)) => state.head = chain::advance_head(state.head.clone(), filing),
-        (IntentOutcome::Filed | IntentOutcome::Dropped | IntentOutcome::Unfiled, _) => {}
+        (IntentOutcome::Dropped, _) => journal::mark_reverted(root, &mut intent)?,
+        (IntentOutcome::Filed | IntentOutcome::Unfiled, _) => {}
     }
     swap::discard_file(root, &intent.key.record_name())?;
     state.keep_unsettled(intent);

@@ -7,7 +7,11 @@
 #[allow(dead_code, reason = "these tests need a part of what is shared")]
 mod desk;
 mod disk;
+mod runs;
 mod timestamps;
+#[path = "../../../tests/write_path/wiki_desk.rs"]
+#[allow(dead_code, reason = "these tests need a part of what is shared")]
+mod wiki_desk;
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::crash::hook;
@@ -205,7 +209,7 @@ fn a_save_through_an_old_handle_is_found_when_it_comes_and_given_its_place() {
     assert_eq!(writer.settle_swaps().unwrap(), []);
     editor.write_all(b"late words\n").unwrap();
     assert_eq!(desk.read("task/pay.md"), done(TASK), "nobody has looked yet");
-    assert_eq!(writer.settle_swaps().unwrap(), [task("pay")]);
+    assert_eq!(writer.settle_swaps().unwrap(), [task("pay").into()]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}late words\n"));
     editor.write_all(b"and later ones\n").unwrap();
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}late words\nand later ones\n"), "the handle is at home again");
@@ -221,7 +225,7 @@ fn a_late_save_whose_place_is_taken_is_kept_beside_and_still_reached_by_its_hand
     apply(&writer).unwrap();
     save_over(&pay(&desk), EVE);
     editor.write_all(b"late words\n").unwrap();
-    assert_eq!(settle(&writer), [task("pay")]);
+    assert_eq!(settle(&writer), [task("pay").into()]);
     assert_eq!(desk.read("task/pay.md"), EVE);
     editor.write_all(b"later words\n").unwrap();
     assert_eq!(desk.conflicts(), [format!("{TASK}late words\nlater words\n")]);
@@ -242,7 +246,7 @@ fn who_opened_our_content_in_the_moment_it_stood_there_loses_nothing_either() {
     // Another attempt at the same action stages under another name.
     writer.apply_plan(Wish::done("pay", BOB.as_bytes(), "run-1").plan()).unwrap();
     opened.borrow_mut().as_mut().unwrap().write_all(b"words into ours\n").unwrap();
-    assert_eq!(settle(&writer), [task("pay")]);
+    assert_eq!(settle(&writer), [task("pay").into()]);
     assert_eq!(desk.read("task/pay.md"), done(BOB));
     assert_eq!(desk.conflicts(), [format!("{}words into ours\n", done(TASK))]);
     desk.is_tidy();
@@ -261,7 +265,7 @@ fn an_edit_that_a_second_human_could_not_see_is_kept_when_they_save_over_it() {
         assert_eq!(desk.read("task/pay.md"), BOB);
         let stale = format!("{}words of Eve\n", seen.borrow());
         save(&pay(&desk), &stale);
-        assert_eq!(settle(&writer), [task("pay")]);
+        assert_eq!(settle(&writer), [task("pay").into()]);
         assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (stale, vec![BOB.to_owned()]));
         desk.is_tidy();
     }

@@ -118,5 +118,8 @@ fn action_label(kind: ActionKind, disposition: Disposition) -> &'static str {
         ActionKind::CeilingSet => "ceiling_set",
         ActionKind::MappingAccepted => "mapping_accepted",
         ActionKind::NotesMoved => "notes_moved",
+        ActionKind::Wiki => "wiki",
+        ActionKind::WikiSource => "wiki_source",
+        ActionKind::WikiManifest => "wiki_manifest",
     }
 }

@@ -69,7 +69,7 @@ fn an_editor_that_had_the_file_open_saves_over_a_stamp() {
     let mut editor = OpenOptions::new().append(true).open(pay(&desk)).unwrap();
     assert_eq!(write_timestamps_of_pay(&writer).unwrap(), TimestampWriteOutcome::Written);
     editor.write_all(b"late words\n").unwrap();
-    assert_eq!(writer.settle_swaps().unwrap(), [task("pay")]);
+    assert_eq!(writer.settle_swaps().unwrap(), [task("pay").into()]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}late words\n"));
     is_clean(&desk, &writer);
 }

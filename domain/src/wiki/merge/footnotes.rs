@@ -1,0 +1,88 @@
+//! Merges the footnotes below the body of a page, by label.
+
+use std::collections::BTreeMap;
+
+/// A body: its text, the blank lines below it, and the footnotes at its end.
+pub(super) struct SplitBody<'a> {
+    pub(super) text: &'a str,
+    gap: &'a str,
+    /// In their order.
+    footnotes: Vec<Footnote<'a>>,
+}
+
+/// A footnote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Footnote<'a> {
+    label: &'a str,
+    line: &'a str,
+    /// The line with its line break and the blank lines below it.
+    whole: &'a str,
+}
+
+impl<'a> SplitBody<'a> {
+    /// Splits a body. Footnotes that stand elsewhere belong to the text.
+    pub(super) fn new(body: &'a str) -> Self {
+        let (mut begin, mut end, mut footnotes) = (body.len(), body.len(), Vec::new());
+        while let Some(line) = body[..begin].split_inclusive('\n').next_back() {
+            begin -= line.len();
+            match read_label(line.trim_end()) {
+                Some(label) => {
+                    footnotes.push(Footnote { label, line: line.trim_end(), whole: &body[begin..end] });
+                    end = begin;
+                }
+                None if line.trim().is_empty() => {}
+                None => {
+                    begin += line.len();
+                    break;
+                }
+            }
+        }
+        footnotes.reverse();
+        Self { text: &body[..begin], gap: &body[begin..end], footnotes }
+    }
+
+    fn by_label(&self) -> BTreeMap<&'a str, Footnote<'a>> {
+        self.footnotes.iter().map(|footnote| (footnote.label, *footnote)).collect()
+    }
+}
+
+fn read_label(line: &str) -> Option<&str> {
+    let (label, _) = line.strip_prefix("[^")?.split_once("]:")?;
+    let is_label = !label.is_empty() && !label.contains(['[', ']', ' ']);
+    is_label.then_some(label)
+}
+
+/// Puts the merged footnotes below a merged text: those that stand there now, without what the run removed and with what it
+/// added or changed.
+pub(super) fn join(mut text: String, base: &SplitBody<'_>, ours: &SplitBody<'_>, theirs: &SplitBody<'_>) -> String {
+    let (old, new, now) = (base.by_label(), ours.by_label(), theirs.by_label());
+    let is_untouched = |footnote: &Footnote<'_>| old.get(footnote.label).is_some_and(|old| old.line == footnote.line);
+    let kept = theirs.footnotes.iter().filter_map(|footnote| {
+        if !is_untouched(footnote) {
+            return Some(*footnote);
+        }
+        new.get(footnote.label).map(|new| if new.line == footnote.line { *footnote } else { *new })
+    });
+    let added =
+        ours.footnotes.iter().filter(|footnote| !now.contains_key(footnote.label) && !is_untouched(footnote)).copied();
+    let footnotes: Vec<Footnote<'_>> = kept.chain(added).collect();
+    let gap = if theirs.gap == base.gap { ours.gap } else { theirs.gap };
+    if !footnotes.is_empty() && !text.is_empty() {
+        end_line(&mut text);
+        text.push_str(if gap.is_empty() { "\n" } else { gap });
+    } else {
+        text.push_str(gap);
+    }
+    for footnote in footnotes {
+        end_line(&mut text);
+        text.push_str(footnote.whole);
+    }
+    text
+}
+
+/// Adds the line break that is missing at the end.
+fn end_line(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}

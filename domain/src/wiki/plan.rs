@@ -1,0 +1,193 @@
+//! A plan: the exact changes of one run, and the audit record for them.
+//!
+//! Only [`close`] makes one, and only the vault writer takes one. It checks what holds for every run, whoever wrote it:
+//! all files lie in one wiki, a source is only ever added, the log only grows, and the record can take everything back.
+
+use super::details::{FileRecord, RecordedContent, WikiDetails};
+use super::path::{PagePath, WikiFileKind};
+use super::run::WikiMark;
+use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, ChainLink, MAX_WIKI_RECORD_BYTES, WorkflowRef};
+use crate::action::plan::{ActionId, ContentHash, Disposition};
+use crate::record::path::{PathError, RecordKind, RecordPath};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
+
+/// What a run is, before its files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WikiRun {
+    pub kind: ActionKind,
+    pub mark: WikiMark,
+    pub at: DateTime<Utc>,
+    /// One line for people.
+    pub reasoning: String,
+    pub workflow: WorkflowRef,
+}
+
+/// One file of a run: what stands there, and what the run wants to stand there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFile {
+    pub path: PagePath,
+    /// `None` if the file does not exist.
+    pub before: Option<Vec<u8>>,
+    /// `None` to remove the file.
+    pub after: Option<Vec<u8>>,
+}
+
+/// A file that changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedFile {
+    pub path: PagePath,
+    pub before: Option<ContentHash>,
+    pub after: Option<Vec<u8>>,
+}
+
+/// The changes of a run that may be committed, in the order of their exchange, and their audit record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WikiPlan {
+    draft: AuditDraft,
+    details: WikiDetails,
+    files: Vec<PlannedFile>,
+}
+
+/// Why the files of a run cannot be committed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum WikiPlanError {
+    #[error("{0}: named twice in one run")]
+    Twice(PagePath),
+    #[error("{0}: not in the wiki of the run")]
+    Elsewhere(PagePath),
+    #[error("{0}: {1} bytes, more than such a file may have")]
+    TooLarge(PagePath, usize),
+    #[error("{0}: a source is added once, and is never changed or removed by a run")]
+    Source(PagePath),
+    #[error("{0}: no run removes it")]
+    NotRemovable(PagePath),
+    #[error("{0}: entries are added at its end, and what stands above stays")]
+    Log(PagePath),
+    #[error("{0}: not UTF-8 text")]
+    NotText(PagePath),
+    #[error("the record would have {0} bytes, more than {MAX_WIKI_RECORD_BYTES}: split the run")]
+    Record(usize),
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Makes a plan of the files of a run. Files that the run leaves as they are do not count.
+///
+/// # Errors
+/// [`WikiPlanError`] for the first file that cannot be committed.
+pub fn close(run: WikiRun, files: Vec<RunFile>) -> Result<WikiPlan, WikiPlanError> {
+    let mut seen = BTreeSet::new();
+    let (mut planned, mut records) = (Vec::new(), Vec::new());
+    let mut files: Vec<RunFile> = files.into_iter().filter(|file| file.before != file.after).collect();
+    files.sort_by(|a, b| (a.path.kind(), &a.path).cmp(&(b.path.kind(), &b.path)));
+    for file in files {
+        check_file(&file, &run.mark)?;
+        if !seen.insert(file.path.to_string().to_lowercase()) {
+            return Err(WikiPlanError::Twice(file.path));
+        }
+        let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(ContentHash::hash_bytes);
+        let before = hash(&file.before);
+        records.push(FileRecord {
+            file: file.path.file().to_owned(),
+            before: before.clone(),
+            after: hash(&file.after),
+            content: record_content(&file)?,
+        });
+        planned.push(PlannedFile { path: file.path, before, after: file.after });
+    }
+    let plan = WikiPlan { draft: draft_record(run)?, details: WikiDetails { files: records }, files: planned };
+    let size = plan.details.render().len();
+    if size > MAX_WIKI_RECORD_BYTES - HEAD_BYTES {
+        return Err(WikiPlanError::Record(size));
+    }
+    Ok(plan)
+}
+
+/// Room for the part of a record above its details.
+const HEAD_BYTES: usize = 128 * 1024;
+
+fn check_file(file: &RunFile, mark: &WikiMark) -> Result<(), WikiPlanError> {
+    let path = || file.path.clone();
+    if file.path.wiki() != mark.folder {
+        return Err(WikiPlanError::Elsewhere(path()));
+    }
+    let size = file.after.as_ref().map_or(0, Vec::len);
+    if size > file.path.max_bytes() {
+        return Err(WikiPlanError::TooLarge(path(), size));
+    }
+    match file.path.kind() {
+        WikiFileKind::Source | WikiFileKind::SourceText if file.before.is_some() => Err(WikiPlanError::Source(path())),
+        WikiFileKind::Page => Ok(()),
+        _ if file.after.is_none() => Err(WikiPlanError::NotRemovable(path())),
+        _ => Ok(()),
+    }
+}
+
+/// What the record keeps of a file.
+fn record_content(file: &RunFile) -> Result<RecordedContent, WikiPlanError> {
+    let text = |bytes: &Option<Vec<u8>>| {
+        let bytes = bytes.as_deref().unwrap_or_default();
+        let not_text = || WikiPlanError::NotText(file.path.clone());
+        // A record with a NUL could not be read back.
+        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+        text.map(str::to_owned).ok_or_else(not_text)
+    };
+    match file.path.kind() {
+        WikiFileKind::Source | WikiFileKind::SourceText | WikiFileKind::Generated | WikiFileKind::Index => {
+            Ok(RecordedContent::Hashes)
+        }
+        WikiFileKind::Page | WikiFileKind::Overview => {
+            Ok(RecordedContent::Page { before: text(&file.before)?, after: text(&file.after)? })
+        }
+        WikiFileKind::Log => {
+            let (before, after) = (text(&file.before)?, text(&file.after)?);
+            let entry = after.strip_prefix(&before).filter(|entry| entry.ends_with('\n'));
+            entry.map(|entry| RecordedContent::Entry(entry.to_owned())).ok_or(WikiPlanError::Log(file.path.clone()))
+        }
+    }
+}
+
+fn draft_record(run: WikiRun) -> Result<AuditDraft, WikiPlanError> {
+    let WikiRun { kind, mark, at, reasoning, workflow } = run;
+    // It has no file, and no source's key has a dot.
+    let target = RecordPath::new(RecordKind::Instinct, &format!("wiki.{}", mark.wiki))?;
+    let id = ActionId::derive(&[kind.as_str(), mark.run.as_str(), &mark.wiki]);
+    Ok(AuditDraft {
+        reasoning,
+        disposition: Disposition::Live,
+        wiki: Some(mark),
+        ..AuditDraft::new_recorded(kind, id, target, RecordKind::Instinct, workflow, at)
+    })
+}
+
+impl WikiPlan {
+    #[must_use]
+    pub fn draft(&self) -> &AuditDraft {
+        &self.draft
+    }
+
+    /// The files that change, in the order of their exchange.
+    #[must_use]
+    pub fn files(&self) -> &[PlannedFile] {
+        &self.files
+    }
+
+    /// Renders the record at a place of the chain, and returns it with its text.
+    ///
+    /// # Errors
+    /// Why it would not read back as it was written.
+    pub fn render_record(&self, link: ChainLink) -> Result<(AuditRecord, String), String> {
+        let record = AuditRecord::from_draft(self.draft.clone(), Vec::new(), link);
+        let text = format!("{}{}", record.render().map_err(|e| e.to_string())?, self.details.render());
+        let read = AuditRecord::parse(text.as_bytes()).map_err(|e| e.to_string())?;
+        let details = WikiDetails::parse(&text).map_err(|e| e.to_string())?;
+        match read == record && details == self.details {
+            true => Ok((record, text)),
+            false => Err("the record would not read back as it was written".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

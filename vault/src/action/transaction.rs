@@ -1,0 +1,150 @@
+//! The files of one action: all are put in place, or none is.
+//!
+//! They are exchanged one by one. If a person was faster at one of them, those before it are taken back in reverse. That is
+//! impossible if a person has edited one of these too: then the action goes on without the files that people changed
+//! first, and its record names them. After a crash the same is decided from the files alone.
+
+use crate::action::exchange::{ExchangeState, FileExchange};
+use crate::action::journal::{self, ChangeIntent, IntentKind};
+use crate::action::swap::{self, SwapOutcome};
+use crate::files::crash;
+use crate::files::durable;
+use crate::files::root::VaultRoot;
+use std::io;
+use steward_domain::action::audit::MISSING_FILES;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::frontmatter::{self, FieldEdit};
+
+/// What putting the files of an action in place came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum TransactionOutcome {
+    /// All are in place, except those with these numbers.
+    InPlace { missing: Vec<usize> },
+    /// A person had changed a file before, and nothing moved.
+    ChangedMeanwhile,
+    /// A person was faster, and what was in place for a moment was taken back.
+    TakenBack,
+}
+
+/// Puts the files of an intent in place, or takes back what was.
+pub(crate) fn put_in_place(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<TransactionOutcome> {
+    let files = intent.exchanges();
+    for (number, file) in files.iter().enumerate() {
+        if number > 0 {
+            crash::die_if_armed("between-exchanges");
+        }
+        let ended = file.put_in_place(root)?;
+        if ended == SwapOutcome::Done {
+            continue;
+        }
+        if !take_back(root, &files[..number])? {
+            let missing = go_on(root, &files)?;
+            return sync(root, &files).map(|()| TransactionOutcome::InPlace { missing });
+        }
+        sync(root, &files[..=number])?;
+        let has_moved = number > 0 || ended == SwapOutcome::TakenBack;
+        return Ok(if has_moved { TransactionOutcome::TakenBack } else { TransactionOutcome::ChangedMeanwhile });
+    }
+    sync(root, &files)?;
+    Ok(TransactionOutcome::InPlace { missing: Vec::new() })
+}
+
+/// Finishes the exchanges that a crash or a full disk interrupted, or takes them back. `may_finish` says whether the
+/// record can still be filed; without it everything is taken back if possible.
+pub(crate) fn recover(root: &VaultRoot, intent: &ChangeIntent, may_finish: bool) -> io::Result<TransactionOutcome> {
+    let files = intent.exchanges();
+    let states = files.iter().map(|file| file.inspect(root)).collect::<io::Result<Vec<_>>>()?;
+    if states.iter().all(|state| *state == ExchangeState::Waiting) {
+        return Ok(TransactionOutcome::ChangedMeanwhile);
+    }
+    let mut can_finish = may_finish && !states.contains(&ExchangeState::OverEdit);
+    for (file, state) in files.iter().zip(&states) {
+        can_finish &= *state != ExchangeState::Waiting || file.is_expected(root)?;
+    }
+    if can_finish && go_on(root, &files)?.is_empty() {
+        sync(root, &files)?;
+        return Ok(TransactionOutcome::InPlace { missing: Vec::new() });
+    }
+    let moved: Vec<FileExchange<'_>> = in_place(root, &files)?.cloned().collect();
+    if take_back(root, &moved)? {
+        return sync(root, &files).map(|()| TransactionOutcome::TakenBack);
+    }
+    let missing = go_on(root, &files)?;
+    sync(root, &files)?;
+    Ok(TransactionOutcome::InPlace { missing })
+}
+
+/// The files whose change is in place.
+fn in_place<'a, 'f>(
+    root: &VaultRoot,
+    files: &'a [FileExchange<'f>],
+) -> io::Result<impl Iterator<Item = &'a FileExchange<'f>>> {
+    let states = files.iter().map(|file| file.inspect(root)).collect::<io::Result<Vec<_>>>()?;
+    Ok(files.iter().zip(states).filter(|(_, state)| *state != ExchangeState::Waiting).map(|(file, _)| file))
+}
+
+/// Takes the changes of these files back in reverse; `false` if a person has edited one of them since.
+fn take_back(root: &VaultRoot, files: &[FileExchange<'_>]) -> io::Result<bool> {
+    // Asked first, so that files do not go back and forth in vain.
+    for file in files {
+        if !file.can_be_taken_back(root)? {
+            return Ok(false);
+        }
+    }
+    for file in files.iter().rev() {
+        if !file.take_back(root)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Puts every file in place that is not yet. Returns the numbers of those that people have changed.
+fn go_on(root: &VaultRoot, files: &[FileExchange<'_>]) -> io::Result<Vec<usize>> {
+    let mut missing = Vec::new();
+    for (number, file) in files.iter().enumerate() {
+        if file.inspect(root)? == ExchangeState::Waiting && file.put_in_place(root)? != SwapOutcome::Done {
+            missing.push(number);
+        }
+    }
+    Ok(missing)
+}
+
+/// Makes the new names durable, each folder once.
+fn sync(root: &VaultRoot, files: &[FileExchange<'_>]) -> io::Result<()> {
+    let mut folders: Vec<String> = Vec::new();
+    for file in files {
+        let shown = file.target().to_string();
+        let folder = shown.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        if file.is_removal() || !folders.contains(&folder) {
+            file.sync(root)?;
+            folders.push(folder);
+        }
+    }
+    if files.is_empty() { Ok(()) } else { durable::sync_folder(&swap::open_staged_folder(root)?) }
+}
+
+/// Writes into the staged record which files of its action are not in place, and into the intent the record's new hash.
+pub(crate) fn record_missing_files(root: &VaultRoot, intent: &mut ChangeIntent, missing: &[usize]) -> io::Result<()> {
+    let names: Vec<String> = missing
+        .iter()
+        .filter_map(|number| intent.exchanges().get(*number).map(|file| file.target().to_string()))
+        .collect();
+    let name = intent.key.record_name();
+    let IntentKind::Action { filing, .. } = &mut intent.work else { return Ok(()) };
+    let staged = swap::open_staged_folder(root)?;
+    let written = staged.read(&name)?;
+    let value = (!names.is_empty()).then(|| names.into());
+    let edit = FieldEdit { field: MISSING_FILES.to_owned(), value };
+    let bytes = frontmatter::edit_fields(&written, &[edit.unlink()]).map_err(io::Error::other)?;
+    if bytes != written {
+        durable::replace_file(&staged, &name, &bytes)?;
+        durable::sync_folder(&staged)?;
+    }
+    let sha256 = ContentHash::hash_bytes(&bytes);
+    if filing.sha256 != sha256 {
+        filing.sha256 = sha256;
+        journal::write_intent(root, intent)?;
+    }
+    Ok(())
+}

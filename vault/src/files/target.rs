@@ -1,0 +1,110 @@
+//! Files that a change names: records, and files of wikis.
+//!
+//! The folders of a wiki are entered one by one and never through a link, so that no link can lead a change out of its
+//! wiki.
+
+use crate::files::root::{RecordSnapshot, VaultRoot, VaultRootError, make_real_folder, open_real_folder};
+use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use std::io::{self, Read};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::action::target::WriteTarget;
+use steward_domain::wiki::path::PagePath;
+
+/// The flags for opening a file that may be a pipe or a link by now.
+const NEITHER_WAIT_NOR_FOLLOW: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits().cast_signed();
+
+/// The name of a target's file in its folder.
+pub(crate) fn target_name(target: &WriteTarget) -> &str {
+    match target {
+        WriteTarget::Record(path) => path.split_folder().1,
+        WriteTarget::Page(path) => path.split_folders().1,
+    }
+}
+
+impl VaultRoot {
+    /// Opens the folder that holds a target; `None` if there is none.
+    pub(crate) fn open_target_folder(&self, target: &WriteTarget) -> io::Result<Option<Dir>> {
+        match target {
+            WriteTarget::Record(path) => self.open_parent(path).map_err(io::Error::other),
+            WriteTarget::Page(path) => {
+                let mut dir = self.dir().try_clone()?;
+                for part in path.split_folders().0 {
+                    match open_real_folder(&dir, part)? {
+                        Some(inner) => dir = inner,
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(dir))
+            }
+        }
+    }
+
+    /// Opens a folder of the vault, part by part and never through a link, and makes what is missing.
+    pub(crate) fn make_folders<'p>(&self, parts: impl Iterator<Item = &'p str>) -> io::Result<Dir> {
+        let mut dir = self.dir().try_clone()?;
+        for part in parts {
+            dir = make_real_folder(&dir, part)?;
+        }
+        Ok(dir)
+    }
+
+    /// The metadata of a target's file; `None` if it does not exist. A link is not followed.
+    pub(crate) fn find_target(&self, target: &WriteTarget) -> io::Result<Option<Metadata>> {
+        let Some(dir) = self.open_target_folder(target)? else { return Ok(None) };
+        match dir.symlink_metadata(target_name(target)) {
+            Ok(meta) => Ok(Some(meta)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The hash of a target's content; `None` if there is no file that could be one.
+    pub(crate) fn hash_target(&self, target: &WriteTarget) -> io::Result<Option<ContentHash>> {
+        match self.read_target(target) {
+            Ok(snapshot) => Ok(Some(snapshot.hash)),
+            Err(VaultRootError::Io { source, .. } | VaultRootError::Open { source, .. }) => Err(source),
+            Err(VaultRootError::Missing { .. } | VaultRootError::Link { .. }) => Ok(None),
+            Err(VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }) => Ok(None),
+        }
+    }
+
+    /// Reads a target, up to the size that such a file may have.
+    pub(crate) fn read_target(&self, target: &WriteTarget) -> Result<RecordSnapshot, VaultRootError> {
+        match target {
+            WriteTarget::Record(path) => self.read_file(path),
+            WriteTarget::Page(path) => self.read_page(path),
+        }
+    }
+
+    /// Reads a file of a wiki, up to the size that such a file may have.
+    ///
+    /// # Errors
+    /// [`VaultRootError`] if it is missing, a link, not a file, too large or unreadable.
+    pub fn read_page(&self, path: &PagePath) -> Result<RecordSnapshot, VaultRootError> {
+        let shown = || path.to_string();
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
+            _ => VaultRootError::Io { path: shown(), source },
+        };
+        let target = WriteTarget::Page(path.clone());
+        let dir = self.open_target_folder(&target).map_err(failed)?;
+        let dir = dir.ok_or_else(|| VaultRootError::Missing { path: shown() })?;
+        let meta = dir.symlink_metadata(target_name(&target)).map_err(failed)?;
+        if meta.is_symlink() {
+            return Err(VaultRootError::Link { path: shown() });
+        }
+        if !meta.is_file() {
+            return Err(VaultRootError::NotAFile { path: shown() });
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(NEITHER_WAIT_NOR_FOLLOW);
+        let file = dir.open_with(target_name(&target), &options).map_err(failed)?;
+        let (mut bytes, limit) = (Vec::new(), path.max_bytes());
+        file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() > limit {
+            return Err(VaultRootError::TooLarge { path: shown(), size: meta.len(), limit });
+        }
+        Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
+    }
+}
