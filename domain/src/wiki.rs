@@ -17,6 +17,7 @@ pub mod page;
 pub mod path;
 pub mod plan;
 pub mod registry;
+pub mod rollback;
 pub mod run;
 pub mod standard;
 pub mod template;

@@ -35,6 +35,8 @@ mod moved;
 mod names;
 #[path = "write_path/preview.rs"]
 mod preview;
+#[path = "write_path/reverts.rs"]
+mod reverts;
 #[path = "write_path/runs.rs"]
 mod runs;
 #[path = "write_path/seen_chain.rs"]

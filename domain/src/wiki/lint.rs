@@ -8,6 +8,8 @@ mod guide;
 mod links;
 mod sources;
 
+pub(super) use links::map_users;
+
 use super::finding::{FindingCode, Severity, WikiFinding};
 use super::manifest::{EffectiveManifest, LintKind, LintRule};
 use super::names::name_kind;

@@ -6,9 +6,11 @@ use crate::action::chain;
 use crate::action::new_content::{NewContent, StagedRecord};
 use crate::action::ownership::ChangeNeeds;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
-use crate::files::root::VaultRootError;
+use crate::files::root::{VaultRoot, VaultRootError};
 use crate::gates::stop;
-use steward_domain::wiki::plan::{PlannedFile, WikiPlan};
+use steward_domain::action::audit::AuditDraft;
+use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::plan::{PlannedFile, WikiPlan, WikiRun, close};
 use steward_domain::wiki::run::WikiRunType;
 
 impl VaultWriter {
@@ -23,19 +25,8 @@ impl VaultWriter {
         let mut state = self.lock_state()?;
         let draft = plan.draft();
         let record = draft.record_path().map_err(|e| ApplyError::Form(e.to_string()))?;
-        let mut receipt = ActionReceipt {
-            id: draft.id.clone(),
-            record: record.clone(),
-            disposition: draft.disposition,
-            repeated: true,
-        };
-        if let Some(found) = chain::read_record_if_present(self.root(), &record)? {
-            let is_same = found.draft.id == draft.id;
-            return if is_same {
-                Ok(receipt)
-            } else {
-                Err(ApplyError::Form(format!("{record}: another run has this name")))
-            };
+        if let Some(receipt) = find_receipt(self.root(), draft, &record)? {
+            return Ok(receipt);
         }
         let is_rollback = draft.wiki.as_ref().is_some_and(|mark| mark.run_type == WikiRunType::Rollback);
         if !is_rollback && stop::is_stopped(self.root()) {
@@ -47,12 +38,18 @@ impl VaultWriter {
         let (audit_record, text) = plan
             .render_record(state.head.next_link())
             .map_err(|reason| ApplyError::Form(format!("{record}: {reason}")))?;
-        let staged = StagedRecord { path: record, text, id: &draft.id, seq: audit_record.seq };
+        let staged = StagedRecord { path: record.clone(), text, id: &draft.id, seq: audit_record.seq };
         let intent = self.stage_change(&mut state, staged, contents)?;
         let needs = if is_rollback { ChangeNeeds::Ownership } else { ChangeNeeds::NoStop };
         self.commit_intent(&mut state, intent, needs)?;
-        receipt.repeated = false;
-        Ok(receipt)
+        Ok(ActionReceipt { id: draft.id.clone(), record, disposition: draft.disposition, repeated: false })
+    }
+
+    /// The receipt of a run that was committed before.
+    pub(crate) fn find_run(&self, run: &WikiRun) -> Result<Option<ActionReceipt>, ApplyError> {
+        let plan = close(run.clone(), Vec::new()).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let record = plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))?;
+        find_receipt(self.root(), plan.draft(), &record)
     }
 
     /// The new content of a file, if it still is as the run was planned on.
@@ -74,4 +71,18 @@ impl VaultWriter {
             (_, None, _) => Err(ApplyError::Form(format!("{path}: nothing would change"))),
         }
     }
+}
+
+/// The receipt of a record that is filed already.
+fn find_receipt(
+    root: &VaultRoot,
+    draft: &AuditDraft,
+    record: &RecordPath,
+) -> Result<Option<ActionReceipt>, ApplyError> {
+    let Some(found) = chain::read_record_if_present(root, record)? else { return Ok(None) };
+    if found.draft.id != draft.id {
+        return Err(ApplyError::Form(format!("{record}: another run has this name")));
+    }
+    let (id, disposition) = (draft.id.clone(), draft.disposition);
+    Ok(Some(ActionReceipt { id, record: record.clone(), disposition, repeated: true }))
 }

@@ -10,6 +10,9 @@ use crate::wiki::page::{LinkTarget, PageLink, WikiPage};
 use crate::wiki::{INDEX_FILE, SOURCES_FOLDER, index_page};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The kind of the page that code renders from the others.
+const OVERVIEW_KIND: &str = "overview";
+
 /// The pages of a wiki by what a link may call them.
 #[derive(Debug, Default)]
 struct PageNames<'p> {
@@ -99,6 +102,23 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
     found
 }
 
+/// For each page that another one names: the file of one that does. `pages` say what names mean, and `linking` are the pages
+/// whose links count, perhaps with another content.
+pub(in crate::wiki) fn map_users(pages: &[WikiPage], linking: &[WikiPage]) -> BTreeMap<String, String> {
+    let (names, mut users) = (PageNames::new(pages), BTreeMap::new());
+    for page in linking.iter().filter(|page| page.kind != OVERVIEW_KIND) {
+        let by_link = page.body.links.iter().filter_map(|link| match &link.target {
+            LinkTarget::Name(name) => names.find(name),
+            LinkTarget::Path(path) => names.files.get(resolve_path(&page.file, path)?.as_str()).copied(),
+        });
+        let by_field = page.references.iter().filter_map(|(_, slug)| names.find(slug));
+        for target in by_link.chain(by_field).map(|at| &pages[at].file).filter(|target| **target != page.file) {
+            users.entry(target.clone()).or_insert_with(|| page.file.clone());
+        }
+    }
+    users
+}
+
 fn report_link(
     page: &WikiPage,
     link: &PageLink,
@@ -143,7 +163,7 @@ fn find_unreached(context: &LintContext<'_>, names: &PageNames<'_>, reached: &BT
     let listed: BTreeSet<usize> =
         index_page::list_slugs(facts.index.unwrap_or_default()).filter_map(|slug| names.find(slug)).collect();
     let home = facts.manifest.find_text(&["display", "homePage"]);
-    let is_entrance = |page: &WikiPage| page.kind == "overview" || home == Some(&page.slug);
+    let is_entrance = |page: &WikiPage| page.kind == OVERVIEW_KIND || home == Some(&page.slug);
     let unreached = facts.pages.iter().enumerate().filter(|(at, page)| !reached.contains(at) && !is_entrance(page));
     let fix = "link it from a page that is about it";
     unreached

@@ -1,0 +1,176 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const FOLDER: &str = "wiki/plot";
+
+type Files = BTreeMap<String, String>;
+
+fn page(body: &str) -> String {
+    format!("---\nschema: knowledge.entry/v1\nslug: a\n---\n{body}")
+}
+
+fn record(file: &str, before: Option<&str>, after: Option<&str>) -> FileRecord {
+    FileRecord::of_page(file, before, after)
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "the form that is asked for")]
+fn read(files: &Files, path: &PagePath) -> Result<Option<Vec<u8>>, String> {
+    Ok(files.get(path.file()).map(|text| text.clone().into_bytes()))
+}
+
+fn rollback(files: Vec<FileRecord>, now: &Files, edited: EditedPages) -> RollbackPlan {
+    invert(&WikiDetails { files }, FOLDER, &[], edited, |path| read(now, path)).unwrap()
+}
+
+fn now(files: &[(&str, &str)]) -> Files {
+    files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect()
+}
+
+fn wanted(plan: &RollbackPlan) -> Vec<(&str, Option<&str>)> {
+    let text = |file: &'_ RunFile| file.after.as_ref().map(|bytes| std::str::from_utf8(bytes).unwrap().to_owned());
+    plan.files
+        .iter()
+        .map(|file| (file.path.file(), text(file).map(|text| &*Box::leak(text.into_boxed_str()))))
+        .collect()
+}
+
+const OLD: &str = "entities/old.md";
+const NEW: &str = "entities/new.md";
+
+#[test]
+fn untouched_pages_go_back_to_the_byte() {
+    let (before, after) = (page("one\ntwo\n"), page("one\n2\n"));
+    let files = vec![
+        record("entities/a.md", Some(&before), Some(&after)),
+        record(NEW, None, Some("new")),
+        record(OLD, Some("old"), None),
+    ];
+    let now = now(&[("entities/a.md", &after), (NEW, "new")]);
+    let plan = rollback(files, &now, EditedPages::Refuse);
+    assert_eq!(wanted(&plan), [("entities/a.md", Some(before.as_str())), (NEW, None), (OLD, Some("old"))]);
+    assert_eq!((plan.kept, plan.conflicts), (vec![], vec![]));
+}
+
+#[test]
+fn what_people_and_later_runs_wrote_stays() {
+    let (before, after) = (page("one\n\ntwo\n\nthree\n"), page("one\n\n2\n\nthree\n"));
+    let later = page("one, mine\n\n2\n\nthree\n\nfour by a later run\n");
+    let files = vec![record("entities/a.md", Some(&before), Some(&after))];
+    let plan = rollback(files, &now(&[("entities/a.md", &later)]), EditedPages::Refuse);
+    let expected = page("one, mine\n\ntwo\n\nthree\n\nfour by a later run\n");
+    assert_eq!(wanted(&plan), [("entities/a.md", Some(expected.as_str()))]);
+}
+
+#[test]
+fn a_page_that_somebody_edited_since_stays() {
+    let files = || vec![record(NEW, None, Some("new"))];
+    let edited = rollback(files(), &now(&[(NEW, "new, and mine")]), EditedPages::Refuse);
+    assert_eq!(edited.kept, [KeptPage { file: NEW.into(), reason: KeptReason::Edited }]);
+    assert_eq!(edited.files, []);
+    assert_eq!(rollback(files(), &now(&[]), EditedPages::Refuse), RollbackPlan::default(), "it is gone already");
+}
+
+#[test]
+fn a_page_that_another_one_uses_after_the_rollback_stays_and_what_it_uses_too() {
+    let text = |slug: &str, body: &str| {
+        format!("---\nschema: knowledge.entry/v1\nslug: {slug}\nkind: entity\ntitle: {slug}\n---\n{body}\n")
+    };
+    let (old, linked) = (text("old", "Words."), text("old", "Words.\n\n[[n1]]"));
+    let new = [("n1", "[[n2]]"), ("n2", "[[n1]]"), ("n3", "See [here](n4.md)."), ("n4", "x")];
+    let new: Vec<(String, String)> =
+        new.iter().map(|(slug, body)| (format!("entities/{slug}.md"), text(slug, body))).collect();
+    let mut files: Vec<FileRecord> = new.iter().map(|(file, text)| record(file, None, Some(text))).collect();
+    files.push(record(OLD, Some(&old), Some(&linked)));
+    let mut wiki: Files = new.iter().cloned().collect();
+    wiki.insert(OLD.into(), linked);
+    let plan_with = |wiki: &Files| {
+        let pages: Vec<WikiPage> =
+            wiki.iter().filter_map(|(file, text)| read_page(file, text.as_bytes()).page).collect();
+        let mut plan = rollback(files.clone(), wiki, EditedPages::Refuse);
+        plan.keep_used_pages(&pages);
+        plan
+    };
+    let all = plan_with(&wiki);
+    assert_eq!(
+        (all.files.len(), all.kept.len()),
+        (5, 0),
+        "they use each other, and the link from the old page goes too"
+    );
+    wiki.insert("entities/mine.md".into(), text("mine", "I use [[n3]]."));
+    let plan = plan_with(&wiki);
+    let kept: Vec<String> = plan.kept.iter().map(|page| format!("{}: {}", page.file, page.reason)).collect();
+    assert_eq!(kept, ["entities/n3.md: entities/mine.md links to it", "entities/n4.md: entities/n3.md links to it"]);
+    assert_eq!(plan.files.len(), 3);
+}
+
+#[test]
+fn what_stands_in_the_way_is_named_and_kept_only_on_request() {
+    let (before, after) = (page("one\n"), page("1\n"));
+    let theirs = page("one or 1?\n");
+    let files = || {
+        vec![
+            record("entities/a.md", Some(&before), Some(&after)),
+            record("entities/b.md", Some(&before), Some(&after)),
+            record(OLD, Some("old"), None),
+        ]
+    };
+    let wiki = now(&[("entities/a.md", &theirs), ("entities/b.md", &after), (OLD, "another")]);
+    let refused = rollback(files(), &wiki, EditedPages::Refuse);
+    let reasons: Vec<String> = refused.conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reasons,
+        ["entities/a.md: line 5 was changed since: one or 1?", "entities/old.md: another page stands there by now",]
+    );
+    let kept = rollback(files(), &wiki, EditedPages::Keep);
+    assert_eq!((kept.conflicts.len(), kept.kept.len()), (0, 2));
+    assert_eq!(wanted(&kept), [("entities/b.md", Some(before.as_str()))]);
+}
+
+#[test]
+fn files_that_the_run_did_not_reach_and_other_kinds_are_left_alone() {
+    let files = vec![
+        record("entities/a.md", Some("old"), Some("new")),
+        FileRecord { file: "_index.md".into(), before: None, after: None, content: RecordedContent::Hashes },
+        FileRecord { file: "_log.md".into(), before: None, after: None, content: RecordedContent::Entry("x\n".into()) },
+    ];
+    let details = WikiDetails { files };
+    let missing = ["wiki/plot/entities/a.md".to_owned()];
+    let wiki = now(&[("entities/a.md", "new")]);
+    let plan = invert(&details, FOLDER, &missing, EditedPages::Refuse, |path| read(&wiki, path)).unwrap();
+    assert_eq!(plan, RollbackPlan::default());
+    let edited = WikiDetails { files: vec![record("../task/pay.md", Some("a"), Some("b"))] };
+    assert!(invert(&edited, FOLDER, &[], EditedPages::Refuse, |path| read(&wiki, path)).is_err());
+}
+
+/// A body whose lines are all different, as those of real pages nearly are.
+fn bodies() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 3..20)
+}
+
+proptest! {
+    /// A later run or person adds lines far from the run's; the rollback removes the run's lines and nothing else.
+    #[test]
+    fn a_rollback_takes_exactly_its_own_lines(body in bodies(), at in any::<usize>(), later in any::<usize>()) {
+        let lines: Vec<String> = body.iter().enumerate().map(|(n, byte)| format!("line {n} {byte}\n")).collect();
+        let insert = |lines: &[String], at: usize, text: &str| {
+            let mut lines = lines.to_vec();
+            lines.insert(at, text.to_owned());
+            lines
+        };
+        let (at, later) = (at % (lines.len() + 1), later % (lines.len() + 1));
+        // With an unchanged line between them, as git wants it.
+        prop_assume!(at.abs_diff(later) > 0);
+        let before = page(&lines.concat());
+        let after = page(&insert(&lines, at, "of the run\n").concat());
+        let of_both = {
+            let (first, second) = if at > later { (at, later) } else { (later, at) };
+            let text = |place: usize| if place == at { "of the run\n" } else { "of a person\n" };
+            insert(&insert(&lines, first, text(first)), second, text(second))
+        };
+        let wiki = now(&[("entities/a.md", &page(&of_both.concat()))]);
+        let plan = rollback(vec![record("entities/a.md", Some(&before), Some(&after))], &wiki, EditedPages::Refuse);
+        let expected = page(&insert(&lines, later, "of a person\n").concat());
+        prop_assert_eq!(wanted(&plan), vec![("entities/a.md", Some(expected.as_str()))]);
+    }
+}
