@@ -1,4 +1,6 @@
 //! What a change names: a record, or a file of a wiki.
+//!
+//! Both are checked where they are made. This module must not make a path of a text.
 
 use crate::record::path::RecordPath;
 use crate::wiki::path::PagePath;

@@ -18,6 +18,8 @@ pub use lines::{DiffLine, LineConflict, list_diff_lines, merge_lines};
 pub enum PageMergeError {
     #[error(transparent)]
     Overlap(#[from] LineConflict),
+    #[error("both sides gave the label `{0}` to different footnotes")]
+    Footnote(String),
     #[error("its frontmatter cannot be merged: {0}")]
     Frontmatter(#[from] FrontmatterError),
 }
@@ -57,13 +59,13 @@ fn merge_fields(base: &Document, ours: &Document, theirs: &Document) -> Result<D
     frontmatter::read_note(&frontmatter::edit_fields(theirs.as_str().as_bytes(), &edits)?)
 }
 
-fn merge_bodies(base: &Document, ours: &Document, theirs: &Document) -> Result<String, LineConflict> {
+fn merge_bodies(base: &Document, ours: &Document, theirs: &Document) -> Result<String, PageMergeError> {
     let [base, ours, current] = [base, ours, theirs].map(|page| SplitBody::new(page.body()));
     let text = merge_lines(base.text, ours.text, current.text).map_err(|conflict| {
         let above = theirs.as_str().len() - theirs.body().len();
         LineConflict { line: conflict.line + theirs.as_str()[..above].matches('\n').count(), ..conflict }
     })?;
-    Ok(footnotes::join(text, &base, &ours, &current))
+    footnotes::join(text, &base, &ours, &current).map_err(PageMergeError::Footnote)
 }
 
 #[cfg(test)]

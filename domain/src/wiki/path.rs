@@ -3,7 +3,7 @@
 //! A [`PagePath`] is the only way to name one. It is checked once, here: text from a source or a model can never become a
 //! file of another wiki, a hidden file, or one of the files that only people write.
 
-use super::{INDEX_FILE, LOG_FILE, PROVENANCE_FILE, SOURCES_FILE, SOURCES_FOLDER};
+use super::{ACCEPTED_FILES, INDEX_FILE, LOG_FILE, PROVENANCE_FILE, SOURCES_FILE, SOURCES_FOLDER};
 use super::{MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_SOURCE_BYTES};
 use crate::record::path::find_name_fault;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,10 @@ impl PagePath {
         if let Some(fault) = file.split('/').find_map(find_part_fault) {
             return refuse(file, fault);
         }
+        let folders = file.rsplit_once('/').map_or("", |(folders, _)| folders);
+        if folders.split('/').any(|part| part.to_lowercase().ends_with(".md")) {
+            return refuse(file, "lies in a folder that is named like a page");
+        }
         if read_kind(file).is_none() {
             return refuse(file, "is no page and none of the files that Steward writes in a wiki");
         }
@@ -130,7 +134,11 @@ fn find_part_fault(part: &str) -> Option<&'static str> {
 
 /// What a file is for, by its path; `None` if Steward never writes it.
 fn read_kind(file: &str) -> Option<WikiFileKind> {
-    let is_page_name = |name: &str| name.strip_suffix(".md").is_some_and(|slug| !slug.starts_with('_'));
+    // A folder with a manifest is a wiki of its own, and its sources are too.
+    let is_of_people = |name: &str| ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(name));
+    let is_page_name =
+        |name: &str| name.strip_suffix(".md").is_some_and(|slug| !slug.starts_with('_')) && !is_of_people(name);
+    let is_page_folder = |folder: &&str| !folder.starts_with('_') && *folder != SOURCES_FOLDER;
     match file.split('/').collect::<Vec<_>>().as_slice() {
         [OVERVIEW_FILE] => Some(WikiFileKind::Overview),
         [INDEX_FILE] => Some(WikiFileKind::Index),
@@ -138,9 +146,7 @@ fn read_kind(file: &str) -> Option<WikiFileKind> {
         [name] => GENERATED_FILES.contains(name).then_some(WikiFileKind::Generated),
         [SOURCES_FOLDER, ..] => Some(WikiFileKind::Source),
         [TEXT_FOLDER, name] => name.strip_suffix(".txt").filter(|id| !id.is_empty()).map(|_| WikiFileKind::SourceText),
-        [folders @ .., name] if folders.iter().all(|folder| !folder.starts_with('_')) && is_page_name(name) => {
-            Some(WikiFileKind::Page)
-        }
+        [folders @ .., name] if folders.iter().all(is_page_folder) && is_page_name(name) => Some(WikiFileKind::Page),
         _ => None,
     }
 }
@@ -204,6 +210,10 @@ mod tests {
             "sources/a\nb.md",
             "entities/-rf.md",
             "_private/a.md",
+            "entities/knowledge.md",
+            "sub/AGENTS.md",
+            "sub/sources/a.md",
+            "entities/a.md/b.md",
             "entities/a\u{0}.md",
         ] {
             assert!(PagePath::new("wiki/plot", file).is_err(), "{file:?}");

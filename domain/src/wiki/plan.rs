@@ -54,6 +54,10 @@ pub struct WikiPlan {
 pub enum WikiPlanError {
     #[error("{0}: named twice in one run")]
     Twice(PagePath),
+    #[error("{0}: lies in a folder that would be a file of the same run")]
+    Nested(PagePath),
+    #[error("too many files: their names have {0} bytes, more than {MAX_NAME_BYTES}: split the run")]
+    TooMany(usize),
     #[error("{0}: not in the wiki of the run")]
     Elsewhere(PagePath),
     #[error("{0}: {1} bytes, more than such a file may have")]
@@ -81,6 +85,7 @@ pub fn close(run: WikiRun, files: Vec<RunFile>) -> Result<WikiPlan, WikiPlanErro
     let (mut planned, mut records) = (Vec::new(), Vec::new());
     let mut files: Vec<RunFile> = files.into_iter().filter(|file| file.before != file.after).collect();
     files.sort_by(|a, b| (a.path.kind(), &a.path).cmp(&(b.path.kind(), &b.path)));
+    check_names(&files)?;
     for file in files {
         check_file(&file, &run.mark)?;
         if !seen.insert(file.path.to_string().to_lowercase()) {
@@ -106,6 +111,22 @@ pub fn close(run: WikiRun, files: Vec<RunFile>) -> Result<WikiPlan, WikiPlanErro
 
 /// Room for the part of a record above its details.
 const HEAD_BYTES: usize = 128 * 1024;
+/// The most bytes of the names of all files: a record may have to list them in its frontmatter, which may have 64 KiB.
+const MAX_NAME_BYTES: usize = 40 * 1024;
+
+fn check_names(files: &[RunFile]) -> Result<(), WikiPlanError> {
+    let names: BTreeSet<String> = files.iter().map(|file| file.path.to_string()).collect();
+    // Each is written in quotes on a line of its own.
+    let bytes = names.iter().map(|name| name.len() + 8).sum();
+    if bytes > MAX_NAME_BYTES {
+        return Err(WikiPlanError::TooMany(bytes));
+    }
+    let has_file_above = |file: &&RunFile| {
+        let name = file.path.to_string();
+        name.match_indices('/').any(|(at, _)| names.contains(&name[..at]))
+    };
+    files.iter().find(has_file_above).map_or(Ok(()), |file| Err(WikiPlanError::Nested(file.path.clone())))
+}
 
 fn check_file(file: &RunFile, mark: &WikiMark) -> Result<(), WikiPlanError> {
     let path = || file.path.clone();
@@ -182,7 +203,7 @@ impl WikiPlan {
         let text = format!("{}{}", record.render().map_err(|e| e.to_string())?, self.details.render());
         let read = AuditRecord::parse(text.as_bytes()).map_err(|e| e.to_string())?;
         let details = WikiDetails::parse(&text).map_err(|e| e.to_string())?;
-        match read == record && details == self.details {
+        match read == record && details == self.details && text.len() <= MAX_WIKI_RECORD_BYTES {
             true => Ok((record, text)),
             false => Err("the record would not read back as it was written".to_owned()),
         }

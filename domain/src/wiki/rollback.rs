@@ -170,7 +170,9 @@ fn plan_page(record: &FileRecord, path: &PagePath, sides: PageSides<'_>) -> Page
                     let shown: String = shown.chars().take(80).collect();
                     PageRollback::Conflict(format!("line {} was changed since: {shown}", conflict.line))
                 }
-                Err(e @ PageMergeError::Frontmatter(_)) => PageRollback::Conflict(e.to_string()),
+                Err(e @ (PageMergeError::Frontmatter(_) | PageMergeError::Footnote(_))) => {
+                    PageRollback::Conflict(e.to_string())
+                }
             }
         }
     }

@@ -116,12 +116,12 @@ impl VaultWriter {
                 self.finish_change(state, intent);
                 Ok(())
             }
-            Ok(TransactionOutcome::ChangedMeanwhile) => {
+            Ok(TransactionOutcome::ChangedMeanwhile { at }) => {
                 self.discard_staged(&intent);
-                Err(ApplyError::ChangedMeanwhile { path: intent.subject() })
+                Err(ApplyError::ChangedMeanwhile { path: intent.find_target(at) })
             }
-            Ok(TransactionOutcome::TakenBack) => {
-                let error = ApplyError::ChangedMeanwhile { path: intent.subject() };
+            Ok(TransactionOutcome::TakenBack { at }) => {
+                let error = ApplyError::ChangedMeanwhile { path: intent.find_target(at) };
                 self.keep_reverted_intent(state, intent);
                 Err(error)
             }
@@ -261,6 +261,7 @@ impl VaultWriter {
             crash::die_if_armed("after-staging-record");
         }
         for (file, bytes) in intent.exchanges().iter().zip(contents) {
+            file.make_folders(root).map_err(ApplyError::wrap_io(file.target()))?;
             if let Some(bytes) = bytes {
                 file.stage(root, bytes).map_err(ApplyError::wrap_io(file.target()))?;
                 crash::die_if_armed("after-staging-content");
@@ -274,10 +275,11 @@ impl VaultWriter {
     }
 
     /// Removes the staged files of a change that failed. The next recovery removes those that cannot be removed now.
-    fn discard_staged(&self, intent: &ChangeIntent) {
+    pub(crate) fn discard_staged(&self, intent: &ChangeIntent) {
         let _ = journal::remove_intent(self.root(), intent);
         for file in intent.exchanges() {
             let _ = swap::discard_file(self.root(), &file.name);
+            file.remove_empty_trash(self.root());
         }
         let _ = swap::discard_file(self.root(), &intent.key.record_name());
     }

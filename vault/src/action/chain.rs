@@ -57,8 +57,31 @@ pub fn read_head(root: &VaultRoot) -> Result<ChainHead, ChainError> {
         None => rebuild_head(root)?,
     };
     // The record of an attempt that was taken back may have been filed by a later one, with another content.
-    let filings = intents.iter().filter(|intent| !intent.reverted).filter_map(ChangeIntent::filing);
-    Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, advance_head))
+    let mut head = head;
+    for intent in intents.iter().filter(|intent| !intent.reverted) {
+        if let Some(filing) = intent.filing().filter(|_| is_filed(root, intent).unwrap_or(false)) {
+            head = advance_head(head, filing);
+        }
+    }
+    Ok(head)
+}
+
+/// Whether the record of an intent is filed: it has left the folder of staged files, and is there under its name. A file that
+/// a sync program put there is not the record.
+pub(crate) fn is_filed(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<bool> {
+    let Some(filing) = intent.filing().filter(|filing| root.exists(&filing.record)) else { return Ok(false) };
+    if !has_staged_record(root, &intent.key)? {
+        return Ok(true);
+    }
+    Ok(root.hash_target(&filing.record.clone().into())?.as_ref() == Some(&filing.sha256))
+}
+
+/// Whether the record of an attempt is staged.
+pub(crate) fn has_staged_record(root: &VaultRoot, key: &AttemptKey) -> io::Result<bool> {
+    match root.find_own_folder(Some(swap::STAGED))? {
+        Some(staged) => staged.try_exists(key.record_name()),
+        None => Ok(false),
+    }
 }
 
 /// The head as it was last written; `None` if it was lost or there is no record yet.

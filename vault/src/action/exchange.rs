@@ -26,6 +26,8 @@ use steward_domain::wiki::path::PagePath;
 pub(crate) struct FileExchange<'a> {
     pub(crate) name: String,
     pub(crate) change: &'a FileChange,
+    /// Whether its action was taken back.
+    pub(crate) reverted: bool,
 }
 
 /// How far an exchange has come, from the files alone.
@@ -80,6 +82,39 @@ impl FileExchange<'_> {
         [self.name.clone(), first, second]
     }
 
+    /// Makes the folders that the exchange needs, so that it needs no more space later.
+    pub(crate) fn make_folders(&self, root: &VaultRoot) -> io::Result<()> {
+        let parts = match self.read_kind()? {
+            Exchange::Swap(_) => return Ok(()),
+            Exchange::Create(_) => self.list_folders()?,
+            Exchange::Remove(removal) => removal.path.trash_folders(removal.run).map(str::to_owned).collect(),
+        };
+        root.make_folders(parts.iter().map(String::as_str)).map(drop)
+    }
+
+    /// Removes the folders of the trash again, if nothing is in them. They do not matter, so an error does not either.
+    pub(crate) fn remove_empty_trash(&self, root: &VaultRoot) {
+        let Ok(Exchange::Remove(removal)) = self.read_kind() else { return };
+        let parts: Vec<&str> = removal.path.trash_folders(removal.run).collect();
+        let wiki = removal.path.wiki().split('/').count();
+        for end in (wiki + 1..=parts.len()).rev() {
+            let Ok(Some(parent)) = root.open_folders(parts[..end - 1].iter().copied()) else { return };
+            if parent.remove_dir(parts[end - 1]).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The folders above the target, from the root of the vault on.
+    fn list_folders(&self) -> io::Result<Vec<String>> {
+        match self.target() {
+            WriteTarget::Page(path) => Ok(path.split_folders().0.map(str::to_owned).collect()),
+            WriteTarget::Record(_) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is never created by an exchange"))
+            }
+        }
+    }
+
     /// Stages the new content. The folder is not synced.
     pub(crate) fn stage(&self, root: &VaultRoot, bytes: &[u8]) -> io::Result<()> {
         match self.read_kind()? {
@@ -109,6 +144,10 @@ impl FileExchange<'_> {
             Exchange::Swap(swap) => match swap::inspect_staged(root, &swap)? {
                 StagedContent::Absent | StagedContent::New => ExchangeState::Waiting,
                 StagedContent::Old => ExchangeState::InPlace,
+                // Our content was in place for a moment, and somebody wrote into it when it was staged again.
+                StagedContent::Human if root.hash_target(swap.target)?.as_ref() == Some(swap.before) => {
+                    ExchangeState::Waiting
+                }
                 StagedContent::Human => ExchangeState::OverEdit,
             },
             Exchange::Create(_) => match open_staged_folder(root)?.symlink_metadata(&self.name) {
@@ -161,12 +200,9 @@ impl FileExchange<'_> {
         }
     }
 
-    /// Moves the staged content to the target's name; `false` if the name is taken.
+    /// Moves the staged content to the target's name; `false` if the name is taken or its folder is gone.
     fn move_to_target(&self, root: &VaultRoot) -> io::Result<bool> {
-        let WriteTarget::Page(path) = self.target() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is never created by an exchange"));
-        };
-        let folder = root.make_folders(path.split_folders().0)?;
+        let Some(folder) = root.open_target_folder(self.target())? else { return Ok(false) };
         move_file(&open_staged_folder(root)?, &self.name, &folder, target_name(self.target()))
     }
 
@@ -208,17 +244,16 @@ impl FileExchange<'_> {
                     keep_conflict(root, self.target(), &self.name).map(LateEditCheck::Kept)
                 }
             },
-            Exchange::Remove(removal) => match hash_removed(root, &removal)? {
-                None => Ok(LateEditCheck::Gone),
-                Some(hash) if &hash == removal.before => Ok(LateEditCheck::Quiet),
-                Some(_) => {
-                    wait_until_still(&open_trash(root, &removal)?, target_name(self.target()))?;
-                    if restore_removed(root, self.target(), &removal)? {
-                        return Ok(LateEditCheck::GivenBack);
-                    }
-                    let folders: Vec<&str> = removal.path.trash_folders(removal.run).collect();
-                    Ok(LateEditCheck::Kept(format!("{}/{}", folders.join("/"), target_name(self.target()))))
+            // What is in the trash then belongs to a later attempt.
+            Exchange::Remove(_) if self.reverted => Ok(LateEditCheck::Gone),
+            Exchange::Remove(removal) => match (hash_removed(root, &removal)?, find_trash(root, &removal)?) {
+                (Some(hash), Some(trash)) if &hash != removal.before => {
+                    wait_until_still(&trash, target_name(self.target()))?;
+                    // If the name is taken, the edit stays in the trash.
+                    let restored = restore_removed(root, self.target(), &removal)?;
+                    Ok(if restored { LateEditCheck::GivenBack } else { LateEditCheck::Quiet })
                 }
+                (_, _) => Ok(LateEditCheck::Quiet),
             },
         }
     }
@@ -228,7 +263,10 @@ impl FileExchange<'_> {
         match self.read_kind()? {
             Exchange::Swap(swap) => swap::forget_swap(root, &swap),
             Exchange::Create(_) => swap::discard_file(root, &self.name).map(|()| false),
-            Exchange::Remove(_) => Ok(false),
+            Exchange::Remove(_) => {
+                self.remove_empty_trash(root);
+                Ok(false)
+            }
         }
     }
 
@@ -240,7 +278,7 @@ impl FileExchange<'_> {
     /// Makes the names that an exchange changed durable, apart from those of the staged files.
     pub(crate) fn sync(&self, root: &VaultRoot) -> io::Result<()> {
         if let Exchange::Remove(removal) = self.read_kind()? {
-            durable::sync_folder(&open_trash(root, &removal)?)?;
+            find_trash(root, &removal)?.map_or(Ok(()), |trash| durable::sync_folder(&trash))?;
         }
         root.open_target_folder(self.target())?.map_or(Ok(()), |folder| durable::sync_folder(&folder))
     }
@@ -252,8 +290,10 @@ fn remove_file(root: &VaultRoot, target: &WriteTarget, removal: &Removal<'_>) ->
         return Ok(SwapOutcome::ChangedMeanwhile);
     }
     crash::die_if_armed("before-swap");
-    let (trash, name) = (open_trash(root, removal)?, target_name(target));
-    let Some(folder) = root.open_target_folder(target)? else { return Ok(SwapOutcome::ChangedMeanwhile) };
+    let name = target_name(target);
+    let (Some(folder), Some(trash)) = (root.open_target_folder(target)?, find_trash(root, removal)?) else {
+        return Ok(SwapOutcome::ChangedMeanwhile);
+    };
     match renameat_with(&folder, name, &trash, name, RenameFlags::NOREPLACE) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Ok(SwapOutcome::ChangedMeanwhile),
@@ -269,10 +309,8 @@ fn remove_file(root: &VaultRoot, target: &WriteTarget, removal: &Removal<'_>) ->
 
 /// Moves a removed file back; `false` if its name is taken or it is no longer in the trash.
 fn restore_removed(root: &VaultRoot, target: &WriteTarget, removal: &Removal<'_>) -> io::Result<bool> {
-    let (trash, name) = (open_trash(root, removal)?, target_name(target));
-    if hash_file(&trash, name)?.is_none() {
-        return Ok(false);
-    }
+    let (trash, name) = (find_trash(root, removal)?, target_name(target));
+    let Some(trash) = trash.filter(|trash| trash.symlink_metadata(name).is_ok()) else { return Ok(false) };
     let folder = root.make_folders(removal.path.split_folders().0)?;
     let restored = move_file(&trash, name, &folder, name)?;
     crash::die_if_armed("after-giving-back");
@@ -281,13 +319,15 @@ fn restore_removed(root: &VaultRoot, target: &WriteTarget, removal: &Removal<'_>
     Ok(restored)
 }
 
-fn open_trash(root: &VaultRoot, removal: &Removal<'_>) -> io::Result<Dir> {
-    root.make_folders(removal.path.trash_folders(removal.run))
+/// The folder of the removed file in the trash; `None` if there is none.
+fn find_trash(root: &VaultRoot, removal: &Removal<'_>) -> io::Result<Option<Dir>> {
+    root.open_folders(removal.path.trash_folders(removal.run))
 }
 
 /// The hash of a removed file in the trash; `None` if it is not there.
 fn hash_removed(root: &VaultRoot, removal: &Removal<'_>) -> io::Result<Option<ContentHash>> {
-    hash_file(&open_trash(root, removal)?, removal.path.split_folders().1)
+    let Some(trash) = find_trash(root, removal)? else { return Ok(None) };
+    hash_file(&trash, removal.path.split_folders().1)
 }
 
 /// Moves a file to a name that must be free; `false` if it is taken.

@@ -177,7 +177,8 @@ impl ChangeIntent {
 
     /// The exchanges of the files, in their order.
     pub(crate) fn exchanges(&self) -> Vec<FileExchange<'_>> {
-        let exchange = |(number, change)| FileExchange { name: self.key.content_name(number), change };
+        let exchange =
+            |(number, change)| FileExchange { name: self.key.content_name(number), change, reverted: self.reverted };
         self.changes().iter().enumerate().map(exchange).collect()
     }
 
@@ -189,6 +190,11 @@ impl ChangeIntent {
             }
             IntentKind::Unrecorded(change) => change.target.clone(),
         }
+    }
+
+    /// The file with a number, for messages.
+    pub(crate) fn find_target(&self, number: usize) -> WriteTarget {
+        self.changes().get(number).map_or_else(|| self.subject(), |change| change.target.clone())
     }
 
     /// The path of the intent's file, for messages.

@@ -1,4 +1,6 @@
 //! What an action stages: its audit record, and for each file the new content or its removal.
+//!
+//! Nothing here is written: [`crate::action::apply`] stages it.
 
 use crate::action::journal::{ContentChange, FileChange};
 use crate::action::swap;

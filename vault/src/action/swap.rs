@@ -24,13 +24,14 @@ use steward_domain::record::path::RecordKind;
 use copies::{DisplacedEdit, read_staged_file};
 pub(crate) use copies::{copy_names, forget_swap, replaced_words};
 
-const STAGED: &str = "staged";
+pub(crate) const STAGED: &str = "staged";
 const CONFLICTS: &str = "conflict";
 /// A save counts as finished when nobody has written into the file for 10 ms, ten times as long as an editor takes
 /// between truncating and writing.
 const STILL: Duration = Duration::from_millis(10);
 /// The longest part of a page's name in the name of its copy, in characters: it leaves room for two hashes within 255 bytes.
 const MAX_STEM_CHARS: usize = 50;
+const MAX_ENDING_BYTES: usize = 16;
 /// After this number of tries the file is taken as it is.
 const STILL_TRIES: u32 = 10;
 
@@ -240,6 +241,8 @@ fn conflict_name(target: &WriteTarget) -> (String, &str) {
                 .rsplit_once('.')
                 .map_or((target_name(target), ""), |(stem, _)| (stem, &target_name(target)[stem.len()..]));
             let hash = ContentHash::hash_bytes(path.to_string().as_bytes());
+            // What follows the last dot of a long name may be no ending.
+            let ending = if ending.len() <= MAX_ENDING_BYTES { ending } else { "" };
             (format!("{}-{}", stem.chars().take(MAX_STEM_CHARS).collect::<String>(), &hash.as_str()[..8]), ending)
         }
     }

@@ -14,16 +14,17 @@ use std::io;
 use steward_domain::action::audit::MISSING_FILES;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter::{self, FieldEdit};
+use steward_domain::wiki::details::WikiDetails;
 
 /// What putting the files of an action in place came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TransactionOutcome {
     /// All are in place, except those with these numbers.
     InPlace { missing: Vec<usize> },
-    /// A person had changed a file before, and nothing moved.
-    ChangedMeanwhile,
-    /// A person was faster, and what was in place for a moment was taken back.
-    TakenBack,
+    /// A person had changed the file with this number before, and nothing moved.
+    ChangedMeanwhile { at: usize },
+    /// A person was faster at the file with this number, and what was in place for a moment was taken back.
+    TakenBack { at: usize },
 }
 
 /// Puts the files of an intent in place, or takes back what was.
@@ -41,9 +42,11 @@ pub(crate) fn put_in_place(root: &VaultRoot, intent: &ChangeIntent) -> io::Resul
             let missing = go_on(root, &files)?;
             return sync(root, &files).map(|()| TransactionOutcome::InPlace { missing });
         }
+        if number == 0 && ended == SwapOutcome::ChangedMeanwhile {
+            return Ok(TransactionOutcome::ChangedMeanwhile { at: number });
+        }
         sync(root, &files[..=number])?;
-        let has_moved = number > 0 || ended == SwapOutcome::TakenBack;
-        return Ok(if has_moved { TransactionOutcome::TakenBack } else { TransactionOutcome::ChangedMeanwhile });
+        return Ok(TransactionOutcome::TakenBack { at: number });
     }
     sync(root, &files)?;
     Ok(TransactionOutcome::InPlace { missing: Vec::new() })
@@ -55,7 +58,9 @@ pub(crate) fn recover(root: &VaultRoot, intent: &ChangeIntent, may_finish: bool)
     let files = intent.exchanges();
     let states = files.iter().map(|file| file.inspect(root)).collect::<io::Result<Vec<_>>>()?;
     if states.iter().all(|state| *state == ExchangeState::Waiting) {
-        return Ok(TransactionOutcome::ChangedMeanwhile);
+        // The crash may have come right after all was taken back.
+        sync(root, &files)?;
+        return Ok(TransactionOutcome::ChangedMeanwhile { at: 0 });
     }
     let mut can_finish = may_finish && !states.contains(&ExchangeState::OverEdit);
     for (file, state) in files.iter().zip(&states) {
@@ -67,7 +72,7 @@ pub(crate) fn recover(root: &VaultRoot, intent: &ChangeIntent, may_finish: bool)
     }
     let moved: Vec<FileExchange<'_>> = in_place(root, &files)?.cloned().collect();
     if take_back(root, &moved)? {
-        return sync(root, &files).map(|()| TransactionOutcome::TakenBack);
+        return sync(root, &files).map(|()| TransactionOutcome::TakenBack { at: 0 });
     }
     let missing = go_on(root, &files)?;
     sync(root, &files)?;
@@ -134,9 +139,12 @@ pub(crate) fn record_missing_files(root: &VaultRoot, intent: &mut ChangeIntent, 
     let IntentKind::Action { filing, .. } = &mut intent.work else { return Ok(()) };
     let staged = swap::open_staged_folder(root)?;
     let written = staged.read(&name)?;
+    // The details below may be longer than any record that people write.
+    let (head, details) = written.split_at(WikiDetails::strip(&written).len());
     let value = (!names.is_empty()).then(|| names.into());
     let edit = FieldEdit { field: MISSING_FILES.to_owned(), value };
-    let bytes = frontmatter::edit_fields(&written, &[edit.unlink()]).map_err(io::Error::other)?;
+    let mut bytes = frontmatter::edit_fields(head, &[edit.unlink()]).map_err(io::Error::other)?;
+    bytes.extend_from_slice(details);
     if bytes != written {
         durable::replace_file(&staged, &name, &bytes)?;
         durable::sync_folder(&staged)?;

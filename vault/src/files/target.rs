@@ -27,17 +27,22 @@ impl VaultRoot {
     pub(crate) fn open_target_folder(&self, target: &WriteTarget) -> io::Result<Option<Dir>> {
         match target {
             WriteTarget::Record(path) => self.open_parent(path).map_err(io::Error::other),
-            WriteTarget::Page(path) => {
-                let mut dir = self.dir().try_clone()?;
-                for part in path.split_folders().0 {
-                    match open_real_folder(&dir, part)? {
-                        Some(inner) => dir = inner,
-                        None => return Ok(None),
-                    }
-                }
-                Ok(Some(dir))
+            WriteTarget::Page(path) => self.open_folders(path.split_folders().0),
+        }
+    }
+
+    /// Opens a folder of the vault, part by part; `None` if a part does not exist, or is a link or a file.
+    pub(crate) fn open_folders<'p>(&self, parts: impl Iterator<Item = &'p str>) -> io::Result<Option<Dir>> {
+        let mut dir = self.dir().try_clone()?;
+        for part in parts {
+            match open_real_folder(&dir, part) {
+                Ok(Some(inner)) => dir = inner,
+                Ok(None) => return Ok(None),
+                Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+                Err(e) => return Err(e),
             }
         }
+        Ok(Some(dir))
     }
 
     /// Opens a folder of the vault, part by part and never through a link, and makes what is missing.

@@ -40,6 +40,11 @@ impl VaultWriter {
             .map_err(|reason| ApplyError::Form(format!("{record}: {reason}")))?;
         let staged = StagedRecord { path: record.clone(), text, id: &draft.id, seq: audit_record.seq };
         let intent = self.stage_change(&mut state, staged, contents)?;
+        // Staging may have taken a while.
+        if !is_rollback && stop::is_stopped(self.root()) {
+            self.discard_staged(&intent);
+            return Err(ApplyError::Stopped);
+        }
         let needs = if is_rollback { ChangeNeeds::Ownership } else { ChangeNeeds::NoStop };
         self.commit_intent(&mut state, intent, needs)?;
         Ok(ActionReceipt { id: draft.id.clone(), record, disposition: draft.disposition, repeated: false })

@@ -107,6 +107,12 @@ pub(crate) fn wiki_records(desk: &Desk) -> Vec<AuditRecord> {
     wiki.map(|name| AuditRecord::parse(desk.read(&format!("event/{name}")).as_bytes()).unwrap()).collect()
 }
 
+/// The file of the run's record.
+pub(crate) fn record_path() -> String {
+    let run = run(WikiRunType::Manual, "a").mark.run;
+    format!("event/steward-wiki-{run}-plot.md")
+}
+
 /// Commits the run; returns whether it had been committed before.
 pub(crate) fn commit(writer: &VaultWriter) -> Result<bool, ApplyError> {
     writer.commit_run(&plan(run(WikiRunType::Manual, "a"), &before(), &after())).map(|receipt| receipt.repeated)

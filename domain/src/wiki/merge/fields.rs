@@ -1,4 +1,6 @@
 //! Merges frontmatter: maps by key, lists as sets, and of any other value the person's stays.
+//!
+//! It works on values. How they are written is decided elsewhere.
 
 use crate::record::frontmatter::RecordFields;
 use serde_json::{Map, Value};

@@ -1,4 +1,6 @@
 //! Merges the footnotes below the body of a page, by label.
+//!
+//! A footnote that a person edited or removed stays so. What is below a footnote up to the next one belongs to it.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +56,22 @@ fn read_label(line: &str) -> Option<&str> {
 
 /// Puts the merged footnotes below a merged text: those that stand there now, without what the run removed and with what it
 /// added or changed.
-pub(super) fn join(mut text: String, base: &SplitBody<'_>, ours: &SplitBody<'_>, theirs: &SplitBody<'_>) -> String {
+///
+/// # Errors
+/// A label that both sides gave to different footnotes.
+pub(super) fn join(
+    mut text: String,
+    base: &SplitBody<'_>,
+    ours: &SplitBody<'_>,
+    theirs: &SplitBody<'_>,
+) -> Result<String, String> {
     let (old, new, now) = (base.by_label(), ours.by_label(), theirs.by_label());
+    let is_claimed_twice = |footnote: &&Footnote<'_>| {
+        !old.contains_key(footnote.label) && now.get(footnote.label).is_some_and(|now| now.line != footnote.line)
+    };
+    if let Some(footnote) = ours.footnotes.iter().find(is_claimed_twice) {
+        return Err(footnote.label.to_owned());
+    }
     let is_untouched = |footnote: &Footnote<'_>| old.get(footnote.label).is_some_and(|old| old.line == footnote.line);
     let kept = theirs.footnotes.iter().filter_map(|footnote| {
         if !is_untouched(footnote) {
@@ -63,8 +79,8 @@ pub(super) fn join(mut text: String, base: &SplitBody<'_>, ours: &SplitBody<'_>,
         }
         new.get(footnote.label).map(|new| if new.line == footnote.line { *footnote } else { *new })
     });
-    let added =
-        ours.footnotes.iter().filter(|footnote| !now.contains_key(footnote.label) && !is_untouched(footnote)).copied();
+    let is_new = |footnote: &&Footnote<'_>| !now.contains_key(footnote.label) && !old.contains_key(footnote.label);
+    let added = ours.footnotes.iter().filter(is_new).copied();
     let footnotes: Vec<Footnote<'_>> = kept.chain(added).collect();
     let gap = if theirs.gap == base.gap { ours.gap } else { theirs.gap };
     if !footnotes.is_empty() && !text.is_empty() {
@@ -77,7 +93,7 @@ pub(super) fn join(mut text: String, base: &SplitBody<'_>, ours: &SplitBody<'_>,
         end_line(&mut text);
         text.push_str(footnote.whole);
     }
-    text
+    Ok(text)
 }
 
 /// Adds the line break that is missing at the end.

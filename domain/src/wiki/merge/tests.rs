@@ -59,15 +59,30 @@ fn an_overlap_names_the_line_of_the_file() {
     assert!(merge_page(PAGE, &ours, "---\nslug: [\n---\n").is_err());
 }
 
+#[test]
+fn of_footnotes_that_exclude_each_other_the_persons_stays_or_nothing_is_merged() {
+    let changed = PAGE.replace("\"2027\"", "\"2029\"");
+    let removed = PAGE.replace("\n[^c1]: lease — \"2027\"\n", "");
+    assert_eq!(merge_page(PAGE, &changed, &removed), Ok(removed), "a person removed what the run changed");
+    let theirs = PAGE.replace("\"2027\"\n", "\"2027\"\n[^c2]: mine\n").replace("It is small.", "It is small.[^c2]");
+    let error = merge_page(PAGE, &run_page(), &theirs).unwrap_err();
+    assert_eq!(error, PageMergeError::Footnote("c2".into()));
+}
+
 proptest! {
-    /// Whatever stands there, a run that is merged in and taken back leaves it as it was.
+    /// A run that is merged under a person's words and taken back again leaves exactly these words.
     #[test]
-    fn a_run_that_is_taken_back_leaves_no_trace(
-        base in "([a-d]\n){0,8}", ours in "([a-d]\n){0,8}", notes in "(\\[\\^[xyz]\\]: q\n){0,3}",
+    fn a_run_that_is_taken_back_below_a_persons_words_leaves_them_alone(
+        above in "([a-d]\n){1,6}", below in "([e-h]\n){1,6}", ours in "([i-l]\n){0,4}", mine in "([m-p]\n){1,4}",
+        notes in "(\\[\\^[xyz]\\]: q\n){0,1}", new_notes in "(\\[\\^w\\]: r\n){0,1}",
     ) {
-        let page = |body: &str| format!("---\nslug: a\n---\n{body}{notes}");
-        let (base, ours) = (page(&base), page(&ours));
-        prop_assert_eq!(merge_page(&base, &ours, &base), Ok(ours.clone()));
-        prop_assert_eq!(merge_page(&ours, &base, &ours), Ok(base));
+        let page = |run: &str, person: &str, notes: &str| {
+            format!("---\nslug: a\n---\n{person}\n{above}\nmiddle\n\n{run}{below}\n{notes}")
+        };
+        let all = format!("{notes}{new_notes}");
+        let (base, with_run, with_person) = (page("", "", &notes), page(&ours, "", &all), page("", &mine, &notes));
+        let merged = merge_page(&base, &with_run, &with_person).unwrap();
+        prop_assert_eq!(&merged, &page(&ours, &mine, &all));
+        prop_assert_eq!(merge_page(&with_run, &base, &merged).unwrap(), with_person);
     }
 }

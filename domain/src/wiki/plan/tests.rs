@@ -67,6 +67,10 @@ fn what_no_run_may_do_is_refused() {
     let elsewhere =
         RunFile { path: PagePath::new("wiki/other", "entities/a.md").unwrap(), ..file("overview.md", None, Some("a")) };
     assert!(matches!(close(run(), vec![elsewhere]), Err(WikiPlanError::Elsewhere(_))));
+    let nested = vec![file("sources/a", None, Some("a")), file("sources/a/b", None, Some("a"))];
+    assert!(matches!(close(run(), nested), Err(WikiPlanError::Nested(_))));
+    let many = (0..2_000).map(|n| file(&format!("entities/p{n}.md"), None, Some("a"))).collect();
+    assert!(matches!(close(run(), many), Err(WikiPlanError::TooMany(_))));
     let page = "words \n".repeat(36_000);
     let many = (0..40).map(|n| file(&format!("entities/p{n}.md"), None, Some(&page))).collect();
     assert!(matches!(close(run(), many), Err(WikiPlanError::Record(_))));

@@ -128,7 +128,7 @@ fn recover_intent(
     match intent.filing() {
         // A later attempt may have filed a record of this name.
         Some(_) if intent.reverted => Ok(IntentOutcome::Dropped),
-        Some(filing) if root.exists(&filing.record) => Ok(IntentOutcome::Filed),
+        Some(_) if chain::is_filed(root, intent)? => Ok(IntentOutcome::Filed),
         Some(_) => recover_recorded_change(root, intent, direction),
         None => recover_unrecorded_change(root, intent),
     }
@@ -149,8 +149,9 @@ fn recover_recorded_change(
     intent: &mut ChangeIntent,
     direction: RecoveryDirection,
 ) -> io::Result<IntentOutcome> {
-    let has_record = has_staged_record(root, intent)?;
-    let may_finish = direction == RecoveryDirection::Done && has_record;
+    let has_record = chain::has_staged_record(root, &intent.key)?;
+    let is_name_taken = intent.filing().is_some_and(|filing| root.exists(&filing.record));
+    let may_finish = direction == RecoveryDirection::Done && has_record && !is_name_taken;
     let TransactionOutcome::InPlace { missing } = transaction::recover(root, intent, may_finish)? else {
         return Ok(IntentOutcome::Dropped);
     };
@@ -164,6 +165,13 @@ fn recover_recorded_change(
             ),
         ));
     }
+    if is_name_taken {
+        let message = format!(
+            "was changed, but another file has the name of its audit record: move `{}` away",
+            intent.filing().map_or_else(String::new, |filing| filing.record.to_string())
+        );
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
     if intent.exchanges().len() > 1 {
         transaction::record_missing_files(root, intent, &missing)?;
     }
@@ -171,10 +179,6 @@ fn recover_recorded_change(
     crash::die_if_armed("before-filing");
     chain::publish_staged_record(root, &intent.key, filing)?;
     Ok(IntentOutcome::Filed)
-}
-
-fn has_staged_record(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<bool> {
-    swap::open_staged_folder(root)?.try_exists(intent.key.record_name())
 }
 
 /// Counts a filed record, removes a staged record that was not filed, and keeps the displaced file until it settles.

@@ -1,4 +1,6 @@
 //! Settles changes that are done or taken back, when no more writes into the displaced files are expected.
+//!
+//! Until then a late edit is given back, or kept beside the file. Nothing of a person's is removed.
 
 use super::{ApplyError, SETTLE_AFTER, UnsettledChange, VaultWriter, WriterState};
 use crate::action::chain;
@@ -42,9 +44,10 @@ impl VaultWriter {
                 Ok(SwapSettlement::Edited { files, again }) => {
                     late.extend(files);
                     change.since = Instant::now();
-                    // Our content is staged now, and another editor may have it open.
-                    if again {
-                        state.unsettled.push_back(change);
+                    match again {
+                        None => {}
+                        Some(Recheck::Now) => state.unsettled.push_back(change),
+                        Some(Recheck::Later) => kept.push_back(change),
                     }
                 }
                 Err(source) => {
@@ -70,19 +73,22 @@ impl VaultWriter {
     fn settle_change(&self, change: &UnsettledChange, patience: Option<Duration>) -> io::Result<SwapSettlement> {
         let must_wait = patience.is_none_or(|patience| change.since.elapsed() < patience);
         let files = change.intent.exchanges();
-        let (mut edited, mut again, mut is_waiting) = (Vec::new(), false, false);
+        let (mut edited, mut was_given_back, mut is_waiting) = (Vec::new(), false, false);
         for file in &files {
             match file.check_late_edit(&self.root)? {
                 LateEditCheck::GivenBack => {
                     edited.push(file.target().clone());
-                    again = true;
+                    was_given_back = true;
                 }
                 LateEditCheck::Kept(_) => edited.push(file.target().clone()),
                 LateEditCheck::Quiet | LateEditCheck::Gone => is_waiting |= must_wait,
             }
         }
-        if again || (is_waiting && !edited.is_empty()) {
-            return Ok(SwapSettlement::Edited { files: edited, again: true });
+        if was_given_back {
+            return Ok(SwapSettlement::Edited { files: edited, again: Some(Recheck::Now) });
+        }
+        if is_waiting && !edited.is_empty() {
+            return Ok(SwapSettlement::Edited { files: edited, again: Some(Recheck::Later) });
         }
         if is_waiting || patience.is_none() {
             return Ok(SwapSettlement::NotYet);
@@ -97,7 +103,7 @@ impl VaultWriter {
         journal::remove_intent(&self.root, &change.intent)?;
         crash::die_if_armed("after-settling");
         let is_edited = !edited.is_empty();
-        Ok(if is_edited { SwapSettlement::Edited { files: edited, again: false } } else { SwapSettlement::Forgotten })
+        Ok(if is_edited { SwapSettlement::Edited { files: edited, again: None } } else { SwapSettlement::Forgotten })
     }
 }
 
@@ -105,9 +111,17 @@ impl VaultWriter {
 enum SwapSettlement {
     NotYet,
     Forgotten,
-    /// People edited displaced files; `again` if the change has to be checked once more.
+    /// People edited displaced files.
     Edited {
         files: Vec<WriteTarget>,
-        again: bool,
+        again: Option<Recheck>,
     },
+}
+
+/// When a change is checked once more.
+enum Recheck {
+    /// A person's content went back, so our content is staged, and another editor may have it open.
+    Now,
+    /// Others of its files are still waited for.
+    Later,
 }

@@ -1,11 +1,13 @@
 //! People at the files of a run at exactly the wrong moment.
 
 use super::desk::{Desk, settle};
-use super::wiki_desk::{WIKI, after, before, commit, read_wiki, trash, wiki, wiki_records};
+use super::wiki_desk::{WIKI, after, before, commit, plan, read_wiki, record_path, run, trash, wiki, wiki_records};
 use super::{SAVES, Save, save_over};
 use crate::action::writer::{ApplyError, VaultWriter};
 use crate::files::crash::hook;
 use std::path::PathBuf;
+use std::time::Duration;
+use steward_domain::wiki::run::WikiRunType;
 
 /// The number of files that are exchanged before the page is: the source, and the two new pages.
 const PAGE: &str = "entities/page-00.md";
@@ -148,4 +150,109 @@ fn a_file_that_was_there_for_a_moment_and_that_somebody_wrote_into_is_given_back
     assert_eq!(desk.read(&format!("{WIKI}/entities/new-0.md")), "# New 0\nmine\n");
     settle(&writer);
     desk.is_tidy();
+}
+
+#[test]
+fn a_late_save_into_a_removed_file_whose_name_is_taken_stays_in_the_trash_and_settling_ends() {
+    let desk = wiki();
+    let writer = desk.writer();
+    let mut editor = std::fs::OpenOptions::new().append(true).open(file(&desk, "entities/old-0.md")).unwrap();
+    assert!(!commit(&writer).unwrap());
+    std::io::Write::write_all(&mut editor, b"late words\n").unwrap();
+    save_over(&file(&desk, "entities/old-0.md"), MINE);
+    // The other files of the run are still waited for.
+    assert_eq!(writer.settle_swaps_older_than(Duration::from_secs(60)).unwrap(), []);
+    settle(&writer);
+    assert_eq!(desk.read(&format!("{WIKI}/entities/old-0.md")), MINE);
+    let run = run(WikiRunType::Manual, "a").mark.run;
+    assert!(desk.read(&format!("{WIKI}/.trash/{run}/entities/old-0.md")).ends_with("late words\n"));
+    desk.is_tidy();
+}
+
+#[test]
+fn two_late_saves_while_others_are_waited_for_are_both_kept() {
+    let desk = wiki();
+    let writer = desk.writer();
+    let mut editor = std::fs::OpenOptions::new().append(true).open(file(&desk, PAGE)).unwrap();
+    assert!(!commit(&writer).unwrap());
+    std::io::Write::write_all(&mut editor, b"late words\n").unwrap();
+    save_over(&file(&desk, PAGE), MINE);
+    let late = writer.settle_swaps_older_than(Duration::from_secs(60)).unwrap();
+    assert_eq!(late.len(), 1);
+    assert_eq!((desk.read(&format!("{WIKI}/{PAGE}")).as_str(), desk.conflicts().len()), (MINE, 1));
+    assert_eq!(writer.settle_swaps_older_than(Duration::from_secs(60)).unwrap(), []);
+    settle(&writer);
+    desk.is_tidy();
+}
+
+#[test]
+fn an_attempt_that_was_taken_back_does_not_bring_back_what_a_later_one_removed() {
+    let desk = wiki();
+    let (writer, index) = (desk.writer(), file(&desk, "_index.md"));
+    // The first attempt removes a file, and is taken back.
+    let taken = index.clone();
+    hook::at("between-exchanges", || {});
+    at_exchange(17, move || save_over(&taken, MINE));
+    assert!(commit_at_moments(&writer).is_err());
+    assert!(file(&desk, "entities/old-0.md").exists());
+    // A person edits the file, and the run is planned again on what stands now.
+    save_over(&file(&desk, "entities/old-0.md"), "# Old 0, edited\n");
+    save_over(&index, "# Index\n");
+    let mut now = before();
+    now.insert("entities/old-0.md".into(), "# Old 0, edited\n".into());
+    writer.commit_run(&plan(run(WikiRunType::Manual, "a"), &now, &after())).unwrap();
+    assert_eq!(writer.settle_swaps_older_than(Duration::from_secs(60)).unwrap(), []);
+    settle(&writer);
+    assert_eq!(read_wiki(&desk), after());
+    desk.is_tidy();
+}
+
+#[test]
+fn a_stop_that_comes_while_a_run_is_staged_ends_it() {
+    let desk = wiki();
+    let (writer, root) = (desk.writer(), desk.root());
+    hook::at("after-journal", move || {
+        let stop = crate::gates::stop::VaultStop { at: "now".into(), by: "ann".into(), reason: None };
+        crate::gates::stop::stop_vault(&root, &stop).unwrap();
+    });
+    assert!(matches!(commit_at_moments(&writer), Err(ApplyError::Stopped)));
+    assert_eq!((read_wiki(&desk), wiki_records(&desk).len(), trash(&desk).len()), (before(), 0, 0));
+    desk.is_tidy();
+}
+
+#[test]
+fn a_file_that_somebody_else_puts_under_the_name_of_the_record_is_not_the_record() {
+    let desk = wiki();
+    let (writer, foreign) = (desk.writer(), desk.file(&record_path()));
+    let put = foreign.clone();
+    hook::at("before-filing", move || std::fs::write(put, "not ours").unwrap());
+    assert!(matches!(commit_at_moments(&writer), Err(ApplyError::Io { .. })));
+    assert_eq!((read_wiki(&desk), trash(&desk).len()), (before(), 0), "all is taken back");
+    std::fs::remove_file(foreign).unwrap();
+    assert!(!commit(&writer).unwrap());
+    settle(&writer);
+    desk.is_tidy();
+}
+
+#[test]
+fn a_trash_that_is_a_link_is_refused_before_anything_moves() {
+    let desk = wiki();
+    let (writer, outside) = (desk.writer(), desk.file("task"));
+    std::os::unix::fs::symlink(&outside, file(&desk, ".trash")).unwrap();
+    let error = commit(&writer).unwrap_err().to_string();
+    assert!(error.contains("link"), "{error}");
+    assert_eq!((read_wiki(&desk), wiki_records(&desk).len()), (before(), 0));
+    std::fs::remove_file(file(&desk, ".trash")).unwrap();
+    assert!(!commit(&writer).unwrap());
+    settle(&writer);
+    desk.is_tidy();
+}
+
+#[test]
+fn an_error_names_the_file_that_a_person_changed() {
+    let desk = wiki();
+    let (writer, index) = (desk.writer(), file(&desk, "_index.md"));
+    at_exchange(4, move || save_over(&index, MINE));
+    let error = commit_at_moments(&writer).unwrap_err().to_string();
+    assert!(error.starts_with("wiki/plot/_index.md: changed"), "{error}");
 }
