@@ -58,8 +58,9 @@ pub(crate) fn recover(root: &VaultRoot, intent: &ChangeIntent, may_finish: bool)
     let files = intent.exchanges();
     let states = files.iter().map(|file| file.inspect(root)).collect::<io::Result<Vec<_>>>()?;
     if states.iter().all(|state| *state == ExchangeState::Waiting) {
-        // The crash may have come right after all was taken back.
-        sync(root, &files)?;
+        // The crash may have come right after all was taken back. A folder that cannot be opened holds nothing of ours.
+        files.iter().for_each(|file| drop(file.sync(root)));
+        durable::sync_folder(&swap::open_staged_folder(root)?)?;
         return Ok(TransactionOutcome::ChangedMeanwhile { at: 0 });
     }
     let mut can_finish = may_finish && !states.contains(&ExchangeState::OverEdit);
