@@ -8,7 +8,7 @@ mod guide;
 mod links;
 mod sources;
 
-pub(super) use links::map_users;
+pub(super) use links::map_missed_pages;
 
 use super::finding::{FindingCode, Severity, WikiFinding};
 use super::manifest::{EffectiveManifest, LintKind, LintRule};

@@ -10,6 +10,7 @@ mod lines;
 
 use crate::record::frontmatter::{self, Document, FieldEdit, FrontmatterError, RecordFields};
 use footnotes::SplitBody;
+use serde_json::Value;
 
 pub use lines::{DiffLine, LineConflict, list_diff_lines, merge_lines};
 
@@ -39,15 +40,28 @@ pub fn merge_page(base: &str, ours: &str, theirs: &str) -> Result<String, PageMe
     }
     let [base, ours, theirs] = [base, ours, theirs].map(|text| frontmatter::read_note(text.as_bytes()));
     let (base, ours, theirs) = (base?, ours?, theirs?);
-    let merged = merge_fields(&base, &ours, &theirs)?;
-    let above = merged.as_str().len() - merged.body().len();
     let body = merge_bodies(&base, &ours, &theirs)?;
+    let merged = merge_fields(&base, &ours, &theirs, &footnotes::list_sources(&body))?;
+    let above = merged.as_str().len() - merged.body().len();
     Ok(format!("{}{body}", &merged.as_str()[..above]))
 }
 
-/// The page of `theirs` with the merged fields.
-fn merge_fields(base: &Document, ours: &Document, theirs: &Document) -> Result<Document, FrontmatterError> {
-    let merged: RecordFields = fields::merge_fields(base.fields(), ours.fields(), theirs.fields());
+/// The page of `theirs` with the merged fields. Sources that footnotes still name stay.
+fn merge_fields(
+    base: &Document,
+    ours: &Document,
+    theirs: &Document,
+    cited: &[&str],
+) -> Result<Document, FrontmatterError> {
+    let mut merged: RecordFields = fields::merge_fields(base.fields(), ours.fields(), theirs.fields());
+    if let (Some(Value::Array(sources)), Some(Value::Array(now))) =
+        (merged.get_mut("sources"), theirs.fields().get("sources"))
+    {
+        let is_cited = |source: &&Value| source.as_str().is_some_and(|source| cited.contains(&source));
+        let lost: Vec<Value> =
+            now.iter().filter(|source| is_cited(source) && !sources.contains(source)).cloned().collect();
+        sources.extend(lost);
+    }
     let changed = merged.iter().filter(|(name, value)| theirs.fields().get(*name) != Some(value));
     let edits = changed.map(|(name, value)| FieldEdit { field: name.clone(), value: Some(value.clone()) });
     let removed = theirs.fields().keys().filter(|name| !merged.contains_key(*name));

@@ -3,6 +3,7 @@
 //! A [`PagePath`] is the only way to name one. It is checked once, here: text from a source or a model can never become a
 //! file of another wiki, a hidden file, or one of the files that only people write.
 
+use super::run::RunId;
 use super::{ACCEPTED_FILES, INDEX_FILE, LOG_FILE, PROVENANCE_FILE, SOURCES_FILE, SOURCES_FOLDER};
 use super::{MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_SOURCE_BYTES};
 use crate::record::path::find_name_fault;
@@ -22,6 +23,8 @@ const TRASH_FOLDER: &str = ".trash";
 /// What a file of a wiki is for. The order is the one in which a commit exchanges files: the log comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WikiFileKind {
+    /// What a person wrote where code owns the file. It is created once in the trash.
+    Displaced,
     /// A source. It is created once and never changed.
     Source,
     /// The text of a source. It is created once and never changed.
@@ -69,6 +72,12 @@ impl PagePath {
         if let Some(fault) = wiki.split('/').find_map(find_part_fault) {
             return refuse(wiki, fault);
         }
+        if let Some((run, inner)) = file.strip_prefix(".trash/").and_then(|rest| rest.split_once('/')) {
+            return match run.parse::<RunId>() {
+                Ok(run) => Ok(Self::new(wiki, inner)?.in_trash(&run)),
+                Err(_) => refuse(file, "is in the trash of no run"),
+            };
+        }
         if let Some(fault) = file.split('/').find_map(find_part_fault) {
             return refuse(file, fault);
         }
@@ -80,6 +89,12 @@ impl PagePath {
             return refuse(file, "is no page and none of the files that Steward writes in a wiki");
         }
         Ok(Self { wiki: wiki.to_owned(), file: file.to_owned() })
+    }
+
+    /// Where a run keeps the content of a file that it displaces.
+    #[must_use]
+    pub fn in_trash(&self, run: &RunId) -> Self {
+        Self { wiki: self.wiki.clone(), file: format!("{TRASH_FOLDER}/{run}/{}", self.file) }
     }
 
     /// The folder of the wiki, relative to the root of the vault.
@@ -106,9 +121,11 @@ impl PagePath {
         match self.kind() {
             WikiFileKind::Source | WikiFileKind::SourceText => MAX_SOURCE_BYTES,
             WikiFileKind::Page => MAX_PAGE_BYTES,
-            WikiFileKind::Overview | WikiFileKind::Generated | WikiFileKind::Index | WikiFileKind::Log => {
-                MAX_GENERATED_BYTES
-            }
+            WikiFileKind::Displaced
+            | WikiFileKind::Overview
+            | WikiFileKind::Generated
+            | WikiFileKind::Index
+            | WikiFileKind::Log => MAX_GENERATED_BYTES,
         }
     }
 
@@ -140,6 +157,7 @@ fn read_kind(file: &str) -> Option<WikiFileKind> {
         |name: &str| name.strip_suffix(".md").is_some_and(|slug| !slug.starts_with('_')) && !is_of_people(name);
     let is_page_folder = |folder: &&str| !folder.starts_with('_') && *folder != SOURCES_FOLDER;
     match file.split('/').collect::<Vec<_>>().as_slice() {
+        [TRASH_FOLDER, _, ..] => Some(WikiFileKind::Displaced),
         [OVERVIEW_FILE] => Some(WikiFileKind::Overview),
         [INDEX_FILE] => Some(WikiFileKind::Index),
         [LOG_FILE] => Some(WikiFileKind::Log),
@@ -184,6 +202,7 @@ mod tests {
             ("_index.md", WikiFileKind::Index),
             ("_log.md", WikiFileKind::Log),
             ("_sources.json", WikiFileKind::Generated),
+            (".trash/r-20261122T091504Z-3f9a1c22/_index.md", WikiFileKind::Displaced),
             ("_graph.md", WikiFileKind::Generated),
             ("sources/2026-11-20 letter.pdf", WikiFileKind::Source),
             ("_text/2026-11-20-letter.txt", WikiFileKind::SourceText),
@@ -201,7 +220,9 @@ mod tests {
             "_text/a/b.txt",
             "entities/_plot.md",
             "entities/plot.txt",
-            ".trash/r-1/a.md",
+            ".trash/r-1/_index.md",
+            ".trash/r-20261122T091504Z-3f9a1c22/../a.md",
+            ".trash/r-20261122T091504Z-3f9a1c22/KNOWLEDGE.md",
             "entities/../KNOWLEDGE.md",
             "/etc/a.md",
             "",

@@ -139,6 +139,7 @@ fn check_file(file: &RunFile, mark: &WikiMark) -> Result<(), WikiPlanError> {
     }
     match file.path.kind() {
         WikiFileKind::Source | WikiFileKind::SourceText if file.before.is_some() => Err(WikiPlanError::Source(path())),
+        WikiFileKind::Displaced if file.before.is_some() => Err(WikiPlanError::Twice(path())),
         WikiFileKind::Page => Ok(()),
         _ if file.after.is_none() => Err(WikiPlanError::NotRemovable(path())),
         _ => Ok(()),
@@ -155,9 +156,11 @@ fn record_content(file: &RunFile) -> Result<RecordedContent, WikiPlanError> {
         text.map(str::to_owned).ok_or_else(not_text)
     };
     match file.path.kind() {
-        WikiFileKind::Source | WikiFileKind::SourceText | WikiFileKind::Generated | WikiFileKind::Index => {
-            Ok(RecordedContent::Hashes)
-        }
+        WikiFileKind::Displaced
+        | WikiFileKind::Source
+        | WikiFileKind::SourceText
+        | WikiFileKind::Generated
+        | WikiFileKind::Index => Ok(RecordedContent::Hashes),
         WikiFileKind::Page | WikiFileKind::Overview => {
             Ok(RecordedContent::Page { before: text(&file.before)?, after: text(&file.after)? })
         }

@@ -6,7 +6,7 @@
 //! entries.
 
 use super::details::{FileRecord, RecordedContent, WikiDetails};
-use super::lint::map_users;
+use super::lint::map_missed_pages;
 use super::merge::{PageMergeError, merge_page};
 use super::page::{WikiPage, read_page};
 use super::path::{PagePath, PagePathError, WikiFileKind};
@@ -22,6 +22,15 @@ pub struct RollbackPlan {
     pub kept: Vec<KeptPage>,
     /// What stands in the way. Nothing may be changed while there is any.
     pub conflicts: Vec<RollbackConflict>,
+    /// Pages that are no longer where the run left them: the file and the slug.
+    gone: Vec<GonePage>,
+}
+
+/// A page that is no longer where the run left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GonePage {
+    file: String,
+    slug: String,
 }
 
 /// A page that the run made and that stays.
@@ -37,6 +46,8 @@ pub enum KeptReason {
     Edited,
     #[error("{0} links to it")]
     Used(String),
+    #[error("it is {0} now")]
+    Moved(String),
 }
 
 /// A page that cannot be taken back.
@@ -48,6 +59,13 @@ pub struct RollbackConflict {
     pub reason: String,
 }
 
+/// A page whose frontmatter cannot be read, so that its links are unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadablePage {
+    pub file: String,
+    pub text: String,
+}
+
 /// What to do with pages that were edited where the run changed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditedPages {
@@ -57,7 +75,7 @@ pub enum EditedPages {
     Keep,
 }
 
-/// Plans to take a run back. `folder` is that of the wiki, and `missing` are the files that the run did not reach. `read` gives the
+/// Plans to take a run back; [`RollbackPlan::settle_names`] completes it. `folder` is that of the wiki, and `missing` are the files that the run did not reach. `read` gives the
 /// present content of a file, `None` if it does not exist, or why it cannot be read.
 ///
 /// # Errors
@@ -72,7 +90,7 @@ pub fn invert(
     let mut plan = RollbackPlan::default();
     for record in &details.files {
         let path = PagePath::new(folder, &record.file)?;
-        let is_page = matches!(path.kind(), WikiFileKind::Page | WikiFileKind::Overview);
+        let is_page = path.kind() == WikiFileKind::Page;
         let RecordedContent::Page { before, after } = &record.content else { continue };
         if !is_page || missing.contains(&path.to_string()) {
             continue;
@@ -87,6 +105,10 @@ pub fn invert(
         let sides = PageSides { before, after, now };
         match plan_page(record, &path, sides) {
             PageRollback::Nothing => {}
+            PageRollback::Gone => {
+                let slug = read_page(&record.file, after.as_bytes()).page.map(|page| page.slug);
+                plan.gone.extend(slug.map(|slug| GonePage { file: record.file.clone(), slug }));
+            }
             PageRollback::Change(file) => plan.files.push(file),
             PageRollback::Kept(reason) => plan.kept.push(KeptPage { file: record.file.clone(), reason }),
             PageRollback::Conflict(_) if edited == EditedPages::Keep => {
@@ -101,17 +123,56 @@ pub fn invert(
 }
 
 impl RollbackPlan {
-    /// Lets pages stay that would be removed although others still use them. `pages` are those of the wiki now.
-    pub fn keep_used_pages(&mut self, pages: &[WikiPage]) {
-        loop {
-            let users = map_users(pages, &self.apply_to(pages));
-            let is_used = |file: &RunFile| file.after.is_none() && users.contains_key(file.path.file());
-            let Some(at) = self.files.iter().position(is_used) else { return };
+    /// Compares the plan with the names of the pages: those of the wiki now are `pages`, and `unreadable` are texts of pages that
+    /// cannot be read.
+    ///
+    /// A page that others would miss stays. A page that moved is named. A page whose slug another one has by now is not
+    /// brought back.
+    pub fn settle_names(&mut self, pages: &[WikiPage], unreadable: &[UnreadablePage], edited: EditedPages) {
+        for gone in std::mem::take(&mut self.gone) {
+            let moved = pages.iter().find(|page| page.slug == gone.slug && page.file != gone.file);
+            let kept = moved.map(|page| KeptPage { file: gone.file, reason: KeptReason::Moved(page.file.clone()) });
+            self.kept.extend(kept);
+        }
+        while let Some((at, taken)) = self.find_taken_name(pages) {
             let file = self.files.remove(at).path.file().to_owned();
-            let user = users.get(&file).cloned().unwrap_or_default();
+            match edited {
+                EditedPages::Keep => self.kept.push(KeptPage { file, reason: KeptReason::Moved(taken) }),
+                EditedPages::Refuse => {
+                    self.conflicts.push(RollbackConflict { file, reason: format!("{taken} has its slug by now") });
+                }
+            }
+        }
+        while let Some((at, user)) = self.find_missed_page(pages, unreadable) {
+            let file = self.files.remove(at).path.file().to_owned();
             // It may use others of them in turn.
             self.kept.push(KeptPage { file, reason: KeptReason::Used(user) });
         }
+    }
+
+    /// A page that would be brought back although another one has its slug, and that other one.
+    fn find_taken_name(&self, pages: &[WikiPage]) -> Option<(usize, String)> {
+        let after = self.apply_to(pages);
+        self.files.iter().enumerate().filter(|(_, file)| file.before.is_none()).find_map(|(at, file)| {
+            let slug = read_page(file.path.file(), file.after.as_ref()?).page?.slug;
+            let other = after.iter().find(|page| page.slug == slug && page.file != file.path.file())?;
+            Some((at, other.file.clone()))
+        })
+    }
+
+    /// A page that would be removed although others use it, and one of them.
+    fn find_missed_page(&self, pages: &[WikiPage], unreadable: &[UnreadablePage]) -> Option<(usize, String)> {
+        let missed = map_missed_pages(pages, &self.apply_to(pages));
+        self.files.iter().enumerate().filter(|(_, file)| file.after.is_none()).find_map(|(at, file)| {
+            let name = file.path.file();
+            let slug = pages.iter().find(|page| page.file == name).map(|page| format!("[[{}", page.slug));
+            let last = name.rsplit('/').next().unwrap_or(name);
+            let may_use = |page: &&UnreadablePage| {
+                page.text.contains(last) || slug.as_ref().is_some_and(|slug| page.text.contains(slug))
+            };
+            let user = missed.get(name).or_else(|| unreadable.iter().find(may_use).map(|page| &page.file));
+            user.map(|user| (at, user.clone()))
+        })
     }
 
     /// The pages as they would be after the rollback.
@@ -135,6 +196,8 @@ struct PageSides<'a> {
 
 enum PageRollback {
     Nothing,
+    /// The page is not where the run left it.
+    Gone,
     Change(RunFile),
     Kept(KeptReason),
     Conflict(String),
@@ -148,7 +211,7 @@ fn plan_page(record: &FileRecord, path: &PagePath, sides: PageSides<'_>) -> Page
     };
     match (&record.before, &record.after, now) {
         // The run made the page, or changed one that somebody has removed since.
-        (_, Some(_), None) => PageRollback::Nothing,
+        (_, Some(_), None) => PageRollback::Gone,
         (None, Some(made), Some(now)) => {
             if &ContentHash::hash_bytes(&now) != made {
                 return PageRollback::Kept(KeptReason::Edited);

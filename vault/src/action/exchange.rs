@@ -178,6 +178,9 @@ impl FileExchange<'_> {
 
     /// Whether nobody has touched the file since the change was put in place.
     pub(crate) fn can_be_taken_back(&self, root: &VaultRoot) -> io::Result<bool> {
+        if root.is_blocked(self.target()) {
+            return Ok(false);
+        }
         let is_gone = || root.find_target(self.target()).map(|found| found.is_none());
         match &self.change.content {
             ContentChange::Swap { after, .. } => Ok(root.hash_target(self.target())?.as_ref() == Some(after)),
@@ -219,7 +222,7 @@ impl FileExchange<'_> {
         if hash_file(&staged, &self.name)?.as_ref() != Some(after) {
             // A person edited it between the comparison and the move.
             if !self.move_to_target(root)? {
-                keep_conflict(root, self.target(), &self.name)?;
+                keep_conflict(root, self.target(), &staged, &self.name)?;
             }
             return Ok(false);
         }
@@ -241,17 +244,19 @@ impl FileExchange<'_> {
                         self.sync(root)?;
                         return Ok(LateEditCheck::GivenBack);
                     }
-                    keep_conflict(root, self.target(), &self.name).map(LateEditCheck::Kept)
+                    keep_conflict(root, self.target(), &open_staged_folder(root)?, &self.name).map(LateEditCheck::Kept)
                 }
             },
             // What is in the trash then belongs to a later attempt.
             Exchange::Remove(_) if self.reverted => Ok(LateEditCheck::Gone),
             Exchange::Remove(removal) => match (hash_removed(root, &removal)?, find_trash(root, &removal)?) {
                 (Some(hash), Some(trash)) if &hash != removal.before => {
-                    wait_until_still(&trash, target_name(self.target()))?;
-                    // If the name is taken, the edit stays in the trash.
-                    let restored = restore_removed(root, self.target(), &removal)?;
-                    Ok(if restored { LateEditCheck::GivenBack } else { LateEditCheck::Quiet })
+                    let name = target_name(self.target());
+                    wait_until_still(&trash, name)?;
+                    if !root.is_blocked(self.target()) && restore_removed(root, self.target(), &removal)? {
+                        return Ok(LateEditCheck::GivenBack);
+                    }
+                    keep_conflict(root, self.target(), &trash, name).map(LateEditCheck::Kept)
                 }
                 (_, _) => Ok(LateEditCheck::Quiet),
             },

@@ -154,7 +154,7 @@ pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<boo
         StagedContent::New | StagedContent::Absent => {}
         // Our content was edited between the comparison and the swap back: two people, and both versions are kept.
         StagedContent::Old | StagedContent::Human => {
-            keep_conflict(root, swap.target, swap.name)?;
+            keep_conflict(root, swap.target, &open_staged_folder(root)?, swap.name)?;
         }
     }
     sync_folders(root, swap.target)?;
@@ -171,7 +171,7 @@ pub(crate) fn check_late_edit(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Resu
             if swap_back(root, swap)? {
                 return Ok(LateEditCheck::GivenBack);
             }
-            keep_conflict(root, swap.target, swap.name).map(LateEditCheck::Kept)
+            keep_conflict(root, swap.target, &open_staged_folder(root)?, swap.name).map(LateEditCheck::Kept)
         }
     }
 }
@@ -206,16 +206,16 @@ pub(crate) fn remove_unknown_files(root: &VaultRoot, known: impl Fn(&str) -> boo
 }
 
 /// Moves a person's content to `conflict/`. The file itself moves, so that a late write still reaches it.
-pub(super) fn keep_conflict(root: &VaultRoot, target: &WriteTarget, staged: &str) -> io::Result<String> {
-    let (from, conflicts) = (open_staged_folder(root)?, root.make_folder(CONFLICTS)?);
-    let hash = read_staged_file(&from, staged)
+pub(super) fn keep_conflict(root: &VaultRoot, target: &WriteTarget, from: &Dir, file: &str) -> io::Result<String> {
+    let conflicts = root.make_folder(CONFLICTS)?;
+    let hash = read_staged_file(from, file)
         .map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
     let (stem, ending) = conflict_name(target);
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
         let name = format!("{stem}-{hash}{again}{ending}");
         crash::die_if_armed("before-keeping-conflict");
-        match renameat_with(&from, staged, &conflicts, &name, RenameFlags::NOREPLACE) {
+        match renameat_with(from, file, &conflicts, &name, RenameFlags::NOREPLACE) {
             Ok(()) => {
                 durable::sync_folder(&conflicts)?;
                 let kept = format!("{CONFLICTS}/{name}");

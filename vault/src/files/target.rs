@@ -33,16 +33,29 @@ impl VaultRoot {
 
     /// Opens a folder of the vault, part by part; `None` if a part does not exist, or is a link or a file.
     pub(crate) fn open_folders<'p>(&self, parts: impl Iterator<Item = &'p str>) -> io::Result<Option<Dir>> {
+        match self.open_real_folders(parts) {
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory => Ok(None),
+            opened => opened,
+        }
+    }
+
+    /// As [`VaultRoot::open_folders`], but a link or a file in the way is an error.
+    fn open_real_folders<'p>(&self, parts: impl Iterator<Item = &'p str>) -> io::Result<Option<Dir>> {
         let mut dir = self.dir().try_clone()?;
         for part in parts {
-            match open_real_folder(&dir, part) {
-                Ok(Some(inner)) => dir = inner,
-                Ok(None) => return Ok(None),
-                Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(None),
-                Err(e) => return Err(e),
+            match open_real_folder(&dir, part)? {
+                Some(inner) => dir = inner,
+                None => return Ok(None),
             }
         }
         Ok(Some(dir))
+    }
+
+    /// Whether a link or a file stands where a target has a folder, so that nothing is known of the target.
+    pub(crate) fn is_blocked(&self, target: &WriteTarget) -> bool {
+        let WriteTarget::Page(path) = target else { return false };
+        let opened = self.open_real_folders(path.split_folders().0);
+        opened.is_err_and(|e| e.kind() == io::ErrorKind::NotADirectory)
     }
 
     /// Opens a folder of the vault, part by part and never through a link, and makes what is missing.
@@ -68,6 +81,7 @@ impl VaultRoot {
     pub(crate) fn hash_target(&self, target: &WriteTarget) -> io::Result<Option<ContentHash>> {
         match self.read_target(target) {
             Ok(snapshot) => Ok(Some(snapshot.hash)),
+            Err(VaultRootError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => Ok(None),
             Err(VaultRootError::Io { source, .. } | VaultRootError::Open { source, .. }) => Err(source),
             Err(VaultRootError::Missing { .. } | VaultRootError::Link { .. }) => Ok(None),
             Err(VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }) => Ok(None),
@@ -93,7 +107,7 @@ impl VaultRoot {
             _ => VaultRootError::Io { path: shown(), source },
         };
         let target = WriteTarget::Page(path.clone());
-        let dir = self.open_target_folder(&target).map_err(failed)?;
+        let dir = self.open_real_folders(path.split_folders().0).map_err(failed)?;
         let dir = dir.ok_or_else(|| VaultRootError::Missing { path: shown() })?;
         let meta = dir.symlink_metadata(target_name(&target)).map_err(failed)?;
         if meta.is_symlink() {

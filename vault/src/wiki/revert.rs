@@ -7,21 +7,24 @@
 use crate::action::chain;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::{VaultRoot, VaultRootError};
-use crate::wiki::chain::{ManifestError, resolve_chain};
+use crate::wiki::chain::resolve_chain;
 use crate::wiki::folder::WikiFolder;
 use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
 use std::io;
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::details::{WikiDetails, WikiDetailsError};
+use steward_domain::wiki::finding::Severity;
 use steward_domain::wiki::index_page::render_index;
 use steward_domain::wiki::log::{LogType, render_entry};
-use steward_domain::wiki::manifest::merge_manifests;
+use steward_domain::wiki::manifest::{EffectiveManifest, merge_manifests};
+use steward_domain::wiki::page::{WikiPage, may_be_page};
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::{RunFile, WikiPlanError, WikiRun, close};
-use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
+use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, UnreadablePage, invert};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
-use steward_domain::wiki::{INDEX_FILE, LOG_FILE, MANIFEST_FILE};
+use steward_domain::wiki::{INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES};
 
 /// How often a rollback is planned anew because files changed meanwhile.
 const TRIES: usize = 3;
@@ -43,8 +46,10 @@ pub struct RevertRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevertedRun {
     pub receipt: ActionReceipt,
-    /// Pages of the run that stay, and why.
+    /// Pages of the run that stay, and why. Empty if it had been taken back before.
     pub kept: Vec<KeptPage>,
+    /// Where the index went, if it had lines that code did not write.
+    pub displaced: Option<PagePath>,
 }
 
 /// Why a run was not taken back. Nothing was changed.
@@ -62,8 +67,6 @@ pub enum RevertError {
     Path(#[from] PagePathError),
     #[error(transparent)]
     Plan(#[from] WikiPlanError),
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
     #[error("{path}: {source}")]
     Io { path: String, source: io::Error },
     #[error(transparent)]
@@ -99,42 +102,77 @@ impl VaultWriter {
         let reverted = record.draft.wiki.filter(|_| record.draft.kind == ActionKind::Wiki).ok_or_else(not_a_run)?;
         let run = describe_rollback(request, &reverted);
         if let Some(receipt) = self.find_run(&run)? {
-            return Ok(RevertedRun { receipt, kept: Vec::new() });
+            return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: None });
         }
+        // They are read first. So a run that is committed while the pages are read makes this one start again.
+        let [index, log] =
+            [self.read_whole(&reverted.folder, INDEX_FILE)?, self.read_whole(&reverted.folder, LOG_FILE)?];
         let read = |path: &PagePath| read_current(self.root(), path);
         let mut plan = invert(&details, &reverted.folder, &record.missing_files, request.edited, read)?;
+        let wiki = self.read_wiki(&reverted.folder, index.before.as_deref())?;
+        plan.settle_names(&wiki.pages, &wiki.unreadable, request.edited);
         if !plan.conflicts.is_empty() {
             return Err(RevertError::Conflicts(plan.conflicts));
         }
-        let failed = |source| RevertError::Io { path: reverted.folder.clone(), source };
-        let folder = WikiFolder::open(&self.root().path().join(&reverted.folder)).map_err(failed)?;
-        let pages = folder.read().pages;
-        plan.keep_used_pages(&pages);
         if plan.files.is_empty() {
             return Err(RevertError::Nothing(plan.kept));
         }
-        let chain = resolve_chain(&folder.path().join(MANIFEST_FILE), Some(self.root().path()))?;
-        let index = render_index(&merge_manifests(&chain.layers).0, &plan.apply_to(&pages));
-        let RollbackPlan { mut files, kept, .. } = plan;
-        let entry = render_log_entry(request, &run.mark, &files, &kept);
-        files.push(self.replace_whole(&reverted.folder, INDEX_FILE, |_| index)?);
-        files.push(self.replace_whole(&reverted.folder, LOG_FILE, |log| format!("{log}{entry}"))?);
+        let (rendered, wanted) =
+            (render_index(&wiki.manifest, &wiki.pages), render_index(&wiki.manifest, &plan.apply_to(&wiki.pages)));
+        let entry = render_log_entry(request, &run.mark, &plan.files, &plan.kept);
+        let is_edited = index.before.as_ref().is_some_and(|index| index != rendered.as_bytes());
+        let displaced = is_edited.then(|| index.path.in_trash(&run.mark.run));
+        let kept = std::mem::take(&mut plan.kept);
+        let mut files = plan.files;
+        files.extend(displaced.clone().map(|path| RunFile { path, before: None, after: index.before.clone() }));
+        files.push(RunFile { after: Some(wanted.into_bytes()), ..index });
+        let mut text = log.before.clone().unwrap_or_default();
+        text.extend_from_slice(entry.as_bytes());
+        files.push(RunFile { after: Some(text), ..log });
         let receipt = self.commit_run(&close(run, files)?)?;
-        Ok(RevertedRun { receipt, kept })
+        Ok(RevertedRun { receipt, kept, displaced })
     }
 
-    /// A file of a wiki with another content.
-    fn replace_whole(
-        &self,
-        folder: &str,
-        file: &str,
-        change: impl FnOnce(&str) -> String,
-    ) -> Result<RunFile, RevertError> {
+    /// A file of a wiki as it is, without a new content.
+    fn read_whole(&self, folder: &str, file: &str) -> Result<RunFile, RevertError> {
         let path = PagePath::new(folder, file)?;
         let before = read_current(self.root(), &path).map_err(ApplyError::Form)?;
-        let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default()).into_owned();
-        Ok(RunFile { path, before, after: Some(change(&text).into_bytes()) })
+        Ok(RunFile { path, before, after: None })
     }
+
+    /// Reads the pages and the manifest of a wiki.
+    fn read_wiki(&self, folder: &str, index: Option<&[u8]>) -> Result<ReadWiki, RevertError> {
+        let failed = |source| RevertError::Io { path: folder.to_owned(), source };
+        let opened = WikiFolder::open(&self.root().path().join(folder)).map_err(failed)?;
+        let contents = opened.read();
+        let broken = contents.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let mut broken: Vec<&String> = broken.map(|finding| &finding.file).filter(|file| may_be_page(file)).collect();
+        broken.retain(|file| contents.pages.iter().all(|page| page.file != **file));
+        broken.dedup();
+        let unreadable = broken.into_iter().filter_map(|file| {
+            let text = opened.read_text(file, MAX_GENERATED_BYTES).ok()??;
+            Some(UnreadablePage { file: file.clone(), text })
+        });
+        let unreadable = unreadable.collect();
+        // A manifest that cannot be read must not keep anybody from taking a run back.
+        let manifest = match resolve_chain(&opened.path().join(MANIFEST_FILE), Some(self.root().path())) {
+            Ok(chain) => merge_manifests(&chain.layers).0,
+            Err(_) => {
+                let index = String::from_utf8_lossy(index.unwrap_or_default()).into_owned();
+                let title = index.lines().next().and_then(|line| line.strip_prefix("# Index: ")).unwrap_or("Wiki");
+                let fields = [("title".to_owned(), title.into())].into_iter().collect();
+                EffectiveManifest::new(fields, BTreeMap::new())
+            }
+        };
+        Ok(ReadWiki { pages: contents.pages, unreadable, manifest })
+    }
+}
+
+/// A wiki as a rollback looks at it.
+struct ReadWiki {
+    pages: Vec<WikiPage>,
+    unreadable: Vec<UnreadablePage>,
+    manifest: EffectiveManifest,
 }
 
 fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDetails), RevertError> {

@@ -156,3 +156,44 @@ fn an_edited_record_and_a_record_of_something_else_take_nothing_back() {
     settle(&writer);
     desk.is_tidy();
 }
+
+#[test]
+fn a_persons_lines_in_the_index_go_to_the_trash() {
+    let desk = real_wiki();
+    let (writer, before) = (desk.writer(), read_wiki(&desk));
+    let record = commit(&writer, "a", &before, &change(&before));
+    let mut index = std::fs::read(desk.file(&format!("{WIKI}/_index.md"))).unwrap();
+    index.extend_from_slice(b"My own line, in Latin-1: \xfc\n");
+    desk.write(&format!("{WIKI}/_index.md"), &index);
+    let reverted = revert(&writer, &record, EditedPages::Refuse).unwrap();
+    let trash = reverted.displaced.unwrap().to_string();
+    assert!(trash.starts_with("wiki/plot/.trash/r-20261121T130000Z-") && trash.ends_with("/_index.md"), "{trash}");
+    assert_eq!(std::fs::read(desk.file(&trash)).unwrap(), index);
+    assert_eq!(desk.read(&format!("{WIKI}/_index.md")), before["_index.md"]);
+    settle(&writer);
+    desk.is_tidy();
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_keeps_nobody_from_taking_a_run_back() {
+    let desk = real_wiki();
+    let (writer, before) = (desk.writer(), read_wiki(&desk));
+    let record = commit(&writer, "a", &before, &change(&before));
+    desk.write(&format!("{WIKI}/KNOWLEDGE.md"), b"---\nname: [\n---\n");
+    let reverted = revert(&writer, &record, EditedPages::Refuse).unwrap();
+    assert_eq!(reverted.kept, []);
+    assert_eq!(desk.read(&format!("{WIKI}/_index.md")), before["_index.md"]);
+}
+
+#[test]
+fn a_folder_behind_a_link_stands_in_the_way_of_a_rollback() {
+    let desk = real_wiki();
+    let (writer, before) = (desk.writer(), read_wiki(&desk));
+    let record = commit(&writer, "a", &before, &change(&before));
+    let (folder, moved) = (desk.file(&format!("{WIKI}/entities")), desk.file("moved"));
+    std::fs::rename(&folder, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &folder).unwrap();
+    let message = revert(&writer, &record, EditedPages::Refuse).unwrap_err().to_string();
+    assert!(message.contains("is a link or a file"), "{message}");
+    assert!(moved.join("council.md").exists());
+}

@@ -154,17 +154,19 @@ fn a_run_with_a_record_of_two_mebibytes_recovers_and_names_what_is_missing() {
 
 #[test]
 fn a_folder_that_became_a_link_after_a_crash_blocks_nothing() {
-    let desk = wiki();
-    assert!(dies(&desk, "between-exchanges:9"));
-    let (folder, moved) = (desk.file(&format!("{WIKI}/entities")), desk.file("moved"));
-    std::fs::rename(&folder, &moved).unwrap();
-    std::os::unix::fs::symlink(&moved, &folder).unwrap();
-    let writer = desk.writer();
-    let records = wiki_records(&desk);
-    assert_eq!(records.len(), 1, "what is in place is on the record");
-    assert!(!records[0].missing_files.is_empty());
-    settle(&writer);
-    desk.is_tidy();
+    for pass in 1..=18 {
+        let desk = wiki();
+        assert!(dies(&desk, &format!("between-exchanges:{pass}")));
+        let (folder, moved) = (desk.file(&format!("{WIKI}/entities")), desk.file("moved"));
+        std::fs::rename(&folder, &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, &folder).unwrap();
+        let writer = desk.writer();
+        let (records, is_new) = (wiki_records(&desk), moved.join("new-0.md").exists());
+        assert_eq!(records.len(), usize::from(is_new), "{pass}: what is in place is on the record");
+        assert!(records.iter().all(|record| pass == 18 || !record.missing_files.is_empty()), "{pass}");
+        settle(&writer);
+        desk.is_tidy();
+    }
 }
 
 #[test]
@@ -355,6 +357,11 @@ fn no_word_of_a_person_is_lost_beside_many_runs() {
             .collect()
     });
     settle(&writer);
+    // With nobody beside it, a run is committed.
+    let now = read_wiki(&desk);
+    let mut wanted = now.clone();
+    wanted.insert("entities/last.md".into(), "# Last\n".into());
+    writer.commit_run(&plan(run(WikiRunType::Manual, "last"), &now, &wanted)).unwrap();
     settle(&writer);
     let texts = all_texts(&desk);
     let mut words = 0;
@@ -366,7 +373,7 @@ fn no_word_of_a_person_is_lost_beside_many_runs() {
         }
     }
     println!("runs={runs} committed={committed} refused={refused} words={words} conflicts={}", desk.conflicts().len());
-    assert!(committed + refused == runs && words > 50 && refused > 0 && committed > 0, "{committed} {refused} {words}");
-    assert_eq!(wiki_records(&desk).len(), committed as usize);
+    assert!(committed + refused == runs && words > 50 && refused > 0, "{committed} {refused} {words}");
+    assert_eq!(wiki_records(&desk).len(), committed as usize + 1);
     desk.is_tidy();
 }

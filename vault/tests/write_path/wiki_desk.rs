@@ -87,9 +87,12 @@ pub(crate) fn read_wiki(desk: &Desk) -> Contents {
     let mut files = Contents::new();
     for folder in ["", "entities/", "sources/"] {
         for name in names(&desk.file(&format!("{WIKI}/{folder}"))) {
-            let path = format!("{WIKI}/{folder}{name}");
-            if desk.file(&path).is_file() {
-                files.insert(format!("{folder}{name}"), desk.read(&path));
+            // A person may be saving at this moment.
+            let text = std::fs::read_to_string(desk.file(&format!("{WIKI}/{folder}{name}")));
+            if let Ok(text) = text
+                && !name.ends_with(".new")
+            {
+                files.insert(format!("{folder}{name}"), text);
             }
         }
     }

@@ -10,9 +10,6 @@ use crate::wiki::page::{LinkTarget, PageLink, WikiPage};
 use crate::wiki::{INDEX_FILE, SOURCES_FOLDER, index_page};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kind of the page that code renders from the others.
-const OVERVIEW_KIND: &str = "overview";
-
 /// The pages of a wiki by what a link may call them.
 #[derive(Debug, Default)]
 struct PageNames<'p> {
@@ -102,21 +99,56 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
     found
 }
 
-/// For each page that another one names: the file of one that does. `pages` say what names mean, and `linking` are the pages
-/// whose links count, perhaps with another content.
-pub(in crate::wiki) fn map_users(pages: &[WikiPage], linking: &[WikiPage]) -> BTreeMap<String, String> {
-    let (names, mut users) = (PageNames::new(pages), BTreeMap::new());
-    for page in linking.iter().filter(|page| page.kind != OVERVIEW_KIND) {
-        let by_link = page.body.links.iter().filter_map(|link| match &link.target {
-            LinkTarget::Name(name) => names.find(name),
-            LinkTarget::Path(path) => names.files.get(resolve_path(&page.file, path)?.as_str()).copied(),
-        });
-        let by_field = page.references.iter().filter_map(|(_, slug)| names.find(slug));
-        for target in by_link.chain(by_field).map(|at| &pages[at].file).filter(|target| **target != page.file) {
-            users.entry(target.clone()).or_insert_with(|| page.file.clone());
+/// For each page of `now` that would be missed: the file of a page that names it. A page is missed if a page of `after` names
+/// it and no page of `after` has that name.
+pub(in crate::wiki) fn map_missed_pages(now: &[WikiPage], after: &[WikiPage]) -> BTreeMap<String, String> {
+    let (names_now, names_after) = (PageNames::new(now), PageNames::new(after));
+    let mut missed = BTreeMap::new();
+    for page in after {
+        let rendered = list_rendered_lines(page);
+        for link in page.body.links.iter().filter(|link| !rendered.contains(&link.line)) {
+            let found = match &link.target {
+                LinkTarget::Name(name) if names_after.find(name).is_none() => names_now.find(name),
+                LinkTarget::Path(path) => {
+                    let file = resolve_path(&page.file, path).map(|file| modernize_path(&file));
+                    let is_there = file.as_deref().is_none_or(|file| names_after.files.contains_key(file));
+                    file.filter(|_| !is_there).and_then(|file| names_now.files.get(file.as_str()).copied())
+                }
+                LinkTarget::Name(_) => None,
+            };
+            if let Some(at) = found {
+                missed.entry(now[at].file.clone()).or_insert_with(|| page.file.clone());
+            }
+        }
+        for (_, slug) in page.references.iter().filter(|(_, slug)| names_after.find(slug).is_none()) {
+            if let Some(at) = names_now.find(slug) {
+                missed.entry(now[at].file.clone()).or_insert_with(|| page.file.clone());
+            }
         }
     }
-    users
+    missed
+}
+
+/// The lines of a body that code renders, between its marks.
+fn list_rendered_lines(page: &WikiPage) -> BTreeSet<usize> {
+    let mut is_rendered = false;
+    let lines = page.document.body().lines().enumerate();
+    let rendered = lines.filter(|(_, line)| {
+        let was_rendered = is_rendered;
+        match line.trim() {
+            "<!-- steward -->" => is_rendered = true,
+            "<!-- /steward -->" => is_rendered = false,
+            _ => {}
+        }
+        was_rendered
+    });
+    rendered.map(|(at, _)| at + 1).collect()
+}
+
+/// The path of a file of an earlier draft as it is called now.
+fn modernize_path(file: &str) -> String {
+    let file = ["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(file);
+    file.strip_prefix("raw/").map_or_else(|| file.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"))
 }
 
 fn report_link(
@@ -142,8 +174,7 @@ fn find_end(context: &LintContext<'_>, names: &PageNames<'_>, page: &WikiPage, l
     };
     // What leads out of the wiki is not its business, and may be there.
     let Some(file) = resolve_path(&page.file, path) else { return LinkEnd::OtherFile };
-    let file = ["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(&file);
-    let file = file.strip_prefix("raw/").map_or_else(|| file.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"));
+    let file = modernize_path(&file);
     if file.split('/').next() == Some(SOURCES_FOLDER) {
         return LinkEnd::Source;
     }
@@ -163,7 +194,7 @@ fn find_unreached(context: &LintContext<'_>, names: &PageNames<'_>, reached: &BT
     let listed: BTreeSet<usize> =
         index_page::list_slugs(facts.index.unwrap_or_default()).filter_map(|slug| names.find(slug)).collect();
     let home = facts.manifest.find_text(&["display", "homePage"]);
-    let is_entrance = |page: &WikiPage| page.kind == OVERVIEW_KIND || home == Some(&page.slug);
+    let is_entrance = |page: &WikiPage| page.kind == "overview" || home == Some(&page.slug);
     let unreached = facts.pages.iter().enumerate().filter(|(at, page)| !reached.contains(at) && !is_entrance(page));
     let fix = "link it from a page that is about it";
     unreached

@@ -77,7 +77,12 @@ pub(super) fn join(
         if !is_untouched(footnote) {
             return Some(*footnote);
         }
-        new.get(footnote.label).map(|new| if new.line == footnote.line { *footnote } else { *new })
+        match new.get(footnote.label) {
+            Some(new) if new.line != footnote.line => Some(*new),
+            // A later statement may rest on the same words of the source.
+            None if !cites(&text, footnote.label) => None,
+            Some(_) | None => Some(*footnote),
+        }
     });
     let is_new = |footnote: &&Footnote<'_>| !now.contains_key(footnote.label) && !old.contains_key(footnote.label);
     let added = ours.footnotes.iter().filter(is_new).copied();
@@ -94,6 +99,17 @@ pub(super) fn join(
         text.push_str(footnote.whole);
     }
     Ok(text)
+}
+
+/// Whether a text has the mark of a footnote.
+fn cites(text: &str, label: &str) -> bool {
+    text.contains(&format!("[^{label}]"))
+}
+
+/// The ids of the sources that the footnotes at the end of a body name.
+pub(super) fn list_sources(body: &str) -> Vec<&str> {
+    let footnotes = SplitBody::new(body).footnotes;
+    footnotes.into_iter().filter_map(|footnote| footnote.line.split_once("]: ")?.1.split_whitespace().next()).collect()
 }
 
 /// Adds the line break that is missing at the end.

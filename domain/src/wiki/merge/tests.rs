@@ -69,6 +69,17 @@ fn of_footnotes_that_exclude_each_other_the_persons_stays_or_nothing_is_merged()
     assert_eq!(error, PageMergeError::Footnote("c2".into()));
 }
 
+#[test]
+fn a_footnote_and_its_source_that_a_later_statement_cites_stay() {
+    let later = run_page().replace("It is small.", "It is small, with free water.[^c2]");
+    let taken_back = merge_page(&run_page(), PAGE, &later).unwrap();
+    let expected = PAGE
+        .replace("It is small.", "It is small, with free water.[^c2]")
+        .replace("sources: [lease]", "sources: [lease, letter]")
+        .replace("\"2027\"\n", "\"2027\"\n[^c2]: letter — \"free water\"\n");
+    assert_eq!(taken_back, expected);
+}
+
 proptest! {
     /// A run that is merged under a person's words and taken back again leaves exactly these words.
     #[test]

@@ -68,7 +68,68 @@ fn a_page_that_somebody_edited_since_stays() {
     let edited = rollback(files(), &now(&[(NEW, "new, and mine")]), EditedPages::Refuse);
     assert_eq!(edited.kept, [KeptPage { file: NEW.into(), reason: KeptReason::Edited }]);
     assert_eq!(edited.files, []);
-    assert_eq!(rollback(files(), &now(&[]), EditedPages::Refuse), RollbackPlan::default(), "it is gone already");
+    let mut gone = rollback(files(), &now(&[]), EditedPages::Refuse);
+    gone.settle_names(&[], &[], EditedPages::Refuse);
+    assert_eq!(gone, RollbackPlan::default(), "it is gone already");
+}
+
+fn entity(slug: &str, body: &str) -> String {
+    format!("---\nschema: knowledge.entry/v1\nslug: {slug}\nkind: entity\ntitle: {slug}\n---\n{body}\n")
+}
+
+fn read_pages(wiki: &Files) -> Vec<WikiPage> {
+    wiki.iter().filter_map(|(file, text)| read_page(file, text.as_bytes()).page).collect()
+}
+
+#[test]
+fn a_move_is_taken_back_and_a_page_that_a_person_moved_is_named() {
+    let (old, water) = (entity("plot", "Words."), entity("water", "[[plot]]"));
+    let moved = vec![record("concepts/plot.md", None, Some(&old)), record("entities/plot.md", Some(&old), None)];
+    let mut wiki = now(&[("concepts/plot.md", &old), ("entities/water.md", &water)]);
+    let mut plan = rollback(moved.clone(), &wiki, EditedPages::Refuse);
+    plan.settle_names(&read_pages(&wiki), &[], EditedPages::Refuse);
+    assert_eq!(
+        (plan.files.len(), plan.kept.len(), plan.conflicts.len()),
+        (2, 0, 0),
+        "the link means the old page then"
+    );
+    // A person edits the moved page, so it stays, and two pages must not have one slug.
+    wiki.insert("concepts/plot.md".into(), entity("plot", "Mine."));
+    let mut plan = rollback(moved, &wiki, EditedPages::Refuse);
+    plan.settle_names(&read_pages(&wiki), &[], EditedPages::Refuse);
+    let conflicts: Vec<String> = plan.conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(conflicts, ["entities/plot.md: concepts/plot.md has its slug by now"]);
+    // A page that the run changed and a person moved.
+    let changed = vec![record("entities/plot.md", Some(&old), Some(&entity("plot", "Run.")))];
+    let mut plan = rollback(changed, &wiki, EditedPages::Refuse);
+    plan.settle_names(&read_pages(&wiki), &[], EditedPages::Refuse);
+    assert_eq!(plan.kept[0].reason.to_string(), "it is concepts/plot.md now");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_may_use_others() {
+    let files = vec![record(NEW, None, Some(&entity("new", "x")))];
+    let wiki = now(&[(NEW, &entity("new", "x"))]);
+    let broken = UnreadablePage { file: "entities/broken.md".into(), text: "---\n: [\n---\nSee [[new|it]].".into() };
+    let mut plan = rollback(files, &wiki, EditedPages::Refuse);
+    plan.settle_names(&read_pages(&wiki), &[broken], EditedPages::Refuse);
+    assert_eq!(plan.kept[0].reason.to_string(), "entities/broken.md links to it");
+}
+
+#[test]
+fn links_that_code_renders_keep_no_page() {
+    let text = |marks: bool| {
+        let (open, close) = if marks { ("<!-- steward -->\n", "<!-- /steward -->\n") } else { ("", "") };
+        format!(
+            "---\nschema: knowledge.entry/v1\nslug: overview\nkind: overview\ntitle: All\n---\n{open}- [[new]]\n{close}"
+        )
+    };
+    for marks in [true, false] {
+        let wiki = now(&[(NEW, &entity("new", "x")), ("overview.md", &text(marks))]);
+        let mut plan = rollback(vec![record(NEW, None, Some(&entity("new", "x")))], &wiki, EditedPages::Refuse);
+        plan.settle_names(&read_pages(&wiki), &[], EditedPages::Refuse);
+        assert_eq!(plan.kept.is_empty(), marks);
+    }
 }
 
 #[test]
@@ -88,7 +149,7 @@ fn a_page_that_another_one_uses_after_the_rollback_stays_and_what_it_uses_too() 
         let pages: Vec<WikiPage> =
             wiki.iter().filter_map(|(file, text)| read_page(file, text.as_bytes()).page).collect();
         let mut plan = rollback(files.clone(), wiki, EditedPages::Refuse);
-        plan.keep_used_pages(&pages);
+        plan.settle_names(&pages, &[], EditedPages::Refuse);
         plan
     };
     let all = plan_with(&wiki);

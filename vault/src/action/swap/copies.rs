@@ -25,7 +25,7 @@ pub(crate) fn forget_swap(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<b
         if let Some(theirs) = read_staged_file(&dir, &copy)
             && is_overwritten(root, swap, &theirs)?
         {
-            keep_conflict(root, swap.target, &copy)?;
+            keep_conflict(root, swap.target, &dir, &copy)?;
             kept = true;
         }
         durable::remove_file(&dir, &copy)?;

@@ -153,7 +153,7 @@ fn a_file_that_was_there_for_a_moment_and_that_somebody_wrote_into_is_given_back
 }
 
 #[test]
-fn a_late_save_into_a_removed_file_whose_name_is_taken_stays_in_the_trash_and_settling_ends() {
+fn a_late_save_into_a_removed_file_whose_name_is_taken_is_a_conflict_and_settling_ends() {
     let desk = wiki();
     let writer = desk.writer();
     let mut editor = std::fs::OpenOptions::new().append(true).open(file(&desk, "entities/old-0.md")).unwrap();
@@ -161,11 +161,12 @@ fn a_late_save_into_a_removed_file_whose_name_is_taken_stays_in_the_trash_and_se
     std::io::Write::write_all(&mut editor, b"late words\n").unwrap();
     save_over(&file(&desk, "entities/old-0.md"), MINE);
     // The other files of the run are still waited for.
+    assert_eq!(writer.settle_swaps_older_than(Duration::from_secs(60)).unwrap().len(), 1);
     assert_eq!(writer.settle_swaps_older_than(Duration::from_secs(60)).unwrap(), []);
     settle(&writer);
     assert_eq!(desk.read(&format!("{WIKI}/entities/old-0.md")), MINE);
-    let run = run(WikiRunType::Manual, "a").mark.run;
-    assert!(desk.read(&format!("{WIKI}/.trash/{run}/entities/old-0.md")).ends_with("late words\n"));
+    let [conflict] = desk.conflicts().try_into().unwrap();
+    assert!(conflict.ends_with("late words\n"), "{conflict}");
     desk.is_tidy();
 }
 
