@@ -242,9 +242,7 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
             }
         }
     }
-    // Only a run of a wiki exchanges more than one file.
-    let ours = POINTS.into_iter().filter(|point| *point != "between-exchanges");
-    assert_eq!(reached, ours.collect(), "every point is a place where some flow can die");
+    assert_eq!(reached, POINTS.into_iter().collect(), "every point is a place where some flow can die");
 }
 
 /// Whether a flow passes a crash point.
@@ -255,7 +253,6 @@ fn passes(flow: &str, point: &str) -> bool {
         "after-staging-content" | "before-swap" | "after-swap" => changes,
         "after-giving-back" => flow.starts_with("late"),
         "before-keeping-conflict" => flow == "two-humans",
-        "between-exchanges" => false,
         _ => true,
     }
 }

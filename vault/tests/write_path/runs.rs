@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use steward_domain::wiki::run::WikiRunType;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
-use steward_vault::files::crash::POINTS;
+use steward_vault::files::crash::{MANY_FILES, POINTS};
 
 const VAULT: &str = "STEWARD_TEST_WIKI_VAULT";
 const SIGKILL: i32 = 9;
@@ -81,7 +81,7 @@ fn restart(desk: &Desk, what: &str) {
 #[test]
 fn a_crash_at_any_point_and_any_file_leaves_the_wiki_before_the_run_or_after_it() {
     let mut deaths = 0;
-    for point in POINTS {
+    for point in POINTS.into_iter().chain(MANY_FILES) {
         for pass in 1.. {
             let (desk, at) = (wiki(), format!("{point}:{pass}"));
             if !dies(&desk, &at) {
