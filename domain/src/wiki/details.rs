@@ -42,8 +42,6 @@ pub enum RecordedContent {
     Page { before: String, after: String },
     /// The entry that was appended, with its last line break.
     Entry(String),
-    /// The text as it is in force from now on. The file itself was not changed.
-    Accepted(String),
 }
 
 /// Why the details of a record cannot be used.
@@ -74,7 +72,6 @@ struct FileLine {
 enum BlockKind {
     Diff,
     Entry,
-    Accepted,
 }
 
 impl FileRecord {
@@ -95,7 +92,6 @@ impl FileRecord {
         };
         match &self.content {
             RecordedContent::Page { before, after } => is(&self.before, before) && is(&self.after, after),
-            RecordedContent::Accepted(text) => is(&self.after, text),
             RecordedContent::Hashes | RecordedContent::Entry(_) => true,
         }
     }
@@ -112,7 +108,6 @@ impl WikiDetails {
                 RecordedContent::Hashes => (None, "", String::new()),
                 RecordedContent::Page { before, after } => (Some(BlockKind::Diff), DIFF, render_diff(before, after)),
                 RecordedContent::Entry(text) => (Some(BlockKind::Entry), TEXT, text.clone()),
-                RecordedContent::Accepted(text) => (Some(BlockKind::Accepted), DIFF, render_diff("", text)),
             };
             let line = FileLine {
                 file: file.file.clone(),
@@ -159,10 +154,6 @@ impl WikiDetails {
                     RecordedContent::Page { before, after }
                 }
                 Some(BlockKind::Entry) => RecordedContent::Entry(next(TEXT)?.to_owned()),
-                Some(BlockKind::Accepted) => {
-                    let (_, text) = read_diff(next(DIFF)?).ok_or_else(|| invalid("a diff cannot be read"))?;
-                    RecordedContent::Accepted(text)
-                }
             };
             let file = FileRecord { file: line.file, before: line.before, after: line.after, content };
             if !file.fits() {
@@ -283,12 +274,6 @@ mod tests {
                     before: hash(),
                     after: hash(),
                     content: RecordedContent::Entry("\n## [x] manual | a\n- b\n".into()),
-                },
-                FileRecord {
-                    file: "AGENTS.md".into(),
-                    before: None,
-                    after: Some(ContentHash::hash_bytes(b"# Guide")),
-                    content: RecordedContent::Accepted("# Guide".into()),
                 },
             ],
         };

@@ -53,7 +53,7 @@ fn merge_fields(
     theirs: &Document,
     cited: &[&str],
 ) -> Result<Document, FrontmatterError> {
-    let mut merged: RecordFields = fields::merge_fields(base.fields(), ours.fields(), theirs.fields());
+    let mut merged: RecordFields = fields::merge_maps(base.fields(), ours.fields(), theirs.fields());
     if let (Some(Value::Array(sources)), Some(Value::Array(now))) =
         (merged.get_mut("sources"), theirs.fields().get("sources"))
     {

@@ -41,9 +41,29 @@ pub struct PlannedFile {
     pub after: Option<Vec<u8>>,
 }
 
+impl WikiRun {
+    /// The draft of its audit record. It is the same for every try.
+    ///
+    /// # Errors
+    /// [`PathError`] if the wiki's name is invalid.
+    pub fn draft_record(&self) -> Result<AuditDraft, PathError> {
+        // It has no file, and no source's key has a dot.
+        let target = RecordPath::new(RecordKind::Instinct, &format!("wiki.{}", self.mark.wiki))?;
+        let id = ActionId::derive(&[self.kind.as_str(), self.mark.run.as_str(), &self.mark.wiki]);
+        let workflow = self.workflow.clone();
+        Ok(AuditDraft {
+            reasoning: self.reasoning.clone(),
+            disposition: Disposition::Live,
+            wiki: Some(self.mark.clone()),
+            ..AuditDraft::new_recorded(self.kind, id, target, RecordKind::Instinct, workflow, self.at)
+        })
+    }
+}
+
 /// The changes of a run that may be committed, in the order of their exchange, and their audit record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WikiPlan {
+    mark: WikiMark,
     draft: AuditDraft,
     details: WikiDetails,
     files: Vec<PlannedFile>,
@@ -101,7 +121,8 @@ pub fn close(run: WikiRun, files: Vec<RunFile>) -> Result<WikiPlan, WikiPlanErro
         });
         planned.push(PlannedFile { path: file.path, before, after: file.after });
     }
-    let plan = WikiPlan { draft: draft_record(run)?, details: WikiDetails { files: records }, files: planned };
+    let (draft, details) = (run.draft_record()?, WikiDetails { files: records });
+    let plan = WikiPlan { mark: run.mark, draft, details, files: planned };
     let size = plan.details.render().len();
     if size > MAX_WIKI_RECORD_BYTES - HEAD_BYTES {
         return Err(WikiPlanError::Record(size));
@@ -172,20 +193,14 @@ fn record_content(file: &RunFile) -> Result<RecordedContent, WikiPlanError> {
     }
 }
 
-fn draft_record(run: WikiRun) -> Result<AuditDraft, WikiPlanError> {
-    let WikiRun { kind, mark, at, reasoning, workflow } = run;
-    // It has no file, and no source's key has a dot.
-    let target = RecordPath::new(RecordKind::Instinct, &format!("wiki.{}", mark.wiki))?;
-    let id = ActionId::derive(&[kind.as_str(), mark.run.as_str(), &mark.wiki]);
-    Ok(AuditDraft {
-        reasoning,
-        disposition: Disposition::Live,
-        wiki: Some(mark),
-        ..AuditDraft::new_recorded(kind, id, target, RecordKind::Instinct, workflow, at)
-    })
-}
-
 impl WikiPlan {
+    /// The run.
+    #[must_use]
+    pub fn mark(&self) -> &WikiMark {
+        &self.mark
+    }
+
+    /// The draft of its audit record.
     #[must_use]
     pub fn draft(&self) -> &AuditDraft {
         &self.draft

@@ -40,6 +40,7 @@ pub struct KeptPage {
     pub reason: KeptReason,
 }
 
+/// Why a page stays.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeptReason {
     #[error("edited since")]
@@ -75,8 +76,10 @@ pub enum EditedPages {
     Keep,
 }
 
-/// Plans to take a run back; [`RollbackPlan::settle_names`] completes it. `folder` is that of the wiki, and `missing` are the files that the run did not reach. `read` gives the
-/// present content of a file, `None` if it does not exist, or why it cannot be read.
+/// Plans to take a run back; [`RollbackPlan::settle_names`] completes it.
+///
+/// `folder` is that of the wiki, and `missing` are the files that the run did not reach. `read` gives the present content of
+/// a file, `None` if it does not exist, or why it cannot be read.
 ///
 /// # Errors
 /// A path in the record that is none of a wiki: the record was edited.
@@ -90,9 +93,8 @@ pub fn invert(
     let mut plan = RollbackPlan::default();
     for record in &details.files {
         let path = PagePath::new(folder, &record.file)?;
-        let is_page = path.kind() == WikiFileKind::Page;
         let RecordedContent::Page { before, after } = &record.content else { continue };
-        if !is_page || missing.contains(&path.to_string()) {
+        if path.kind() != WikiFileKind::Page || missing.contains(&path.to_string()) {
             continue;
         }
         let now = match read(&path) {

@@ -27,7 +27,7 @@ pub enum WikiRunType {
     Rollback,
 }
 
-/// The name of a run, such as `r-20261122T091504Z-3f9a1c22`. Its last eight digits name it in commands.
+/// The name of a run, such as `r-20261122T091504Z-3f9a1c22`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
@@ -64,12 +64,6 @@ impl RunId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// The last eight digits, which name the run in commands.
-    #[must_use]
-    pub fn short(&self) -> &str {
-        self.0.rsplit('-').next().unwrap_or_default()
     }
 }
 
@@ -119,7 +113,6 @@ mod tests {
         let at = "2026-11-22T09:15:04.900Z".parse().unwrap();
         let run = RunId::derive(at, &["plot", "letter"]);
         assert!(run.as_str().starts_with("r-20261122T091504Z-"), "{run}");
-        assert_eq!(run.short().len(), 8);
         assert_eq!(run.as_str().parse(), Ok(run.clone()));
         assert_ne!(run, RunId::derive(at, &["plot", "lease"]));
     }

@@ -21,8 +21,8 @@ use chrono::{DateTime, Utc};
 use std::borrow::Cow;
 use std::io;
 use steward_domain::action::acceptance;
-use steward_domain::action::audit::{ActionKind, AuditDraft, AuditRecord, FieldPatch};
-use steward_domain::action::plan::{ContentHash, Disposition, Plan, PreparePlanError, PreparedChange};
+use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::action::plan::{ActionId, ContentHash, Disposition, Plan, PreparePlanError, PreparedChange};
 use steward_domain::record::frontmatter;
 use steward_domain::record::mapping::VaultMapping;
 use steward_domain::record::path::RecordPath;
@@ -193,20 +193,33 @@ impl VaultWriter {
         let mut plan = Cow::Borrowed(plan);
         for _ in 0..MOMENTS {
             let record = plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))?;
-            if !self.root().exists(&record) {
-                return Ok(RecordName { plan, record, receipt: None });
-            }
-            let AuditDraft { id, disposition, .. } = chain::read_audit_record(self.root(), &record)?.0.draft;
-            if id == *plan.id() {
-                let receipt = ActionReceipt { id, record: record.clone(), disposition, repeated: true };
-                return Ok(RecordName { plan, record, receipt: Some(receipt) });
-            }
-            if plan.draft().resolution.is_some() {
-                return Err(ApplyError::Form(format!("{record}: another action has taken this name")));
-            }
-            plan.to_mut().take_next_moment();
+            let receipt = match self.find_name_holder(plan.id(), &record)? {
+                NameHolder::Nobody => None,
+                NameHolder::Ours(receipt) => Some(receipt),
+                NameHolder::Another => {
+                    if plan.draft().resolution.is_some() {
+                        return Err(ApplyError::Form(format!("{record}: another action has taken this name")));
+                    }
+                    plan.to_mut().take_next_moment();
+                    continue;
+                }
+            };
+            return Ok(RecordName { plan, record, receipt });
         }
         Err(ApplyError::Form(format!("{}: too many actions at one moment", plan.target())))
+    }
+
+    /// Which action has filed a record of this name.
+    pub(crate) fn find_name_holder(&self, id: &ActionId, record: &RecordPath) -> Result<NameHolder, ApplyError> {
+        if !self.root().exists(record) {
+            return Ok(NameHolder::Nobody);
+        }
+        let filed = chain::read_audit_record(self.root(), record)?.0.draft;
+        if &filed.id != id {
+            return Ok(NameHolder::Another);
+        }
+        let (id, disposition) = (filed.id, filed.disposition);
+        Ok(NameHolder::Ours(ActionReceipt { id, record: record.clone(), disposition, repeated: true }))
     }
 
     /// Writes all files that the change needs and makes them durable. The intent comes last.
@@ -284,8 +297,8 @@ impl VaultWriter {
         let _ = swap::discard_file(self.root(), &intent.key.record_name());
     }
 
-    /// Exchanges the files and files the record. Only the record's name in its folder still needs space, unless people have
-    /// changed files that cannot be left out silently.
+    /// Exchanges the files and files the record. Only the record's name in its folder still needs space. If the record has to
+    /// say which files are missing, so does that.
     fn exchange_and_file(&self, intent: &mut ChangeIntent) -> io::Result<TransactionOutcome> {
         let outcome = transaction::put_in_place(self.root(), intent)?;
         if let TransactionOutcome::InPlace { missing } = &outcome {
@@ -325,6 +338,14 @@ impl VaultWriter {
 
 /// How many milliseconds are tried for the name of a record. A target has a few actions in one second at most.
 const MOMENTS: usize = 1_000;
+
+/// Whose record has a name.
+pub(crate) enum NameHolder {
+    Nobody,
+    /// The action had been carried out before.
+    Ours(ActionReceipt),
+    Another,
+}
 
 /// A plan with the moment after which its audit record is named.
 pub(crate) struct RecordName<'a> {

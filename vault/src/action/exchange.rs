@@ -48,10 +48,16 @@ struct Removal<'a> {
     run: &'a str,
 }
 
+/// A file that is new.
+struct Creation<'a> {
+    path: &'a PagePath,
+    after: &'a ContentHash,
+}
+
 /// The three ways in which a file changes.
 enum Exchange<'a> {
     Swap(FileSwap<'a>),
-    Create(&'a ContentHash),
+    Create(Creation<'a>),
     Remove(Removal<'a>),
 }
 
@@ -66,12 +72,13 @@ impl FileExchange<'_> {
             (ContentChange::Swap { before, after, replaced }, _) => {
                 Exchange::Swap(FileSwap { name, target, before, after, replaced })
             }
-            (ContentChange::Create { after }, _) => Exchange::Create(after),
+            (ContentChange::Create { after }, WriteTarget::Page(path)) => Exchange::Create(Creation { path, after }),
             (ContentChange::Remove { before, run }, WriteTarget::Page(path)) => {
                 Exchange::Remove(Removal { path, before, run })
             }
-            (ContentChange::Remove { .. }, WriteTarget::Record(_)) => {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is never removed"));
+            // The journal reads no such change.
+            (ContentChange::Create { .. } | ContentChange::Remove { .. }, WriteTarget::Record(_)) => {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is only exchanged"));
             }
         })
     }
@@ -84,12 +91,11 @@ impl FileExchange<'_> {
 
     /// Makes the folders that the exchange needs, so that it needs no more space later.
     pub(crate) fn make_folders(&self, root: &VaultRoot) -> io::Result<()> {
-        let parts = match self.read_kind()? {
-            Exchange::Swap(_) => return Ok(()),
-            Exchange::Create(_) => self.list_folders()?,
-            Exchange::Remove(removal) => removal.path.trash_folders(removal.run).map(str::to_owned).collect(),
-        };
-        root.make_folders(parts.iter().map(String::as_str)).map(drop)
+        match self.read_kind()? {
+            Exchange::Swap(_) => Ok(()),
+            Exchange::Create(creation) => root.make_folders(creation.path.split_folders().0).map(drop),
+            Exchange::Remove(removal) => root.make_folders(removal.path.trash_folders(removal.run)).map(drop),
+        }
     }
 
     /// Removes the folders of the trash again, if nothing is in them. They do not matter, so an error does not either.
@@ -101,16 +107,6 @@ impl FileExchange<'_> {
             let Ok(Some(parent)) = root.open_folders(parts[..end - 1].iter().copied()) else { return };
             if parent.remove_dir(parts[end - 1]).is_err() {
                 return;
-            }
-        }
-    }
-
-    /// The folders above the target, from the root of the vault on.
-    fn list_folders(&self) -> io::Result<Vec<String>> {
-        match self.target() {
-            WriteTarget::Page(path) => Ok(path.split_folders().0.map(str::to_owned).collect()),
-            WriteTarget::Record(_) => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is never created by an exchange"))
             }
         }
     }
@@ -198,7 +194,7 @@ impl FileExchange<'_> {
         }
         match self.read_kind()? {
             Exchange::Swap(swap) => swap::swap_back(root, &swap),
-            Exchange::Create(after) => self.take_back_new_file(root, after),
+            Exchange::Create(creation) => self.take_back_new_file(root, creation.after),
             Exchange::Remove(removal) => restore_removed(root, self.target(), &removal),
         }
     }
@@ -235,18 +231,21 @@ impl FileExchange<'_> {
         match self.read_kind()? {
             Exchange::Swap(swap) => swap::check_late_edit(root, &swap),
             // The new file was in place for a moment, and was taken back.
-            Exchange::Create(after) => match hash_file(&open_staged_folder(root)?, &self.name)? {
-                None => Ok(LateEditCheck::Gone),
-                Some(hash) if &hash == after => Ok(LateEditCheck::Quiet),
-                Some(_) => {
-                    wait_until_still(&open_staged_folder(root)?, &self.name)?;
-                    if self.move_to_target(root)? {
-                        self.sync(root)?;
-                        return Ok(LateEditCheck::GivenBack);
+            Exchange::Create(creation) => {
+                let staged = open_staged_folder(root)?;
+                match hash_file(&staged, &self.name)? {
+                    None => Ok(LateEditCheck::Gone),
+                    Some(hash) if &hash == creation.after => Ok(LateEditCheck::Quiet),
+                    Some(_) => {
+                        wait_until_still(&staged, &self.name)?;
+                        if self.move_to_target(root)? {
+                            self.sync(root)?;
+                            return Ok(LateEditCheck::GivenBack);
+                        }
+                        keep_conflict(root, self.target(), &staged, &self.name).map(LateEditCheck::Kept)
                     }
-                    keep_conflict(root, self.target(), &open_staged_folder(root)?, &self.name).map(LateEditCheck::Kept)
                 }
-            },
+            }
             // What is in the trash then belongs to a later attempt.
             Exchange::Remove(_) if self.reverted => Ok(LateEditCheck::Gone),
             Exchange::Remove(removal) => match (hash_removed(root, &removal)?, find_trash(root, &removal)?) {

@@ -184,17 +184,17 @@ impl ChangeIntent {
 
     /// The path that an error names: the first file that changes, or else the audit record.
     pub(crate) fn subject(&self) -> WriteTarget {
+        self.find_target(0)
+    }
+
+    /// The file with a number. Without one, the audit record.
+    pub(crate) fn find_target(&self, number: usize) -> WriteTarget {
         match &self.work {
             IntentKind::Action { filing, changes } => {
-                changes.first().map_or_else(|| filing.record.clone().into(), |change| change.target.clone())
+                changes.get(number).map_or_else(|| filing.record.clone().into(), |change| change.target.clone())
             }
             IntentKind::Unrecorded(change) => change.target.clone(),
         }
-    }
-
-    /// The file with a number, for messages.
-    pub(crate) fn find_target(&self, number: usize) -> WriteTarget {
-        self.changes().get(number).map_or_else(|| self.subject(), |change| change.target.clone())
     }
 
     /// The path of the intent's file, for messages.
@@ -225,11 +225,14 @@ pub(crate) fn mark_reverted(root: &VaultRoot, intent: &mut ChangeIntent) -> io::
         return Ok(());
     }
     let folder = open_folder(root)?;
-    let reverted = ChangeIntent { reverted: true, ..intent.clone() };
-    folder.rename(intent.file_name(), &folder, reverted.file_name())?;
-    durable::sync_folder(&folder)?;
-    *intent = reverted;
-    Ok(())
+    let old_name = intent.file_name();
+    intent.reverted = true;
+    match folder.rename(old_name, &folder, intent.file_name()) {
+        // An earlier try got this far.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && folder.try_exists(intent.file_name())? => {}
+        renamed => renamed.inspect_err(|_| intent.reverted = false)?,
+    }
+    durable::sync_folder(&folder)
 }
 
 /// Removes an intent. The folder is not synced: an intent that comes back after a power cut has settled nevertheless.
@@ -319,7 +322,10 @@ mod tests {
             let file = dir.path().join(intent.display_path());
             assert_eq!(std::fs::read_to_string(file).unwrap(), text);
             assert_eq!(list_open_intents(&root).unwrap(), [intent.clone()]);
+            let mut stale = intent.clone();
             mark_reverted(&root, &mut intent).unwrap();
+            mark_reverted(&root, &mut stale).unwrap();
+            assert_eq!(stale, intent, "a try that failed after the rename is repeated");
             assert_eq!(list_open_intents(&root).unwrap(), [ChangeIntent { reverted: true, ..intent.clone() }]);
             remove_intent(&root, &intent).unwrap();
             assert_eq!(list_open_intents(&root).unwrap(), []);

@@ -71,22 +71,18 @@ pub(crate) fn recover(root: &VaultRoot, intent: &ChangeIntent, may_finish: bool)
         sync(root, &files)?;
         return Ok(TransactionOutcome::InPlace { missing: Vec::new() });
     }
-    let moved: Vec<FileExchange<'_>> = in_place(root, &files)?.cloned().collect();
+    let mut moved = Vec::new();
+    for file in &files {
+        if file.inspect(root)? != ExchangeState::Waiting {
+            moved.push(file.clone());
+        }
+    }
     if take_back(root, &moved)? {
         return sync(root, &files).map(|()| TransactionOutcome::TakenBack { at: 0 });
     }
     let missing = go_on(root, &files)?;
     sync(root, &files)?;
     Ok(TransactionOutcome::InPlace { missing })
-}
-
-/// The files whose change is in place.
-fn in_place<'a, 'f>(
-    root: &VaultRoot,
-    files: &'a [FileExchange<'f>],
-) -> io::Result<impl Iterator<Item = &'a FileExchange<'f>>> {
-    let states = files.iter().map(|file| file.inspect(root)).collect::<io::Result<Vec<_>>>()?;
-    Ok(files.iter().zip(states).filter(|(_, state)| *state != ExchangeState::Waiting).map(|(file, _)| file))
 }
 
 /// Takes the changes of these files back in reverse; `false` if a person has edited one of them since.

@@ -13,7 +13,7 @@ use crate::files::identity;
 use crate::files::private;
 use crate::files::steward_folder;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ pub const OWN_FOLDER: &str = ".steward";
 /// The file in our own folder that says that a backup is being restored into the vault.
 pub(crate) const RESTORING: &str = "restoring";
 
-const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
+const NEITHER_WAIT_NOR_FOLLOW: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits().cast_signed();
 
 /// Why a file of the vault cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -241,25 +241,9 @@ impl VaultRoot {
     /// # Errors
     /// [`VaultRootError`] if it is missing, a link, not a file, too large or unreadable.
     pub fn read_file(&self, path: &RecordPath) -> Result<RecordSnapshot, VaultRootError> {
-        let shown = || path.as_str().to_owned();
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
-            _ => VaultRootError::Io { path: shown(), source },
-        };
         let located = self.locate(path);
-        let meta = self.dir.symlink_metadata(&*located).map_err(failed)?;
-        check_metadata(path, &meta)?;
-        // A pipe may have replaced the file since the check, and opening must not wait for its writer.
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(NO_WAIT);
-        let file = self.dir.open_with(&*located, &options).map_err(failed)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-        let limit = max_record_bytes(path);
-        file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() > limit {
-            return Err(VaultRootError::TooLarge { path: shown(), size: bytes.len() as u64, limit });
-        }
-        Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
+        let (shown, limit) = (path.as_str().to_owned(), max_record_bytes(path));
+        read_bounded_file(&self.dir, &FileToRead { name: &located, shown, limit })
     }
 
     /// Whether a record's file exists.
@@ -320,81 +304,46 @@ fn make_folder_as(parent: &Dir, name: &str, builder: &DirBuilder) -> io::Result<
     open_real_folder(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn check_metadata(path: &RecordPath, meta: &Metadata) -> Result<(), VaultRootError> {
-    let shown = path.as_str().to_owned();
+/// A file in a folder, how messages call it, and the most bytes that it may have.
+pub(crate) struct FileToRead<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) shown: String,
+    pub(crate) limit: usize,
+}
+
+/// Reads a file up to its limit.
+///
+/// # Errors
+/// [`VaultRootError`] if it is missing, a link, not a file, too large or unreadable.
+pub(crate) fn read_bounded_file(dir: &Dir, file: &FileToRead<'_>) -> Result<RecordSnapshot, VaultRootError> {
+    let FileToRead { name, shown, limit } = file;
+    let shown = || shown.clone();
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
+        _ => VaultRootError::Io { path: shown(), source },
+    };
+    let too_large = |size| VaultRootError::TooLarge { path: shown(), size, limit: *limit };
+    let meta = dir.symlink_metadata(name).map_err(failed)?;
     if meta.is_symlink() {
-        return Err(VaultRootError::Link { path: shown });
+        return Err(VaultRootError::Link { path: shown() });
     }
     if !meta.is_file() {
-        return Err(VaultRootError::NotAFile { path: shown });
+        return Err(VaultRootError::NotAFile { path: shown() });
     }
-    let limit = max_record_bytes(path);
-    if meta.len() > limit as u64 {
-        return Err(VaultRootError::TooLarge { path: shown, size: meta.len(), limit });
+    if meta.len() > *limit as u64 {
+        return Err(too_large(meta.len()));
     }
-    Ok(())
+    // A pipe or a link may have replaced the file since the check, and opening must not wait for a pipe's writer.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(NEITHER_WAIT_NOR_FOLLOW);
+    let opened = dir.open_with(name, &options).map_err(failed)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+    opened.take(*limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > *limit {
+        return Err(too_large(bytes.len() as u64));
+    }
+    Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use steward_domain::record::frontmatter::MAX_RECORD_BYTES;
-
-    fn vault() -> (tempfile::TempDir, VaultRoot) {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("task")).unwrap();
-        let root = VaultRoot::open(dir.path()).unwrap();
-        (dir, root)
-    }
-
-    #[test]
-    fn a_listing_says_nothing_about_folders_that_could_not_be_listed() {
-        let path = "Work/".to_owned();
-        let error = VaultRootError::Io { path: path.clone(), source: std::io::ErrorKind::PermissionDenied.into() };
-        let listing = NoteListing { notes: Vec::new(), unlisted: vec![(path, error)] };
-        for (note, is_covered) in
-            [("Work/a.md", false), ("Work/deep/a.md", false), ("Works/a.md", true), ("a.md", true)]
-        {
-            assert_eq!(listing.covers(note), is_covered, "{note}");
-        }
-    }
-
-    fn task(slug: &str) -> RecordPath {
-        RecordPath::new(RecordKind::Task, slug).unwrap()
-    }
-
-    #[test]
-    fn a_link_out_of_the_vault_is_not_followed() {
-        let (dir, root) = vault();
-        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("task/out.md")).unwrap();
-        assert!(matches!(root.read_file(&task("out")), Err(VaultRootError::Link { .. })));
-        std::os::unix::fs::symlink("/etc", dir.path().join("matter")).unwrap();
-        assert!(root.list_files(RecordKind::Matter).is_err());
-        assert!(root.read_file(&RecordPath::new(RecordKind::Matter, "hostname").unwrap()).is_err());
-    }
-
-    #[test]
-    fn a_record_beyond_the_limit_is_refused_with_its_size() {
-        let (dir, root) = vault();
-        std::fs::write(dir.path().join("task/big.md"), vec![b'x'; MAX_RECORD_BYTES + 1]).unwrap();
-        let message = root.read_file(&task("big")).unwrap_err().to_string();
-        assert!(message.starts_with("task/big.md: ") && message.contains("split it"), "{message}");
-    }
-
-    #[test]
-    fn a_listing_holds_markdown_files_only_and_sorted() {
-        let (dir, root) = vault();
-        for name in ["b.md", "a.md", ".hidden.md", "x.txt", "c.md~"] {
-            std::fs::write(dir.path().join("task").join(name), "x").unwrap();
-        }
-        let names: Vec<String> = root.list_files(RecordKind::Task).unwrap().into_iter().map(|e| e.name).collect();
-        assert_eq!(names, ["a.md", "b.md"]);
-        assert!(root.list_files(RecordKind::Signal).unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_missing_vault_says_which_setting_to_fix() {
-        let message = VaultRoot::open(Path::new("/nowhere/vault")).unwrap_err().to_string();
-        assert!(message.contains("STEWARD_VAULT"), "{message}");
-    }
-}
+mod tests;

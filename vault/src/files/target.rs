@@ -3,16 +3,14 @@
 //! The folders of a wiki are entered one by one and never through a link, so that no link can lead a change out of its
 //! wiki.
 
-use crate::files::root::{RecordSnapshot, VaultRoot, VaultRootError, make_real_folder, open_real_folder};
-use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
-use rustix::fs::OFlags;
-use std::io::{self, Read};
+use crate::files::root::{
+    FileToRead, RecordSnapshot, VaultRoot, VaultRootError, make_real_folder, open_real_folder, read_bounded_file,
+};
+use cap_std::fs::{Dir, Metadata};
+use std::io;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::action::target::WriteTarget;
 use steward_domain::wiki::path::PagePath;
-
-/// The flags for opening a file that may be a pipe or a link by now.
-const NEITHER_WAIT_NOR_FOLLOW: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits().cast_signed();
 
 /// The name of a target's file in its folder.
 pub(crate) fn target_name(target: &WriteTarget) -> &str {
@@ -102,28 +100,10 @@ impl VaultRoot {
     /// [`VaultRootError`] if it is missing, a link, not a file, too large or unreadable.
     pub fn read_page(&self, path: &PagePath) -> Result<RecordSnapshot, VaultRootError> {
         let shown = || path.to_string();
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
-            _ => VaultRootError::Io { path: shown(), source },
-        };
-        let target = WriteTarget::Page(path.clone());
-        let dir = self.open_real_folders(path.split_folders().0).map_err(failed)?;
+        let failed = |source| VaultRootError::Io { path: shown(), source };
+        let (folders, name) = path.split_folders();
+        let dir = self.open_real_folders(folders).map_err(failed)?;
         let dir = dir.ok_or_else(|| VaultRootError::Missing { path: shown() })?;
-        let meta = dir.symlink_metadata(target_name(&target)).map_err(failed)?;
-        if meta.is_symlink() {
-            return Err(VaultRootError::Link { path: shown() });
-        }
-        if !meta.is_file() {
-            return Err(VaultRootError::NotAFile { path: shown() });
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(NEITHER_WAIT_NOR_FOLLOW);
-        let file = dir.open_with(target_name(&target), &options).map_err(failed)?;
-        let (mut bytes, limit) = (Vec::new(), path.max_bytes());
-        file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() > limit {
-            return Err(VaultRootError::TooLarge { path: shown(), size: meta.len(), limit });
-        }
-        Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
+        read_bounded_file(&dir, &FileToRead { name, shown: shown(), limit: path.max_bytes() })
     }
 }

@@ -4,7 +4,7 @@
 //! ([`steward_domain::wiki::rollback`]), renders the index anew, adds an entry to the log, and commits all of it. If a
 //! person changes a file meanwhile, it is planned again.
 
-use crate::action::chain;
+use crate::action::chain::ChainError;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::wiki::chain::resolve_chain;
@@ -61,7 +61,7 @@ pub enum RevertError {
     Details { record: RecordPath, source: WikiDetailsError },
     #[error("in the way: {}", list(.0))]
     Conflicts(Vec<RollbackConflict>),
-    #[error("nothing of the run stands any more{}", if .0.is_empty() { String::new() } else { format!("; kept: {}", list_kept(.0)) })]
+    #[error("nothing of the run stands any more{}", list_kept(.0))]
     Nothing(Vec<KeptPage>),
     #[error(transparent)]
     Path(#[from] PagePathError),
@@ -78,7 +78,7 @@ fn list(conflicts: &[RollbackConflict]) -> String {
 }
 
 fn list_kept(kept: &[KeptPage]) -> String {
-    kept.iter().map(|page| format!("{} ({})", page.file, page.reason)).collect::<Vec<_>>().join(", ")
+    kept.iter().map(|page| format!("; {} stays: {}", page.file, page.reason)).collect()
 }
 
 impl VaultWriter {
@@ -176,8 +176,9 @@ struct ReadWiki {
 }
 
 fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDetails), RevertError> {
-    let (record, _) = chain::read_audit_record(root, path).map_err(ApplyError::from)?;
     let bytes = root.read_file(path).map_err(ApplyError::from)?.bytes;
+    let failed = |source| ApplyError::from(ChainError::Record { path: path.clone(), source });
+    let record = AuditRecord::parse(&bytes).map_err(failed)?;
     if record.draft.record_path().as_ref() != Ok(path) {
         return Err(RevertError::NotARun(path.clone()));
     }

@@ -4,12 +4,10 @@
 //! the flow again, and checks the files.
 
 use crate::ceiling;
-use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, task, timestamped, timestamps};
+use crate::desk::{self, Click, Desk, TASK, Wish, count, faults, lock, settle, task, timestamped, timestamps};
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
@@ -20,7 +18,6 @@ use steward_vault::steward::timestamps::TimestampWriteOutcome;
 
 const FLOW: &str = "STEWARD_TEST_FLOW";
 const VAULT: &str = "STEWARD_TEST_VAULT";
-const SIGKILL: i32 = 9;
 const LATE: &str = "late words of a human\n";
 const OVER: &str = "words of another human, who saved over ours\n";
 
@@ -99,17 +96,8 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
 
 /// Runs the child; returns whether it died at its point.
 fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::a_child_runs_one_flow_and_dies_where_it_is_told"])
-        .env(FLOW, flow)
-        .env(VAULT, desk.path())
-        .env("STEWARD_CRASH_AT", point)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success() || status.signal() == Some(SIGKILL), "{flow} at {point}: the child failed by itself");
-    status.signal() == Some(SIGKILL)
+    let test = "crash::a_child_runs_one_flow_and_dies_where_it_is_told";
+    desk::dies(test, &[(FLOW, flow.as_ref()), (VAULT, desk.path().as_os_str())], point)
 }
 
 /// The restart after a crash: checks the vault right then, and again after the flow was repeated.

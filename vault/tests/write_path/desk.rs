@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::action::mutation::Mutation;
@@ -97,6 +100,22 @@ impl Desk {
         let own = names(&self.file(".steward"));
         assert!(!own.iter().any(|name| name.ends_with(".tmp")), "{own:?}");
     }
+}
+
+const SIGKILL: i32 = 9;
+
+/// Runs one test of this program as a child, with variables of its own; returns whether it died at the crash point.
+pub(crate) fn dies(test: &str, variables: &[(&str, &OsStr)], point: &str) -> bool {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .envs(variables.iter().copied())
+        .env("STEWARD_CRASH_AT", point)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success() || status.signal() == Some(SIGKILL), "{test} at {point}: the child failed by itself");
+    status.signal() == Some(SIGKILL)
 }
 
 /// Takes the lock of a vault whose earlier writer has ended.

@@ -64,12 +64,27 @@ fn change(wiki: &Contents) -> Contents {
     after
 }
 
+/// A wiki, what it held before the run of these tests, and the run's record.
+struct ChangedWiki {
+    desk: Desk,
+    writer: VaultWriter,
+    before: Contents,
+    record: RecordPath,
+}
+
+impl ChangedWiki {
+    fn new() -> Self {
+        let desk = real_wiki();
+        let (writer, before) = (desk.writer(), read_wiki(&desk));
+        let record = commit(&writer, "a", &before, &change(&before));
+        Self { desk, writer, before, record }
+    }
+}
+
 #[test]
 fn a_run_is_taken_back_to_the_byte_and_the_log_keeps_both_entries() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
+    let ChangedWiki { desk, writer, before, record } = ChangedWiki::new();
     let after = change(&before);
-    let record = commit(&writer, "a", &before, &after);
     assert_eq!(read_wiki(&desk), after);
     let reverted = revert(&writer, &record, EditedPages::Refuse).unwrap();
     assert_eq!((reverted.kept.len(), reverted.receipt.repeated), (0, false));
@@ -88,10 +103,8 @@ fn a_run_is_taken_back_to_the_byte_and_the_log_keeps_both_entries() {
 
 #[test]
 fn the_first_of_several_runs_is_taken_back_beside_a_persons_words() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
+    let ChangedWiki { desk, writer, before, record } = ChangedWiki::new();
     let after = change(&before);
-    let record = commit(&writer, "a", &before, &after);
     // A later run adds below, and a person above. A person links to the page that the run made.
     let mut later = after.clone();
     later.get_mut("entities/water.md").unwrap().push_str("\nA later run says so.\n");
@@ -112,9 +125,7 @@ fn the_first_of_several_runs_is_taken_back_beside_a_persons_words() {
 
 #[test]
 fn what_stands_in_the_way_is_named_and_nothing_is_changed() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
-    let record = commit(&writer, "a", &before, &change(&before));
+    let ChangedWiki { desk, writer, record, .. } = ChangedWiki::new();
     let water = desk.read(&format!("{WIKI}/entities/water.md")).replace("It is warm.", "It is hot.");
     desk.write(&format!("{WIKI}/entities/water.md"), water.as_bytes());
     let stood = read_wiki(&desk);
@@ -133,9 +144,7 @@ fn what_stands_in_the_way_is_named_and_nothing_is_changed() {
 
 #[test]
 fn an_edited_record_and_a_record_of_something_else_take_nothing_back() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
-    let record = commit(&writer, "a", &before, &change(&before));
+    let ChangedWiki { desk, writer, before, record } = ChangedWiki::new();
     let text = desk.read(record.as_str());
     desk.write(record.as_str(), text.replace("-It is cold.", "-It is mine.").as_bytes());
     assert!(matches!(revert(&writer, &record, EditedPages::Refuse), Err(RevertError::Details { .. })));
@@ -159,9 +168,7 @@ fn an_edited_record_and_a_record_of_something_else_take_nothing_back() {
 
 #[test]
 fn a_persons_lines_in_the_index_go_to_the_trash() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
-    let record = commit(&writer, "a", &before, &change(&before));
+    let ChangedWiki { desk, writer, before, record } = ChangedWiki::new();
     let mut index = std::fs::read(desk.file(&format!("{WIKI}/_index.md"))).unwrap();
     index.extend_from_slice(b"My own line, in Latin-1: \xfc\n");
     desk.write(&format!("{WIKI}/_index.md"), &index);
@@ -176,9 +183,7 @@ fn a_persons_lines_in_the_index_go_to_the_trash() {
 
 #[test]
 fn a_manifest_that_cannot_be_read_keeps_nobody_from_taking_a_run_back() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
-    let record = commit(&writer, "a", &before, &change(&before));
+    let ChangedWiki { desk, writer, before, record } = ChangedWiki::new();
     desk.write(&format!("{WIKI}/KNOWLEDGE.md"), b"---\nname: [\n---\n");
     let reverted = revert(&writer, &record, EditedPages::Refuse).unwrap();
     assert_eq!(reverted.kept, []);
@@ -187,9 +192,7 @@ fn a_manifest_that_cannot_be_read_keeps_nobody_from_taking_a_run_back() {
 
 #[test]
 fn a_folder_behind_a_link_stands_in_the_way_of_a_rollback() {
-    let desk = real_wiki();
-    let (writer, before) = (desk.writer(), read_wiki(&desk));
-    let record = commit(&writer, "a", &before, &change(&before));
+    let ChangedWiki { desk, writer, record, .. } = ChangedWiki::new();
     let (folder, moved) = (desk.file(&format!("{WIKI}/entities")), desk.file("moved"));
     std::fs::rename(&folder, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &folder).unwrap();

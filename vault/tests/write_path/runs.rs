@@ -3,17 +3,15 @@
 //! A child process commits a run and kills itself at each point, at each file. The wiki is then wholly before the run or
 //! wholly after it, with one record or none.
 
-use crate::desk::{Desk, faults, lock, names, settle};
+use crate::desk::{self, Desk, faults, lock, names, settle};
 use crate::wiki_desk::{WIKI, after, before, commit, plan, read_wiki, record_path, run, trash, wiki, wiki_records};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use steward_domain::wiki::run::WikiRunType;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::files::crash::{MANY_FILES, POINTS};
 
 const VAULT: &str = "STEWARD_TEST_WIKI_VAULT";
-const SIGKILL: i32 = 9;
+
 #[test]
 fn a_run_is_committed_once_with_everything_in_place() {
     let desk = wiki();
@@ -53,16 +51,15 @@ fn commit_large(writer: &VaultWriter) {
 
 /// Runs the child; returns whether it died.
 fn dies(desk: &Desk, point: &str) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "runs::a_child_commits_a_run_and_dies_where_it_is_told"])
-        .env(VAULT, desk.path())
-        .env("STEWARD_CRASH_AT", point)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success() || status.signal() == Some(SIGKILL), "{point}: the child failed by itself");
-    status.signal() == Some(SIGKILL)
+    let test = "runs::a_child_commits_a_run_and_dies_where_it_is_told";
+    desk::dies(test, &[(VAULT, desk.path().as_os_str())], point)
+}
+
+/// A wiki in which a run died after nine exchanges.
+fn interrupted_wiki() -> Desk {
+    let desk = wiki();
+    assert!(dies(&desk, "between-exchanges:9"));
+    desk
 }
 
 /// The restart: the wiki is before the run or after it, and the run can be committed then.
@@ -113,8 +110,7 @@ fn a_crash_during_the_recovery_of_a_run_changes_nothing() {
 #[test]
 fn a_crash_while_a_run_is_taken_back_leaves_the_wiki_before_the_run() {
     for pass in 1..=9 {
-        let desk = wiki();
-        assert!(dies(&desk, "between-exchanges:9"));
+        let desk = interrupted_wiki();
         desk.write(&format!("{WIKI}/_index.md"), b"# Index\n- mine\n");
         assert!(dies(&desk, &format!("after-giving-back:{pass}")), "nine files go back");
         let writer = desk.writer();
@@ -171,8 +167,7 @@ fn a_folder_that_became_a_link_after_a_crash_blocks_nothing() {
 
 #[test]
 fn a_person_at_a_file_that_was_not_exchanged_yet_takes_the_run_back_after_a_crash() {
-    let desk = wiki();
-    assert!(dies(&desk, "between-exchanges:9"));
+    let desk = interrupted_wiki();
     desk.write(&format!("{WIKI}/_index.md"), b"# Index\n- mine\n");
     let writer = desk.writer();
     let mut expected = before();
@@ -185,8 +180,7 @@ fn a_person_at_a_file_that_was_not_exchanged_yet_takes_the_run_back_after_a_cras
 
 #[test]
 fn a_person_at_a_file_that_was_exchanged_keeps_the_edit_and_the_run_goes_on_after_a_crash() {
-    let desk = wiki();
-    assert!(dies(&desk, "between-exchanges:9"));
+    let desk = interrupted_wiki();
     let page = format!("{WIKI}/entities/page-00.md");
     assert!(desk.read(&page).contains("New"), "the first page is exchanged");
     desk.write(&page, b"# Page 0, mine\n");
@@ -201,8 +195,7 @@ fn a_person_at_a_file_that_was_exchanged_keeps_the_edit_and_the_run_goes_on_afte
 
 #[test]
 fn people_at_both_get_a_record_that_names_what_is_missing() {
-    let desk = wiki();
-    assert!(dies(&desk, "between-exchanges:9"));
+    let desk = interrupted_wiki();
     desk.write(&format!("{WIKI}/entities/page-00.md"), b"# Page 0, mine\n");
     desk.write(&format!("{WIKI}/_index.md"), b"# Index\n- mine\n");
     // Another crash between the record's new text and its filing.

@@ -91,12 +91,6 @@ pub enum ActionKind {
     /// A run changed a wiki.
     #[serde(rename = "steward-wiki")]
     Wiki,
-    /// A source was added to a wiki.
-    #[serde(rename = "steward-wiki-source")]
-    WikiSource,
-    /// A human accepted the manifest of a wiki.
-    #[serde(rename = "steward-wiki-manifest")]
-    WikiManifest,
 }
 
 impl ActionKind {
@@ -122,8 +116,6 @@ impl ActionKind {
             Self::MappingAccepted => "steward-mapping-accepted",
             Self::NotesMoved => "steward-notes-moved",
             Self::Wiki => "steward-wiki",
-            Self::WikiSource => "steward-wiki-source",
-            Self::WikiManifest => "steward-wiki-manifest",
         }
     }
 
@@ -142,8 +134,9 @@ impl ActionKind {
             Self::Opposed => "Decided otherwise",
             Self::Raised => "Raised",
             Self::CeilingSet => "Set",
-            Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved => "Answered",
-            Self::Wiki | Self::WikiSource | Self::WikiManifest => "Answered",
+            Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved | Self::Wiki => {
+                "Answered"
+            }
         }
     }
 
@@ -169,8 +162,6 @@ impl ActionKind {
             Self::MappingAccepted => "mapping accepted",
             Self::NotesMoved => "notes moved",
             Self::Wiki => "wiki changed",
-            Self::WikiSource => "source added",
-            Self::WikiManifest => "wiki accepted",
         }
     }
 
@@ -181,8 +172,7 @@ impl ActionKind {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::CeilingSet => false,
             Self::Right | Self::Wrong | Self::Reopened => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
-            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
-            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
+            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved | Self::Wiki => true,
         }
     }
 
@@ -190,12 +180,6 @@ impl ActionKind {
     #[must_use]
     pub fn is_change(self) -> bool {
         matches!(self, Self::Action | Self::Confirmed | Self::CeilingSet)
-    }
-
-    /// Whether it is about a wiki. Such records have details below their reasoning, and trust ignores them.
-    #[must_use]
-    pub fn is_wiki(self) -> bool {
-        matches!(self, Self::Wiki | Self::WikiSource | Self::WikiManifest)
     }
 
     /// Whether a human may take it back, so that its action is open again.
@@ -214,8 +198,7 @@ impl ActionKind {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::Wrong => true,
             Self::CeilingSet => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
-            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
-            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
+            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved | Self::Wiki => true,
         }
     }
 
@@ -234,7 +217,7 @@ mod tests {
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
             Action, CeilingSet, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed,
-            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, WikiManifest, WikiSource, Wrong,
+            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, Wrong,
         };
         for kind in [
             Action,
@@ -255,8 +238,6 @@ mod tests {
             MappingAccepted,
             NotesMoved,
             Wiki,
-            WikiSource,
-            WikiManifest,
         ] {
             assert!(is_audit_file_name(&format!("{}-20261122T080000000Z-x.md", kind.as_str())), "{kind:?}");
         }

@@ -103,27 +103,23 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
 /// it and no page of `after` has that name.
 pub(in crate::wiki) fn map_missed_pages(now: &[WikiPage], after: &[WikiPage]) -> BTreeMap<String, String> {
     let (names_now, names_after) = (PageNames::new(now), PageNames::new(after));
+    let find_name = |name: &str| if names_after.find(name).is_none() { names_now.find(name) } else { None };
+    let find_file = |page: &WikiPage, path: &str| {
+        let file = modernize_path(&resolve_path(&page.file, path)?);
+        let is_missing = !names_after.files.contains_key(file.as_str());
+        names_now.files.get(file.as_str()).copied().filter(|_| is_missing)
+    };
     let mut missed = BTreeMap::new();
     for page in after {
         let rendered = list_rendered_lines(page);
-        for link in page.body.links.iter().filter(|link| !rendered.contains(&link.line)) {
-            let found = match &link.target {
-                LinkTarget::Name(name) if names_after.find(name).is_none() => names_now.find(name),
-                LinkTarget::Path(path) => {
-                    let file = resolve_path(&page.file, path).map(|file| modernize_path(&file));
-                    let is_there = file.as_deref().is_none_or(|file| names_after.files.contains_key(file));
-                    file.filter(|_| !is_there).and_then(|file| names_now.files.get(file.as_str()).copied())
-                }
-                LinkTarget::Name(_) => None,
-            };
-            if let Some(at) = found {
-                missed.entry(now[at].file.clone()).or_insert_with(|| page.file.clone());
-            }
-        }
-        for (_, slug) in page.references.iter().filter(|(_, slug)| names_after.find(slug).is_none()) {
-            if let Some(at) = names_now.find(slug) {
-                missed.entry(now[at].file.clone()).or_insert_with(|| page.file.clone());
-            }
+        let by_link = page.body.links.iter().filter(|link| !rendered.contains(&link.line));
+        let by_link = by_link.filter_map(|link| match &link.target {
+            LinkTarget::Name(name) => find_name(name),
+            LinkTarget::Path(path) => find_file(page, path),
+        });
+        let by_field = page.references.iter().filter_map(|(_, slug)| find_name(slug));
+        for at in by_link.chain(by_field) {
+            missed.entry(now[at].file.clone()).or_insert_with(|| page.file.clone());
         }
     }
     missed

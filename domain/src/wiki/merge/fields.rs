@@ -2,15 +2,14 @@
 //!
 //! It works on values. How they are written is decided elsewhere.
 
-use crate::record::frontmatter::RecordFields;
 use serde_json::{Map, Value};
 
-/// Merges fields: `ours` is what a run wants, `theirs` what stands there now.
-pub(super) fn merge_fields(base: &RecordFields, ours: &RecordFields, theirs: &RecordFields) -> RecordFields {
-    merge_maps(base, ours, theirs)
-}
-
-fn merge_maps(base: &Map<String, Value>, ours: &Map<String, Value>, theirs: &Map<String, Value>) -> Map<String, Value> {
+/// Merges maps: `ours` is what a run wants, `theirs` what stands there now.
+pub(super) fn merge_maps(
+    base: &Map<String, Value>,
+    ours: &Map<String, Value>,
+    theirs: &Map<String, Value>,
+) -> Map<String, Value> {
     let added = ours.keys().filter(|key| !theirs.contains_key(*key));
     let keys: Vec<&String> = theirs.keys().chain(added).collect();
     keys.into_iter()

@@ -14,9 +14,14 @@ fn record(file: &str, before: Option<&str>, after: Option<&str>) -> FileRecord {
     FileRecord::of_page(file, before, after)
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "the form that is asked for")]
+/// A file that cannot be read has this content.
+const UNREADABLE: &str = "unreadable";
+
 fn read(files: &Files, path: &PagePath) -> Result<Option<Vec<u8>>, String> {
-    Ok(files.get(path.file()).map(|text| text.clone().into_bytes()))
+    match files.get(path.file()) {
+        Some(text) if text == UNREADABLE => Err("no permission".to_owned()),
+        found => Ok(found.map(|text| text.clone().into_bytes())),
+    }
 }
 
 fn rollback(files: Vec<FileRecord>, now: &Files, edited: EditedPages) -> RollbackPlan {
@@ -28,10 +33,9 @@ fn now(files: &[(&str, &str)]) -> Files {
 }
 
 fn wanted(plan: &RollbackPlan) -> Vec<(&str, Option<&str>)> {
-    let text = |file: &'_ RunFile| file.after.as_ref().map(|bytes| std::str::from_utf8(bytes).unwrap().to_owned());
     plan.files
         .iter()
-        .map(|file| (file.path.file(), text(file).map(|text| &*Box::leak(text.into_boxed_str()))))
+        .map(|file| (file.path.file(), file.after.as_deref().map(|bytes| std::str::from_utf8(bytes).unwrap())))
         .collect()
 }
 
@@ -177,6 +181,8 @@ fn what_stands_in_the_way_is_named_and_kept_only_on_request() {
         ]
     };
     let wiki = now(&[("entities/a.md", &theirs), ("entities/b.md", &after), (OLD, "another")]);
+    let refused = rollback(vec![record(NEW, None, Some("new"))], &now(&[(NEW, UNREADABLE)]), EditedPages::Refuse);
+    assert_eq!(refused.conflicts[0].to_string(), "entities/new.md: no permission");
     let refused = rollback(files(), &wiki, EditedPages::Refuse);
     let reasons: Vec<String> = refused.conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(

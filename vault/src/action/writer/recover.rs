@@ -188,12 +188,12 @@ fn queue_for_settling(
     mut intent: ChangeIntent,
     resolved: IntentOutcome,
 ) -> io::Result<()> {
+    swap::discard_file(root, &intent.key.record_name())?;
     match (resolved, intent.filing()) {
         (IntentOutcome::Filed, Some(filing)) => state.head = chain::advance_head(state.head.clone(), filing),
         (IntentOutcome::Dropped, _) => journal::mark_reverted(root, &mut intent)?,
         (IntentOutcome::Filed | IntentOutcome::Unfiled, _) => {}
     }
-    swap::discard_file(root, &intent.key.record_name())?;
     state.keep_unsettled(intent);
     Ok(())
 }
