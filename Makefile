@@ -39,7 +39,7 @@ test: tools
 	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."
 	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make corpora."
 
-# The rehearsal of a fleet in full: 20 minutes and more, as any user. Each scene prints its figures and their targets.
+# The rehearsal of a fleet in full: about 20 minutes, as any user. Each scene prints its figures and their targets.
 # STEWARD_FLEET_SEED repeats the random choices of an earlier run.
 fleet-test: tools
 	cargo build --workspace --all-targets --quiet
