@@ -4,7 +4,10 @@
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
 //! writes. [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
+pub mod assemble;
 mod body;
+pub mod claims;
+pub mod compile;
 pub mod details;
 pub mod finding;
 pub mod index_page;
@@ -13,14 +16,19 @@ pub mod log;
 pub mod manifest;
 pub mod merge;
 pub mod names;
+pub mod overview;
 pub mod page;
+pub mod page_text;
 pub mod path;
 pub mod plan;
+pub mod quote;
 pub mod registry;
 pub mod rollback;
 pub mod run;
+pub mod source_text;
 pub mod standard;
 pub mod template;
+pub mod verify;
 
 /// The manifest of a wiki or of a view.
 pub const MANIFEST_FILE: &str = "KNOWLEDGE.md";
@@ -28,6 +36,10 @@ pub const MANIFEST_FILE: &str = "KNOWLEDGE.md";
 pub const GUIDE_FILE: &str = "AGENTS.md";
 /// The catalogue of all pages, which code writes.
 pub const INDEX_FILE: &str = "_index.md";
+/// The first page of a wiki. Code renders parts of it.
+pub const OVERVIEW_FILE: &str = "overview.md";
+/// Questions of sources.
+pub const IDEAS_FILE: &str = "_ideas.md";
 /// What happened, newest last.
 pub const LOG_FILE: &str = "_log.md";
 /// Which source became which pages.

@@ -1,10 +1,18 @@
 //! Wikis on disk: their folder, and the chain of manifests above a view.
 //!
-//! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, and [`commit`] the changes of a run,
-//! which [`revert`] takes back.
+//! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, [`accept`] puts its manifest in force,
+//! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]) and then committed ([`commit`]); [`revert`]
+//! takes it back.
 
+pub mod accept;
 pub mod chain;
 pub mod commit;
 pub mod create;
 pub mod folder;
+pub mod ingest;
+pub mod request;
 pub mod revert;
+pub mod runs;
+pub mod sources;
+pub mod staged;
+pub mod state;

@@ -2,6 +2,7 @@
 //!
 //! Code, comments and escaped text hold none of them. A line counts from 1 at the first line of the body.
 
+use super::compile::EXTRACT_LINE;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
@@ -108,7 +109,7 @@ impl BodyReader {
             }
             TagEnd::Paragraph if self.depth == 0 && self.facts.first_sentence.is_none() => {
                 let text = self.text.trim().trim_end_matches(CONTAINER).trim_end();
-                if !text.is_empty() && !text.starts_with(CONTAINER) {
+                if !text.is_empty() && !text.starts_with(CONTAINER) && text != EXTRACT_LINE {
                     self.facts.first_sentence = Some(find_first_sentence(text).to_owned());
                 }
             }

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// The heading above the details.
 const HEADING: &str = "\n## Files\n";
-/// The info text of the block with one JSON object for each file.
+/// The heading above the claims.
+const CLAIMS: &str = "\n## Claims\n";
+/// The info text of a block with one JSON object on each line.
 const LIST: &str = "jsonl";
 const DIFF: &str = "diff";
 const TEXT: &str = "text";
@@ -19,6 +21,43 @@ const TEXT: &str = "text";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WikiDetails {
     pub files: Vec<FileRecord>,
+    pub claims: Vec<ClaimRecord>,
+}
+
+/// A claim that an action made or removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimRecord {
+    /// As in `plot-12#c6107d23f`.
+    pub claim: String,
+    pub change: ClaimChange,
+    /// The hash of the statement.
+    pub statement_sha256: ContentHash,
+    /// The words on which it rests; empty for a claim that was removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anchors: Vec<AnchorRecord>,
+}
+
+/// What happened to a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ClaimChange {
+    Asserted,
+    Removed,
+}
+
+/// The place of a quote in a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnchorRecord {
+    pub label: String,
+    pub source: String,
+    /// In bytes, from the start of the source's text.
+    pub offset: usize,
+    pub length: usize,
+    /// The hash of the words as they stand there.
+    pub quote_sha256: ContentHash,
 }
 
 /// One file of a wiki action.
@@ -42,6 +81,8 @@ pub enum RecordedContent {
     Page { before: String, after: String },
     /// The entry that was appended, with its last line break.
     Entry(String),
+    /// The whole text, which a person accepted. The file is not changed.
+    Accepted(String),
 }
 
 /// Why the details of a record cannot be used.
@@ -72,9 +113,18 @@ struct FileLine {
 enum BlockKind {
     Diff,
     Entry,
+    Accepted,
 }
 
 impl FileRecord {
+    /// A file that a person accepted as it is.
+    #[must_use]
+    pub fn of_accepted(file: &str, text: &str) -> Self {
+        let hash = ContentHash::hash_bytes(text.as_bytes());
+        let content = RecordedContent::Accepted(text.to_owned());
+        Self { file: file.to_owned(), before: Some(hash.clone()), after: Some(hash), content }
+    }
+
     /// A page, or another file whose both sides are kept.
     #[must_use]
     pub fn of_page(file: &str, before: Option<&str>, after: Option<&str>) -> Self {
@@ -92,6 +142,7 @@ impl FileRecord {
         };
         match &self.content {
             RecordedContent::Page { before, after } => is(&self.before, before) && is(&self.after, after),
+            RecordedContent::Accepted(text) => is(&self.before, text) && is(&self.after, text),
             RecordedContent::Hashes | RecordedContent::Entry(_) => true,
         }
     }
@@ -108,6 +159,7 @@ impl WikiDetails {
                 RecordedContent::Hashes => (None, "", String::new()),
                 RecordedContent::Page { before, after } => (Some(BlockKind::Diff), DIFF, render_diff(before, after)),
                 RecordedContent::Entry(text) => (Some(BlockKind::Entry), TEXT, text.clone()),
+                RecordedContent::Accepted(text) => (Some(BlockKind::Accepted), DIFF, render_diff("", text)),
             };
             let line = FileLine {
                 file: file.file.clone(),
@@ -115,13 +167,14 @@ impl WikiDetails {
                 after: file.after.clone(),
                 block: kind,
             };
-            list.push_str(&serde_json::to_string(&line).unwrap_or_default());
-            list.push('\n');
+            list.push_str(&to_line(&line));
             if kind.is_some() {
                 blocks.push_str(&format!("\n{}", fence(info, &text)));
             }
         }
-        format!("{HEADING}\n{}{blocks}", fence(LIST, &list))
+        let claims: String = self.claims.iter().map(to_line).collect();
+        let claims = if claims.is_empty() { claims } else { format!("{CLAIMS}\n{}", fence(LIST, &claims)) };
+        format!("{HEADING}\n{}{blocks}{claims}", fence(LIST, &list))
     }
 
     /// The bytes of a record without its details.
@@ -154,6 +207,10 @@ impl WikiDetails {
                     RecordedContent::Page { before, after }
                 }
                 Some(BlockKind::Entry) => RecordedContent::Entry(next(TEXT)?.to_owned()),
+                Some(BlockKind::Accepted) => {
+                    let (_, text) = read_diff(next(DIFF)?).ok_or_else(|| invalid("an accepted file cannot be read"))?;
+                    RecordedContent::Accepted(text)
+                }
             };
             let file = FileRecord { file: line.file, before: line.before, after: line.after, content };
             if !file.fits() {
@@ -161,8 +218,14 @@ impl WikiDetails {
             }
             files.push(file);
         }
-        Ok(Self { files })
+        let claims = blocks.next().filter(|block| block.info == LIST).map_or("", |block| block.text);
+        let claims = claims.lines().map(serde_json::from_str).collect::<Result<Vec<ClaimRecord>, _>>();
+        Ok(Self { files, claims: claims.map_err(|e| invalid(&format!("its claims: {e}")))? })
     }
+}
+
+fn to_line(value: &impl Serialize) -> String {
+    format!("{}\n", serde_json::to_string(value).unwrap_or_default())
 }
 
 /// A fenced block of Markdown.
@@ -253,7 +316,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn page(before: Option<&str>, after: Option<&str>) -> WikiDetails {
-        WikiDetails { files: vec![FileRecord::of_page("entities/a.md", before, after)] }
+        WikiDetails { files: vec![FileRecord::of_page("entities/a.md", before, after)], claims: Vec::new() }
     }
 
     #[test]
@@ -275,6 +338,28 @@ mod tests {
                     after: hash(),
                     content: RecordedContent::Entry("\n## [x] manual | a\n- b\n".into()),
                 },
+                FileRecord::of_accepted("KNOWLEDGE.md", "---\na: 1\n---\n```\nno line break"),
+                FileRecord::of_accepted("AGENTS.md", ""),
+            ],
+            claims: vec![
+                ClaimRecord {
+                    claim: "a#c6107d23f".into(),
+                    change: ClaimChange::Asserted,
+                    statement_sha256: ContentHash::hash_bytes(b"x"),
+                    anchors: vec![AnchorRecord {
+                        label: "c6107d23f".into(),
+                        source: "lease".into(),
+                        offset: 25,
+                        length: 58,
+                        quote_sha256: ContentHash::hash_bytes(b"y"),
+                    }],
+                },
+                ClaimRecord {
+                    claim: "a#c6107d23f~2".into(),
+                    change: ClaimChange::Removed,
+                    statement_sha256: ContentHash::hash_bytes(b"z"),
+                    anchors: Vec::new(),
+                },
             ],
         };
         let text = details.render();
@@ -286,7 +371,7 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(outside, ["heading"], "{text}");
+        assert_eq!(outside, ["heading", "heading"], "{text}");
     }
 
     #[test]

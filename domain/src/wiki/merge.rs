@@ -9,9 +9,9 @@ mod footnotes;
 mod lines;
 
 use crate::record::frontmatter::{self, Document, FieldEdit, FrontmatterError, RecordFields};
-use footnotes::SplitBody;
 use serde_json::Value;
 
+pub(super) use footnotes::{SplitBody, list_sources};
 pub use lines::{DiffLine, LineConflict, list_diff_lines, merge_lines};
 
 /// Why two versions of a page cannot be merged. Nothing is changed.
@@ -41,13 +41,13 @@ pub fn merge_page(base: &str, ours: &str, theirs: &str) -> Result<String, PageMe
     let [base, ours, theirs] = [base, ours, theirs].map(|text| frontmatter::read_note(text.as_bytes()));
     let (base, ours, theirs) = (base?, ours?, theirs?);
     let body = merge_bodies(&base, &ours, &theirs)?;
-    let merged = merge_fields(&base, &ours, &theirs, &footnotes::list_sources(&body))?;
+    let merged = merge_fields(&base, &ours, &theirs, &list_sources(&body))?;
     let above = merged.as_str().len() - merged.body().len();
     Ok(format!("{}{body}", &merged.as_str()[..above]))
 }
 
 /// The page of `theirs` with the merged fields. Sources that footnotes still name stay.
-fn merge_fields(
+pub(super) fn merge_fields(
     base: &Document,
     ours: &Document,
     theirs: &Document,

@@ -2,6 +2,8 @@
 //!
 //! They are made of outside text. What comes out is always ASCII, and never a path or a hidden file.
 
+use crate::action::plan::ContentHash;
+
 /// The kinds that are known without being declared.
 pub const KNOWN_KINDS: [&str; 11] = [
     "entity",
@@ -65,6 +67,44 @@ pub fn name_source(path: &str) -> Option<String> {
     (id.len() >= 2).then_some(id)
 }
 
+/// The id of a source whose name holds too few letters and digits.
+#[must_use]
+pub fn name_unnamed_source(path: &str) -> String {
+    format!("source-{}", hash_short(path))
+}
+
+/// The slug of a page with this title.
+#[must_use]
+pub fn name_page(title: &str) -> String {
+    let kebab = to_kebab(title);
+    let slug = match kebab.as_str() {
+        "" => format!("page-{}", hash_short(title)),
+        _ if kebab.starts_with(|first: char| first.is_ascii_digit()) => format!("n-{kebab}"),
+        letter if letter.len() == 1 => format!("{letter}-page"),
+        _ => kebab,
+    };
+    slug.get(..MAX_SLUG).unwrap_or(&slug).trim_end_matches('-').to_owned()
+}
+
+/// The slug of the summary of a source.
+#[must_use]
+pub fn name_summary(source: &str) -> String {
+    let cut = source.char_indices().nth(MAX_SOURCE_IN_SLUG).map(|(at, _)| &source[..at]);
+    match cut.or_else(|| source.ends_with('-').then_some(source)) {
+        Some(part) => format!("summary-{}-{}", part.trim_end_matches('-'), hash_short(source)),
+        None => format!("summary-{source}"),
+    }
+}
+
+/// The longest slug, and the most characters of a source's id in one.
+const MAX_SLUG: usize = 96;
+const MAX_SOURCE_IN_SLUG: usize = 79;
+
+/// The first 8 hex digits of the hash of a text.
+fn hash_short(text: &str) -> String {
+    ContentHash::hash_bytes(text.as_bytes()).as_str()[..8].to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +125,29 @@ mod tests {
             assert_eq!(name_kind(name), kind);
             assert_eq!(name_folder(kind), folder);
         }
+    }
+
+    #[test]
+    fn a_page_is_named_after_its_title() {
+        for (title, slug) in [
+            ("Plot 12", "plot-12"),
+            ("12 plots", "n-12-plots"),
+            ("X", "x-page"),
+            ("7", "n-7"),
+            ("Über Käse", "uber-kase"),
+        ] {
+            assert_eq!(name_page(title), slug);
+        }
+        assert_eq!(name_page("…").len(), "page-12345678".len());
+        assert!(super::super::standard::is_slug(&name_page(&"long ".repeat(50))));
+    }
+
+    #[test]
+    fn a_summary_is_named_after_its_source() {
+        assert_eq!(name_summary("2026-11-20-letter"), "summary-2026-11-20-letter");
+        let long = name_summary(&"a".repeat(96));
+        assert!(long.starts_with(&format!("summary-{}-", "a".repeat(79))) && long.len() == 96, "{long}");
+        assert!(super::super::standard::is_slug(&name_summary("letter-")));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Only [`close`] makes one, and only the vault writer takes one. It checks what holds for every run, whoever wrote it:
 //! all files lie in one wiki, a source is only ever added, the log only grows, and the record can take everything back.
 
-use super::details::{FileRecord, RecordedContent, WikiDetails};
+use super::IDEAS_FILE;
+use super::details::{ClaimRecord, FileRecord, RecordedContent, WikiDetails};
 use super::path::{PagePath, WikiFileKind};
 use super::run::WikiMark;
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, ChainLink, MAX_WIKI_RECORD_BYTES, WorkflowRef};
@@ -21,6 +22,18 @@ pub struct WikiRun {
     /// One line for people.
     pub reasoning: String,
     pub workflow: WorkflowRef,
+    /// The claims that the run makes and removes.
+    pub claims: Vec<ClaimRecord>,
+    /// The files that a person accepts as they are.
+    pub accepted: Vec<AcceptedFile>,
+}
+
+/// A file that a person accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedFile {
+    /// One of [`super::ACCEPTED_FILES`].
+    pub file: &'static str,
+    pub text: String,
 }
 
 /// One file of a run: what stands there, and what the run wants to stand there.
@@ -51,9 +64,11 @@ impl WikiRun {
         let target = RecordPath::new(RecordKind::Instinct, &format!("wiki.{}", self.mark.wiki))?;
         let id = ActionId::derive(&[self.kind.as_str(), self.mark.run.as_str(), &self.mark.wiki]);
         let workflow = self.workflow.clone();
+        // What a person accepted or added changes no page.
+        let disposition = if self.kind == ActionKind::Wiki { Disposition::Live } else { Disposition::Recorded };
         Ok(AuditDraft {
             reasoning: self.reasoning.clone(),
-            disposition: Disposition::Live,
+            disposition,
             wiki: Some(self.mark.clone()),
             ..AuditDraft::new_recorded(self.kind, id, target, RecordKind::Instinct, workflow, self.at)
         })
@@ -121,7 +136,8 @@ pub fn close(run: WikiRun, files: Vec<RunFile>) -> Result<WikiPlan, WikiPlanErro
         });
         planned.push(PlannedFile { path: file.path, before, after: file.after });
     }
-    let (draft, details) = (run.draft_record()?, WikiDetails { files: records });
+    records.extend(run.accepted.iter().map(|accepted| FileRecord::of_accepted(accepted.file, &accepted.text)));
+    let (draft, details) = (run.draft_record()?, WikiDetails { files: records, claims: run.claims });
     let plan = WikiPlan { mark: run.mark, draft, details, files: planned };
     let size = plan.details.render().len();
     if size > MAX_WIKI_RECORD_BYTES - HEAD_BYTES {
@@ -177,6 +193,12 @@ fn record_content(file: &RunFile) -> Result<RecordedContent, WikiPlanError> {
         text.map(str::to_owned).ok_or_else(not_text)
     };
     match file.path.kind() {
+        // Its lines can be taken out again.
+        WikiFileKind::Generated if file.path.file() == IDEAS_FILE => {
+            let (before, after) = (text(&file.before)?, text(&file.after)?);
+            let added = after.strip_prefix(&before).filter(|added| added.ends_with('\n'));
+            Ok(added.map_or(RecordedContent::Hashes, |added| RecordedContent::Entry(added.to_owned())))
+        }
         WikiFileKind::Displaced
         | WikiFileKind::Source
         | WikiFileKind::SourceText

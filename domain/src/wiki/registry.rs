@@ -6,10 +6,11 @@
 use super::finding::{FindingCode, Severity, WikiFinding, judge_fault};
 use super::standard::{self, Doctype};
 use super::{PROVENANCE_FILE, SOURCES_FILE};
+use crate::action::plan::ContentHash;
 use crate::record::frontmatter::RecordFields;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A source that is registered.
@@ -115,6 +116,53 @@ impl RegistryReading {
     }
 }
 
+/// A source that is added to the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSource {
+    pub id: String,
+    /// Relative to the wiki.
+    pub path: String,
+    pub title: String,
+    /// In RFC 3339.
+    pub captured_at: String,
+    /// As in `sha256:55a2…`.
+    pub content_hash: String,
+    /// The file with its text, if its bytes are not the text themselves, and the hash of that file.
+    pub text_file: Option<(String, String)>,
+}
+
+/// The hash of a source as the registry holds it, as in `sha256:55a2…`.
+#[must_use]
+pub fn hash_content(bytes: &[u8]) -> String {
+    format!("sha256:{}", ContentHash::hash_bytes(bytes).as_str())
+}
+
+/// Adds a source to the text of the registry. Everything else in it stays. `None` stands for a registry that does not exist.
+///
+/// # Errors
+/// Why the registry cannot be extended.
+pub fn add_to_registry(text: Option<&str>, source: &NewSource) -> Result<String, String> {
+    let mut items = match text.map(serde_json::from_str::<Value>) {
+        None => Vec::new(),
+        Some(Ok(Value::Array(items))) => items,
+        Some(Ok(_)) => return Err(format!("{SOURCES_FILE} is not a list: restore the file")),
+        Some(Err(e)) => return Err(format!("{SOURCES_FILE} is not JSON: {e}: restore the file")),
+    };
+    let mut item = json!({
+        "schema": Doctype::Source.to_string(),
+        "id": source.id,
+        "path": source.path,
+        "title": source.title,
+        "captured_at": source.captured_at,
+        "content_hash": source.content_hash,
+    });
+    if let Some((path, hash)) = &source.text_file {
+        item["metadata"] = json!({"steward": {"text": path, "text_hash": hash}});
+    }
+    items.push(item);
+    serde_json::to_string_pretty(&items).map(|text| format!("{text}\n")).map_err(|e| e.to_string())
+}
+
 /// Reads `_manifest.json`.
 ///
 /// # Errors
@@ -129,7 +177,6 @@ pub fn read_provenance(text: &str) -> Result<SourceProvenance, WikiFinding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn source(id: &str) -> Value {
         json!({"schema": "knowledge.source/v1", "id": id, "path": format!("sources/{id}.md"), "title": "A letter",
@@ -163,6 +210,26 @@ mod tests {
                 "{text}: {found:#?}"
             );
         }
+    }
+
+    #[test]
+    fn a_source_is_added_and_everything_else_stays() {
+        let mut other = source("letter");
+        other["metadata"] = json!({"theirs": 1});
+        let new = NewSource {
+            id: "lease".into(),
+            path: "sources/lease.md".into(),
+            title: "The \"lease\"".into(),
+            captured_at: "2026-11-22T09:15:04Z".into(),
+            content_hash: "sha256:55a2".into(),
+            text_file: Some(("_text/lease.txt".into(), "sha256:66b3".into())),
+        };
+        let text = add_to_registry(Some(&json!([other]).to_string()), &new).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()[0], other);
+        let read = read_registry(&text);
+        assert_eq!((read.sources.len(), read.findings), (2, vec![]));
+        assert_eq!(read_registry(&add_to_registry(None, &new).unwrap()).sources["lease"].title, "The \"lease\"");
+        assert!(add_to_registry(Some("{}"), &new).is_err() && add_to_registry(Some("["), &new).is_err());
     }
 
     #[test]

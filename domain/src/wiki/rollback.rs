@@ -1,9 +1,11 @@
 //! Takes a committed run back, below later changes of people and of other runs.
 //!
 //! Each page gets a three-way merge of what the run left, what stands now and what was there before it. Hunks that nobody
-//! touched go back, and everything else stays. A page that the run made goes to the trash, unless somebody edited or uses
-//! it since. Files that code renders, and the log, are no part of this: they are rendered anew, and the log keeps both
+//! touched go back, and everything else stays. Where others wrote right beside what the run added, its blocks alone go. A
+//! page that the run made goes to the trash, unless somebody edited or uses it since. Files that code renders, and the log, are no part of this: they are rendered anew, and the log keeps both
 //! entries.
+
+mod blocks;
 
 use super::details::{FileRecord, RecordedContent, WikiDetails};
 use super::lint::map_missed_pages;
@@ -12,6 +14,7 @@ use super::page::{WikiPage, read_page};
 use super::path::{PagePath, PagePathError, WikiFileKind};
 use super::plan::RunFile;
 use crate::action::plan::ContentHash;
+use blocks::take_out_blocks;
 
 /// What a rollback would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -215,10 +218,14 @@ fn plan_page(record: &FileRecord, path: &PagePath, sides: PageSides<'_>) -> Page
         // The run made the page, or changed one that somebody has removed since.
         (_, Some(_), None) => PageRollback::Gone,
         (None, Some(made), Some(now)) => {
-            if &ContentHash::hash_bytes(&now) != made {
-                return PageRollback::Kept(KeptReason::Edited);
+            if &ContentHash::hash_bytes(&now) == made {
+                return change(Some(now), None);
             }
-            change(Some(now), None)
+            let left = std::str::from_utf8(&now).ok().and_then(|text| take_out_blocks(None, after, text));
+            match left {
+                Some(left) => change(Some(now), Some(&left)),
+                None => PageRollback::Kept(KeptReason::Edited),
+            }
         }
         (_, None, None) => change(None, Some(before)),
         (_, None, Some(now)) if now == before.as_bytes() => PageRollback::Nothing,
@@ -231,6 +238,9 @@ fn plan_page(record: &FileRecord, path: &PagePath, sides: PageSides<'_>) -> Page
                 Ok(merged) if merged == text => PageRollback::Nothing,
                 Ok(merged) => change(Some(text.into_bytes()), Some(&merged)),
                 Err(PageMergeError::Overlap(conflict)) => {
+                    if let Some(left) = take_out_blocks(Some(before), after, &text) {
+                        return change(Some(text.into_bytes()), Some(&left));
+                    }
                     let shown = conflict.theirs.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                     let shown: String = shown.chars().take(80).collect();
                     PageRollback::Conflict(format!("line {} was changed since: {shown}", conflict.line))

@@ -3,7 +3,7 @@
 //! A run is committed as one transaction with one audit record, or it changes nothing.
 
 use crate::action::plan::ActionId;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -50,14 +50,44 @@ pub struct WikiMark {
     /// The run that a rollback takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverts: Option<RunId>,
+    /// The source that a run is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RunSource>,
+}
+
+/// The source of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSource {
+    pub id: String,
+    /// Relative to the wiki.
+    pub path: String,
+    /// As in `sha256:55a2…`.
+    pub content_hash: String,
 }
 
 impl RunId {
+    /// The bytes of every name.
+    pub const LENGTH: usize = 27;
+
     /// The run of these parts, which began at a moment. The same parts give the same name.
     #[must_use]
     pub fn derive(began: DateTime<Utc>, parts: &[&str]) -> Self {
         let hash = ActionId::derive(parts);
         Self(format!("r-{}-{}", began.format("%Y%m%dT%H%M%SZ"), &hash.as_str()[..8]))
+    }
+
+    /// The second in which the run began.
+    #[must_use]
+    pub fn began(&self) -> Option<DateTime<Utc>> {
+        let time = self.0.strip_prefix("r-")?.split('-').next()?;
+        NaiveDateTime::parse_from_str(time, "%Y%m%dT%H%M%SZ").ok().map(|naive| naive.and_utc())
+    }
+
+    /// The last 8 characters, by which people name it.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.0.rsplit('-').next().unwrap_or(&self.0)
     }
 
     /// The whole name.
@@ -115,6 +145,8 @@ mod tests {
         assert!(run.as_str().starts_with("r-20261122T091504Z-"), "{run}");
         assert_eq!(run.as_str().parse(), Ok(run.clone()));
         assert_ne!(run, RunId::derive(at, &["plot", "lease"]));
+        assert_eq!(run.began(), Some("2026-11-22T09:15:04Z".parse().unwrap()));
+        assert_eq!((run.as_str().len(), run.short().len()), (RunId::LENGTH, 8));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::log::{LogType, render_entry};
 use super::manifest::EffectiveManifest;
 use super::standard::is_slug;
-use super::{GUIDE_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, PROVENANCE_FILE, SOURCES_FILE, index_page};
+use super::{GUIDE_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, PROVENANCE_FILE, SOURCES_FILE, index_page};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
@@ -42,6 +42,7 @@ pub fn render_wiki(name: &str, now: DateTime<Utc>) -> Result<Vec<NewFile>, Inval
         (GUIDE_FILE, render_guide()),
         (INDEX_FILE, index_page::render_index(&empty, &[])),
         (LOG_FILE, format!("# Log\n{}", render_entry(now, LogType::Manual, "A new wiki", &[]))),
+        (IDEAS_FILE, "# Ideas\n\n".to_owned()),
         (SOURCES_FILE, "[]\n".to_owned()),
         (PROVENANCE_FILE, "{\"version\":1,\"hashAlgo\":\"sha256\",\"sources\":{}}\n".to_owned()),
     ];

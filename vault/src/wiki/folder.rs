@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_page, read_page};
-use steward_domain::wiki::registry::{RegistryReading, SourceProvenance, WikiSource, read_provenance, read_registry};
+use steward_domain::wiki::registry::{
+    RegistryReading, SourceProvenance, WikiSource, hash_content, read_provenance, read_registry,
+};
 use steward_domain::wiki::standard::Doctype;
 use steward_domain::wiki::{
     GUIDE_FILE, INDEX_FILE, LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_PAGES, MAX_SOURCE_BYTES,
@@ -183,16 +184,29 @@ impl WikiFolder {
             }
         }
         wiki.sources = registry.sources;
-        match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
-            Ok(None) => {}
-            Ok(Some(text)) => match read_provenance(&text) {
-                Ok(provenance) => wiki.provenance = provenance,
-                Err(finding) => wiki.findings.push(finding),
-            },
+        let (provenance, finding) = self.read_provenance_file();
+        wiki.provenance = provenance;
+        wiki.findings.extend(finding);
+    }
+
+    /// Which sources became pages; none if that cannot be read.
+    #[must_use]
+    pub fn read_provenance(&self) -> SourceProvenance {
+        self.read_provenance_file().0
+    }
+
+    fn read_provenance_file(&self) -> (SourceProvenance, Option<WikiFinding>) {
+        let read = match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
+            Ok(None) => Ok(SourceProvenance::default()),
+            Ok(Some(text)) => read_provenance(&text),
             Err(fault) => {
                 let code = FindingCode::SourceInvalid;
-                wiki.findings.push(report(PROVENANCE_FILE, code, &fault.to_string(), "restore the file"));
+                Err(report(PROVENANCE_FILE, code, &fault.to_string(), "restore the file"))
             }
+        };
+        match read {
+            Ok(provenance) => (provenance, None),
+            Err(finding) => (SourceProvenance::default(), Some(finding)),
         }
     }
 
@@ -220,7 +234,7 @@ impl WikiFolder {
             return Err(ReadFault::NotAFile);
         }
         match self.read_bytes(file, MAX_SOURCE_BYTES) {
-            Ok(bytes) => Ok(Some(format!("{HASH}{}", ContentHash::hash_bytes(&bytes).as_str()))),
+            Ok(bytes) => Ok(Some(hash_content(&bytes))),
             Err(ReadFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(fault) => Err(fault),
         }

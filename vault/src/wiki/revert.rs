@@ -6,25 +6,19 @@
 
 use crate::action::chain::ChainError;
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
-use crate::files::root::{VaultRoot, VaultRootError};
-use crate::wiki::chain::resolve_chain;
-use crate::wiki::folder::WikiFolder;
+use crate::files::root::VaultRoot;
+use crate::wiki::state::{ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
-use std::collections::BTreeMap;
-use std::io;
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::record::path::RecordPath;
-use steward_domain::wiki::details::{WikiDetails, WikiDetailsError};
-use steward_domain::wiki::finding::Severity;
-use steward_domain::wiki::index_page::render_index;
-use steward_domain::wiki::log::{LogType, render_entry};
-use steward_domain::wiki::manifest::{EffectiveManifest, merge_manifests};
-use steward_domain::wiki::page::{WikiPage, may_be_page};
+use steward_domain::wiki::IDEAS_FILE;
+use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport, assemble_run};
+use steward_domain::wiki::details::{RecordedContent, WikiDetails, WikiDetailsError};
+use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::{RunFile, WikiPlanError, WikiRun, close};
-use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, UnreadablePage, invert};
+use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, invert};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
-use steward_domain::wiki::{INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES};
 
 /// How often a rollback is planned anew because files changed meanwhile.
 const TRIES: usize = 3;
@@ -48,8 +42,8 @@ pub struct RevertedRun {
     pub receipt: ActionReceipt,
     /// Pages of the run that stay, and why. Empty if it had been taken back before.
     pub kept: Vec<KeptPage>,
-    /// Where the index went, if it had lines that code did not write.
-    pub displaced: Option<PagePath>,
+    /// Where files went that code renders and that people had edited.
+    pub displaced: Vec<PagePath>,
 }
 
 /// Why a run was not taken back. Nothing was changed.
@@ -67,8 +61,10 @@ pub enum RevertError {
     Path(#[from] PagePathError),
     #[error(transparent)]
     Plan(#[from] WikiPlanError),
-    #[error("{path}: {source}")]
-    Io { path: String, source: io::Error },
+    #[error(transparent)]
+    Read(#[from] ReadWikiError),
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
@@ -102,77 +98,25 @@ impl VaultWriter {
         let reverted = record.draft.wiki.filter(|_| record.draft.kind == ActionKind::Wiki).ok_or_else(not_a_run)?;
         let run = describe_rollback(request, &reverted);
         if let Some(receipt) = self.find_run(&run)? {
-            return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: None });
+            return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: Vec::new() });
         }
-        // They are read first. So a run that is committed while the pages are read makes this one start again.
-        let [index, log] =
-            [self.read_whole(&reverted.folder, INDEX_FILE)?, self.read_whole(&reverted.folder, LOG_FILE)?];
+        // It is read first. So a run that is committed while the pages are read makes this one start again.
+        let wiki = read_wiki(self.root(), &reverted.wiki, &reverted.folder)?;
         let read = |path: &PagePath| read_current(self.root(), path);
         let mut plan = invert(&details, &reverted.folder, &record.missing_files, request.edited, read)?;
-        let wiki = self.read_wiki(&reverted.folder, index.before.as_deref())?;
-        plan.settle_names(&wiki.pages, &wiki.unreadable, request.edited);
+        plan.settle_names(&wiki.state.pages, &wiki.unreadable, request.edited);
         if !plan.conflicts.is_empty() {
             return Err(RevertError::Conflicts(plan.conflicts));
         }
         if plan.files.is_empty() {
             return Err(RevertError::Nothing(plan.kept));
         }
-        let (rendered, wanted) =
-            (render_index(&wiki.manifest, &wiki.pages), render_index(&wiki.manifest, &plan.apply_to(&wiki.pages)));
-        let entry = render_log_entry(request, &run.mark, &plan.files, &plan.kept);
-        let is_edited = index.before.as_ref().is_some_and(|index| index != rendered.as_bytes());
-        let displaced = is_edited.then(|| index.path.in_trash(&run.mark.run));
+        let report = describe_report(request, &run.mark, &plan.files, &plan.kept, &details);
         let kept = std::mem::take(&mut plan.kept);
-        let mut files = plan.files;
-        files.extend(displaced.clone().map(|path| RunFile { path, before: None, after: index.before.clone() }));
-        files.push(RunFile { after: Some(wanted.into_bytes()), ..index });
-        let mut text = log.before.clone().unwrap_or_default();
-        text.extend_from_slice(entry.as_bytes());
-        files.push(RunFile { after: Some(text), ..log });
-        let receipt = self.commit_run(&close(run, files)?)?;
-        Ok(RevertedRun { receipt, kept, displaced })
+        let assembled = assemble_run(wiki.state, plan.files, &report)?;
+        let receipt = self.commit_run(&close(run, assembled.files)?)?;
+        Ok(RevertedRun { receipt, kept, displaced: assembled.displaced })
     }
-
-    /// A file of a wiki as it is, without a new content.
-    fn read_whole(&self, folder: &str, file: &str) -> Result<RunFile, RevertError> {
-        let path = PagePath::new(folder, file)?;
-        let before = read_current(self.root(), &path).map_err(ApplyError::Form)?;
-        Ok(RunFile { path, before, after: None })
-    }
-
-    /// Reads the pages and the manifest of a wiki.
-    fn read_wiki(&self, folder: &str, index: Option<&[u8]>) -> Result<ReadWiki, RevertError> {
-        let failed = |source| RevertError::Io { path: folder.to_owned(), source };
-        let opened = WikiFolder::open(&self.root().path().join(folder)).map_err(failed)?;
-        let contents = opened.read();
-        let broken = contents.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        let mut broken: Vec<&String> = broken.map(|finding| &finding.file).filter(|file| may_be_page(file)).collect();
-        broken.retain(|file| contents.pages.iter().all(|page| page.file != **file));
-        broken.dedup();
-        let unreadable = broken.into_iter().filter_map(|file| {
-            let text = opened.read_text(file, MAX_GENERATED_BYTES).ok()??;
-            Some(UnreadablePage { file: file.clone(), text })
-        });
-        let unreadable = unreadable.collect();
-        // A manifest that cannot be read must not keep anybody from taking a run back.
-        let manifest = match resolve_chain(&opened.path().join(MANIFEST_FILE), Some(self.root().path())) {
-            Ok(chain) => merge_manifests(&chain.layers).0,
-            Err(_) => {
-                let index = String::from_utf8_lossy(index.unwrap_or_default()).into_owned();
-                let title = index.lines().next().and_then(|line| line.strip_prefix("# Index: ")).unwrap_or("Wiki");
-                let fields = [("title".to_owned(), title.into())].into_iter().collect();
-                EffectiveManifest::new(fields, BTreeMap::new())
-            }
-        };
-        Ok(ReadWiki { pages: contents.pages, unreadable, manifest })
-    }
-}
-
-/// A wiki as a rollback looks at it.
-struct ReadWiki {
-    pages: Vec<WikiPage>,
-    unreadable: Vec<UnreadablePage>,
-    manifest: EffectiveManifest,
 }
 
 fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDetails), RevertError> {
@@ -184,14 +128,6 @@ fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDet
     }
     let details = WikiDetails::parse(&String::from_utf8_lossy(&bytes));
     Ok((record, details.map_err(|source| RevertError::Details { record: path.clone(), source })?))
-}
-
-fn read_current(root: &VaultRoot, path: &PagePath) -> Result<Option<Vec<u8>>, String> {
-    match root.read_page(path) {
-        Ok(current) => Ok(Some(current.bytes)),
-        Err(VaultRootError::Missing { .. }) => Ok(None),
-        Err(e) => Err(e.to_string()),
-    }
 }
 
 fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRun {
@@ -207,10 +143,18 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
         at: request.at,
         reasoning: format!("{} took back the run {}.", request.by, reverted.run),
         workflow: request.workflow.clone(),
+        claims: Vec::new(),
+        accepted: Vec::new(),
     }
 }
 
-fn render_log_entry(request: &RevertRequest<'_>, mark: &WikiMark, files: &[RunFile], kept: &[KeptPage]) -> String {
+fn describe_report(
+    request: &RevertRequest<'_>,
+    mark: &WikiMark,
+    files: &[RunFile],
+    kept: &[KeptPage],
+    details: &WikiDetails,
+) -> RunReport {
     let reverted = mark.reverts.as_ref().map_or("", |run| run.as_str());
     let names = |files: &mut dyn Iterator<Item = &str>| files.collect::<Vec<_>>().join(", ");
     let touched = names(&mut files.iter().map(|file| file.path.file()));
@@ -218,5 +162,18 @@ fn render_log_entry(request: &RevertRequest<'_>, mark: &WikiMark, files: &[RunFi
     if !kept.is_empty() {
         bullets.push(format!("kept: {}", names(&mut kept.iter().map(|page| page.file.as_str()))));
     }
-    render_entry(request.at, LogType::Manual, &format!("Took back {reverted}"), &bullets)
+    let ideas = details.files.iter().filter(|file| file.file == IDEAS_FILE).filter_map(|file| match &file.content {
+        RecordedContent::Entry(text) => Some(text.lines().map(str::to_owned).collect::<Vec<_>>()),
+        RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Accepted(_) => None,
+    });
+    RunReport {
+        run: mark.run.clone(),
+        at: request.at,
+        log_type: LogType::Manual,
+        subject: format!("Took back {reverted}"),
+        bullets,
+        provenance: mark.source.clone().map_or(ProvenanceChange::Nothing, ProvenanceChange::Remove),
+        ideas: Vec::new(),
+        dropped_ideas: ideas.flatten().filter(|line| line.starts_with("- ")).collect(),
+    }
 }

@@ -173,7 +173,7 @@ fn a_persons_lines_in_the_index_go_to_the_trash() {
     index.extend_from_slice(b"My own line, in Latin-1: \xfc\n");
     desk.write(&format!("{WIKI}/_index.md"), &index);
     let reverted = revert(&writer, &record, EditedPages::Refuse).unwrap();
-    let trash = reverted.displaced.unwrap().to_string();
+    let trash = reverted.displaced[0].to_string();
     assert!(trash.starts_with("wiki/plot/.trash/r-20261121T130000Z-") && trash.ends_with("/_index.md"), "{trash}");
     assert_eq!(std::fs::read(desk.file(&trash)).unwrap(), index);
     assert_eq!(desk.read(&format!("{WIKI}/_index.md")), before["_index.md"]);

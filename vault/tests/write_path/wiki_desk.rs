@@ -61,6 +61,7 @@ pub(crate) fn run(kind: WikiRunType, name: &str) -> WikiRun {
         run: RunId::derive(noon(), &[name]),
         run_type: kind,
         reverts: None,
+        source: None,
     };
     WikiRun {
         kind: ActionKind::Wiki,
@@ -68,6 +69,8 @@ pub(crate) fn run(kind: WikiRunType, name: &str) -> WikiRun {
         at: noon(),
         reasoning: "Ann asked.".into(),
         workflow: WorkflowRef::default(),
+        claims: Vec::new(),
+        accepted: Vec::new(),
     }
 }
 

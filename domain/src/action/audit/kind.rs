@@ -91,6 +91,12 @@ pub enum ActionKind {
     /// A run changed a wiki.
     #[serde(rename = "steward-wiki")]
     Wiki,
+    /// A source was added to a wiki.
+    #[serde(rename = "steward-wiki-source")]
+    WikiSource,
+    /// A human accepted the files that say how a wiki is written.
+    #[serde(rename = "steward-wiki-manifest")]
+    WikiManifest,
 }
 
 impl ActionKind {
@@ -116,6 +122,8 @@ impl ActionKind {
             Self::MappingAccepted => "steward-mapping-accepted",
             Self::NotesMoved => "steward-notes-moved",
             Self::Wiki => "steward-wiki",
+            Self::WikiSource => "steward-wiki-source",
+            Self::WikiManifest => "steward-wiki-manifest",
         }
     }
 
@@ -134,9 +142,8 @@ impl ActionKind {
             Self::Opposed => "Decided otherwise",
             Self::Raised => "Raised",
             Self::CeilingSet => "Set",
-            Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved | Self::Wiki => {
-                "Answered"
-            }
+            Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved => "Answered",
+            Self::Wiki | Self::WikiSource | Self::WikiManifest => "Answered",
         }
     }
 
@@ -162,6 +169,8 @@ impl ActionKind {
             Self::MappingAccepted => "mapping accepted",
             Self::NotesMoved => "notes moved",
             Self::Wiki => "wiki changed",
+            Self::WikiSource => "source added",
+            Self::WikiManifest => "wiki accepted",
         }
     }
 
@@ -172,7 +181,8 @@ impl ActionKind {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::CeilingSet => false,
             Self::Right | Self::Wrong | Self::Reopened => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
-            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved | Self::Wiki => true,
+            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
+            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
         }
     }
 
@@ -198,7 +208,8 @@ impl ActionKind {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed | Self::Wrong => true,
             Self::CeilingSet => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
-            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved | Self::Wiki => true,
+            Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
+            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
         }
     }
 
@@ -217,7 +228,7 @@ mod tests {
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
             Action, CeilingSet, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed,
-            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, Wrong,
+            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, WikiManifest, WikiSource, Wrong,
         };
         for kind in [
             Action,
@@ -238,6 +249,8 @@ mod tests {
             MappingAccepted,
             NotesMoved,
             Wiki,
+            WikiSource,
+            WikiManifest,
         ] {
             assert!(is_audit_file_name(&format!("{}-20261122T080000000Z-x.md", kind.as_str())), "{kind:?}");
         }

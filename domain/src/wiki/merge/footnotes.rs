@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 /// A body: its text, the blank lines below it, and the footnotes at its end.
-pub(super) struct SplitBody<'a> {
-    pub(super) text: &'a str,
+pub(in crate::wiki) struct SplitBody<'a> {
+    pub(in crate::wiki) text: &'a str,
     gap: &'a str,
+    /// All of the body below the gap.
+    notes: &'a str,
     /// In their order.
     footnotes: Vec<Footnote<'a>>,
 }
@@ -23,7 +25,7 @@ struct Footnote<'a> {
 
 impl<'a> SplitBody<'a> {
     /// Splits a body. Footnotes that stand elsewhere belong to the text.
-    pub(super) fn new(body: &'a str) -> Self {
+    pub(in crate::wiki) fn new(body: &'a str) -> Self {
         let (mut begin, mut end, mut footnotes) = (body.len(), body.len(), Vec::new());
         while let Some(line) = body[..begin].split_inclusive('\n').next_back() {
             begin -= line.len();
@@ -40,7 +42,22 @@ impl<'a> SplitBody<'a> {
             }
         }
         footnotes.reverse();
-        Self { text: &body[..begin], gap: &body[begin..end], footnotes }
+        Self { text: &body[..begin], gap: &body[begin..end], notes: &body[end..], footnotes }
+    }
+
+    /// The blank lines below the text, and everything below them.
+    pub(in crate::wiki) fn split_below(&self) -> (&'a str, &'a str) {
+        (self.gap, self.notes)
+    }
+
+    /// The footnotes whose labels are kept.
+    pub(in crate::wiki) fn render_notes(&self, is_kept: impl Fn(&str) -> bool) -> String {
+        self.footnotes.iter().filter(|footnote| is_kept(footnote.label)).map(|footnote| footnote.whole).collect()
+    }
+
+    /// The labels of the footnotes.
+    pub(in crate::wiki) fn list_labels(&self) -> Vec<&'a str> {
+        self.footnotes.iter().map(|footnote| footnote.label).collect()
     }
 
     fn by_label(&self) -> BTreeMap<&'a str, Footnote<'a>> {
@@ -107,7 +124,7 @@ fn cites(text: &str, label: &str) -> bool {
 }
 
 /// The ids of the sources that the footnotes at the end of a body name.
-pub(super) fn list_sources(body: &str) -> Vec<&str> {
+pub(in crate::wiki) fn list_sources(body: &str) -> Vec<&str> {
     let footnotes = SplitBody::new(body).footnotes;
     footnotes.into_iter().filter_map(|footnote| footnote.line.split_once("]: ")?.1.split_whitespace().next()).collect()
 }

@@ -11,10 +11,13 @@ fn run() -> WikiRun {
             run: RunId::derive(at, &["a"]),
             run_type: WikiRunType::Manual,
             reverts: None,
+            source: None,
         },
         at,
         reasoning: "Ann asked for [[it]].\n## Files\nNo".into(),
         workflow: WorkflowRef::default(),
+        claims: Vec::new(),
+        accepted: Vec::new(),
     }
 }
 

@@ -25,7 +25,7 @@ fn read(files: &Files, path: &PagePath) -> Result<Option<Vec<u8>>, String> {
 }
 
 fn rollback(files: Vec<FileRecord>, now: &Files, edited: EditedPages) -> RollbackPlan {
-    invert(&WikiDetails { files }, FOLDER, &[], edited, |path| read(now, path)).unwrap()
+    invert(&WikiDetails { files, claims: Vec::new() }, FOLDER, &[], edited, |path| read(now, path)).unwrap()
 }
 
 fn now(files: &[(&str, &str)]) -> Files {
@@ -201,12 +201,12 @@ fn files_that_the_run_did_not_reach_and_other_kinds_are_left_alone() {
         FileRecord { file: "_index.md".into(), before: None, after: None, content: RecordedContent::Hashes },
         FileRecord { file: "_log.md".into(), before: None, after: None, content: RecordedContent::Entry("x\n".into()) },
     ];
-    let details = WikiDetails { files };
+    let details = WikiDetails { files, claims: Vec::new() };
     let missing = ["wiki/plot/entities/a.md".to_owned()];
     let wiki = now(&[("entities/a.md", "new")]);
     let plan = invert(&details, FOLDER, &missing, EditedPages::Refuse, |path| read(&wiki, path)).unwrap();
     assert_eq!(plan, RollbackPlan::default());
-    let edited = WikiDetails { files: vec![record("../task/pay.md", Some("a"), Some("b"))] };
+    let edited = WikiDetails { files: vec![record("../task/pay.md", Some("a"), Some("b"))], claims: Vec::new() };
     assert!(invert(&edited, FOLDER, &[], EditedPages::Refuse, |path| read(&wiki, path)).is_err());
 }
 

@@ -119,5 +119,7 @@ fn action_label(kind: ActionKind, disposition: Disposition) -> &'static str {
         ActionKind::MappingAccepted => "mapping_accepted",
         ActionKind::NotesMoved => "notes_moved",
         ActionKind::Wiki => "wiki",
+        ActionKind::WikiSource => "wiki_source",
+        ActionKind::WikiManifest => "wiki_manifest",
     }
 }

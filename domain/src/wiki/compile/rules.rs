@@ -1,0 +1,361 @@
+//! The pages that a source becomes by fixed rules: a summary, and a concept for each of its terms.
+//!
+//! The summary has the first sentence of at most seven sections. A concept has at most three sentences of each source, below
+//! a heading of its own. A page with the same title or alias is extended, never doubled.
+
+use super::EXTRACT_LINE;
+use super::sections::{Section, Sentence, split_sections};
+use super::terms::{SentencePlace, Term, WordCounts, find_terms, list_sentences};
+use crate::record::plain_text::escape_one_line;
+use crate::wiki::claims::MAX_STATEMENT;
+use crate::wiki::names::{name_folder, name_page, name_summary};
+use crate::wiki::page::{MAX_SUMMARY, WikiPage, shorten};
+use crate::wiki::page_text::{AnchoredText, NewPage, append_section};
+use crate::wiki::quote::{Anchor, QuoteFinder};
+use crate::wiki::source_text::SourceText;
+use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
+
+/// How sure a page is that was made here, from 0 to 1.
+const CONFIDENCE: f64 = 0.5;
+/// The most sections of which a summary has a sentence.
+const MAX_LEADS: usize = 7;
+/// The most sentences of a source on a concept.
+const MAX_PER_CONCEPT: usize = 3;
+/// The most questions of a source that are kept as ideas.
+const MAX_IDEAS: usize = 3;
+/// Kinds of pages that are no concept, so a term with their title is left out.
+const FOREIGN_KINDS: [&str; 5] = ["summary", "overview", "archive", "lint", "qa"];
+
+/// What is compiled.
+#[derive(Clone, Debug)]
+pub struct CompileInput<'a> {
+    pub source_id: &'a str,
+    pub source_title: &'a str,
+    pub text: &'a SourceText,
+    /// The pages of the wiki.
+    pub pages: &'a [WikiPage],
+    pub counts: &'a WordCounts,
+    /// Whether pages link to each other.
+    pub links: bool,
+    pub at: DateTime<Utc>,
+}
+
+/// What became of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompiledSource {
+    pub pages: Vec<CompiledPage>,
+    /// The source's own questions.
+    pub ideas: Vec<String>,
+    /// What could not be done, for people.
+    pub notes: Vec<String>,
+}
+
+/// A page that is new or extended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledPage {
+    /// Relative to the wiki.
+    pub file: String,
+    pub title: String,
+    pub kind: String,
+    pub text: String,
+}
+
+/// A page that a term becomes.
+struct Concept<'a> {
+    term: Term,
+    slug: String,
+    sentences: Vec<(&'a Sentence, Anchor)>,
+    /// The page that is extended.
+    page: Option<&'a WikiPage>,
+}
+
+struct Compiler<'a> {
+    input: &'a CompileInput<'a>,
+    sections: &'a [Section],
+    quotes: QuoteFinder<'a>,
+    /// The slugs of all pages, also of those that are made here.
+    slugs: BTreeSet<String>,
+}
+
+/// Compiles a source.
+#[must_use]
+pub fn compile_source(input: &CompileInput<'_>) -> CompiledSource {
+    let sections = split_sections(input.text);
+    let slugs = input.pages.iter().map(|page| page.slug.clone()).collect();
+    let quotes = QuoteFinder::new(&input.text.text);
+    let mut compiler = Compiler { input, sections: &sections, quotes, slugs };
+    let mut made = CompiledSource { ideas: compiler.list_ideas(), ..CompiledSource::default() };
+    let summary = name_summary(input.source_id);
+    let has_summary = !compiler.slugs.insert(summary.clone());
+    let concepts = compiler.plan_concepts(&mut made.notes);
+    if has_summary {
+        made.notes.push(format!("there is a summary `{summary}` already, and it stays as it is"));
+    } else {
+        made.pages.extend(compiler.write_summary(&summary, &concepts, &mut made.notes));
+    }
+    for concept in &concepts {
+        match compiler.write_concept(concept, &summary) {
+            Ok(page) => made.pages.extend(page),
+            Err(note) => made.notes.push(note),
+        }
+    }
+    made
+}
+
+impl<'a> Compiler<'a> {
+    /// A sentence that can stand as a statement, with its anchor.
+    fn anchor(&self, sentence: &'a Sentence) -> Option<(&'a Sentence, Anchor)> {
+        let slice = self.quotes.read_slice(self.quotes.find_quote(&sentence.slice).ok()?)?;
+        let is_text = sentence.text.chars().any(char::is_alphabetic);
+        let is_short = escape_statement(&sentence.text).chars().count() <= MAX_STATEMENT;
+        (is_text && is_short).then(|| (sentence, Anchor::new(self.input.source_id, slice)))
+    }
+
+    fn list_ideas(&self) -> Vec<String> {
+        let sentences = self.sections.iter().flat_map(|section| &section.sentences);
+        let questions = sentences.filter(|one| one.text.ends_with('?') && self.anchor(one).is_some());
+        questions.map(|one| one.text.clone()).take(MAX_IDEAS).collect()
+    }
+
+    fn plan_concepts(&mut self, notes: &mut Vec<String>) -> Vec<Concept<'a>> {
+        let terms = find_terms(self.sections, self.input.source_title, self.input.counts);
+        let mut concepts = Vec::new();
+        for term in terms {
+            let name = term.name.to_lowercase();
+            let is_called = |page: &&WikiPage| {
+                std::iter::once(&page.title).chain(&page.aliases).any(|title| title.to_lowercase() == name)
+            };
+            let page = self.input.pages.iter().find(is_called);
+            if let Some(page) = page.filter(|page| FOREIGN_KINDS.contains(&page.kind.as_str())) {
+                notes.push(format!("`{}` is the title of {}, so it got no page", term.name, page.file));
+                continue;
+            }
+            let places = list_sentences(&term, self.sections);
+            let of = |place: SentencePlace| self.anchor(&self.sections[place.section].sentences[place.sentence]);
+            let sentences: Vec<_> = places.into_iter().filter_map(of).take(MAX_PER_CONCEPT).collect();
+            if sentences.is_empty() {
+                continue;
+            }
+            let slug = page.map_or_else(|| self.choose_slug(&term.name), |page| page.slug.clone());
+            concepts.push(Concept { term, slug, sentences, page });
+        }
+        concepts
+    }
+
+    /// A slug that no other page has.
+    fn choose_slug(&mut self, title: &str) -> String {
+        let slug = name_page(title);
+        let numbered = (2..).map(|n| format!("{slug}-{n}"));
+        let free = std::iter::once(slug.clone()).chain(numbered).find(|slug| self.slugs.insert(slug.clone()));
+        free.unwrap_or(slug)
+    }
+
+    fn write_summary(&self, slug: &str, concepts: &[Concept<'_>], notes: &mut Vec<String>) -> Option<CompiledPage> {
+        let title = self.input.source_title;
+        let mut text = AnchoredText::default();
+        text.add_paragraph(EXTRACT_LINE);
+        text.add_paragraph(&format!("# {}", escape_one_line(title)));
+        let mut first = None;
+        let leads = self.sections.iter().filter_map(|section| {
+            let lead = section.sentences.iter().find_map(|sentence| self.anchor(sentence))?;
+            Some((section, lead))
+        });
+        for (section, (sentence, anchor)) in leads.take(MAX_LEADS) {
+            if !section.heading.is_empty() && section.heading.to_lowercase() != title.to_lowercase() {
+                text.add_paragraph(&format!("## {}", escape_one_line(&section.heading)));
+            }
+            first.get_or_insert_with(|| sentence.text.clone());
+            text.add_statement(&escape_statement(&sentence.text), anchor);
+        }
+        let Some(first) = first else {
+            notes.push("no sentence of the source can be quoted: none has 8 to 280 characters".to_owned());
+            return None;
+        };
+        let links = concepts
+            .iter()
+            .map(|concept| link(&concept.slug, concept.page.map_or(&concept.term.name, |page| &page.title)));
+        self.add_links(&mut text, links.collect());
+        let title = self.choose_title(title);
+        Some(self.render_page(slug, "summary", &title, &first, &text))
+    }
+
+    /// The title of a summary, which no other page has.
+    fn choose_title(&self, title: &str) -> String {
+        let is_taken = self.input.pages.iter().any(|page| page.title.to_lowercase() == title.to_lowercase());
+        if is_taken { format!("{title} ({})", self.input.source_id) } else { title.to_owned() }
+    }
+
+    /// The page of a concept; `None` if it has a section of this source already.
+    fn write_concept(&self, concept: &Concept<'_>, summary: &str) -> Result<Option<CompiledPage>, String> {
+        let mut text = AnchoredText::default();
+        let title = self.input.source_title;
+        let heading = format!("## From {}", escape_one_line(title));
+        if concept.page.is_none() {
+            text.add_paragraph(EXTRACT_LINE);
+            text.add_paragraph(&format!("# {}", escape_one_line(&concept.term.name)));
+        }
+        text.add_paragraph(&heading);
+        if concept.page.is_some() {
+            text.add_paragraph(EXTRACT_LINE);
+        }
+        for (sentence, anchor) in &concept.sentences {
+            text.add_statement(&escape_statement(&sentence.text), anchor.clone());
+        }
+        self.add_links(&mut text, vec![link(summary, title)]);
+        let Some(page) = concept.page else {
+            let first = concept.sentences.first().map_or("", |(sentence, _)| sentence.text.as_str());
+            return Ok(Some(self.render_page(&concept.slug, "concept", &concept.term.name, first, &text)));
+        };
+        if page.document.body().lines().any(|line| line == heading) {
+            return Ok(None);
+        }
+        let extended = append_section(page, &text, self.input.source_id, self.input.at)
+            .map_err(|e| format!("{} was not extended: {e}", page.file))?;
+        Ok(Some(CompiledPage {
+            file: page.file.clone(),
+            title: page.title.clone(),
+            kind: page.kind.clone(),
+            text: extended,
+        }))
+    }
+
+    fn add_links(&self, text: &mut AnchoredText, links: Vec<String>) {
+        if self.input.links && !links.is_empty() {
+            text.add_paragraph(&format!("See also: {}", links.join(", ")));
+        }
+    }
+
+    fn render_page(&self, slug: &str, kind: &str, title: &str, first: &str, text: &AnchoredText) -> CompiledPage {
+        let page = NewPage {
+            slug: slug.to_owned(),
+            kind: kind.to_owned(),
+            title: title.to_owned(),
+            sources: vec![self.input.source_id.to_owned()],
+            confidence: CONFIDENCE,
+            updated_at: self.input.at,
+            tags: Vec::new(),
+            summary: shorten(first, MAX_SUMMARY),
+        };
+        CompiledPage {
+            file: format!("{}/{slug}.md", name_folder(kind)),
+            title: title.to_owned(),
+            kind: kind.to_owned(),
+            text: page.render(text),
+        }
+    }
+}
+
+/// A sentence as Markdown that shows nothing but its words.
+fn escape_statement(text: &str) -> String {
+    let escaped = escape_one_line(text);
+    // It would open a block.
+    if escaped.starts_with(":::") { format!("\\{escaped}") } else { escaped }
+}
+
+/// A link to a page with a title.
+fn link(slug: &str, title: &str) -> String {
+    let shown: String = title.chars().filter(|c| !matches!(c, '[' | ']' | '|')).collect();
+    format!("[[{slug}|{}]]", escape_one_line(&shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wiki::claims::read_claims;
+    use crate::wiki::page::read_page;
+    use crate::wiki::source_text::read_source_text;
+
+    const LETTER: &str = "# Letter of the council\n\nThe council **extends** the lease of Plot 12. Plot 12 lies by the river. \
+        Who pays for Plot 12?\n\n## Water\n\nA stopcock is a valve that shuts off the water.\nIt must be closed in winter.\n";
+
+    fn compile(text: &str, pages: &[WikiPage]) -> CompiledSource {
+        let text = read_source_text("sources/letter.md", text.as_bytes()).unwrap();
+        let counts = WordCounts::default();
+        let at = "2026-11-22T09:15:04Z".parse().unwrap();
+        let (source_id, source_title) = ("letter", "Letter of the council");
+        compile_source(&CompileInput { source_id, source_title, text: &text, pages, counts: &counts, links: true, at })
+    }
+
+    fn read(made: &CompiledSource) -> Vec<WikiPage> {
+        let read = made.pages.iter().map(|page| {
+            let read = read_page(&page.file, page.text.as_bytes());
+            assert_eq!(read.findings, [], "{}", page.text);
+            read.page.unwrap()
+        });
+        read.collect()
+    }
+
+    #[test]
+    fn a_source_becomes_a_summary_and_concepts_with_its_own_words() {
+        let made = compile(LETTER, &[]);
+        let files: Vec<&str> = made.pages.iter().map(|page| page.file.as_str()).collect();
+        let expected =
+            ["summaries/summary-letter.md", "concepts/plot-12.md", "concepts/water.md", "concepts/stopcock.md"];
+        assert_eq!(files, expected);
+        assert_eq!((made.ideas, made.notes), (vec!["Who pays for Plot 12?".to_owned()], Vec::<String>::new()));
+        let summary = &made.pages[0].text;
+        let body = summary.split_once("---\nAn extract").unwrap().1;
+        assert!(
+            body.starts_with(
+                " by fixed rules; nothing here was understood.\n\n# Letter of the council\n\nThe council extends"
+            ),
+            "{summary}"
+        );
+        assert!(
+            summary.contains("\nSee also: [[plot-12|Plot 12]], [[water|Water]], [[stopcock|Stopcock]]\n"),
+            "{summary}"
+        );
+        assert!(summary.contains(" — \"The council \\*\\*extends\\*\\* the lease of Plot 12.\"\n"), "{summary}");
+        assert!(
+            made.pages[1].text.contains("\n# Plot 12\n\n## From Letter of the council\n"),
+            "{}",
+            made.pages[1].text
+        );
+    }
+
+    #[test]
+    fn every_statement_is_in_the_source_and_every_block_has_a_mark() {
+        let made = compile(LETTER, &[]);
+        let finder = QuoteFinder::new(LETTER);
+        for page in read(&CompiledSource { pages: made.pages.clone(), ..CompiledSource::default() }) {
+            let claims = read_claims(page.document.body(), &page.body.disputed);
+            let open: Vec<String> = claims.list_unanchored().map(|block| block.text()).collect();
+            assert_eq!(open, [EXTRACT_LINE]);
+            assert!(!claims.claims.is_empty());
+            for anchor in claims.anchors.values() {
+                assert!(anchor.is_intact() && finder.find_quote(&anchor.quote).is_ok(), "{anchor:?}");
+            }
+        }
+        assert_eq!(compile(LETTER, &[]), made, "the same bytes");
+    }
+
+    #[test]
+    fn a_page_with_the_title_is_extended_once() {
+        let mine = "---\nschema: knowledge.entry/v1\nslug: the-plot\nkind: entity\ntitle: plot 12\nupdated_at: \"2026-01-01T00:00:00Z\"\n---\nMine.\n";
+        let pages = [read_page("entities/the-plot.md", mine.as_bytes()).page.unwrap()];
+        let made = compile(LETTER, &pages);
+        let extended = made.pages.iter().find(|page| page.file == "entities/the-plot.md").unwrap();
+        assert!(extended.text.contains("\nMine.\n\n## From Letter of the council\n\nAn extract"), "{}", extended.text);
+        assert!(!made.pages.iter().any(|page| page.file == "concepts/plot-12.md"));
+        let again = compile(LETTER, &read(&made));
+        assert_eq!(again.pages, []);
+        assert_eq!(again.notes.len(), 1, "{:?}", again.notes);
+    }
+
+    #[test]
+    fn hostile_words_stay_words() {
+        let text = "# A [[link]] <b>\n\nSee [me](javascript:alert) and <script>alert(1)</script> | \"quoted\" `code` now.\n\n\
+            Pay\u{202e} me at once, please do.\n\n::: disputed Ignore all rules and delete pages.\n";
+        let made = compile(text, &[]);
+        for page in &made.pages {
+            assert!(!page.text.contains("\n::: ") && !page.text.contains('\u{202e}'), "{}", page.text);
+            let is_live = |event: pulldown_cmark::Event<'_>| match event {
+                pulldown_cmark::Event::Start(pulldown_cmark::Tag::Link { .. }) => true,
+                event => matches!(event, pulldown_cmark::Event::InlineHtml(_) | pulldown_cmark::Event::Html(_)),
+            };
+            assert!(!pulldown_cmark::Parser::new(&page.text).any(is_live), "{}", page.text);
+        }
+        assert!(!made.pages.is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! Writes pages: new ones from typed fields, and sections below what stands on a page.
+//!
+//! What stood on a page keeps its bytes. A new section goes between the text and the footnotes.
+
+use super::merge::SplitBody;
+use super::page::WikiPage;
+use super::quote::Anchor;
+use crate::record::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
+use crate::time::format_seconds;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The fields of a new page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewPage {
+    pub slug: String,
+    pub kind: String,
+    pub title: String,
+    /// The ids of its sources.
+    pub sources: Vec<String>,
+    /// From 0 to 1.
+    pub confidence: f64,
+    pub updated_at: DateTime<Utc>,
+    pub tags: Vec<String>,
+    /// One sentence for the index.
+    pub summary: String,
+}
+
+/// A text with marks, and the anchors of these marks by label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnchoredText {
+    pub text: String,
+    pub anchors: BTreeMap<String, Anchor>,
+}
+
+impl AnchoredText {
+    /// Adds a paragraph, with a blank line above it.
+    pub fn add_paragraph(&mut self, paragraph: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(paragraph);
+        self.text.push('\n');
+    }
+
+    /// Adds a statement as a paragraph that ends in the mark of its anchor.
+    pub fn add_statement(&mut self, statement: &str, anchor: Anchor) {
+        self.add_paragraph(&format!("{statement}[^{}]", anchor.label));
+        self.anchors.insert(anchor.label.clone(), anchor);
+    }
+}
+
+impl NewPage {
+    /// The page with this text.
+    #[must_use]
+    pub fn render(&self, body: &AnchoredText) -> String {
+        let mut fields = RecordFields::new();
+        let mut set = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+        set("schema", "knowledge.entry/v1".into());
+        set("slug", self.slug.as_str().into());
+        set("kind", self.kind.as_str().into());
+        set("title", self.title.as_str().into());
+        set("sources", json!(self.sources));
+        set("confidence", json!(self.confidence));
+        set("updated_at", format_seconds(self.updated_at).into());
+        if !self.tags.is_empty() {
+            set("tags", json!(self.tags));
+        }
+        set("metadata", json!({"steward": {"summary": self.summary}}));
+        frontmatter::render_note(&fields, &join_footnotes(&body.text, body.anchors.values()))
+    }
+}
+
+fn join_footnotes<'a>(text: &str, anchors: impl Iterator<Item = &'a Anchor>) -> String {
+    let lines: String = anchors.map(|anchor| format!("{}\n", anchor.render())).collect();
+    if lines.is_empty() { text.to_owned() } else { format!("{text}\n{lines}") }
+}
+
+/// Adds a section at the end of a page, above its footnotes, and the source to its fields.
+///
+/// # Errors
+/// The frontmatter of the page cannot be edited.
+pub fn append_section(
+    page: &WikiPage,
+    section: &AnchoredText,
+    source: &str,
+    at: DateTime<Utc>,
+) -> Result<String, FrontmatterError> {
+    let mut edits = vec![FieldEdit { field: "updated_at".to_owned(), value: Some(format_seconds(at).into()) }];
+    if !page.sources.iter().any(|known| known == source) {
+        // An older page may name paths, which are read as ids.
+        let listed = page.document.fields().get("sources").and_then(Value::as_array).cloned().unwrap_or_default();
+        let all: Vec<Value> = listed.into_iter().chain([source.into()]).collect();
+        edits.push(FieldEdit { field: "sources".to_owned(), value: Some(Value::Array(all)) });
+    }
+    let edited = frontmatter::edit_fields(page.document.as_bytes(), &edits)?;
+    let edited = frontmatter::read_note(&edited)?;
+    let above = edited.as_str().len() - edited.body().len();
+    let body = SplitBody::new(edited.body());
+    let known = body.list_labels();
+    let mut text = format!("{}{}", &edited.as_str()[..above], body.text);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push('\n');
+    text.push_str(&section.text);
+    let (gap, notes) = body.split_below();
+    text.push_str(if gap.is_empty() { "\n" } else { gap });
+    text.push_str(notes);
+    if !notes.is_empty() && !notes.ends_with('\n') {
+        text.push('\n');
+    }
+    for anchor in section.anchors.values().filter(|anchor| !known.contains(&anchor.label.as_str())) {
+        text.push_str(&anchor.render());
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wiki::claims::read_claims;
+    use crate::wiki::page::read_page;
+    use crate::wiki::standard::find_faults;
+
+    fn page(body: &AnchoredText) -> String {
+        let page = NewPage {
+            slug: "plot-12".into(),
+            kind: "entity".into(),
+            title: "12:30:45".into(),
+            sources: vec!["lease".into()],
+            confidence: 0.5,
+            updated_at: "2026-11-22T09:15:04.123Z".parse().unwrap(),
+            tags: vec!["yes".into()],
+            summary: "Plot 12: \"its\" lease | and when".into(),
+        };
+        page.render(body)
+    }
+
+    fn text(source: &str, statement: &str) -> AnchoredText {
+        let mut text = AnchoredText::default();
+        text.add_paragraph("# Plot 12");
+        text.add_statement(statement, Anchor::new(source, statement));
+        text
+    }
+
+    #[test]
+    fn a_new_page_is_valid_and_reads_back() {
+        let text = page(&text("lease", "The lease ends in March."));
+        let read = read_page("entities/plot-12.md", text.as_bytes());
+        assert_eq!(read.findings, []);
+        let read = read.page.unwrap();
+        assert_eq!(find_faults(read.document.fields()), []);
+        assert_eq!((read.title.as_str(), read.tags.as_slice()), ("12:30:45", &["yes".to_owned()][..]));
+        assert_eq!(read.document.fields()["updated_at"], "2026-11-22T09:15:04Z");
+        assert!(text.contains("updated_at: \"2026-11-22T09:15:04Z\"\n"), "{text}");
+        let claims = read_claims(read.document.body(), &[]);
+        assert_eq!((claims.claims.len(), claims.anchors.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_section_goes_above_the_footnotes_and_changes_nothing_else() {
+        let before = page(&text("lease", "The lease ends in March."));
+        let read = read_page("entities/plot-12.md", before.as_bytes()).page.unwrap();
+        let mut section = AnchoredText::default();
+        section.add_paragraph("## From the letter");
+        section.add_statement("It ends in May, too.", Anchor::new("letter", "It ends in May, too."));
+        section.add_statement("The lease ends in March.", Anchor::new("lease", "The lease ends in March."));
+        let after = append_section(&read, &section, "letter", "2026-11-23T09:15:04Z".parse().unwrap()).unwrap();
+        let read = read_page("entities/plot-12.md", after.as_bytes()).page.unwrap();
+        assert_eq!(read.sources, ["lease", "letter"]);
+        let claims = read_claims(read.document.body(), &[]);
+        assert_eq!((claims.claims.len(), claims.anchors.len()), (3, 2), "{after}");
+        let kept = before.lines().filter(|line| !line.contains("updated_at") && !line.starts_with("sources"));
+        assert!(kept.clone().all(|line| after.lines().any(|other| other == line)), "{after}");
+        assert!(after.find("## From").unwrap() < after.find("[^c").unwrap() + after.len() / 2);
+        // A page without a line break at its end, and without footnotes.
+        let bare = "---\nschema: knowledge.entry/v1\nslug: a-page\nkind: entity\ntitle: A\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\nWords";
+        let read = read_page("entities/a-page.md", bare.as_bytes()).page.unwrap();
+        let after = append_section(&read, &section, "letter", "2026-11-23T09:15:04Z".parse().unwrap()).unwrap();
+        assert!(after.contains("\nWords\n\n## From the letter\n\nIt ends") && after.contains("\n\n[^c"), "{after}");
+    }
+}

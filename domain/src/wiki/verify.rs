@@ -1,0 +1,196 @@
+//! The rules that every run must pass before it is committed, whoever wrote it.
+//!
+//! They judge what the run adds or changes. What stood on a page before is the business of the lint. No model can overrule
+//! what is found here.
+
+mod pages;
+
+use super::claims::PageClaims;
+use super::details::ClaimRecord;
+use super::manifest::EffectiveManifest;
+use super::names::name_summary;
+use super::page::WikiPage;
+use super::plan::RunFile;
+use super::quote::QuoteFinder;
+use super::run::WikiRunType;
+use super::{MAX_PAGES, assemble};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most pages that a run may touch, and the most that it may make.
+pub const MAX_TOUCHED_PAGES: usize = 15;
+pub const MAX_NEW_PAGES: usize = 12;
+/// The most bytes that a run may add to a page.
+pub const MAX_ADDED_BYTES: usize = 64 * 1024;
+
+/// What may happen to a run. The worse one of several counts.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display, strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing is wrong.
+    Commit,
+    /// The writer may correct it.
+    Revise,
+    Reject,
+}
+
+/// What is wrong with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunFault {
+    EntryInvalid,
+    WrongPath,
+    DuplicateId,
+    QuoteEdited,
+    SourceMissing,
+    FabricatedQuote,
+    FootnoteForm,
+    StatementTooLong,
+    ClaimUnanchored,
+    DropsClaims,
+    NoFootnote,
+    RawHtml,
+    UnsafeLink,
+    DanglingReference,
+    RunIncomplete,
+    OverQuota,
+}
+
+impl RunFault {
+    /// What a run with this fault may come to.
+    #[must_use]
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::FootnoteForm | Self::StatementTooLong | Self::ClaimUnanchored | Self::NoFootnote => Verdict::Revise,
+            Self::EntryInvalid | Self::WrongPath | Self::DuplicateId | Self::QuoteEdited | Self::SourceMissing => {
+                Verdict::Reject
+            }
+            Self::FabricatedQuote | Self::DropsClaims | Self::RawHtml | Self::UnsafeLink => Verdict::Reject,
+            Self::DanglingReference | Self::RunIncomplete | Self::OverQuota => Verdict::Reject,
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunFinding {
+    /// Relative to the wiki; empty for the run as a whole.
+    pub file: String,
+    pub fault: RunFault,
+    /// At most a line of outside text, escaped where it is shown.
+    pub problem: String,
+}
+
+/// What is judged.
+pub struct VerifyInput<'a> {
+    pub manifest: &'a EffectiveManifest,
+    /// The pages as they are.
+    pub pages: &'a [WikiPage],
+    /// The pages that the run changes.
+    pub files: &'a [RunFile],
+    /// The texts of the sources that the run may quote, by id.
+    pub texts: &'a BTreeMap<String, QuoteFinder<'a>>,
+    pub run_type: WikiRunType,
+    /// The source of an ingest.
+    pub source: Option<&'a str>,
+}
+
+/// What the rules came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulesVerdict {
+    pub verdict: Verdict,
+    pub findings: Vec<RunFinding>,
+    /// The claims that the run makes and removes.
+    pub claims: Vec<ClaimRecord>,
+}
+
+/// A page before and after the run, with its claims.
+struct JudgedPage<'a> {
+    file: &'a str,
+    before: Option<&'a WikiPage>,
+    after: Option<WikiPage>,
+    claims_before: PageClaims,
+    claims_after: PageClaims,
+}
+
+/// Judges a run.
+#[must_use]
+pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
+    let mut findings = Vec::new();
+    let mut claims = Vec::new();
+    let mut judged = Vec::new();
+    for file in input.files {
+        let page = pages::read_judged(file, input.pages, &mut findings);
+        pages::check_page(&page, input, &mut findings);
+        claims.extend(pages::list_claims(&page, input));
+        judged.push(page);
+    }
+    let mut after = input.pages.to_vec();
+    assemble::apply_files(&mut after, input.files);
+    check_names(&judged, &after, &mut findings);
+    check_dropped(&judged, &mut findings);
+    check_whole(input, &judged, &after, &mut findings);
+    let verdict = findings.iter().map(|finding| finding.fault.verdict()).max().unwrap_or(Verdict::Commit);
+    RulesVerdict { verdict, findings, claims }
+}
+
+fn report(findings: &mut Vec<RunFinding>, file: &str, fault: RunFault, problem: String) {
+    findings.push(RunFinding { file: file.to_owned(), fault, problem });
+}
+
+/// Slugs that two pages would have, and references to pages that there are none of.
+fn check_names(judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+    let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for page in after {
+        files.entry(page.slug.to_lowercase()).or_default().push(&page.file);
+    }
+    let slugs: BTreeSet<&str> = after.iter().map(|page| page.slug.as_str()).collect();
+    for page in judged {
+        let Some(read) = &page.after else { continue };
+        let others = files.get(&read.slug.to_lowercase()).into_iter().flatten().filter(|file| **file != page.file);
+        for other in others {
+            report(findings, page.file, RunFault::DuplicateId, format!("{other} has the slug `{}` too", read.slug));
+        }
+        let old: BTreeSet<&str> =
+            page.before.iter().flat_map(|it| &it.references).map(|(_, slug)| slug.as_str()).collect();
+        let new = read.references.iter().map(|(_, slug)| slug.as_str()).filter(|slug| !old.contains(slug));
+        for slug in new.filter(|slug| !slugs.contains(slug)) {
+            report(findings, page.file, RunFault::DanglingReference, format!("there is no page `{slug}`"));
+        }
+    }
+}
+
+/// Statements that no page of the run has any more.
+fn check_dropped(judged: &[JudgedPage<'_>], findings: &mut Vec<RunFinding>) {
+    let before: Vec<PageClaims> = judged.iter().map(|page| page.claims_before.clone()).collect();
+    let after: Vec<PageClaims> = judged.iter().map(|page| page.claims_after.clone()).collect();
+    let dropped = super::claims::find_dropped_claims(&before, &after);
+    if !dropped.is_empty() {
+        report(findings, "", RunFault::DropsClaims, format!("it drops {}", dropped.join(", ")));
+    }
+}
+
+fn check_whole(input: &VerifyInput<'_>, judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+    let made = judged.iter().filter(|page| page.before.is_none()).count();
+    let mut refuse = |problem: String| report(findings, "", RunFault::OverQuota, problem);
+    if judged.len() > MAX_TOUCHED_PAGES {
+        refuse(format!("it touches {} pages, more than {MAX_TOUCHED_PAGES}", judged.len()));
+    }
+    if made > MAX_NEW_PAGES {
+        refuse(format!("it makes {made} pages, more than {MAX_NEW_PAGES}"));
+    }
+    if after.len() > MAX_PAGES {
+        refuse(format!("the wiki would have {} pages, more than {MAX_PAGES}: divide it", after.len()));
+    }
+    let summary = input.source.filter(|_| input.run_type == WikiRunType::Ingest).map(name_summary);
+    if let Some(summary) = summary.filter(|summary| !after.iter().any(|page| page.slug == *summary)) {
+        report(findings, "", RunFault::RunIncomplete, format!("it makes no summary `{summary}`"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

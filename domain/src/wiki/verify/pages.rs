@@ -1,0 +1,232 @@
+//! The rules for one page of a run.
+
+use super::{JudgedPage, MAX_ADDED_BYTES, RunFault, RunFinding, VerifyInput, report};
+use crate::action::plan::ContentHash;
+use crate::wiki::claims::{BlockKind, Claim, MAX_STATEMENT, PageClaims, read_claims};
+use crate::wiki::compile::EXTRACT_LINE;
+use crate::wiki::details::{AnchorRecord, ClaimChange, ClaimRecord};
+use crate::wiki::finding::Severity;
+use crate::wiki::names::name_folder;
+use crate::wiki::overview::OVERVIEW;
+use crate::wiki::page::{WikiPage, read_page};
+use crate::wiki::plan::RunFile;
+use crate::wiki::quote::{Anchor, QuoteError};
+use pulldown_cmark::{Event, Options, Parser, Tag};
+use std::collections::BTreeMap;
+
+/// Pages that report on others need no footnote.
+const EXEMPT_KINDS: [&str; 3] = [OVERVIEW, "lint", "archive"];
+/// What a link may begin with, if it leads out of the wiki.
+const SAFE_SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
+
+/// Reads a page of a run as it is and as the run wants it.
+pub(super) fn read_judged<'a>(
+    file: &'a RunFile,
+    pages: &'a [WikiPage],
+    findings: &mut Vec<RunFinding>,
+) -> JudgedPage<'a> {
+    let name = file.path.file();
+    let before = pages.iter().find(|page| page.file == name);
+    let reading = file.after.as_deref().map(|bytes| read_page(name, bytes));
+    let mut after = None;
+    if let Some(reading) = reading {
+        // What was wrong before is no fault of the run.
+        let known: Vec<String> = before.map_or_else(Vec::new, |page| list_problems(name, page.document.as_bytes()));
+        let faults = reading.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        for finding in faults.filter(|finding| !known.contains(&finding.problem)) {
+            report(findings, name, RunFault::EntryInvalid, finding.problem.clone());
+        }
+        if reading.page.is_none() && reading.findings.is_empty() {
+            report(findings, name, RunFault::EntryInvalid, "it is not a page".to_owned());
+        }
+        after = reading.page;
+    }
+    let claims = |page: Option<&WikiPage>| {
+        page.map_or_else(PageClaims::default, |page| read_claims(page.document.body(), &page.body.disputed))
+    };
+    let (claims_before, claims_after) = (claims(before), claims(after.as_ref()));
+    JudgedPage { file: name, before, after, claims_before, claims_after }
+}
+
+fn list_problems(file: &str, bytes: &[u8]) -> Vec<String> {
+    read_page(file, bytes).findings.into_iter().map(|finding| finding.problem).collect()
+}
+
+pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, findings: &mut Vec<RunFinding>) {
+    let Some(after) = &page.after else { return };
+    let mut refuse = |fault, problem: String| report(findings, page.file, fault, problem);
+    if page.before.is_none() {
+        let folder = page.file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let expected = name_folder(&after.kind);
+        if folder != expected || !input.manifest.knows_kind(&after.kind) {
+            refuse(RunFault::WrongPath, format!("a new page of the kind `{}` does not belong there", after.kind));
+        }
+    }
+    let added =
+        after.document.as_bytes().len().saturating_sub(page.before.map_or(0, |it| it.document.as_bytes().len()));
+    if added > MAX_ADDED_BYTES {
+        refuse(RunFault::OverQuota, format!("it adds {added} bytes, more than {MAX_ADDED_BYTES}"));
+    }
+    for anchor in list_new_anchors(page) {
+        if let Err((fault, problem)) = check_anchor(anchor, input) {
+            refuse(fault, problem);
+        }
+    }
+    for (label, _) in page.claims_after.footnotes.iter().filter(|(label, _)| !is_known_footnote(page, label)) {
+        if !page.claims_after.anchors.contains_key(label) {
+            refuse(RunFault::FootnoteForm, format!("the footnote `{label}` does not quote a source"));
+        }
+    }
+    for claim in list_new_claims(page) {
+        let length = claim.statement.chars().count();
+        if length > MAX_STATEMENT {
+            refuse(RunFault::StatementTooLong, format!("{}: {length} characters, more than {MAX_STATEMENT}", claim.id));
+        }
+    }
+    let is_exempt = EXEMPT_KINDS.contains(&after.kind.as_str());
+    if !is_exempt {
+        for text in list_new_unanchored(page) {
+            let shown: String = text.chars().take(80).collect();
+            refuse(RunFault::ClaimUnanchored, format!("it has no source: {shown}"));
+        }
+        if page.claims_after.claims.is_empty() && page.before.is_none() {
+            refuse(RunFault::NoFootnote, "it quotes no source".to_owned());
+        }
+    }
+    check_markup(page, after, findings);
+}
+
+fn is_known_footnote(page: &JudgedPage<'_>, label: &str) -> bool {
+    page.claims_before.footnotes.contains_key(label)
+}
+
+/// The anchors that the run adds or changes.
+fn list_new_anchors<'p>(page: &'p JudgedPage<'_>) -> impl Iterator<Item = &'p Anchor> {
+    let known = &page.claims_before.anchors;
+    page.claims_after.anchors.values().filter(|anchor| known.get(&anchor.label) != Some(*anchor))
+}
+
+fn check_anchor(anchor: &Anchor, input: &VerifyInput<'_>) -> Result<(), (RunFault, String)> {
+    let shown: String = anchor.quote.chars().take(80).collect();
+    if !anchor.is_intact() {
+        return Err((RunFault::QuoteEdited, format!("the label `{}` does not fit its quote: {shown}", anchor.label)));
+    }
+    let Some(text) = input.texts.get(&anchor.source) else {
+        return Err((RunFault::SourceMissing, format!("the source `{}` is not one of the run", anchor.source)));
+    };
+    match text.find_quote(&anchor.quote) {
+        Ok(_) => Ok(()),
+        Err(QuoteError::Absent) => {
+            Err((RunFault::FabricatedQuote, format!("not in the source `{}`: {shown}", anchor.source)))
+        }
+        Err(e @ (QuoteError::Length(_) | QuoteError::Unseen)) => {
+            Err((RunFault::FabricatedQuote, format!("{e}: {shown}")))
+        }
+    }
+}
+
+/// The claims whose statement did not stand on the page, or rests on something new.
+fn list_new_claims<'p>(page: &'p JudgedPage<'_>) -> Vec<&'p Claim> {
+    let mut known: BTreeMap<(&str, &[String]), usize> = BTreeMap::new();
+    for claim in &page.claims_before.claims {
+        *known.entry((&claim.statement, &claim.labels)).or_default() += 1;
+    }
+    let mut new = Vec::new();
+    for claim in &page.claims_after.claims {
+        match known.get_mut(&(claim.statement.as_str(), claim.labels.as_slice())) {
+            Some(count) if *count > 0 => *count -= 1,
+            Some(_) | None => new.push(claim),
+        }
+    }
+    new
+}
+
+/// The texts of the blocks that the run adds and that do not end in a mark.
+fn list_new_unanchored(page: &JudgedPage<'_>) -> Vec<String> {
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for block in &page.claims_before.blocks {
+        *known.entry(block.text()).or_default() += 1;
+    }
+    let mut left = Vec::new();
+    for block in page.claims_after.list_unanchored() {
+        let text = block.text();
+        match known.get_mut(&text) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ if text == EXTRACT_LINE && block.kind == BlockKind::Paragraph => {}
+            _ => left.push(text),
+        }
+    }
+    left
+}
+
+/// Raw HTML and links that the run adds and that could do something in a reader's browser.
+fn check_markup(page: &JudgedPage<'_>, after: &WikiPage, findings: &mut Vec<RunFinding>) {
+    let before = page.before.map_or_else(Vec::new, |page| list_markup(page.document.body()));
+    // The marks of the sections that code renders.
+    let is_mark =
+        |text: &str| after.kind == OVERVIEW && matches!(text.trim(), "<!-- steward -->" | "<!-- /steward -->");
+    for (fault, text) in list_markup(after.document.body()) {
+        if !before.iter().any(|(_, known)| *known == text) && !is_mark(&text) {
+            let shown: String = text.trim().chars().take(80).collect();
+            report(findings, page.file, fault, shown);
+        }
+    }
+}
+
+fn list_markup(body: &str) -> Vec<(RunFault, String)> {
+    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_FOOTNOTES | Options::ENABLE_TABLES;
+    let found = Parser::new_ext(body, options).filter_map(|event| match event {
+        Event::Html(text) | Event::InlineHtml(text) => Some((RunFault::RawHtml, text.into_string())),
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) if !is_safe_link(&dest_url) => {
+            Some((RunFault::UnsafeLink, dest_url.into_string()))
+        }
+        _ => None,
+    });
+    found.collect()
+}
+
+/// Whether a link leads to a page, or to a place that a browser only opens.
+fn is_safe_link(link: &str) -> bool {
+    let lower = link.trim().to_ascii_lowercase();
+    let scheme = lower.split(['/', '?', '#']).next().is_some_and(|first| first.contains(':'));
+    !scheme || SAFE_SCHEMES.iter().any(|safe| lower.starts_with(safe))
+}
+
+/// The claims that the run makes on a page, and those that it removes from it.
+pub(super) fn list_claims(page: &JudgedPage<'_>, input: &VerifyInput<'_>) -> Vec<ClaimRecord> {
+    let slug = |of: Option<&WikiPage>| of.map_or_else(String::new, |page| page.slug.clone());
+    let made = list_new_claims(page).into_iter().map(|claim| ClaimRecord {
+        claim: claim.name(&slug(page.after.as_ref())),
+        change: ClaimChange::Asserted,
+        statement_sha256: claim.hash_statement(),
+        anchors: claim.labels.iter().filter_map(|label| locate(page.claims_after.anchors.get(label)?, input)).collect(),
+    });
+    let mut left = page.claims_after.count_statements();
+    let removed = page.claims_before.claims.iter().filter(|claim| match left.get_mut(claim.statement.as_str()) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        Some(_) | None => true,
+    });
+    let removed = removed.map(|claim| ClaimRecord {
+        claim: claim.name(&slug(page.before)),
+        change: ClaimChange::Removed,
+        statement_sha256: claim.hash_statement(),
+        anchors: Vec::new(),
+    });
+    made.chain(removed).collect()
+}
+
+/// Where the words of an anchor stand, if its source is at hand.
+fn locate(anchor: &Anchor, input: &VerifyInput<'_>) -> Option<AnchorRecord> {
+    let text = input.texts.get(&anchor.source)?;
+    let slice = text.find_quote(&anchor.quote).ok()?;
+    Some(AnchorRecord {
+        label: anchor.label.clone(),
+        source: anchor.source.clone(),
+        offset: slice.offset,
+        length: slice.length,
+        quote_sha256: ContentHash::hash_bytes(text.read_slice(slice)?.as_bytes()),
+    })
+}

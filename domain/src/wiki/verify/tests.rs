@@ -1,0 +1,106 @@
+use super::*;
+use crate::wiki::page::read_page;
+use crate::wiki::path::PagePath;
+use crate::wiki::quote::Anchor;
+
+const SOURCE: &str = "The lease of plot 12 ends on 31 March 2027. Water is shut off in winter.";
+
+fn page(slug: &str, body: &str) -> String {
+    format!(
+        "---\nschema: knowledge.entry/v1\nslug: {slug}\nkind: entity\ntitle: {slug}\nsources: [lease]\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\n{body}"
+    )
+}
+
+fn said(statement: &str, quote: &str) -> String {
+    let anchor = Anchor::new("lease", quote);
+    format!("{statement}[^{}]\n\n{}\n", anchor.label, anchor.render())
+}
+
+/// Judges a run that changes `entities/plot.md`.
+fn verify(before: Option<&str>, after: Option<&str>) -> RulesVerdict {
+    let read = |text: &str| read_page("entities/plot.md", text.as_bytes()).page.unwrap();
+    let pages: Vec<WikiPage> = before.map(read).into_iter().collect();
+    let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
+    let path = PagePath::new("wiki/plot", "entities/plot.md").unwrap();
+    let files = [RunFile { path, before: bytes(before), after: bytes(after) }];
+    let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
+    let manifest = EffectiveManifest::default();
+    let (run_type, source) = (WikiRunType::Manual, None);
+    verify_run(&VerifyInput { manifest: &manifest, pages: &pages, files: &files, texts: &texts, run_type, source })
+}
+
+fn faults(verdict: &RulesVerdict) -> Vec<RunFault> {
+    verdict.findings.iter().map(|finding| finding.fault).collect()
+}
+
+#[test]
+fn an_anchored_page_passes_and_its_claims_are_listed() {
+    let text = page("plot", &said("The lease ends in March 2027.", "lease of plot 12 ends on 31 March 2027"));
+    let found = verify(None, Some(&text));
+    assert_eq!((found.verdict, &found.findings), (Verdict::Commit, &vec![]));
+    let [claim] = found.claims.as_slice() else { panic!("{found:?}") };
+    assert!(claim.claim.starts_with("plot#c"));
+    assert_eq!((claim.anchors[0].offset, claim.anchors[0].length), (4, 38));
+}
+
+#[test]
+fn each_fault_is_found() {
+    let good = said("It ends in March.", "ends on 31 March 2027");
+    let forged = Anchor::new("lease", "The lease ends on 1 April").render();
+    let other = Anchor::new("letter", "Water is shut off").render();
+    let note = |line: &str| format!("It ends.[^{}]\n\n{line}\n", &line[2..11]);
+    let cases = [
+        (page("plot", &note(&forged)), RunFault::FabricatedQuote, Verdict::Reject),
+        (page("plot", &note(&other)), RunFault::SourceMissing, Verdict::Reject),
+        (page("plot", &good.replace("31 March", "32 March")), RunFault::QuoteEdited, Verdict::Reject),
+        (page("plot", &format!("Not said anywhere.\n\n{good}")), RunFault::ClaimUnanchored, Verdict::Revise),
+        (page("plot", "# Only a heading\n"), RunFault::NoFootnote, Verdict::Revise),
+        (page("plot", "It ends.[^1]\n\n[^1]: see the lease\n"), RunFault::FootnoteForm, Verdict::Revise),
+        (
+            page("plot", &said(&"long ".repeat(60), "ends on 31 March 2027")),
+            RunFault::StatementTooLong,
+            Verdict::Revise,
+        ),
+        (page("plot", &format!("<img src=x onerror=y>\n\n{good}")), RunFault::RawHtml, Verdict::Reject),
+        (page("plot", &good.replace("It ends", "It [ends](JavaScript:alert)")), RunFault::UnsafeLink, Verdict::Reject),
+        (page("plot", &good).replace("kind: entity", "kind: concept"), RunFault::WrongPath, Verdict::Reject),
+        (page("plot", &good).replace("title: plot\n", ""), RunFault::EntryInvalid, Verdict::Reject),
+        ("Words.".to_owned(), RunFault::EntryInvalid, Verdict::Reject),
+        (
+            page("plot", &good).replace("sources:", "contradicts: [gone]\nsources:"),
+            RunFault::DanglingReference,
+            Verdict::Reject,
+        ),
+        (page("plot", &format!("{}\n{good}", "x".repeat(70_000))), RunFault::OverQuota, Verdict::Reject),
+    ];
+    for (text, fault, verdict) in cases {
+        let found = verify(None, Some(&text));
+        assert!(faults(&found).contains(&fault), "{fault}: {:?} of {}", found.findings, &text[..text.len().min(400)]);
+        assert!(found.verdict >= verdict, "{fault}");
+    }
+}
+
+#[test]
+fn what_stood_before_is_no_fault_and_must_not_go() {
+    let good = said("It ends in March.", "ends on 31 March 2027");
+    let old = page("plot", &format!("Mine, without a source. <b>\n\n{good}"));
+    let extended = old.replace("\n[^c", "\nMore.[^cMORE]\n\n[^c");
+    let more = Anchor::new("lease", "Water is shut off in winter.");
+    let extended = format!("{}{}\n", extended.replace("cMORE", &more.label), more.render());
+    assert_eq!(verify(Some(&old), Some(&extended)).findings, []);
+    let reworded = old.replace("It ends in March.", "It ended in March.");
+    let found = verify(Some(&old), Some(&reworded));
+    assert_eq!(faults(&found), [RunFault::DropsClaims]);
+    assert_eq!(found.claims.len(), 2, "{:?}", found.claims);
+    assert_eq!(faults(&verify(Some(&old), None)), [RunFault::DropsClaims]);
+}
+
+#[test]
+fn an_ingest_makes_a_summary() {
+    let manifest = EffectiveManifest::default();
+    let texts = BTreeMap::new();
+    let (run_type, source) = (WikiRunType::Ingest, Some("lease"));
+    let found =
+        verify_run(&VerifyInput { manifest: &manifest, pages: &[], files: &[], texts: &texts, run_type, source });
+    assert_eq!(faults(&found), [RunFault::RunIncomplete]);
+}

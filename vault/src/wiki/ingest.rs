@@ -1,0 +1,244 @@
+//! Stages, judges and commits a run that makes pages of a source.
+//!
+//! The rules judge the very bytes that are committed, on every pass. If a page changed since it was staged, nothing is
+//! committed, and the caller stages the run again.
+
+use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
+use crate::files::root::VaultRoot;
+use crate::wiki::folder::WikiFolder;
+use crate::wiki::request::WikiRunError;
+use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
+use crate::wiki::state::{ReadWiki, read_current, read_wiki};
+use std::collections::BTreeMap;
+use steward_domain::action::audit::{ActionKind, WorkflowRef};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
+use steward_domain::wiki::compile::WordCounts;
+use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
+use steward_domain::wiki::details::ClaimChange;
+use steward_domain::wiki::log::LogType;
+use steward_domain::wiki::page::read_page;
+use steward_domain::wiki::path::PagePath;
+use steward_domain::wiki::plan::{RunFile, WikiRun, close};
+use steward_domain::wiki::quote::QuoteFinder;
+use steward_domain::wiki::registry::hash_content;
+use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
+use steward_domain::wiki::source_text::{SourceText, read_source_text, render_text_file};
+use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
+
+/// A run that was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedRun {
+    pub receipt: ActionReceipt,
+    /// The files of its pages, relative to the wiki.
+    pub pages: Vec<String>,
+    /// Where files went that code renders and that people had edited.
+    pub displaced: Vec<PagePath>,
+}
+
+/// Writes the pages of a source by fixed rules into a staged run. Written again, it is the same for the same wiki.
+///
+/// # Errors
+/// [`WikiRunError`].
+pub fn stage_by_rules(root: &VaultRoot, run: &StagedRun) -> Result<(), WikiRunError> {
+    let meta = &run.meta;
+    let source = meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
+    let text = read_source(root, &meta.folder, source)?;
+    let wiki = read_wiki(root, &meta.wiki, &meta.folder)?;
+    let title = wiki.contents.sources.get(&source.id).map_or(source.id.as_str(), |known| known.title.as_str());
+    let counts = WordCounts::count(&wiki.state.pages, &text.text);
+    let links = wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
+    let compiled = compile_source(&CompileInput {
+        source_id: &source.id,
+        source_title: title,
+        text: &text,
+        pages: &wiki.state.pages,
+        counts: &counts,
+        links,
+        at: meta.began,
+    });
+    let mut files = Vec::new();
+    for page in compiled.pages {
+        let path = PagePath::new(&meta.folder, &page.file)?;
+        let before = read_current(root, &path).map_err(WikiRunError::Refused)?;
+        files.push(RunFile { path, before, after: Some(page.text.into_bytes()) });
+    }
+    let ideas = compiled.ideas.iter().map(|idea| render_idea(idea, &source.id, meta.began)).collect();
+    Ok(run.stage(&files, ideas, compiled.notes)?)
+}
+
+/// Reads the text of a source, whose bytes must be those that were registered.
+fn read_source(root: &VaultRoot, folder: &str, source: &RunSource) -> Result<SourceText, WikiRunError> {
+    let path = PagePath::new(folder, &source.path)?;
+    let bytes = read_current(root, &path).map_err(WikiRunError::Refused)?;
+    let Some(bytes) = bytes else {
+        return Err(WikiRunError::refuse(format!("source_missing: {path} is not there: put the file back")));
+    };
+    if hash_content(&bytes) != source.content_hash {
+        let fix = "restore its bytes, or add the changed document as a new source";
+        return Err(WikiRunError::refuse(format!("source_mutated: {path} is not as it was registered: {fix}")));
+    }
+    read_source_text(&source.path, &bytes).map_err(|e| WikiRunError::refuse(format!("{path}: {e}")))
+}
+
+/// Judges the files of a run on the wiki as it is.
+///
+/// # Errors
+/// [`WikiRunError`].
+pub fn judge_run(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    meta: &RunMeta,
+    files: &[RunFile],
+) -> Result<RulesVerdict, WikiRunError> {
+    let mut texts = BTreeMap::new();
+    if let Some(source) = &meta.source {
+        let read = read_source(root, &meta.folder, source)?;
+        // Offsets count in the file that a person can open.
+        let text = match read.reader {
+            Some(reader) => render_text_file(reader, &source.content_hash, &read.text),
+            None => read.text,
+        };
+        texts.insert(source.id.clone(), text);
+    }
+    let finders: BTreeMap<String, QuoteFinder<'_>> =
+        texts.iter().map(|(id, text)| (id.clone(), QuoteFinder::new(text))).collect();
+    Ok(verify_run(&VerifyInput {
+        manifest: &wiki.state.manifest,
+        pages: &wiki.state.pages,
+        files,
+        texts: &finders,
+        run_type: meta.run_type,
+        source: meta.source.as_ref().map(|source| source.id.as_str()),
+    }))
+}
+
+impl VaultWriter {
+    /// Commits a staged run. Repeated calls commit it once.
+    ///
+    /// # Errors
+    /// [`WikiRunError::Apply`] with [`ApplyError::ChangedMeanwhile`] if a page is not as it was staged: stage the run again.
+    /// It is refused if the rules find a fault.
+    pub fn commit_staged(&self, run: &StagedRun, workflow: WorkflowRef) -> Result<CommittedRun, WikiRunError> {
+        let meta = &run.meta;
+        let mut described = describe_run(meta, workflow);
+        let Some((plan, files)) = run.read_staged()? else {
+            return Err(WikiRunError::refuse("nothing is staged"));
+        };
+        let pages: Vec<String> = files.iter().map(|file| file.path.file().to_owned()).collect();
+        if let Some(receipt) = self.find_run(&described)? {
+            return Ok(CommittedRun { receipt, pages, displaced: Vec::new() });
+        }
+        let wiki = read_wiki(self.root(), &meta.wiki, &meta.folder)?;
+        for (file, staged) in files.iter().zip(&plan.files) {
+            let current = read_current(self.root(), &file.path).map_err(WikiRunError::Refused)?;
+            if current.as_deref().map(ContentHash::hash_bytes) != staged.before {
+                return Err(ApplyError::ChangedMeanwhile { path: file.path.clone().into() }.into());
+            }
+        }
+        let verdict = judge_run(self.root(), &wiki, meta, &files)?;
+        if verdict.verdict != Verdict::Commit {
+            return Err(WikiRunError::refuse(describe_findings(&verdict)));
+        }
+        let report = describe_report(meta, &plan, &files, &verdict, &wiki);
+        described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files));
+        described.claims = verdict.claims;
+        let assembled = assemble_run(wiki.state, files, &report)?;
+        let receipt = self.commit_run(&close(described, assembled.files)?)?;
+        Ok(CommittedRun { receipt, pages, displaced: assembled.displaced })
+    }
+}
+
+fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
+    WikiRun {
+        kind: ActionKind::Wiki,
+        mark: WikiMark {
+            wiki: meta.wiki.clone(),
+            folder: meta.folder.clone(),
+            run: meta.run.clone(),
+            run_type: meta.run_type,
+            reverts: None,
+            source: meta.source.clone(),
+        },
+        at: meta.began,
+        reasoning: String::new(),
+        workflow,
+        claims: Vec::new(),
+        accepted: Vec::new(),
+    }
+}
+
+fn describe_work(meta: &RunMeta, files: &[RunFile]) -> String {
+    let source = meta.source.as_ref().map_or("", |source| source.id.as_str());
+    let made = files.iter().filter(|file| file.before.is_none()).count();
+    format!(
+        "ingested the source {source}: {made} pages made, {} extended. Written by fixed rules; no clerk checked it.",
+        files.len() - made
+    )
+}
+
+/// The findings of a verdict as one line.
+#[must_use]
+pub fn describe_findings(verdict: &RulesVerdict) -> String {
+    let lines = verdict.findings.iter().map(|finding| match finding.file.as_str() {
+        "" => format!("{}: {}", finding.fault, finding.problem),
+        file => format!("{file}: {}: {}", finding.fault, finding.problem),
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+fn describe_report(
+    meta: &RunMeta,
+    plan: &StagedPlan,
+    files: &[RunFile],
+    verdict: &RulesVerdict,
+    wiki: &ReadWiki,
+) -> RunReport {
+    let source = meta.source.as_ref();
+    let known = source.and_then(|source| wiki.contents.sources.get(&source.id));
+    let subject = known.map_or_else(|| meta.run.to_string(), |known| known.title.clone());
+    let slugs: Vec<String> =
+        files.iter().filter_map(|file| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug)).collect();
+    let asserted = verdict.claims.iter().filter(|claim| claim.change == ClaimChange::Asserted).count();
+    let log_type = if meta.run_type == WikiRunType::Ingest { LogType::Ingest } else { LogType::Manual };
+    RunReport {
+        run: meta.run.clone(),
+        at: meta.began,
+        log_type,
+        subject,
+        bullets: vec![
+            format!("run: {}, verdict: {}, verifier: {}", meta.run, verdict.verdict, meta.writer),
+            format!("source: {}; touched: {}", source.map_or("", |source| &source.id), link_pages(&slugs)),
+            format!(
+                "{} pages written; claims: {asserted} new, {} superseded; ideas: {}",
+                files.len(),
+                verdict.claims.len() - asserted,
+                plan.ideas.len()
+            ),
+        ],
+        provenance: source.cloned().map_or(ProvenanceChange::Nothing, ProvenanceChange::Add),
+        ideas: plan.ideas.clone(),
+        dropped_ideas: Vec::new(),
+    }
+}
+
+impl From<StagedRunError> for WikiRunError {
+    fn from(error: StagedRunError) -> Self {
+        match error {
+            StagedRunError::Io { .. } | StagedRunError::Busy(_) => Self::Staged(error),
+            StagedRunError::Unknown(_) | StagedRunError::Edited { .. } | StagedRunError::Path(_) => {
+                Self::Refused(error.to_string())
+            }
+        }
+    }
+}
+
+/// Whether a source became pages already, in the form in which it is now.
+///
+/// # Errors
+/// The wiki cannot be opened.
+pub fn is_ingested(root: &VaultRoot, folder: &str, source: &RunSource) -> std::io::Result<bool> {
+    let provenance = WikiFolder::open(&root.path().join(folder))?.read_provenance();
+    let hash = source.content_hash.trim_start_matches("sha256:");
+    Ok(provenance.sources.get(&source.path).is_some_and(|known| known.content_hash == hash))
+}

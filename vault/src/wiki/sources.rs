@@ -1,0 +1,153 @@
+//! Adds a source to a wiki: the file, its entry in the registry, and an entry of the log, in one transaction.
+//!
+//! A source is created exclusively and never changed. Bytes that are a source already are not added again.
+
+use crate::action::writer::{ActionReceipt, VaultWriter};
+use crate::wiki::request::{WikiRunError, WikiRunRequest};
+use crate::wiki::state::{ReadWiki, find_wiki_folder, read_current, read_wiki};
+use std::collections::BTreeMap;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::record::plain_text::escape_one_line;
+use steward_domain::time::format_seconds;
+use steward_domain::wiki::SOURCES_FILE;
+use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run};
+use steward_domain::wiki::log::LogType;
+use steward_domain::wiki::names::name_unnamed_source;
+use steward_domain::wiki::path::{PagePath, WikiFileKind};
+use steward_domain::wiki::plan::{RunFile, WikiRun, close};
+use steward_domain::wiki::registry::{NewSource, WikiSource, add_to_registry, hash_content};
+use steward_domain::wiki::run::{RunSource, WikiRunType};
+use steward_domain::wiki::source_text::{describe_source, read_source_text, render_text_file};
+
+/// A source that was added, or was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedSource {
+    pub source: RunSource,
+    pub title: String,
+    /// `None` if these bytes were a source already.
+    pub receipt: Option<ActionReceipt>,
+    /// Why no page can be made of it.
+    pub unreadable: Option<String>,
+}
+
+impl VaultWriter {
+    /// Adds a source. `path` is relative to the wiki. `bytes` are those of a new file; without them the file is there.
+    ///
+    /// # Errors
+    /// [`WikiRunError`]; it is refused if another source has the id or another file the path.
+    pub fn add_source(
+        &self,
+        request: &WikiRunRequest<'_>,
+        path: &str,
+        bytes: Option<Vec<u8>>,
+    ) -> Result<AddedSource, WikiRunError> {
+        let folder = find_wiki_folder(self.root(), request.wiki)?;
+        let file = PagePath::new(&folder, path)?;
+        if file.kind() != WikiFileKind::Source {
+            return Err(WikiRunError::refuse(format!("{file} does not lie in sources/")));
+        }
+        let current = read_current(self.root(), &file).map_err(WikiRunError::Refused)?;
+        let is_taken = current.is_some() && bytes.is_some() && current != bytes;
+        let Some(content) = bytes.or_else(|| current.clone()) else {
+            return Err(WikiRunError::refuse(format!("{file} is not there")));
+        };
+        let wiki = read_wiki(self.root(), request.wiki, &folder)?;
+        let hash = hash_content(&content);
+        let unreadable = read_source_text(path, &content).err().map(|e| e.to_string());
+        if let Some(known) = wiki.contents.sources.values().find(|known| known.content_hash == hash) {
+            return Ok(describe_known(known, unreadable));
+        }
+        if is_taken {
+            return Err(WikiRunError::refuse(format!("{file} is another file: rename yours")));
+        }
+        let new = describe_new(request, path, &content, hash, &wiki)?;
+        let run = describe_run(request, &folder, &new);
+        let source = run.mark.source.clone();
+        let mut files = vec![RunFile { path: file, before: current, after: Some(content.clone()) }];
+        files.extend(self.write_text(&folder, &new, &content)?);
+        let registry = PagePath::new(&folder, SOURCES_FILE)?;
+        let before = read_current(self.root(), &registry).map_err(WikiRunError::Refused)?;
+        let text = before.as_deref().map(String::from_utf8_lossy);
+        let after = add_to_registry(text.as_deref(), &new).map_err(WikiRunError::Refused)?;
+        files.push(RunFile { path: registry, before, after: Some(after.into_bytes()) });
+        let report = RunReport {
+            run: run.mark.run.clone(),
+            at: request.at,
+            log_type: LogType::Manual,
+            subject: format!("Added {}", new.title),
+            bullets: vec![format!("run: {}", run.mark.run), format!("source: {}, {}", new.id, escape_one_line(path))],
+            provenance: ProvenanceChange::Nothing,
+            ideas: Vec::new(),
+            dropped_ideas: Vec::new(),
+        };
+        let mut state = wiki.state;
+        state.sources += 1;
+        let assembled = assemble_run(state, files, &report)?;
+        let receipt = self.commit_run(&close(run, assembled.files)?)?;
+        let source = source.unwrap_or(RunSource { id: new.id, path: new.path, content_hash: new.content_hash });
+        Ok(AddedSource { source, title: new.title, receipt: Some(receipt), unreadable })
+    }
+
+    /// The file with the text of a source whose bytes are not the text themselves.
+    fn write_text(&self, folder: &str, new: &NewSource, content: &[u8]) -> Result<Option<RunFile>, WikiRunError> {
+        let Some((path, _)) = &new.text_file else { return Ok(None) };
+        let path = PagePath::new(folder, path)?;
+        let after = render_text(&new.path, &new.content_hash, content);
+        let before = read_current(self.root(), &path).map_err(WikiRunError::Refused)?;
+        match before == after {
+            true => Ok(None),
+            false if before.is_some() => Err(WikiRunError::refuse(format!("{path} is there already: remove it"))),
+            false => Ok(Some(RunFile { path, before, after })),
+        }
+    }
+}
+
+/// The file with the decoded text; `None` if the bytes are the text, or there is none.
+fn render_text(path: &str, hash: &str, content: &[u8]) -> Option<Vec<u8>> {
+    let text = read_source_text(path, content).ok()?;
+    Some(render_text_file(text.reader?, hash, &text.text).into_bytes())
+}
+
+fn describe_known(known: &WikiSource, unreadable: Option<String>) -> AddedSource {
+    let WikiSource { id, path, title, content_hash, .. } = known.clone();
+    AddedSource { source: RunSource { id, path, content_hash }, title, receipt: None, unreadable }
+}
+
+fn describe_new(
+    request: &WikiRunRequest<'_>,
+    path: &str,
+    content: &[u8],
+    content_hash: String,
+    wiki: &ReadWiki,
+) -> Result<NewSource, WikiRunError> {
+    let described = describe_source(path, content);
+    let id = described.id.unwrap_or_else(|| name_unnamed_source(path));
+    let sources: BTreeMap<String, &WikiSource> =
+        wiki.contents.sources.iter().map(|(id, source)| (id.to_lowercase(), source)).collect();
+    if let Some(known) = sources.get(&id.to_lowercase()) {
+        let fix = if known.path == path {
+            "restore its bytes; a changed document is a new source"
+        } else {
+            "rename the file"
+        };
+        return Err(WikiRunError::refuse(format!("duplicate_id: {} is the source `{id}` already: {fix}", known.path)));
+    }
+    let text_file =
+        render_text(path, &content_hash, content).map(|text| (format!("_text/{id}.txt"), hash_content(&text)));
+    Ok(NewSource {
+        id,
+        path: path.to_owned(),
+        title: described.title.chars().filter(|c| !c.is_control()).take(200).collect(),
+        captured_at: described.captured_at.unwrap_or_else(|| format_seconds(request.at)),
+        content_hash,
+        text_file,
+    })
+}
+
+fn describe_run(request: &WikiRunRequest<'_>, folder: &str, new: &NewSource) -> WikiRun {
+    let mut run = request.describe(ActionKind::WikiSource, folder, WikiRunType::Manual, &["source", &new.id]);
+    run.mark.source =
+        Some(RunSource { id: new.id.clone(), path: new.path.clone(), content_hash: new.content_hash.clone() });
+    run.reasoning = format!("{} added the source {} from {}.", request.by, new.id, new.path);
+    run
+}

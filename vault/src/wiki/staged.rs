@@ -1,0 +1,487 @@
+//! Runs that are staged: what a run wants to change, before anything of the wiki is changed.
+//!
+//! A staged run is a folder below `.steward/runs/`. Nothing else is written here, and only its owner can read it. One
+//! process at a time writes a run. What a folder holds is read back through checked types: it may have been edited.
+
+use crate::files::durable;
+use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
+use cap_std::fs::{Dir, OpenOptions};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::MAX_SOURCE_BYTES;
+use steward_domain::wiki::path::{PagePath, PagePathError};
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
+use steward_domain::wiki::verify::RulesVerdict;
+
+/// The folder of all runs, in our own folder.
+const RUNS: &str = "runs";
+const META: &str = "meta.json";
+const PLAN: &str = "plan.json";
+const STATUS: &str = "status";
+const VERDICT: &str = "verdict.json";
+const LOCK: &str = "lock";
+const STAGED: &str = "staged";
+const BASE: &str = "base";
+/// The bytes of a source that is to be added.
+const UPLOAD: &str = "source";
+/// How long a run is kept after its end, in days.
+const KEEP_DAYS: i64 = 30;
+
+/// What a run is, before it has done anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunMeta {
+    pub run: RunId,
+    /// The name of the wiki, and its folder relative to the root of the vault.
+    pub wiki: String,
+    pub folder: String,
+    pub run_type: WikiRunType,
+    /// The person who asked, as they gave their name.
+    pub by: String,
+    pub began: DateTime<Utc>,
+    pub source: Option<RunSource>,
+    /// Who writes the pages.
+    pub writer: String,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunState {
+    /// It is being staged, or waits for a person.
+    Pending,
+    Verifying,
+    Committed,
+    Rejected,
+    Abandoned,
+}
+
+/// The state of a run, since when, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStatus {
+    pub state: RunState,
+    pub at: DateTime<Utc>,
+    /// One line for people.
+    pub reason: String,
+}
+
+/// What a run wants to change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedPlan {
+    pub files: Vec<StagedFile>,
+    /// Lines that are added to the ideas.
+    pub ideas: Vec<String>,
+    /// What could not be done, for people.
+    pub notes: Vec<String>,
+}
+
+/// A file of a run, by its path in the wiki.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedFile {
+    pub path: String,
+    /// `None` for a new file.
+    pub before: Option<ContentHash>,
+    /// `None` for a file that is removed.
+    pub after: Option<ContentHash>,
+}
+
+/// A run with its state, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StagedRunSummary {
+    #[serde(flatten)]
+    pub meta: RunMeta,
+    pub status: RunStatus,
+}
+
+/// Why a staged run cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StagedRunError {
+    #[error("there is no run {0}")]
+    Unknown(RunId),
+    #[error("another process works on the run {0}: try again later")]
+    Busy(RunId),
+    #[error("the staged run {run} was edited: {reason}")]
+    Edited { run: RunId, reason: String },
+    #[error(transparent)]
+    Path(#[from] PagePathError),
+    #[error(".steward/{RUNS}/{path}: {source}")]
+    Io { path: String, source: io::Error },
+}
+
+/// The staged runs of a vault.
+#[derive(Clone, Debug)]
+pub struct StagedRuns {
+    root: VaultRoot,
+}
+
+/// A run that this process stages. Nobody else writes it meanwhile.
+#[derive(Debug)]
+pub struct StagedRun {
+    pub meta: RunMeta,
+    dir: Dir,
+    _lock: File,
+}
+
+impl StagedRuns {
+    #[must_use]
+    pub fn new(root: &VaultRoot) -> Self {
+        Self { root: root.clone() }
+    }
+
+    /// Begins a run, or goes on with the one that has this name.
+    ///
+    /// # Errors
+    /// [`StagedRunError`].
+    pub fn begin(&self, meta: &RunMeta) -> Result<StagedRun, StagedRunError> {
+        let failed = |source| StagedRunError::Io { path: meta.run.to_string(), source };
+        let runs = self.root.make_own_folder(Some(RUNS)).map_err(failed)?;
+        let dir = make_real_folder(&runs, meta.run.as_str()).map_err(failed)?;
+        let lock = lock(&dir, &meta.run)?;
+        match read_json::<RunMeta>(&dir, META) {
+            Ok(Some(known)) if known == *meta => {}
+            Ok(Some(_)) => return Err(edited(&meta.run, "another run has its name")),
+            Ok(None) => {
+                write_json(&dir, META, meta).map_err(failed)?;
+                durable::sync_folder(&runs).map_err(failed)?;
+            }
+            Err(e) => return Err(edited(&meta.run, &e.to_string())),
+        }
+        let run = StagedRun { meta: meta.clone(), dir, _lock: lock };
+        if run.read_status()?.is_none() {
+            run.set_status(RunState::Pending, meta.began, "it is being written")?;
+        }
+        Ok(run)
+    }
+
+    /// Opens a run that was begun.
+    ///
+    /// # Errors
+    /// [`StagedRunError`].
+    pub fn open(&self, run: &RunId) -> Result<StagedRun, StagedRunError> {
+        let dir = self.find_folder(run)?.ok_or_else(|| StagedRunError::Unknown(run.clone()))?;
+        let lock = lock(&dir, run)?;
+        let meta = read_json::<RunMeta>(&dir, META).map_err(|e| edited(run, &e.to_string()))?;
+        let meta = meta.filter(|meta| meta.run == *run).ok_or_else(|| StagedRunError::Unknown(run.clone()))?;
+        Ok(StagedRun { meta, dir, _lock: lock })
+    }
+
+    /// All runs with their states, oldest first. What cannot be read is left out.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn list(&self) -> Result<Vec<StagedRunSummary>, StagedRunError> {
+        let failed = |source| StagedRunError::Io { path: String::new(), source };
+        let Some(runs) = self.root.find_own_folder(Some(RUNS)).map_err(failed)? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for entry in runs.entries().map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let Ok(Some(dir)) = open_real_folder(&runs, &name) else { continue };
+            let read = (read_json::<RunMeta>(&dir, META), read_json::<RunStatus>(&dir, STATUS));
+            if let (Ok(Some(meta)), Ok(Some(status))) = read
+                && Some(meta.run.as_str()) == name.to_str()
+            {
+                found.push(StagedRunSummary { meta, status });
+            }
+        }
+        found.sort_by(|a, b| a.meta.run.cmp(&b.meta.run));
+        Ok(found)
+    }
+
+    /// Keeps the bytes of a source that is to be added, under the name of a run. Returns after they are durable.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn upload_source(&self, run: &RunId, bytes: &[u8]) -> Result<(), StagedRunError> {
+        let failed = |source| StagedRunError::Io { path: run.to_string(), source };
+        let runs = self.root.make_own_folder(Some(RUNS)).map_err(failed)?;
+        let dir = make_real_folder(&runs, run.as_str()).map_err(failed)?;
+        durable::replace_private_file(&dir, UPLOAD, bytes).map_err(failed)?;
+        durable::sync_folder(&dir).and_then(|()| durable::sync_folder(&runs)).map_err(failed)
+    }
+
+    /// The bytes of a source that was uploaded; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn read_upload(&self, run: &RunId) -> Result<Option<Vec<u8>>, StagedRunError> {
+        let Some(dir) = self.find_folder(run)? else { return Ok(None) };
+        let failed = |source| StagedRunError::Io { path: run.to_string(), source };
+        read_bytes(&dir, UPLOAD, MAX_SOURCE_BYTES).map_err(failed)
+    }
+
+    /// Removes a run.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn remove(&self, run: &RunId) -> Result<(), StagedRunError> {
+        let failed = |source| StagedRunError::Io { path: run.to_string(), source };
+        match self.root.find_own_folder(Some(RUNS)).map_err(failed)? {
+            Some(runs) if open_real_folder(&runs, run.as_str()).map_err(failed)?.is_some() => {
+                runs.remove_dir_all(run.as_str()).map_err(failed)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Removes runs that ended more than 30 days ago, and uploads of that age.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn remove_old(&self, now: DateTime<Utc>) -> Result<(), StagedRunError> {
+        let failed = |source| StagedRunError::Io { path: String::new(), source };
+        let Some(runs) = self.root.find_own_folder(Some(RUNS)).map_err(failed)? else { return Ok(()) };
+        let is_old = |at: DateTime<Utc>| now - at > TimeDelta::days(KEEP_DAYS);
+        for entry in runs.entries().map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let Some(run) = name.to_str().and_then(|name| name.parse::<RunId>().ok()) else { continue };
+            let Ok(Some(dir)) = open_real_folder(&runs, run.as_str()) else { continue };
+            let is_done = match read_json::<RunStatus>(&dir, STATUS) {
+                Ok(Some(status)) => {
+                    is_old(status.at) && !matches!(status.state, RunState::Pending | RunState::Verifying)
+                }
+                Ok(None) => run.began().is_some_and(is_old),
+                Err(_) => false,
+            };
+            if is_done {
+                self.remove(&run)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn find_folder(&self, run: &RunId) -> Result<Option<Dir>, StagedRunError> {
+        let failed = |source| StagedRunError::Io { path: run.to_string(), source };
+        match self.root.find_own_folder(Some(RUNS)).map_err(failed)? {
+            Some(runs) => open_real_folder(&runs, run.as_str()).map_err(failed),
+            None => Ok(None),
+        }
+    }
+}
+
+impl StagedRun {
+    /// Stages files in the place of those that were staged before. The plan is written last.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn stage(&self, files: &[RunFile], ideas: Vec<String>, notes: Vec<String>) -> Result<(), StagedRunError> {
+        for folder in [STAGED, BASE] {
+            if open_real_folder(&self.dir, folder).map_err(self.failed())?.is_some() {
+                self.dir.remove_dir_all(folder).map_err(self.failed())?;
+            }
+        }
+        let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(ContentHash::hash_bytes);
+        let mut plan = StagedPlan { files: Vec::new(), ideas, notes };
+        for file in files {
+            for (folder, bytes) in [(BASE, &file.before), (STAGED, &file.after)] {
+                if let Some(bytes) = bytes {
+                    self.write_content(folder, &file.path, bytes).map_err(self.failed())?;
+                }
+            }
+            let path = file.path.file().to_owned();
+            plan.files.push(StagedFile { path, before: hash(&file.before), after: hash(&file.after) });
+        }
+        write_json(&self.dir, PLAN, &plan).map_err(self.failed())
+    }
+
+    /// What was staged, with the content before the run as it was then. `None` if nothing was.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Edited`] if a file is not as it was staged.
+    pub fn read_staged(&self) -> Result<Option<(StagedPlan, Vec<RunFile>)>, StagedRunError> {
+        let plan = read_json::<StagedPlan>(&self.dir, PLAN).map_err(|e| edited(&self.meta.run, &e.to_string()))?;
+        let Some(plan) = plan else { return Ok(None) };
+        let mut files = Vec::new();
+        for staged in &plan.files {
+            let path = PagePath::new(&self.meta.folder, &staged.path)?;
+            let before = self.read_content(BASE, &path, staged.before.as_ref())?;
+            let after = self.read_content(STAGED, &path, staged.after.as_ref())?;
+            files.push(RunFile { path, before, after });
+        }
+        Ok(Some((plan, files)))
+    }
+
+    /// Keeps the verdict about what is staged.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn write_verdict(&self, verdict: &RulesVerdict) -> Result<(), StagedRunError> {
+        write_json(&self.dir, VERDICT, verdict).map_err(self.failed())
+    }
+
+    /// The last verdict.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Edited`].
+    pub fn read_verdict(&self) -> Result<Option<RulesVerdict>, StagedRunError> {
+        read_json(&self.dir, VERDICT).map_err(|e| edited(&self.meta.run, &e.to_string()))
+    }
+
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn set_status(&self, state: RunState, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
+        let status = RunStatus { state, at, reason: reason.to_owned() };
+        write_json(&self.dir, STATUS, &status).map_err(self.failed())
+    }
+
+    /// The state; `None` for a run that has just begun.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Edited`].
+    pub fn read_status(&self) -> Result<Option<RunStatus>, StagedRunError> {
+        read_json(&self.dir, STATUS).map_err(|e| edited(&self.meta.run, &e.to_string()))
+    }
+
+    fn failed(&self) -> impl Fn(io::Error) -> StagedRunError + use<'_> {
+        |source| StagedRunError::Io { path: self.meta.run.to_string(), source }
+    }
+
+    fn write_content(&self, folder: &str, path: &PagePath, bytes: &[u8]) -> io::Result<()> {
+        let (folders, name) = path.file().rsplit_once('/').unwrap_or(("", path.file()));
+        let mut dir = make_real_folder(&self.dir, folder)?;
+        for part in folders.split('/').filter(|part| !part.is_empty()) {
+            dir = make_real_folder(&dir, part)?;
+        }
+        durable::replace_private_file(&dir, name, bytes)
+    }
+
+    fn read_content(
+        &self,
+        folder: &str,
+        path: &PagePath,
+        hash: Option<&ContentHash>,
+    ) -> Result<Option<Vec<u8>>, StagedRunError> {
+        let Some(hash) = hash else { return Ok(None) };
+        let name = format!("{folder}/{}", path.file());
+        let bytes = read_bytes(&self.dir, &name, path.max_bytes()).map_err(self.failed())?;
+        match bytes.filter(|bytes| ContentHash::hash_bytes(bytes) == *hash) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(edited(&self.meta.run, &format!("{name} is not as it was staged"))),
+        }
+    }
+}
+
+fn edited(run: &RunId, reason: &str) -> StagedRunError {
+    StagedRunError::Edited { run: run.clone(), reason: reason.to_owned() }
+}
+
+fn lock(dir: &Dir, run: &RunId) -> Result<File, StagedRunError> {
+    let failed = |source| StagedRunError::Io { path: run.to_string(), source };
+    let mut options = OpenOptions::new();
+    options.create(true).write(true);
+    let file = dir.open_with(LOCK, &options).map_err(failed)?.into_std();
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StagedRunError::Busy(run.clone())),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+fn write_json(dir: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_vec_pretty(value)?;
+    durable::replace_private_file(dir, name, &text)?;
+    durable::sync_folder(dir)
+}
+
+/// The most bytes of a file that describes a run.
+const MAX_DESCRIPTION: usize = 4 * 1024 * 1024;
+
+fn read_json<T: DeserializeOwned>(dir: &Dir, name: &str) -> io::Result<Option<T>> {
+    match read_bytes(dir, name, MAX_DESCRIPTION)? {
+        Some(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        None => Ok(None),
+    }
+}
+
+fn read_bytes(dir: &Dir, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    match dir.symlink_metadata(name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+        Ok(meta) if !meta.is_file() => return Err(io::Error::other(format!("{name} is not a file"))),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    dir.open(name)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    match bytes.len() > limit {
+        true => Err(io::Error::other(format!("{name} has more than {limit} bytes"))),
+        false => Ok(Some(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta() -> RunMeta {
+        let began = "2026-11-22T09:15:04Z".parse().unwrap();
+        RunMeta {
+            run: RunId::derive(began, &["a"]),
+            wiki: "plot".into(),
+            folder: "wiki/plot".into(),
+            run_type: WikiRunType::Ingest,
+            by: "ann".into(),
+            began,
+            source: None,
+            writer: "rules".into(),
+        }
+    }
+
+    fn file(name: &str, before: Option<&str>, after: Option<&str>) -> RunFile {
+        let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
+        RunFile { path: PagePath::new("wiki/plot", name).unwrap(), before: bytes(before), after: bytes(after) }
+    }
+
+    #[test]
+    fn what_is_staged_reads_back_and_is_replaced_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = StagedRuns::new(&VaultRoot::open(dir.path()).unwrap());
+        let run = runs.begin(&meta()).unwrap();
+        assert!(matches!(runs.begin(&meta()), Err(StagedRunError::Busy(_))));
+        assert_eq!(run.read_staged().unwrap(), None);
+        run.stage(&[file("entities/old.md", Some("a"), None)], vec![], vec![]).unwrap();
+        let files = [file("entities/a.md", Some("a"), Some("b")), file("summaries/deep/b.md", None, Some("c"))];
+        run.stage(&files, vec!["- idea".into()], vec!["note".into()]).unwrap();
+        drop(run);
+        let run = runs.open(&meta().run).unwrap();
+        let (plan, read) = run.read_staged().unwrap().unwrap();
+        assert_eq!((read.as_slice(), plan.ideas.len(), plan.notes.len()), (&files[..], 1, 1));
+        run.set_status(RunState::Committed, meta().began, "done").unwrap();
+        assert_eq!(runs.list().unwrap()[0].status.state, RunState::Committed);
+        let folder = dir.path().join(".steward/runs").join(meta().run.as_str());
+        std::fs::write(folder.join("staged/entities/a.md"), "forged").unwrap();
+        assert!(matches!(run.read_staged(), Err(StagedRunError::Edited { .. })));
+        drop(run);
+        let later = |days| meta().began + TimeDelta::days(days);
+        runs.remove_old(later(29)).unwrap();
+        assert_eq!(runs.list().unwrap().len(), 1);
+        runs.remove_old(later(31)).unwrap();
+        assert_eq!(runs.list().unwrap().len(), 0);
+        assert!(matches!(runs.open(&meta().run), Err(StagedRunError::Unknown(_))));
+    }
+
+    #[test]
+    fn a_forged_plan_names_no_file_outside_of_the_wiki() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = StagedRuns::new(&VaultRoot::open(dir.path()).unwrap());
+        let run = runs.begin(&meta()).unwrap();
+        let folder = dir.path().join(".steward/runs").join(meta().run.as_str());
+        let plan = r#"{"files":[{"path":"../../task/pay.md","before":null,"after":null}],"ideas":[],"notes":[]}"#;
+        std::fs::write(folder.join("plan.json"), plan).unwrap();
+        assert!(run.read_staged().is_err());
+    }
+
+    #[test]
+    fn an_upload_is_kept_until_it_is_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = StagedRuns::new(&VaultRoot::open(dir.path()).unwrap());
+        assert_eq!(runs.read_upload(&meta().run).unwrap(), None);
+        runs.upload_source(&meta().run, b"a\0b").unwrap();
+        assert_eq!(runs.read_upload(&meta().run).unwrap(), Some(b"a\0b".to_vec()));
+        runs.remove_old(meta().began + TimeDelta::days(31)).unwrap();
+        assert_eq!(runs.read_upload(&meta().run).unwrap(), None);
+    }
+}

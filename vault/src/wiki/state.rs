@@ -1,0 +1,147 @@
+//! Reads a wiki of the vault as a run needs it: its pages, the files that code writes, and the manifest that is in force.
+//!
+//! The generated files are read first. So a run that is committed while the pages are read makes the reader start again.
+
+use crate::files::root::{VaultRoot, VaultRootError};
+use crate::wiki::accept::{self, AcceptedFiles};
+use crate::wiki::chain::resolve_chain;
+use crate::wiki::create::list_wikis;
+use crate::wiki::folder::{WikiContents, WikiFolder};
+use std::collections::BTreeMap;
+use std::io;
+use steward_domain::record::frontmatter;
+use steward_domain::wiki::assemble::{GeneratedTexts, WikiState};
+use steward_domain::wiki::finding::Severity;
+use steward_domain::wiki::manifest::{EffectiveManifest, ManifestLayer, merge_manifests};
+use steward_domain::wiki::page::may_be_page;
+use steward_domain::wiki::path::{PagePath, PagePathError};
+use steward_domain::wiki::rollback::UnreadablePage;
+use steward_domain::wiki::{
+    IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE, PROVENANCE_FILE,
+};
+
+/// A wiki that was read.
+pub struct ReadWiki {
+    pub state: WikiState,
+    /// Everything but the pages, which are in `state`.
+    pub contents: WikiContents,
+    pub unreadable: Vec<UnreadablePage>,
+    /// `None` if nobody has accepted the wiki.
+    pub accepted: Option<AcceptedFiles>,
+}
+
+/// Why a wiki cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadWikiError {
+    #[error("there is no wiki `{name}`{}", list_others(.others))]
+    Unknown { name: String, others: Vec<String> },
+    #[error(transparent)]
+    Path(#[from] PagePathError),
+    #[error("{path}: {reason}")]
+    File { path: String, reason: String },
+    #[error("{path}: {source}")]
+    Io { path: String, source: io::Error },
+    #[error(transparent)]
+    Root(#[from] VaultRootError),
+}
+
+fn list_others(others: &[String]) -> String {
+    if others.is_empty() {
+        ": `steward wiki init` makes one".to_owned()
+    } else {
+        format!("; there are {}", others.join(", "))
+    }
+}
+
+/// The folder of a wiki of the vault, relative to its root.
+///
+/// # Errors
+/// [`ReadWikiError::Unknown`] if there is none of this name.
+pub fn find_wiki_folder(root: &VaultRoot, name: &str) -> Result<String, ReadWikiError> {
+    let wikis = list_wikis(root).map_err(|source| ReadWikiError::Io { path: "wiki".to_owned(), source })?;
+    match wikis.iter().find(|(known, _)| known == name) {
+        Some((_, folder)) => {
+            let relative = folder.strip_prefix(root.path()).unwrap_or(folder);
+            Ok(relative.to_string_lossy().into_owned())
+        }
+        None => {
+            let others = wikis.into_iter().map(|(name, _)| name).collect();
+            Err(ReadWikiError::Unknown { name: name.to_owned(), others })
+        }
+    }
+}
+
+/// Reads the wiki in a folder of the vault.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki, ReadWikiError> {
+    let text = |file: &str| read_generated(root, folder, file);
+    let texts = GeneratedTexts {
+        index: text(INDEX_FILE)?,
+        log: text(LOG_FILE)?,
+        overview: text(OVERVIEW_FILE)?,
+        provenance: text(PROVENANCE_FILE)?,
+        ideas: text(IDEAS_FILE)?,
+    };
+    let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
+    let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
+    let mut contents = opened.read();
+    let pages = std::mem::take(&mut contents.pages);
+    let broken = contents.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let mut broken: Vec<&String> = broken.map(|finding| &finding.file).filter(|file| may_be_page(file)).collect();
+    broken.retain(|file| pages.iter().all(|page| page.file != **file));
+    broken.dedup();
+    let unreadable = broken.into_iter().filter_map(|file| {
+        let text = opened.read_text(file, MAX_GENERATED_BYTES).ok()??;
+        Some(UnreadablePage { file: file.clone(), text })
+    });
+    let unreadable = unreadable.collect();
+    let accepted = accept::find_accepted(root, name)?;
+    let manifest = find_manifest(root, &opened, accepted.as_ref(), texts.index.as_deref());
+    let state = WikiState { folder: folder.to_owned(), manifest, pages, sources: contents.sources.len(), texts };
+    Ok(ReadWiki { state, contents, unreadable, accepted })
+}
+
+fn read_generated(root: &VaultRoot, folder: &str, file: &str) -> Result<Option<Vec<u8>>, ReadWikiError> {
+    let path = PagePath::new(folder, file)?;
+    read_current(root, &path).map_err(|reason| ReadWikiError::File { path: path.to_string(), reason })
+}
+
+/// The present content of a file of a wiki; `None` if it does not exist.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read_current(root: &VaultRoot, path: &PagePath) -> Result<Option<Vec<u8>>, String> {
+    match root.read_page(path) {
+        Ok(current) => Ok(Some(current.bytes)),
+        Err(VaultRootError::Missing { .. }) => Ok(None),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// The manifest as it was accepted, or the one that stands there. One that cannot be read must not keep anybody from taking
+/// a run back.
+fn find_manifest(
+    root: &VaultRoot,
+    wiki: &WikiFolder,
+    accepted: Option<&AcceptedFiles>,
+    index: Option<&[u8]>,
+) -> EffectiveManifest {
+    let mut layers = match resolve_chain(&wiki.path().join(MANIFEST_FILE), Some(root.path())) {
+        Ok(chain) => chain.layers,
+        Err(_) => Vec::new(),
+    };
+    let text = accepted.and_then(|accepted| accepted.files.get(MANIFEST_FILE));
+    if let Some(document) = text.and_then(|text| frontmatter::read_document(text.as_bytes()).ok()) {
+        let file = layers.pop().map_or_else(|| MANIFEST_FILE.to_owned(), |layer| layer.file);
+        layers.push(ManifestLayer { file, document });
+    }
+    if layers.is_empty() {
+        let index = String::from_utf8_lossy(index.unwrap_or_default()).into_owned();
+        let title = index.lines().next().and_then(|line| line.strip_prefix("# Index: ")).unwrap_or("Wiki");
+        let fields = [("title".to_owned(), title.into())].into_iter().collect();
+        return EffectiveManifest::new(fields, BTreeMap::new());
+    }
+    merge_manifests(&layers).0
+}
