@@ -2,7 +2,7 @@
 //!
 //! [`vault`] runs in the process that holds the vault's lock, next to the index, the ledger and the vault writer. The
 //! clerk's activity in [`steward`] runs on any worker and knows only the clerk. [`signals`] reads streams and turns
-//! their events into signals. [`tracker`] reports completed changes to an issue tracker. `failure` alone decides which
+//! their events into signals. [`tracker`] reports completed changes to an issue tracker. [`wiki`] changes wikis. `failure` alone decides which
 //! errors are retried.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -13,3 +13,4 @@ pub mod steward;
 pub mod tracker;
 pub mod trust;
 pub mod vault;
+pub mod wiki;

@@ -7,7 +7,7 @@
 
 use anyhow::{Context, bail};
 use mapping::MappingStatus;
-use policy::{read_ceiling, read_policy, read_threshold};
+use policy::{read_ceiling, read_policy, read_threshold, read_wiki_mode};
 use serde::{Deserialize, Serialize};
 use sources::{ConfigFile, EnvironmentVariables};
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ use steward_domain::gates::source_budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::steward::guard::CallCaps;
 use steward_domain::steward::tick::Cadence;
 use steward_domain::trust::demotion::REVERSAL_BUDGET;
+use steward_domain::wiki::run::WikiMode;
 use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
 use steward_server::views::schedules::registered::CHECK_SECONDS;
@@ -70,6 +71,7 @@ struct RawConfig {
     related_ceiling: Option<String>,
     live_per_source_day: Option<u32>,
     reversal_budget: Option<Value>,
+    wiki_mode: Option<String>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -146,6 +148,8 @@ pub(crate) struct StewardConfig {
     pub(crate) live_per_source_day: u32,
     /// The share of live changes that may be undone before a source or class is demoted, 0 to 1: 0.05.
     pub(crate) reversal_budget: f64,
+    /// What happens to a run of a wiki that a person asked for and that passed.
+    pub(crate) wiki_mode: WikiMode,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     /// The tenant of the vault and the database of its fleet; `None` for a vault alone.
@@ -267,6 +271,7 @@ impl StewardConfig {
             default_ceiling,
             live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             reversal_budget,
+            wiki_mode: read_wiki_mode(raw.wiki_mode.as_deref(), &mut warnings),
             task_queue: fleet::choose_task_queue(raw.task_queue, fleet.as_ref())?,
             fleet,
             temporal_cli: raw.temporal_cli,

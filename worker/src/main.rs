@@ -72,7 +72,7 @@ async fn run_without_config(
         }
         CliCommand::Simulate(simulate) => commands::simulate::run(&simulate, out).await,
         CliCommand::Fleet(fleet) => commands::fleet::run(fleet, vault, out).await,
-        CliCommand::Wiki(wiki) => commands::wiki::run(wiki.command, vault, out),
+        CliCommand::Wiki(wiki) => commands::wiki::run(wiki.command, vault, out).await,
         CliCommand::Stop { reason, scope } if scope.fleet => {
             commands::fleet::stops::stop_tenants(scope.tenant.as_ref(), reason, out).await
         }

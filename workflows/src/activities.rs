@@ -9,6 +9,8 @@
 use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
+use crate::wiki::change::{WikiRunInput, WikiRunOutput};
+use crate::wiki::ingest::{CommitIngestOutput, IngestInput, StageIngestOutput};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use steward_domain::action::mutation::Mutation;
@@ -18,6 +20,7 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion, ClerkReply};
 use steward_domain::steward::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
 use steward_domain::steward::tick::{MatterObservation, TaskClock};
+use steward_domain::wiki::run::RunId;
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
@@ -286,6 +289,24 @@ impl VaultActivities {
     pub fn answer(input: ResolveInput) -> Result<ResolveOutput, ActivityError> {
         unimplemented!()
     }
+
+    /// Changes a wiki as a person asked.
+    #[activity(name = "steward.wiki.change")]
+    pub fn change_wiki(input: WikiRunInput) -> Result<WikiRunOutput, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Stages the pages of a source.
+    #[activity(name = "steward.wiki.stage")]
+    pub fn stage_ingest(input: IngestInput) -> Result<StageIngestOutput, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Judges a staged run and commits it.
+    #[activity(name = "steward.wiki.commit")]
+    pub fn commit_ingest(run: RunId) -> Result<CommitIngestOutput, ActivityError> {
+        unimplemented!()
+    }
 }
 
 /// The extraction of stream events, in the process that holds the vault. No text of an event is in a payload.
@@ -341,7 +362,8 @@ pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, SetCeiling, Settle, StepBack,
+    Answer, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route, SetCeiling,
+    Settle, StageIngest, StepBack,
 };
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod signals;
 mod steward;
 mod tracker;
 mod trust;
+mod wiki;
 
 use steward_domain::record::path::{RecordKind, RecordPath};
 
@@ -31,6 +32,8 @@ pub use tracker::TrackerWorkflow;
 pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
 pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
 pub use trust::set_ceiling::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkflow};
+pub use wiki::change::{WikiRequest, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
+pub use wiki::ingest::{CommitIngestOutput, IngestInput, IngestOutput, IngestWorkflow, StageIngestOutput};
 
 /// Memo key with which a caller requests a tick that changes nothing; its value is then `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";

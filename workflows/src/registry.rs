@@ -5,8 +5,8 @@
 
 use crate::activities::{ClerkActivities, ExtractActivities, TrackActivities, VaultActivities};
 use crate::{
-    ExtractWorkflow, PurgeWorkflow, ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow,
-    ReversibilityDrillWorkflow, RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow,
+    ExtractWorkflow, IngestWorkflow, PurgeWorkflow, ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow,
+    ReversibilityDrillWorkflow, RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
 };
 use temporalio_common::{ActivityDefinition, WorkflowDefinition};
 use temporalio_workflow::workflows::WorkflowImplementation;
@@ -45,7 +45,9 @@ pub fn visit_workflows<V: WorkflowVisitor>(visitor: &mut V) -> Result<(), V::Err
     visitor.visit_workflow::<ReversibilityDrillWorkflow>()?;
     visitor.visit_workflow::<SetCeilingWorkflow>()?;
     visitor.visit_workflow::<ExtractWorkflow>()?;
-    visitor.visit_workflow::<TrackerWorkflow>()
+    visitor.visit_workflow::<TrackerWorkflow>()?;
+    visitor.visit_workflow::<WikiRunWorkflow>()?;
+    visitor.visit_workflow::<IngestWorkflow>()
 }
 
 /// Shows all activities to a visitor.
@@ -62,6 +64,9 @@ pub fn visit_activities<V: ActivityVisitor>(visitor: &mut V) {
     visitor.visit_activity(VaultActivities::drill);
     visitor.visit_activity(VaultActivities::set_ceiling);
     visitor.visit_activity(VaultActivities::answer);
+    visitor.visit_activity(VaultActivities::change_wiki);
+    visitor.visit_activity(VaultActivities::stage_ingest);
+    visitor.visit_activity(VaultActivities::commit_ingest);
     visitor.visit_activity(ExtractActivities::next);
     visitor.visit_activity(ExtractActivities::event);
     visitor.visit_activity(TrackActivities::due);

@@ -27,6 +27,18 @@ pub enum WikiRunType {
     Rollback,
 }
 
+/// What happens to a run that passed, if a person asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum WikiMode {
+    /// It is committed at once.
+    #[default]
+    Live,
+    /// It waits for a person.
+    Pending,
+}
+
 /// The name of a run, such as `r-20261122T091504Z-3f9a1c22`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

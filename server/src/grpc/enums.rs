@@ -42,7 +42,7 @@ encode_enum!(effect: SignalEffect => Effect { Mutation, Action, None });
 encode_enum!(signal: SignalStatus => SignalStatus { Unrouted, Applied, Skipped, Pending, ActionPending });
 encode_enum!(kind: ActionKind => ActionKind {
     Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
-    MappingAccepted, NotesMoved, Right, Wrong, Reopened, CeilingSet, Wiki,
+    MappingAccepted, NotesMoved, Right, Wrong, Reopened, CeilingSet, Wiki, WikiSource, WikiManifest,
 });
 encode_enum!(gate: GateName => GateName {
     Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy,

@@ -99,7 +99,7 @@ impl ResolutionClient {
         self.run_workflow(SetCeilingWorkflow::run, input.into(), options).await
     }
 
-    fn build_start_options(&self, workflow: String, summary: String) -> WorkflowStartOptions {
+    pub(super) fn build_start_options(&self, workflow: String, summary: String) -> WorkflowStartOptions {
         WorkflowStartOptions::new(self.task_queue.clone(), self.names.qualify_id(&workflow))
             .execution_timeout(EXECUTION_TIMEOUT)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
@@ -107,7 +107,7 @@ impl ResolutionClient {
             .build()
     }
 
-    async fn run_workflow<W>(
+    pub(super) async fn run_workflow<W>(
         &self,
         run: W,
         input: W::Input,

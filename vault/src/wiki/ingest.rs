@@ -138,7 +138,7 @@ impl VaultWriter {
         }
         let verdict = judge_run(self.root(), &wiki, meta, &files)?;
         if verdict.verdict != Verdict::Commit {
-            return Err(WikiRunError::refuse(describe_findings(&verdict)));
+            return Err(WikiRunError::Verdict(Box::new(verdict)));
         }
         let report = describe_report(meta, &plan, &files, &verdict, &wiki);
         described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files));

@@ -10,6 +10,7 @@ use steward_domain::wiki::assemble::AssembleError;
 use steward_domain::wiki::path::PagePathError;
 use steward_domain::wiki::plan::{WikiPlanError, WikiRun};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
+use steward_domain::wiki::verify::RulesVerdict;
 
 /// Who asks for a change of a wiki, and when.
 #[derive(Clone, Debug)]
@@ -37,6 +38,9 @@ pub enum WikiRunError {
     Assemble(#[from] AssembleError),
     #[error(transparent)]
     Plan(#[from] WikiPlanError),
+    /// The rules found a fault.
+    #[error("the rules found a fault")]
+    Verdict(Box<RulesVerdict>),
     #[error(transparent)]
     Staged(StagedRunError),
     #[error(transparent)]

@@ -30,15 +30,38 @@ pub(crate) enum WikiCommand {
         #[arg(value_parser = parse_name)]
         name: String,
     },
+    /// Add documents to a wiki, and make pages of them
+    #[command(
+        after_help = "Examples:\n  steward wiki ingest allotment ~/letters/lease.md\n  steward wiki ingest allotment pending\n\n\
+        Markdown and plain text are read. The pages are extracts by fixed rules: every sentence stands in its source. A file from \
+        elsewhere is copied into sources/. Exits with 3 when a document was refused."
+    )]
+    Ingest {
+        /// The name of the wiki
+        wiki: String,
+        /// Files, folders and ids of sources; `pending` for all sources that have no page
+        #[arg(required = true, value_name = "DOCUMENT")]
+        documents: Vec<String>,
+        /// Let the runs wait for `steward wiki runs approve`
+        #[arg(long)]
+        draft: bool,
+    },
+    /// Show what was changed in the wikis and what waits, and take it back
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// Check wikis, manifests and pages against the published standard AIP-10
     #[command(
         after_help = "Examples:\n  steward wiki validate wiki/allotment\n  steward wiki validate --json entities/plot-12.md\n\n\
-        Needs no vault, and changes nothing. Exits with 3 when a view applies to nobody, with 4 when it found errors."
+        Needs no vault, and changes nothing. With --accept it needs a wiki of the vault and a terminal. Exits with 3 when a view \
+        applies to nobody or nothing was accepted, with 4 when it found errors."
     )]
     Validate {
         /// Folders with a KNOWLEDGE.md, and files
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// Put the files in force that say how a wiki of the vault is written, after you have seen what changed
+        #[arg(long)]
+        accept: bool,
     },
     /// Show what a manifest amounts to with all those that it extends, and where each value comes from
     #[command(after_help = "Example:\n  steward wiki resolve operators/analyst/KNOWLEDGE.md\n\n\
@@ -62,5 +85,43 @@ pub(crate) enum WikiCommand {
     Status {
         /// Show this one alone
         wiki: Option<String>,
+    },
+}
+
+/// The options of `steward wiki runs`. A run is named by its whole name or by the 8 characters at its end.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List the runs, oldest first
+    List {
+        /// The name of a wiki
+        wiki: Option<String>,
+    },
+    /// Show what a run changes
+    Show {
+        /// The run
+        run: String,
+    },
+    /// Commit a run that waits, after you have seen it
+    #[command(after_help = "Needs a terminal. Exits with 3 when nothing was committed.")]
+    Approve {
+        /// The run
+        run: String,
+    },
+    /// End a run that waits
+    #[command(after_help = "Exits with 3 when the run does not wait.")]
+    Reject {
+        /// The run
+        run: String,
+    },
+    /// Take a committed run back, also below later ones
+    #[command(
+        after_help = "Example:\n  steward wiki runs revert 3f9a1c22\n\nExits with 3 when something is in the way."
+    )]
+    Revert {
+        /// The run
+        run: String,
+        /// Leave pages as they are that were edited where the run changed them
+        #[arg(long)]
+        keep_edited: bool,
     },
 }

@@ -151,7 +151,7 @@ async fn submit_resolution(
     let output = match server {
         Some(server) => server.resolve_action(input).await?,
         None => {
-            request_resolution(config, async |client: ResolutionClient| client.request_resolution(input).await).await?
+            request_from_vault(config, async |client: ResolutionClient| client.request_resolution(input).await).await?
         }
     };
     out.print_value(&output, || format_resolution(config, kind, &output))?;
@@ -161,9 +161,9 @@ async fn submit_resolution(
     })
 }
 
-/// Requests a resolution from the configured or running Temporal server. If nothing runs, the command starts a server
-/// of its own.
-async fn request_resolution<T>(
+/// Requests something of the process that holds the vault, by the configured or running Temporal server. If nothing runs, the
+/// command starts a server of its own.
+pub(crate) async fn request_from_vault<T>(
     config: &StewardConfig,
     request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
 ) -> anyhow::Result<T> {
@@ -191,7 +191,7 @@ async fn submit_batch(
     let all = match RemoteStewardClient::connect_if_named(config).await? {
         Some(server) => server.resolve_batch(input).await?,
         None => {
-            request_resolution(config, async |client: ResolutionClient| client.request_batch_resolution(input).await)
+            request_from_vault(config, async |client: ResolutionClient| client.request_batch_resolution(input).await)
                 .await?
         }
     };

@@ -2,8 +2,12 @@
 //!
 //! `validate`, `resolve` and `lint` work on any folder, without a vault or a server, and change nothing.
 
+mod accept;
+mod ingest;
 mod lint;
+mod requests;
 mod resolve;
+mod runs;
 mod status;
 mod validate;
 
@@ -18,12 +22,20 @@ use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::template::render_wiki;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
 use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::accept::read_acceptable;
 use steward_vault::wiki::create::{create_wiki, list_wikis};
+use steward_workflows::WikiRunOutput;
 
-pub(crate) fn run(command: WikiCommand, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
     match command {
-        WikiCommand::Init { name } => init(&open_vault(vault)?, &name, out),
-        WikiCommand::Validate { paths } => validate::run(&paths, out),
+        WikiCommand::Init { name } => init(vault, &name, out).await,
+        WikiCommand::Validate { paths, accept: false } => validate::run(&paths, out),
+        WikiCommand::Validate { paths, accept: true } => match paths.as_slice() {
+            [folder] => accept::run(vault, folder, out).await,
+            _ => bail!("--accept needs exactly one folder"),
+        },
+        WikiCommand::Ingest { wiki, documents, draft } => ingest::run(vault, &wiki, &documents, draft, out).await,
+        WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
         WikiCommand::Lint { wiki } => lint::run(&find_wiki(vault, &wiki)?, out),
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?, wiki.as_deref(), out),
@@ -36,16 +48,30 @@ fn open_vault(vault: Option<&Path>) -> anyhow::Result<VaultRoot> {
     Ok(VaultRoot::open(config.vault_folder()?)?)
 }
 
-fn init(root: &VaultRoot, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let folder = create_wiki(root, name, &render_wiki(name, Utc::now())?)?;
-    out.print_value(&json!({"wiki": name, "folder": &folder}), || {
+async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let config = StewardConfig::load(vault)?;
+    super::refuse_root_for_others(&config)?;
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let folder = create_wiki(&root, name, &render_wiki(name, Utc::now())?)?;
+    let relative = folder.strip_prefix(root.path()).unwrap_or(&folder).to_string_lossy().into_owned();
+    let output = requests::accept_files(&config, name, &read_acceptable(&root, &relative)?).await?;
+    let in_force = match &output {
+        WikiRunOutput::Done { .. } => String::new(),
+        WikiRunOutput::Refused { message, .. } => {
+            format!("\nIts files are not in force ({message}): `steward wiki validate {relative} --accept`")
+        }
+    };
+    out.print_value(&json!({"wiki": name, "folder": &folder, "accepted": &output}), || {
         format!(
-            "{} is a new wiki.\nSay in {MANIFEST_FILE} and {GUIDE_FILE} what it is for, and put documents into sources/.\n\
-             `steward wiki lint {name}` checks it.",
+            "{} is a new wiki.{in_force}\n`steward wiki ingest {name} <file>` makes pages of a document.\n\
+             Say in {MANIFEST_FILE} and {GUIDE_FILE} what it is for; `steward wiki validate {relative} --accept` puts that in force.",
             folder.display()
         )
     })?;
-    Ok(CommandExit::Ok)
+    Ok(match output {
+        WikiRunOutput::Done { .. } => CommandExit::Ok,
+        WikiRunOutput::Refused { .. } => CommandExit::Refused,
+    })
 }
 
 /// The folder of a wiki: that of a wiki of the vault, or a path.

@@ -5,6 +5,7 @@
 
 use super::RawConfig;
 use steward_domain::gates::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
+use steward_domain::wiki::run::WikiMode;
 use toml::Value;
 
 /// Reads the settings that the gates use.
@@ -53,6 +54,16 @@ pub(super) fn read_ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<St
         warnings.push(format!("{name} is `{}`, expected act, confirm or ask; using ask", text.escape_debug()));
     }
     read
+}
+
+/// Reads what happens to a run of a wiki. A malformed value makes it wait.
+pub(super) fn read_wiki_mode(text: Option<&str>, warnings: &mut Vec<String>) -> WikiMode {
+    let Some(text) = text else { return WikiMode::default() };
+    text.trim().parse().unwrap_or_else(|_| {
+        warnings
+            .push(format!("STEWARD_WIKI_MODE is `{}`, expected live or pending; using pending", text.escape_debug()));
+        WikiMode::Pending
+    })
 }
 
 pub(super) fn read_threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {

@@ -92,6 +92,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         "share of live changes that may be undone before a source or class is demoted, 0 to 1",
     )
     .limit(),
+    Setting::new(
+        "wiki_mode",
+        "`live`",
+        "what happens to a run of a [wiki](../wiki.md) that a person asked for: `live` commits it, `pending` lets it wait for \
+         `steward wiki runs approve`",
+    )
+    .text()
+    .limit(),
     Setting::new("clerk", "`rules`", "`rules`, `openai`, `anthropic` or `ollama`: see [clerks](../clerks.md)")
         .text()
         .trusted(),

@@ -24,6 +24,7 @@ use steward_activities::steward::judge::ClerkWorker;
 use steward_activities::steward::tick::StewardActivities;
 use steward_activities::tracker::TrackerDispatcher;
 use steward_activities::trust::TrustActivities;
+use steward_activities::wiki::WikiActivities;
 use steward_server::http::pulse::LoopPulse;
 use steward_workflows::clerk_queue;
 use steward_workflows::registry::{WorkflowVisitor, visit_workflows};
@@ -56,6 +57,7 @@ pub(crate) struct VaultWorkerActivities {
     pub(crate) resolve: ResolveActivities,
     pub(crate) signals: SignalActivities,
     pub(crate) trust: TrustActivities,
+    pub(crate) wiki: WikiActivities,
     pub(crate) extractor: Extractor,
     pub(crate) dispatcher: Option<TrackerDispatcher>,
 }
@@ -221,6 +223,7 @@ fn build_worker_options(
                 .register_activities(activities.resolve.clone())
                 .register_activities(activities.signals.clone())
                 .register_activities(activities.trust.clone())
+                .register_activities(activities.wiki.clone())
                 .register_activities(activities.extractor.clone());
             if let Some(dispatcher) = &activities.dispatcher {
                 options.register_activities(dispatcher.clone());

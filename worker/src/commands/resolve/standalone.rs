@@ -61,7 +61,7 @@ pub(super) async fn resolve_standalone<T>(
         server.stop().await;
     }
     telemetry.shutdown().await;
-    output.context("stopped before there was a result: `steward audit list` shows whether the action was resolved")?
+    output.context("stopped before there was a result: `steward audit list` shows whether it was done")?
 }
 
 /// What serves one resolution. The server is stored outside, so that the caller can stop it.
@@ -107,9 +107,7 @@ impl StandaloneService<'_> {
 fn explain_error(error: ResolutionRequestError) -> anyhow::Error {
     match error {
         ResolutionRequestError::Late { .. } => {
-            anyhow::anyhow!(
-                "no result in time: `steward audit list` shows whether the action was resolved; if not, try again"
-            )
+            anyhow::anyhow!("no result in time: `steward audit list` shows whether it was done; if not, try again")
         }
         other => other.into(),
     }

@@ -1,0 +1,303 @@
+//! Changes wikis for people: what they accept, add, ingest, approve and take back.
+//!
+//! All of it runs in the process that holds the vault, on its one write path. A refusal is a value and not a failure. A
+//! repeated call finds what an earlier one did.
+
+use crate::failure::retryable_failure;
+use crate::steward::judge::run_until_cancelled;
+use crate::vault::{VaultContext, read_workflow_ref, run_blocking};
+use chrono::Utc;
+use std::sync::Arc;
+use steward_domain::action::audit::WorkflowRef;
+use steward_domain::record::path::RecordPath;
+use steward_domain::time::format_millis;
+use steward_domain::wiki::rollback::EditedPages;
+use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
+use steward_vault::action::writer::{ApplyError, VaultWriter};
+use steward_vault::gates::stop;
+use steward_vault::wiki::accept::find_accepted;
+use steward_vault::wiki::ingest::{describe_findings, is_ingested, judge_run, stage_by_rules};
+use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
+use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
+use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::staged::{RunMeta, RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
+use steward_workflows::{CommitIngestOutput, IngestInput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
+use temporalio_common::ActivityError;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
+
+const NOT_FOUND: u16 = 404;
+const CONFLICT: u16 = 409;
+const UNPROCESSABLE: u16 = 422;
+/// Who writes the pages of a source, for its log entry and its record.
+const RULES_WRITER: &str = "rules";
+/// What is said under a stop.
+const STOPPED: &str = "stopped: `steward resume` ends the stop";
+
+/// Changes the wikis of the vault.
+#[derive(Clone)]
+pub struct WikiActivities {
+    pub vault: VaultContext,
+    /// What happens to a run that passed.
+    pub mode: WikiMode,
+}
+
+#[activities]
+impl WikiActivities {
+    #[activity(definition = steward_workflows::activities::ChangeWiki)]
+    pub async fn change_wiki(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: WikiRunInput,
+    ) -> Result<WikiRunOutput, ActivityError> {
+        let workflow = read_workflow_ref(&ctx);
+        run_until_cancelled(&ctx, self.carry_out(input, workflow)).await
+    }
+
+    #[activity(definition = steward_workflows::activities::StageIngest)]
+    pub async fn stage_ingest(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: IngestInput,
+    ) -> Result<StageIngestOutput, ActivityError> {
+        let (writer, mode) = (Arc::clone(&self.vault.writer), self.mode);
+        run_until_cancelled(&ctx, async {
+            match run_blocking(move || stage_source(&writer, &input, mode)).await? {
+                Ok(output) => Ok(output),
+                Err(e) => refuse(e).map(|(status, message)| StageIngestOutput::Refused { status, message }),
+            }
+        })
+        .await
+    }
+
+    #[activity(definition = steward_workflows::activities::CommitIngest)]
+    pub async fn commit_ingest(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        run: RunId,
+    ) -> Result<CommitIngestOutput, ActivityError> {
+        let workflow = read_workflow_ref(&ctx);
+        run_until_cancelled(&ctx, self.commit(run, workflow)).await
+    }
+}
+
+impl WikiActivities {
+    async fn carry_out(&self, input: WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, ActivityError> {
+        if let WikiRequest::Approve { run } = &input.request {
+            return Ok(match self.commit(run.clone(), workflow).await? {
+                CommitIngestOutput::Committed { record, notes, .. } => {
+                    WikiRunOutput::Done { record: Some(record), source: None, notes }
+                }
+                CommitIngestOutput::Stale => refuse_with(
+                    CONFLICT,
+                    "stale_plan: a page changed since the run was staged, so this is not what you saw: ingest the source again",
+                ),
+                CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
+            });
+        }
+        let writer = Arc::clone(&self.vault.writer);
+        let output = match run_blocking(move || change(&writer, &input, workflow)).await? {
+            Ok(output) => output,
+            Err(e) => {
+                let (status, message) = refuse(e)?;
+                WikiRunOutput::Refused { status, message }
+            }
+        };
+        if let WikiRunOutput::Done { record: Some(record), .. } = &output {
+            self.vault.reindex_paths(&[record]).await?;
+        }
+        Ok(output)
+    }
+
+    async fn commit(&self, run: RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, ActivityError> {
+        let writer = Arc::clone(&self.vault.writer);
+        let output = match run_blocking(move || commit_run(&writer, &run, workflow)).await? {
+            Ok(output) => output,
+            Err(e) => {
+                let (status, message) = refuse(e)?;
+                CommitIngestOutput::Refused { status, message }
+            }
+        };
+        if let CommitIngestOutput::Committed { record, .. } = &output {
+            self.vault.reindex_paths(&[record]).await?;
+        }
+        Ok(output)
+    }
+}
+
+fn refuse_with(status: u16, message: &str) -> WikiRunOutput {
+    WikiRunOutput::Refused { status, message: message.to_owned() }
+}
+
+/// The status and the message of a refusal. What a repeat may mend is a failure.
+fn refuse(error: WikiRunError) -> Result<(u16, String), ActivityError> {
+    match error {
+        WikiRunError::Refused(reason) => Ok((CONFLICT, reason)),
+        WikiRunError::Verdict(verdict) => Ok((UNPROCESSABLE, describe_findings(&verdict))),
+        WikiRunError::Read(e @ ReadWikiError::Unknown { .. }) => Ok((NOT_FOUND, e.to_string())),
+        WikiRunError::Read(e @ (ReadWikiError::Path(_) | ReadWikiError::File { .. })) => {
+            Ok((UNPROCESSABLE, e.to_string()))
+        }
+        WikiRunError::Path(e) => Ok((UNPROCESSABLE, e.to_string())),
+        WikiRunError::Plan(e) => Ok((UNPROCESSABLE, e.to_string())),
+        WikiRunError::Assemble(e) => Ok((UNPROCESSABLE, e.to_string())),
+        WikiRunError::Apply(ApplyError::Stopped) => Ok((CONFLICT, STOPPED.to_owned())),
+        WikiRunError::Apply(e @ (ApplyError::Form(_) | ApplyError::Record { .. } | ApplyError::Conflict { .. })) => {
+            Ok((UNPROCESSABLE, e.to_string()))
+        }
+        WikiRunError::Read(e @ (ReadWikiError::Io { .. } | ReadWikiError::Root(_))) => Err(retryable_failure(e)),
+        WikiRunError::Staged(e) => Err(retryable_failure(e)),
+        WikiRunError::Apply(e) => Err(retryable_failure(e)),
+    }
+}
+
+fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, WikiRunError> {
+    let request = WikiRunRequest { wiki: &input.wiki, by: &input.by, at: input.at, workflow };
+    let runs = StagedRuns::new(writer.root());
+    match &input.request {
+        WikiRequest::Accept { files } => {
+            let receipt = writer.accept_wiki(&request, files)?;
+            Ok(WikiRunOutput::Done { record: Some(receipt.record), source: None, notes: Vec::new() })
+        }
+        WikiRequest::AddSource { path, upload } => {
+            let bytes = upload.as_ref().map(|upload| runs.read_upload(upload)).transpose()?.flatten();
+            let added = writer.add_source(&request, path, bytes)?;
+            if let Some(upload) = upload {
+                runs.remove(upload)?;
+            }
+            let record = added.receipt.map(|receipt| receipt.record);
+            Ok(WikiRunOutput::Done {
+                record,
+                source: Some(added.source),
+                notes: added.unreadable.into_iter().collect(),
+            })
+        }
+        WikiRequest::Reject { run } => {
+            let staged = runs.open(run)?;
+            let status = staged.read_status()?;
+            if let Some(status) = status.filter(|status| status.state != RunState::Pending) {
+                return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
+            }
+            staged.set_status(RunState::Rejected, input.at, &format!("{} rejected it", input.by))?;
+            Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
+        }
+        WikiRequest::Revert { run, keep_edited } => {
+            let edited = if *keep_edited { EditedPages::Keep } else { EditedPages::Refuse };
+            revert(writer, run, edited, &request)
+        }
+        // It is carried out by the caller.
+        WikiRequest::Approve { .. } => Ok(refuse_with(UNPROCESSABLE, "not possible here")),
+    }
+}
+
+fn revert(
+    writer: &VaultWriter,
+    run: &RunId,
+    edited: EditedPages,
+    request: &WikiRunRequest<'_>,
+) -> Result<WikiRunOutput, WikiRunError> {
+    let records = find_run_records(writer.root(), run.as_str()).map_err(ReadWikiError::from)?;
+    let [record]: [RecordPath; 1] = match records.try_into() {
+        Ok(one) => one,
+        Err(_) => return Ok(refuse_with(NOT_FOUND, &format!("there is no committed run {run}"))),
+    };
+    let request =
+        RevertRequest { record: &record, by: request.by, edited, at: request.at, workflow: request.workflow.clone() };
+    match writer.revert_run(&request) {
+        Ok(reverted) => {
+            let notes = describe_rollback(&reverted);
+            Ok(WikiRunOutput::Done { record: Some(reverted.receipt.record), source: None, notes })
+        }
+        Err(e @ (RevertError::Conflicts(_) | RevertError::Nothing(_))) => Ok(refuse_with(CONFLICT, &e.to_string())),
+        Err(e @ (RevertError::NotARun(_) | RevertError::Details { .. })) => {
+            Ok(refuse_with(UNPROCESSABLE, &e.to_string()))
+        }
+        Err(RevertError::Path(e)) => Err(e.into()),
+        Err(RevertError::Plan(e)) => Err(e.into()),
+        Err(RevertError::Read(e)) => Err(e.into()),
+        Err(RevertError::Assemble(e)) => Err(e.into()),
+        Err(RevertError::Apply(e)) => Err(e.into()),
+    }
+}
+
+fn describe_rollback(reverted: &RevertedRun) -> Vec<String> {
+    let kept = reverted.kept.iter().map(|page| format!("{} stays: {}", page.file, page.reason));
+    let displaced = reverted.displaced.iter().map(|path| format!("what was edited there is in {path}"));
+    kept.chain(displaced).collect()
+}
+
+/// Stages a source, and says whether the run waits for a person.
+fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Result<StageIngestOutput, WikiRunError> {
+    let root = writer.root();
+    let folder = find_wiki_folder(root, &input.wiki)?;
+    if stop::is_stopped(root) {
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() });
+    }
+    if find_accepted(root, &input.wiki).map_err(ReadWikiError::from)?.is_none() {
+        let fix = format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {folder} --accept`");
+        let message = format!("nobody has accepted the wiki `{}`: {fix}", input.wiki);
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
+    }
+    let at = format_millis(input.at);
+    let meta = RunMeta {
+        run: RunId::derive(input.at, &["ingest", &input.wiki, &input.source.content_hash, &at]),
+        wiki: input.wiki.clone(),
+        folder: folder.clone(),
+        run_type: WikiRunType::Ingest,
+        by: input.by.clone(),
+        began: input.at,
+        source: Some(input.source.clone()),
+        writer: RULES_WRITER.to_owned(),
+    };
+    let runs = StagedRuns::new(root);
+    runs.remove_old(Utc::now())?;
+    let is_done = is_ingested(root, &folder, &input.source)
+        .map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
+    // A repeat after a crash finds its own run committed.
+    if is_done && find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
+        return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
+    }
+    let run = runs.begin(&meta)?;
+    if let Err(e) = stage_by_rules(root, &run) {
+        run.set_status(RunState::Rejected, Utc::now(), &e.to_string())?;
+        return Err(e);
+    }
+    let waits = input.draft || mode == WikiMode::Pending;
+    if waits {
+        let verdict = judge_run(root, &read_wiki(root, &meta.wiki, &folder)?, &meta, &read_files(&run)?)?;
+        run.write_verdict(&verdict)?;
+        run.set_status(RunState::Pending, Utc::now(), &format!("it waits for a person; verdict: {}", verdict.verdict))?;
+    }
+    Ok(StageIngestOutput::Staged { run: meta.run, waits })
+}
+
+fn read_files(run: &StagedRun) -> Result<Vec<steward_domain::wiki::plan::RunFile>, WikiRunError> {
+    Ok(run.read_staged()?.map_or_else(Vec::new, |(_, files)| files))
+}
+
+fn commit_run(writer: &VaultWriter, run: &RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, WikiRunError> {
+    let run = StagedRuns::new(writer.root()).open(run)?;
+    let status = run.read_status()?;
+    if let Some(status) = status.filter(|it| matches!(it.state, RunState::Rejected | RunState::Abandoned)) {
+        let message = format!("the run is {}: {}", status.state, status.reason);
+        return Ok(CommitIngestOutput::Refused { status: CONFLICT, message });
+    }
+    let notes = run.read_staged()?.map_or_else(Vec::new, |(plan, _)| plan.notes);
+    match writer.commit_staged(&run, workflow) {
+        Ok(committed) => {
+            run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
+            let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));
+            let notes = notes.into_iter().chain(displaced).collect();
+            Ok(CommitIngestOutput::Committed { record: committed.receipt.record, pages: committed.pages, notes })
+        }
+        Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) => Ok(CommitIngestOutput::Stale),
+        Err(WikiRunError::Verdict(verdict)) => {
+            run.write_verdict(&verdict)?;
+            let message = format!("{}: {}", verdict.verdict, describe_findings(&verdict));
+            run.set_status(RunState::Rejected, Utc::now(), &message)?;
+            Ok(CommitIngestOutput::Refused { status: UNPROCESSABLE, message })
+        }
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,40 @@
+//! Requests changes of a wiki through Temporal from the process that holds the vault.
+//!
+//! Each request is one workflow, as a resolution is. Ingesting one source twice at the same time is one run.
+
+use crate::temporal::resolve::{ResolutionClient, ResolutionRequestError};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::standard::is_slug;
+use steward_workflows::{IngestInput, IngestOutput, IngestWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
+
+impl ResolutionClient {
+    /// Requests a change of a wiki and waits for its outcome.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_wiki_run(&self, input: WikiRunInput) -> Result<WikiRunOutput, ResolutionRequestError> {
+        let word = input.request.word();
+        let about = serde_json::to_vec(&(&input.wiki, &input.request)).unwrap_or_default();
+        let hash = ContentHash::hash_bytes(&about);
+        let id = format!("al-wiki-run-{word}-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
+        let options = self.build_start_options(id, format!("{word} in a wiki"));
+        self.run_workflow(WikiRunWorkflow::run, input.into(), options).await
+    }
+
+    /// Requests that pages are made of a source, and waits for the outcome.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_ingest(&self, input: IngestInput) -> Result<IngestOutput, ResolutionRequestError> {
+        let about = format!("{}\0{}", input.wiki, input.source.content_hash);
+        let hash = ContentHash::hash_bytes(about.as_bytes());
+        let id = format!("al-wiki-ingest-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
+        let options = self.build_start_options(id, "ingest a source".to_owned());
+        self.run_workflow(IngestWorkflow::run, input.into(), options).await
+    }
+}
+
+/// The name of a wiki as a part of an id. Temporal's web page renders Markdown, so a name that could be any is left out.
+fn name_part(wiki: &str) -> String {
+    if is_slug(wiki) { format!("{wiki}-") } else { String::new() }
+}

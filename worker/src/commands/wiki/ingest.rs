@@ -1,0 +1,275 @@
+//! `steward wiki ingest`: adds documents to a wiki and makes pages of them.
+//!
+//! A file from elsewhere is copied into `sources/`. Each source is one run: it changes all its pages, or none.
+
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::commands::resolve::request_from_vault;
+use crate::config::StewardConfig;
+use anyhow::{Context, bail};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use steward_domain::wiki::run::{RunId, RunSource};
+use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
+use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError};
+use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::folder::{ReadFault, WikiContents, WikiFolder, read_bounded};
+use steward_vault::wiki::staged::StagedRuns;
+use steward_vault::wiki::state::find_wiki_folder;
+use steward_workflows::{IngestInput, IngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
+
+/// What names all sources of which no page was made.
+const PENDING: &str = "pending";
+/// The most files of one command.
+const MAX_FILES: usize = 500;
+
+/// A document that is to become pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum IngestTarget {
+    /// A registered source.
+    Known(RunSource),
+    /// A file below `sources/` that is not registered, by its path in the wiki.
+    Unregistered(String),
+    /// A file from elsewhere.
+    New(PathBuf),
+}
+
+/// What became of one document.
+#[derive(Debug, Serialize)]
+struct IngestedDocument {
+    document: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added: Option<WikiRunOutput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ingested: Option<IngestOutput>,
+}
+
+pub(super) async fn run(
+    vault: Option<&Path>,
+    wiki: &str,
+    documents: &[String],
+    draft: bool,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let config = StewardConfig::load(vault)?;
+    crate::commands::refuse_root_for_others(&config)?;
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let folder = find_wiki_folder(&root, wiki)?;
+    let contents = WikiFolder::open(&root.path().join(&folder))?.read();
+    let targets = find_targets(&root.path().join(&folder), &contents, documents)?;
+    if targets.is_empty() {
+        out.print_value(&Vec::<IngestedDocument>::new(), || "nothing to ingest".to_owned())?;
+        return Ok(CommandExit::Ok);
+    }
+    let by = steward_server::access::parse_caller_name(&config.operator)?;
+    let session = IngestSession { root: &root, wiki, by, draft };
+    let done = request_from_vault(&config, async |client: ResolutionClient| {
+        let mut done = Vec::new();
+        for target in targets {
+            done.push(session.ingest(&client, target).await?);
+        }
+        Ok(done)
+    })
+    .await?;
+    out.print_value(&done, || done.iter().map(describe).collect::<Vec<_>>().join("\n"))?;
+    let is_refused = done.iter().any(IngestedDocument::is_refused);
+    Ok(if is_refused { CommandExit::Refused } else { CommandExit::Ok })
+}
+
+/// What is the same for all documents of a command.
+struct IngestSession<'a> {
+    root: &'a VaultRoot,
+    wiki: &'a str,
+    by: String,
+    draft: bool,
+}
+
+impl IngestSession<'_> {
+    async fn ingest(
+        &self,
+        client: &ResolutionClient,
+        target: IngestTarget,
+    ) -> Result<IngestedDocument, ResolutionRequestError> {
+        let document = match &target {
+            IngestTarget::Known(source) => source.id.clone(),
+            IngestTarget::Unregistered(path) => path.clone(),
+            IngestTarget::New(file) => file.display().to_string(),
+        };
+        let (added, source) = match target {
+            IngestTarget::Known(source) => (None, Some(source)),
+            IngestTarget::Unregistered(path) => self.add(client, WikiRequest::AddSource { path, upload: None }).await?,
+            IngestTarget::New(file) => match upload(self.root, &file, Utc::now()) {
+                Ok(request) => self.add(client, request).await?,
+                Err(e) => {
+                    let message = crate::cli::output::format_causes(&e);
+                    (Some(WikiRunOutput::Refused { status: 422, message }), None)
+                }
+            },
+        };
+        // A source without text is kept, and no page can be made of it.
+        let has_text = !matches!(&added, Some(WikiRunOutput::Done { notes, .. }) if !notes.is_empty());
+        let ingested = match source.filter(|_| has_text) {
+            Some(source) => {
+                let (wiki, by) = (self.wiki.to_owned(), self.by.clone());
+                let input = IngestInput { wiki, source, by, at: Utc::now(), draft: self.draft };
+                Some(client.request_ingest(input).await?)
+            }
+            None => None,
+        };
+        Ok(IngestedDocument { document, added, ingested })
+    }
+
+    async fn add(
+        &self,
+        client: &ResolutionClient,
+        request: WikiRequest,
+    ) -> Result<(Option<WikiRunOutput>, Option<RunSource>), ResolutionRequestError> {
+        let (wiki, by) = (self.wiki.to_owned(), self.by.clone());
+        let output = client.request_wiki_run(WikiRunInput { wiki, by, at: Utc::now(), request }).await?;
+        let source = match &output {
+            WikiRunOutput::Done { source, .. } => source.clone(),
+            WikiRunOutput::Refused { .. } => None,
+        };
+        Ok((Some(output), source))
+    }
+}
+
+/// Keeps the bytes of a file for the process that holds the vault.
+fn upload(root: &VaultRoot, file: &Path, now: DateTime<Utc>) -> anyhow::Result<WikiRequest> {
+    let name = file.file_name().and_then(|name| name.to_str()).context("its name is not UTF-8: rename it")?;
+    let bytes = read_bounded(file, MAX_SOURCE_BYTES).map_err(|e| match e {
+        ReadFault::TooLarge(_) => anyhow::anyhow!("too_large: {e}: divide it"),
+        ReadFault::Io(_) | ReadFault::Link | ReadFault::NotAFile => e.into(),
+    })?;
+    let is_dated = name.get(..10).is_some_and(|day| chrono::NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok());
+    let dated = if is_dated { name.to_owned() } else { format!("{}-{name}", now.format("%Y-%m-%d")) };
+    let run = RunId::derive(now, &["upload", &file.display().to_string(), &now.timestamp_micros().to_string()]);
+    StagedRuns::new(root).upload_source(&run, &bytes)?;
+    Ok(WikiRequest::AddSource { path: format!("{SOURCES_FOLDER}/{dated}"), upload: Some(run) })
+}
+
+/// The documents that a person named, each once.
+fn find_targets(wiki: &Path, contents: &WikiContents, named: &[String]) -> anyhow::Result<Vec<IngestTarget>> {
+    let mut targets = Vec::new();
+    for name in named {
+        let found = match name.as_str() {
+            PENDING => list_pending(contents),
+            _ => find_target(wiki, contents, name)?,
+        };
+        for target in found {
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    if targets.len() > MAX_FILES {
+        bail!("{} files are too many for one command, which takes at most {MAX_FILES}: name fewer", targets.len());
+    }
+    Ok(targets)
+}
+
+/// The sources of which no page was made, and the files that are not registered.
+fn list_pending(contents: &WikiContents) -> Vec<IngestTarget> {
+    let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
+    let paths = contents.files.range(range).filter(|path| !contents.provenance.sources.contains_key(*path));
+    let place = |path: &String| find_known(contents, path).unwrap_or_else(|| IngestTarget::Unregistered(path.clone()));
+    paths.map(place).collect()
+}
+
+/// The registered source with an id or a path.
+fn find_known(contents: &WikiContents, name: &str) -> Option<IngestTarget> {
+    let known = contents.sources.get(name).or_else(|| contents.sources.values().find(|source| source.path == name))?;
+    let (id, path, content_hash) = (known.id.clone(), known.path.clone(), known.content_hash.clone());
+    Some(IngestTarget::Known(RunSource { id, path, content_hash }))
+}
+
+fn find_target(wiki: &Path, contents: &WikiContents, name: &str) -> anyhow::Result<Vec<IngestTarget>> {
+    if let Some(known) = find_known(contents, name) {
+        return Ok(vec![known]);
+    }
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Ok(list_files(path)?.into_iter().map(|file| place_file(wiki, contents, file)).collect());
+    }
+    if path.is_file() {
+        return Ok(vec![place_file(wiki, contents, path.to_owned())]);
+    }
+    if contents.files.contains(name) && name.starts_with("sources/") {
+        return Ok(vec![IngestTarget::Unregistered(name.to_owned())]);
+    }
+    bail!("there is no source and no file `{}`", escape_text(name));
+}
+
+/// A file below `sources/` of the wiki is a source, any other one is copied.
+fn place_file(wiki: &Path, contents: &WikiContents, file: PathBuf) -> IngestTarget {
+    let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+    let inside = real.strip_prefix(wiki.canonicalize().unwrap_or_else(|_| wiki.to_owned())).ok();
+    match inside.and_then(Path::to_str).filter(|path| path.starts_with("sources/")) {
+        Some(path) => find_known(contents, path).unwrap_or_else(|| IngestTarget::Unregistered(path.to_owned())),
+        None => IngestTarget::New(file),
+    }
+}
+
+/// The files in a folder and below it, without hidden ones.
+fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut files, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = waiting.pop() {
+        let entries = std::fs::read_dir(&folder).with_context(|| format!("failed to list {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            match entry.file_name().to_string_lossy().starts_with('.') {
+                true => {}
+                false if kind.is_dir() => waiting.push(entry.path()),
+                false if kind.is_file() => files.push(entry.path()),
+                false => {}
+            }
+        }
+        if files.len() > MAX_FILES {
+            bail!("{} holds more than {MAX_FILES} files: name fewer", folder.display());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+impl IngestedDocument {
+    fn is_refused(&self) -> bool {
+        let is_added = !matches!(&self.added, Some(WikiRunOutput::Refused { .. }));
+        !is_added || matches!(&self.ingested, Some(IngestOutput::Refused { .. }))
+    }
+}
+
+fn describe(done: &IngestedDocument) -> String {
+    let mut lines = Vec::new();
+    match &done.added {
+        Some(WikiRunOutput::Done { record, source, notes }) => {
+            let id = source.as_ref().map_or("", |source| source.id.as_str());
+            let what = if record.is_some() { "added as" } else { "is the source" };
+            lines.push(format!("{what} {}", escape_text(id)));
+            lines.extend(notes.iter().map(|note| format!("no page: {}", escape_text(note))));
+        }
+        Some(WikiRunOutput::Refused { status, message }) => {
+            lines.push(format!("refused ({status}): {}", escape_text(message)));
+        }
+        None => {}
+    }
+    match &done.ingested {
+        Some(IngestOutput::Committed { run, pages, notes, record }) => {
+            lines.push(format!("{} pages by fixed rules, nothing was understood; see {record}", pages.len()));
+            lines.extend(pages.iter().map(|page| format!("  {}", escape_text(page))));
+            lines.extend(notes.iter().map(|note| escape_text(note)));
+            lines.push(format!("take it back: steward wiki runs revert {}", run.short()));
+        }
+        Some(IngestOutput::Pending { run }) => {
+            let run = run.short();
+            lines.push(format!("it waits: steward wiki runs show {run}, then approve or reject it"));
+        }
+        Some(IngestOutput::Nothing { reason }) => lines.push(escape_text(reason)),
+        Some(IngestOutput::Refused { status, message, .. }) => {
+            lines.push(format!("refused ({status}): {}", escape_text(message)));
+        }
+        None => {}
+    }
+    format!("{}: {}", escape_text(&done.document), lines.join("\n"))
+}

@@ -1,0 +1,155 @@
+//! `IngestWorkflow`: makes pages of one source.
+//!
+//! The pages are staged outside of the wiki. The commit judges them by the rules and writes all of them with one audit
+//! record, or nothing. If a person changed a page meanwhile, the run is staged again, at most three times. It must not hold
+//! any text.
+
+use super::wiki_activity_options;
+use crate::activities::VaultActivities;
+use crate::argument::WorkflowArgument;
+use crate::steward::tick::permanent_failure;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use steward_domain::record::path::RecordPath;
+use steward_domain::record::plain_text;
+use steward_domain::wiki::run::{RunId, RunSource};
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{WorkflowContext, WorkflowResult};
+
+/// How often a run is staged because pages changed meanwhile.
+const ROUNDS: usize = 3;
+const CONFLICT: u16 = 409;
+
+/// A source of which pages are made; the argument of `IngestWorkflow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IngestInput {
+    /// The name of the wiki.
+    pub wiki: String,
+    pub source: RunSource,
+    /// The person's name, as they gave it.
+    pub by: String,
+    /// When the person asked for it. The run is named after this moment.
+    pub at: DateTime<Utc>,
+    /// The run waits for a person after it was staged.
+    pub draft: bool,
+}
+
+/// What staging came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StageIngestOutput {
+    Staged {
+        run: RunId,
+        /// The run waits for a person.
+        waits: bool,
+    },
+    /// There is nothing to do, and why.
+    Nothing { reason: String },
+    /// `status` is the HTTP status of the refusal.
+    Refused { status: u16, message: String },
+}
+
+/// What a commit came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CommitIngestOutput {
+    Committed {
+        record: RecordPath,
+        pages: Vec<String>,
+        notes: Vec<String>,
+    },
+    /// A page is not as it was staged. Nothing was done.
+    Stale,
+    /// `status` is the HTTP status of the refusal.
+    Refused {
+        status: u16,
+        message: String,
+    },
+}
+
+/// How it ended; the result of `IngestWorkflow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum IngestOutput {
+    Committed {
+        run: RunId,
+        record: RecordPath,
+        pages: Vec<String>,
+        notes: Vec<String>,
+    },
+    /// The run waits for a person.
+    Pending {
+        run: RunId,
+    },
+    /// There is nothing to do, and why.
+    Nothing {
+        reason: String,
+    },
+    /// `status` is the HTTP status of the refusal.
+    Refused {
+        run: Option<RunId>,
+        status: u16,
+        message: String,
+    },
+}
+
+/// Makes pages of a source. Argument: [`IngestInput`]; result: [`IngestOutput`].
+#[workflow]
+#[derive(Default)]
+pub struct IngestWorkflow;
+
+#[workflow_methods]
+impl IngestWorkflow {
+    /// Runs the ingest.
+    ///
+    /// # Errors
+    /// Fails when the vault cannot be read or written.
+    #[run(name = "IngestWorkflow")]
+    pub async fn run(
+        ctx: &mut WorkflowContext<Self>,
+        argument: WorkflowArgument<IngestInput>,
+    ) -> WorkflowResult<IngestOutput> {
+        let input =
+            argument.into_value("an object with the keys wiki, source, by and at").map_err(permanent_failure)?;
+        let source = plain_text::escape_one_line(&input.source.id);
+        let output = ingest(ctx, input).await?;
+        // The details are shown as Markdown, and names and messages hold untrusted text.
+        ctx.set_current_details(match &output {
+            IngestOutput::Committed { record, pages, .. } => format!("{source}: {} pages, see {record}", pages.len()),
+            IngestOutput::Pending { run } => format!("{source}: {run} waits for a person"),
+            IngestOutput::Nothing { reason } => format!("{source}: {}", plain_text::escape_one_line(reason)),
+            IngestOutput::Refused { status, message, .. } => {
+                format!("{source}: refused ({status}): {}", plain_text::escape_one_line(message))
+            }
+        });
+        Ok(output)
+    }
+}
+
+async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> WorkflowResult<IngestOutput> {
+    let mut last = None;
+    for _ in 0..ROUNDS {
+        let options = wiki_activity_options("stage");
+        let staged = ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await?;
+        let run = match staged {
+            StageIngestOutput::Staged { run, waits: false } => run,
+            StageIngestOutput::Staged { run, waits: true } => return Ok(IngestOutput::Pending { run }),
+            StageIngestOutput::Nothing { reason } => return Ok(IngestOutput::Nothing { reason }),
+            StageIngestOutput::Refused { status, message } => {
+                return Ok(IngestOutput::Refused { run: None, status, message });
+            }
+        };
+        let options = wiki_activity_options("commit");
+        match ctx.execute_activity(VaultActivities::commit_ingest, run.clone(), options).await? {
+            CommitIngestOutput::Committed { record, pages, notes } => {
+                return Ok(IngestOutput::Committed { run, record, pages, notes });
+            }
+            CommitIngestOutput::Refused { status, message } => {
+                return Ok(IngestOutput::Refused { run: Some(run), status, message });
+            }
+            CommitIngestOutput::Stale => last = Some(run),
+        }
+    }
+    let message = format!("stale_plan: its pages changed {ROUNDS} times while they were staged: try again");
+    Ok(IngestOutput::Refused { run: last, status: CONFLICT, message })
+}
