@@ -25,6 +25,7 @@ pub mod quote;
 pub mod registry;
 pub mod rollback;
 pub mod run;
+pub mod search;
 pub mod source_text;
 pub mod standard;
 pub mod template;

@@ -2,7 +2,7 @@
 //!
 //! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, [`accept`] puts its manifest in force,
 //! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]) and then committed ([`commit`]); [`revert`]
-//! takes it back.
+//! takes it back. [`runs`] lists what was done, and [`why`] says what stands behind a claim.
 
 pub mod accept;
 pub mod chain;
@@ -10,9 +10,11 @@ pub mod commit;
 pub mod create;
 pub mod folder;
 pub mod ingest;
+pub mod quotes;
 pub mod request;
 pub mod revert;
 pub mod runs;
 pub mod sources;
 pub mod staged;
 pub mod state;
+pub mod why;

@@ -7,7 +7,7 @@
 mod blocks;
 
 use super::body::DisputedBlock;
-use super::quote::{Anchor, collapse_blanks};
+use super::quote::{Anchor, collapse_blanks, is_quote_label};
 use crate::action::plan::ContentHash;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,6 +30,14 @@ pub struct Claim {
     pub line: usize,
     /// Whether it stands in a `::: disputed` block.
     pub is_disputed: bool,
+}
+
+/// A mark without a footnote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DanglingMark {
+    pub label: String,
+    /// The line of its block in the body, from 1.
+    pub line: usize,
 }
 
 /// What the body of a page claims.
@@ -94,6 +102,20 @@ impl PageClaims {
     /// The blocks that must end in a mark and do not: paragraphs, list items and table rows.
     pub fn list_unanchored(&self) -> impl Iterator<Item = &PageBlock> {
         self.blocks.iter().filter(|block| block.needs_anchor() && !block.ends_in_mark())
+    }
+
+    /// The marks of quotes that have no footnote, with the lines of their blocks, from 1. For a reader of Markdown they are
+    /// plain text.
+    #[must_use]
+    pub fn list_dangling_marks(&self) -> Vec<DanglingMark> {
+        let marks = |block: &PageBlock| -> Vec<DanglingMark> {
+            // What stands between two backticks is code.
+            let text: String = block.text().split('`').step_by(2).collect();
+            let labels = text.split("[^").skip(1).filter_map(|rest| Some(rest.split_once(']')?.0));
+            let dangling = labels.filter(|label| is_quote_label(label) && !self.footnotes.contains_key(*label));
+            dangling.map(|label| DanglingMark { label: label.to_owned(), line: block.line }).collect()
+        };
+        self.blocks.iter().flat_map(marks).collect()
     }
 
     /// How often each statement stands on the page, by its text.

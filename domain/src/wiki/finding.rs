@@ -80,9 +80,17 @@ pub enum FindingCode {
     HedgeIncomplete,
     SourceMutated,
     SourceMissing,
+    /// The words of a quote do not stand in its source.
+    SourceDrifted,
+    /// The words or the source of a footnote were changed, so its label does not fit them.
+    QuoteEdited,
+    /// A mark has no footnote.
+    ClaimUnanchored,
     LinkInlineToSource,
     LogUnreadable,
     WikiSchemaDrift,
+    /// A file that says how the wiki is written is another one than a person accepted.
+    ManifestUnreviewed,
     /// A lint of the manifest that this version cannot run.
     LintUnknown,
 }

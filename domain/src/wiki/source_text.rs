@@ -106,9 +106,16 @@ pub fn describe_source(path: &str, bytes: &[u8]) -> SourceDescription {
     let heading = || find_heading(&body.or_else(whole).filter(|_| is_markdown)?);
     SourceDescription {
         id: stated("id").or_else(|| name_source(path)),
-        title: text("title").or_else(heading).unwrap_or_else(|| stem.to_owned()),
+        title: text("title").or_else(heading).unwrap_or_else(|| strip_date(stem).to_owned()),
         captured_at: stated("captured_at"),
     }
+}
+
+/// A name without the day at its beginning.
+fn strip_date(stem: &str) -> &str {
+    let is_day = |day: &str| chrono::NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok();
+    let rest = stem.split_at_checked(10).filter(|(day, _)| is_day(day)).map(|(_, rest)| rest);
+    rest.map(|rest| rest.trim_start_matches(['-', '_', ' '])).filter(|rest| !rest.is_empty()).unwrap_or(stem)
 }
 
 /// The first heading of the first level.
@@ -161,5 +168,7 @@ mod tests {
         assert_eq!(describe("a/2026-11-20 Letter.md", clipped), expect("2026-11-20-letter", "Clipped", ""));
         assert_eq!(describe("a.md", "Intro\n\n# The *lease*\n\n# Two\n"), expect("", "The lease", ""));
         assert_eq!(describe("notes.txt", "# not a heading\n"), expect("notes", "notes", ""));
+        assert_eq!(describe("2026-11-20-A letter.txt", "x"), expect("2026-11-20-a-letter", "A letter", ""));
+        assert_eq!(describe("2026-11-20.txt", "x"), expect("2026-11-20", "2026-11-20", ""));
     }
 }

@@ -2,10 +2,15 @@
 //!
 //! They are a person's from then on: no run writes `KNOWLEDGE.md` or `AGENTS.md`.
 
-use super::log::{LogType, render_entry};
+use super::log::{LogType, read_log, render_entry};
 use super::manifest::EffectiveManifest;
+use super::overview::{OverviewFacts, render_overview};
+use super::page::{WikiPage, read_page};
 use super::standard::is_slug;
-use super::{GUIDE_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, PROVENANCE_FILE, SOURCES_FILE, index_page};
+use super::{
+    GUIDE_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, OVERVIEW_FILE, PROVENANCE_FILE, SOURCES_FILE,
+    index_page,
+};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
@@ -37,11 +42,16 @@ pub fn render_wiki(name: &str, now: DateTime<Utc>) -> Result<Vec<NewFile>, Inval
     let title = title_of_name(name);
     let manifest = render_manifest(name, &title);
     let empty = EffectiveManifest::new([("title".to_owned(), title.into())].into_iter().collect(), BTreeMap::new());
+    let log = format!("# Log\n{}", render_entry(now, LogType::Manual, "A new wiki", &[]));
+    let facts = OverviewFacts { manifest: &empty, pages: &[], entries: &read_log(&log).entries, sources: 0 };
+    let overview = render_overview(&facts, None, now);
+    let pages: Vec<WikiPage> = read_page(OVERVIEW_FILE, overview.as_bytes()).page.into_iter().collect();
     let texts = [
         (MANIFEST_FILE, manifest),
         (GUIDE_FILE, render_guide()),
-        (INDEX_FILE, index_page::render_index(&empty, &[])),
-        (LOG_FILE, format!("# Log\n{}", render_entry(now, LogType::Manual, "A new wiki", &[]))),
+        (INDEX_FILE, index_page::render_index(&empty, &pages)),
+        (OVERVIEW_FILE, overview),
+        (LOG_FILE, log),
         (IDEAS_FILE, "# Ideas\n\n".to_owned()),
         (SOURCES_FILE, "[]\n".to_owned()),
         (PROVENANCE_FILE, "{\"version\":1,\"hashAlgo\":\"sha256\",\"sources\":{}}\n".to_owned()),
@@ -157,7 +167,7 @@ mod tests {
         let (manifest, _) = merge_manifests(&[ManifestLayer { file: MANIFEST_FILE.into(), document }]);
         let facts = WikiFacts {
             manifest: &manifest,
-            pages: &[],
+            pages: &[read_page(OVERVIEW_FILE, files[OVERVIEW_FILE].as_bytes()).page.unwrap()],
             sources: &BTreeMap::new(),
             source_hashes: &BTreeMap::new(),
             files: &BTreeSet::new(),

@@ -229,12 +229,20 @@ impl WikiFolder {
     /// # Errors
     /// [`ReadFault`], also if the path leaves `sources/`.
     pub fn hash_source(&self, file: &str) -> Result<Option<String>, ReadFault> {
+        Ok(self.read_source(file)?.map(|bytes| hash_content(&bytes)))
+    }
+
+    /// The bytes of a source; `None` if the file is not there.
+    ///
+    /// # Errors
+    /// [`ReadFault`], also if the path leaves `sources/`.
+    pub fn read_source(&self, file: &str) -> Result<Option<Vec<u8>>, ReadFault> {
         let is_inside = file.strip_prefix("sources/").is_some_and(|rest| !rest.split('/').any(|part| part == ".."));
         if !is_inside {
             return Err(ReadFault::NotAFile);
         }
         match self.read_bytes(file, MAX_SOURCE_BYTES) {
-            Ok(bytes) => Ok(Some(hash_content(&bytes))),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(ReadFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(fault) => Err(fault),
         }

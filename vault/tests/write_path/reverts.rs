@@ -23,6 +23,9 @@ fn real_wiki() -> Desk {
     let desk = Desk::new();
     create_wiki(&desk.root(), "plot", &render_wiki("plot", noon()).unwrap()).unwrap();
     std::fs::create_dir_all(desk.file(&format!("{WIKI}/entities"))).unwrap();
+    // It has no overview, as wikis of other tools.
+    std::fs::remove_file(desk.file(&format!("{WIKI}/overview.md"))).unwrap();
+    desk.write(&format!("{WIKI}/_index.md"), b"# Index: Plot\n");
     let first = read_wiki(&desk);
     let mut wanted = first.clone();
     wanted.insert("entities/water.md".into(), page("water", "Free.\n\nIt is cold.\n\nIt is clear.\n"));

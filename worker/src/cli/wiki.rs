@@ -80,6 +80,37 @@ pub(crate) enum WikiCommand {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
         wiki: String,
     },
+    /// Find pages by their words
+    #[command(
+        after_help = "Examples:\n  steward wiki search allotment stopcock winter\n  steward wiki search ./notes/wiki lease --kind entity\n\n\
+        A folder needs no vault. Nothing is changed."
+    )]
+    Search {
+        /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
+        wiki: String,
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Pages of this kind alone
+        #[arg(long)]
+        kind: Option<String>,
+        /// Pages with this tag alone
+        #[arg(long)]
+        tag: Option<String>,
+        /// Pages whose file begins like this
+        #[arg(long)]
+        path: Option<String>,
+    },
+    /// Show what stands behind a claim or a page: the words of its sources, checked now, and the runs
+    #[command(
+        after_help = "Examples:\n  steward wiki why allotment plot-12\n  steward wiki why allotment plot-12#c6107d23f\n\n\
+        Exits with 4 when a quote does not stand in its source."
+    )]
+    Why {
+        /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
+        wiki: String,
+        /// A claim such as `plot-12#c6107d23f`, a page, a tag, or words
+        what: String,
+    },
     /// Show the wikis of the vault: pages, sources, and what a lint would find
     #[command(after_help = "Examples:\n  steward wiki status\n  steward wiki status allotment --json")]
     Status {

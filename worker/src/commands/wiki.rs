@@ -8,8 +8,10 @@ mod lint;
 mod requests;
 mod resolve;
 mod runs;
+mod search;
 mod status;
 mod validate;
+mod why;
 
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::cli::wiki::WikiCommand;
@@ -38,6 +40,11 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
         WikiCommand::Lint { wiki } => lint::run(&find_wiki(vault, &wiki)?, out),
+        WikiCommand::Search { wiki, words, kind, tag, path } => {
+            let filter = search::PageFilter { kind, tag, path };
+            search::run(&find_wiki(vault, &wiki)?, &words.join(" "), &filter, out)
+        }
+        WikiCommand::Why { wiki, what } => why::run(vault, &wiki, &what, out),
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?, wiki.as_deref(), out),
     }
 }

@@ -85,4 +85,6 @@ fn what_lacks_a_mark_is_found() {
 #[test]
 fn a_mark_without_a_footnote_is_text() {
     assert_eq!(statements("Said.[^c6107d23f]\n"), []);
+    let page = read("One.\n\nSaid.[^c6107d23f] `[^c6107d24f]` [^1]\n\n```\n[^c6107d25f]\n```\n");
+    assert_eq!(page.list_dangling_marks(), [DanglingMark { label: "c6107d23f".into(), line: 3 }]);
 }

@@ -107,14 +107,16 @@ impl<'a> Compiler<'a> {
     /// A sentence that can stand as a statement, with its anchor.
     fn anchor(&self, sentence: &'a Sentence) -> Option<(&'a Sentence, Anchor)> {
         let slice = self.quotes.read_slice(self.quotes.find_quote(&sentence.slice).ok()?)?;
-        let is_text = sentence.text.chars().any(char::is_alphabetic);
+        // A question states nothing.
+        let is_text = sentence.text.chars().any(char::is_alphabetic) && !is_question(&sentence.text);
         let is_short = escape_statement(&sentence.text).chars().count() <= MAX_STATEMENT;
         (is_text && is_short).then(|| (sentence, Anchor::new(self.input.source_id, slice)))
     }
 
     fn list_ideas(&self) -> Vec<String> {
         let sentences = self.sections.iter().flat_map(|section| &section.sentences);
-        let questions = sentences.filter(|one| one.text.ends_with('?') && self.anchor(one).is_some());
+        let stands = |one: &&Sentence| is_question(&one.text) && self.quotes.find_quote(&one.slice).is_ok();
+        let questions = sentences.filter(stands);
         questions.map(|one| one.text.clone()).take(MAX_IDEAS).collect()
     }
 
@@ -244,6 +246,10 @@ impl<'a> Compiler<'a> {
             text: page.render(text),
         }
     }
+}
+
+fn is_question(text: &str) -> bool {
+    text.trim_end_matches(['"', '\'', ')', '”', '’', '»']).ends_with(['?', '？'])
 }
 
 /// A sentence as Markdown that shows nothing but its words.

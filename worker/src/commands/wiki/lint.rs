@@ -5,13 +5,20 @@
 use super::{CheckReport, open_folder, validate};
 use crate::cli::output::{CommandExit, CommandOutput};
 use chrono::Utc;
+use std::collections::BTreeSet;
 use std::path::Path;
+use steward_domain::record::frontmatter;
 use steward_domain::wiki::MANIFEST_FILE;
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::lint::{WikiFacts, lint_wiki};
 use steward_domain::wiki::manifest::{EffectiveManifest, merge_manifests};
+use steward_domain::wiki::standard::FieldPath;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::accept::{AcceptedFiles, find_accepted, read_acceptable};
 use steward_vault::wiki::chain::{ManifestPlace, check_manifest, check_standard, find_vault_around, resolve_chain};
+use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiContents;
+use steward_vault::wiki::quotes::lint_quotes;
 
 /// A wiki and what was found in it.
 pub(super) struct LintedWiki {
@@ -34,8 +41,11 @@ pub(super) fn lint_folder(folder: &Path) -> anyhow::Result<LintedWiki> {
         return Ok(LintedWiki { contents, manifest, findings: vec![validate::find_no_manifest(folder)] });
     }
     let mut contents = opened.read();
-    let (manifest, mut findings) = read_effective(opened.path());
+    let (accepted, mut findings) = find_unreviewed(opened.path())?;
+    let (manifest, found) = read_effective(opened.path(), accepted.as_ref());
+    findings.extend(found);
     findings.append(&mut contents.findings);
+    findings.extend(lint_quotes(&opened, &contents));
     let facts = WikiFacts {
         manifest: &manifest,
         pages: &contents.pages,
@@ -55,7 +65,7 @@ pub(super) fn lint_folder(folder: &Path) -> anyhow::Result<LintedWiki> {
 }
 
 /// The manifest that holds for a wiki, and the findings about it. One that cannot be read counts as empty.
-fn read_effective(folder: &Path) -> (EffectiveManifest, Vec<WikiFinding>) {
+fn read_effective(folder: &Path, accepted: Option<&AcceptedFiles>) -> (EffectiveManifest, Vec<WikiFinding>) {
     let (file, root) = (folder.join(MANIFEST_FILE), find_vault_around(folder));
     let chain = match resolve_chain(&file, root.as_deref()) {
         Ok(chain) => chain,
@@ -65,7 +75,13 @@ fn read_effective(folder: &Path) -> (EffectiveManifest, Vec<WikiFinding>) {
             return (EffectiveManifest::default(), vec![finding]);
         }
     };
-    let (manifest, mut findings) = merge_manifests(&chain.layers);
+    let mut layers = chain.layers.clone();
+    let text = accepted.and_then(|accepted| accepted.files.get(MANIFEST_FILE));
+    let document = text.and_then(|text| frontmatter::read_document(text.as_bytes()).ok());
+    if let (Some(last), Some(document)) = (layers.last_mut(), document) {
+        last.document = document;
+    }
+    let (manifest, mut findings) = merge_manifests(&layers);
     findings.extend(chain.findings);
     if let Some((own, above)) = chain.layers.split_last() {
         findings.extend(above.iter().flat_map(|layer| check_standard(&layer.file, &layer.document)));
@@ -76,4 +92,42 @@ fn read_effective(folder: &Path) -> (EffectiveManifest, Vec<WikiFinding>) {
         }
     }
     (manifest, findings)
+}
+
+/// What a person accepted for a wiki of a vault, and what is not in force yet. A folder elsewhere needs no acceptance.
+fn find_unreviewed(folder: &Path) -> anyhow::Result<(Option<AcceptedFiles>, Vec<WikiFinding>)> {
+    let Some(root) = find_vault_around(folder).and_then(|vault| VaultRoot::open(&vault).ok()) else {
+        return Ok((None, Vec::new()));
+    };
+    let Some((name, _)) = list_wikis(&root)?.into_iter().find(|(_, known)| known == folder) else {
+        return Ok((None, Vec::new()));
+    };
+    let relative = folder.strip_prefix(root.path()).unwrap_or(folder).display().to_string();
+    let fix = format!("`steward wiki validate {relative} --accept` puts it in force");
+    let warn = |file: &str, problem: &str| {
+        WikiFinding::new(FindingCode::ManifestUnreviewed, Severity::Warn, file, problem, &fix)
+    };
+    let Some(accepted) = find_accepted(&root, &name)? else {
+        return Ok((None, vec![warn(MANIFEST_FILE, "nobody has accepted the wiki, so nothing can be ingested")]));
+    };
+    // What cannot be read has a finding of its own.
+    let Ok(files) = read_acceptable(&root, &relative) else { return Ok((Some(accepted), Vec::new())) };
+    let mut found = Vec::new();
+    for file in &files {
+        let known = accepted.files.get(file.file);
+        let fields = |text: &str| frontmatter::read_document(text.as_bytes()).ok();
+        match (known, known.and_then(|text| fields(text)), fields(&file.text)) {
+            (Some(known), _, _) if *known == file.text => {}
+            (Some(_), Some(before), Some(now)) if before.fields() != now.fields() => {
+                let names: BTreeSet<&String> = before.fields().keys().chain(now.fields().keys()).collect();
+                for name in names.into_iter().filter(|name| before.fields().get(*name) != now.fields().get(*name)) {
+                    let problem = format!("`{name}` is another one than was accepted");
+                    found.push(warn(file.file, &problem).with_field(&now, &FieldPath::from_key(name)));
+                }
+            }
+            (Some(_), _, _) => found.push(warn(file.file, "its text is another one than was accepted")),
+            (None, _, _) => found.push(warn(file.file, "nobody has accepted the file")),
+        }
+    }
+    Ok((Some(accepted), found))
 }

@@ -1,0 +1,148 @@
+//! Compares the quotes of pages with their sources, as both are at this moment.
+
+use crate::wiki::folder::{WikiContents, WikiFolder};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::wiki::claims::{PageClaims, read_claims};
+use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::quote::{Anchor, QuoteFinder, is_quote_label};
+use steward_domain::wiki::registry::{WikiSource, hash_content};
+use steward_domain::wiki::source_text::{read_source_text, render_text_file};
+
+/// The texts of sources, or why each cannot be compared.
+#[derive(Debug)]
+pub struct SourceTexts {
+    texts: BTreeMap<String, Result<String, QuoteFault>>,
+}
+
+/// Finds quotes in the texts of sources.
+pub struct QuoteChecker<'t> {
+    finders: BTreeMap<&'t str, Result<QuoteFinder<'t>, &'t QuoteFault>>,
+}
+
+/// Why a quote does not stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuoteFault {
+    pub code: FindingCode,
+    pub problem: String,
+}
+
+/// A quote that was compared with its source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedAnchor {
+    #[serde(flatten)]
+    pub anchor: Anchor,
+    pub verified_against_source: bool,
+    /// In bytes, from the start of the source's text, if the quote is there.
+    pub offset: Option<usize>,
+    /// Why it is not verified.
+    pub fault: Option<String>,
+}
+
+impl SourceTexts {
+    /// Reads the texts of these sources.
+    #[must_use]
+    pub fn read(folder: &WikiFolder, contents: &WikiContents, ids: BTreeSet<String>) -> Self {
+        let missing = || QuoteFault { code: FindingCode::SourceMissing, problem: "it is not registered".to_owned() };
+        let read = |id: &String| contents.sources.get(id).ok_or_else(missing).and_then(|it| read_text(folder, it));
+        let texts = ids.into_iter().map(|id| (id.clone(), read(&id)));
+        Self { texts: texts.collect() }
+    }
+
+    #[must_use]
+    pub fn index(&self) -> QuoteChecker<'_> {
+        let finders = self.texts.iter().map(|(id, text)| (id.as_str(), text.as_deref().map(QuoteFinder::new)));
+        QuoteChecker { finders: finders.collect() }
+    }
+}
+
+impl QuoteChecker<'_> {
+    /// Where a quote stands in its source, in bytes.
+    ///
+    /// # Errors
+    /// [`QuoteFault`].
+    pub fn find(&self, anchor: &Anchor) -> Result<usize, QuoteFault> {
+        let fault = |code, problem: &str| QuoteFault { code, problem: problem.to_owned() };
+        match self.finders.get(anchor.source.as_str()) {
+            None => Err(fault(FindingCode::SourceMissing, "it is not registered")),
+            Some(Err(known)) => Err((*known).clone()),
+            Some(Ok(_)) if !anchor.is_intact() => {
+                Err(fault(FindingCode::QuoteEdited, "the label of the footnote does not fit its words"))
+            }
+            Some(Ok(finder)) => match finder.find_quote(&anchor.quote) {
+                Ok(slice) => Ok(slice.offset),
+                Err(e) => Err(fault(FindingCode::SourceDrifted, &e.to_string())),
+            },
+        }
+    }
+
+    /// Compares an anchor with its source.
+    #[must_use]
+    pub fn check(&self, anchor: &Anchor) -> CheckedAnchor {
+        let found = self.find(anchor);
+        CheckedAnchor {
+            anchor: anchor.clone(),
+            verified_against_source: found.is_ok(),
+            offset: found.as_ref().ok().copied(),
+            fault: found.err().map(|fault| format!("{}: {}", fault.code, fault.problem)),
+        }
+    }
+}
+
+/// The text of a source whose bytes are those that were registered.
+fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<String, QuoteFault> {
+    let fault = |code, problem: String| QuoteFault { code, problem };
+    let bytes = match folder.read_source(&source.path) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Err(fault(FindingCode::SourceMissing, format!("{} is not there", source.path))),
+        Err(e) => return Err(fault(FindingCode::SourceInvalid, format!("{}: {e}", source.path))),
+    };
+    if source.content_hash.starts_with("sha256:") && hash_content(&bytes) != source.content_hash {
+        let problem = format!("{} has other bytes than those that were registered", source.path);
+        return Err(fault(FindingCode::SourceMutated, problem));
+    }
+    let text = read_source_text(&source.path, &bytes);
+    let text = text.map_err(|e| fault(FindingCode::SourceInvalid, format!("{}: {e}", source.path)))?;
+    Ok(match text.reader {
+        Some(reader) => render_text_file(reader, &source.content_hash, &text.text),
+        None => text.text,
+    })
+}
+
+/// The findings about the quotes of all pages: edited ones, such that do not stand in their source, and marks without a
+/// footnote. A source that changed or is gone has a finding of its own already.
+#[must_use]
+pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> Vec<WikiFinding> {
+    let pages: Vec<(&WikiPage, PageClaims)> =
+        contents.pages.iter().map(|page| (page, read_claims(page.document.body(), &page.body.disputed))).collect();
+    let cited = pages.iter().flat_map(|(_, claims)| claims.anchors.values());
+    let ids = cited.filter(|anchor| is_quote_label(&anchor.label)).map(|anchor| anchor.source.clone()).collect();
+    let texts = SourceTexts::read(folder, contents, ids);
+    let checker = texts.index();
+    let mut found = Vec::new();
+    for (page, claims) in &pages {
+        let mut report = |code, line: usize, problem: &str, fix: &str| {
+            let finding = WikiFinding::new(code, Severity::Error, &page.file, problem, fix);
+            found.push(finding.with_line(Some(page.line_in_file(line))));
+        };
+        for anchor in claims.anchors.values().filter(|anchor| is_quote_label(&anchor.label)) {
+            let line = claims.footnotes.get(&anchor.label).copied().unwrap_or(1);
+            match checker.find(anchor) {
+                Err(QuoteFault { code: code @ FindingCode::QuoteEdited, problem }) => {
+                    report(code, line, &problem, "restore the words of the source, or remove the statement");
+                }
+                Err(QuoteFault { code: code @ FindingCode::SourceDrifted, problem }) => {
+                    let problem = format!("the quote of `{}`: {problem}", anchor.source);
+                    report(code, line, &problem, "restore the source, or quote what stands there");
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        for mark in claims.list_dangling_marks() {
+            let problem = format!("the mark `{}` has no footnote", mark.label);
+            report(FindingCode::ClaimUnanchored, mark.line, &problem, "restore the footnote, or remove the mark");
+        }
+    }
+    found
+}

@@ -1,0 +1,158 @@
+//! Says why a wiki holds what it holds: its claims with their sources, checked at this moment, and the runs behind them.
+
+use crate::files::root::VaultRoot;
+use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::quotes::{CheckedAnchor, SourceTexts};
+use crate::wiki::runs::{RunDetails, list_records, list_runs, read_run};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use steward_domain::wiki::claims::{Claim, read_claims};
+use steward_domain::wiki::details::ClaimChange;
+use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::quote::Anchor;
+use steward_domain::wiki::run::RunId;
+use steward_domain::wiki::search::search_pages;
+
+/// The most pages that words find.
+const MAX_FOUND: usize = 5;
+
+/// How a question was understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum MatchType {
+    Claim,
+    Page,
+    Tag,
+    Words,
+    /// Nothing fits.
+    None,
+}
+
+/// What stands behind a claim.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedClaim {
+    /// As in `plot-12#c6107d23f`.
+    pub claim: String,
+    /// The file of the page, and the line in it.
+    pub file: String,
+    pub line: usize,
+    pub statement: String,
+    pub is_disputed: bool,
+    pub anchors: Vec<CheckedAnchor>,
+    /// The runs that made it, oldest first. Empty for what a person wrote.
+    pub history: Vec<ClaimEvent>,
+}
+
+/// What a run did to a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClaimEvent {
+    pub at: DateTime<Utc>,
+    pub run: RunId,
+    pub change: ClaimChange,
+    /// The run that took this one back.
+    pub reverted_by: Option<RunId>,
+}
+
+/// The answer to a question about a wiki.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhyReport {
+    pub match_type: MatchType,
+    pub claims: Vec<ExplainedClaim>,
+}
+
+/// Explains what a claim, a page, a tag or words name, in this order. `records` are the vault and the wiki's name there.
+#[must_use]
+pub fn explain(folder: &WikiFolder, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
+    let contents = folder.read();
+    let (match_type, found) = find_claims(&contents, what);
+    let cited = |page: &WikiPage, claim: &Claim| -> Vec<Anchor> {
+        let anchors = read_claims(page.document.body(), &page.body.disputed).anchors;
+        claim.labels.iter().filter_map(|label| anchors.get(label).cloned()).collect()
+    };
+    let found: Vec<_> = found.into_iter().map(|(page, claim)| (page, cited(page, &claim), claim)).collect();
+    let ids = found.iter().flat_map(|(_, anchors, _)| anchors).map(|anchor| anchor.source.clone()).collect();
+    let texts = SourceTexts::read(folder, &contents, ids);
+    let checker = texts.index();
+    let history = records.map(|(root, wiki)| read_history(root, wiki)).unwrap_or_default();
+    let claims = found.into_iter().map(|(page, anchors, claim)| {
+        let name = claim.name(&page.slug);
+        let statement = claim.hash_statement();
+        let events = history.iter().filter(|(known, hash, _)| *known == name || hash == statement.as_str());
+        ExplainedClaim {
+            file: page.file.clone(),
+            line: page.line_in_file(claim.line),
+            anchors: anchors.iter().map(|anchor| checker.check(anchor)).collect(),
+            history: events.map(|(_, _, event)| event.clone()).collect(),
+            claim: name,
+            statement: claim.statement,
+            is_disputed: claim.is_disputed,
+        }
+    });
+    WhyReport { match_type, claims: claims.collect() }
+}
+
+fn list_claims(page: &WikiPage) -> Vec<Claim> {
+    read_claims(page.document.body(), &page.body.disputed).claims
+}
+
+fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<(&'c WikiPage, Claim)>) {
+    let all_of = |pages: Vec<&'c WikiPage>| -> Vec<(&'c WikiPage, Claim)> {
+        pages.into_iter().flat_map(|page| list_claims(page).into_iter().map(move |claim| (page, claim))).collect()
+    };
+    let what = what.trim();
+    if let Some((slug, id)) = what.split_once('#') {
+        let pages = contents.pages.iter().filter(|page| page.slug == slug).collect();
+        let found: Vec<_> = all_of(pages).into_iter().filter(|(_, claim)| claim.id == id).collect();
+        if !found.is_empty() {
+            return (MatchType::Claim, found);
+        }
+    }
+    let is_called = |page: &&WikiPage| {
+        page.slug == what
+            || page.file == what
+            || page.title.to_lowercase() == what.to_lowercase()
+            || page.aliases.iter().any(|alias| alias.to_lowercase() == what.to_lowercase())
+    };
+    let pages: Vec<&WikiPage> = contents.pages.iter().filter(is_called).collect();
+    if !pages.is_empty() {
+        return (MatchType::Page, all_of(pages));
+    }
+    let tagged: Vec<&WikiPage> = contents.pages.iter().filter(|page| page.tags.iter().any(|tag| tag == what)).collect();
+    if !tagged.is_empty() {
+        return (MatchType::Tag, all_of(tagged));
+    }
+    let pages: Vec<&WikiPage> = contents.pages.iter().collect();
+    let hits = search_pages(&pages, what, MAX_FOUND);
+    let found = pages.into_iter().filter(|page| hits.iter().any(|hit| hit.file == page.file)).collect();
+    match all_of(found) {
+        none if none.is_empty() => (MatchType::None, none),
+        found => (MatchType::Words, found),
+    }
+}
+
+/// What runs did to claims: the name of each, the hash of its statement, and the event.
+fn read_history(root: &VaultRoot, wiki: &str) -> Vec<(String, String, ClaimEvent)> {
+    let reverted: BTreeMap<RunId, RunId> = list_runs(root, Some(wiki))
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|run| Some((run.run, run.reverted_by?)))
+        .collect();
+    let records = list_records(root, Some(wiki)).unwrap_or_default();
+    let mut runs: Vec<RunDetails> = records.iter().filter_map(|record| read_run(root, record)).collect();
+    runs.sort_by_key(|run| run.summary.at);
+    let events = runs.into_iter().flat_map(|RunDetails { summary, claims, .. }| {
+        let reverted_by = reverted.get(&summary.run).cloned();
+        claims.into_iter().map(move |claim| {
+            let event = ClaimEvent {
+                at: summary.at,
+                run: summary.run.clone(),
+                change: claim.change,
+                reverted_by: reverted_by.clone(),
+            };
+            (claim.claim, claim.statement_sha256.as_str().to_owned(), event)
+        })
+    });
+    events.collect()
+}
