@@ -220,32 +220,39 @@ fn capitalise(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Capitalised words in a row, with numbers after them, that stand within a sentence.
-fn find_names(sections: &[Section]) -> Vec<Term> {
-    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    let mut within: BTreeSet<String> = BTreeSet::new();
-    for (at, section) in sections.iter().enumerate() {
-        for sentence in &section.sentences {
-            for (name, is_first) in list_names(&sentence.text) {
-                let count = counts.entry(name.clone()).or_insert((0, at));
-                count.0 += 1;
-                if !is_first {
-                    within.insert(name);
-                }
-            }
-        }
-    }
-    counts
-        .into_iter()
-        // At the beginning of a sentence every word is capitalised.
-        .filter(|(name, (count, _))| *count >= MIN_OCCURRENCES && within.contains(name) && is_name(name))
-        .map(|(name, (_, first))| Term { name, definition: None, section: None, first })
-        .collect()
+/// A name in a sentence.
+struct FoundName {
+    text: String,
+    /// It begins the sentence, where every word is capitalised.
+    is_first: bool,
 }
 
-/// The names of a sentence, and whether each begins it.
-fn list_names(sentence: &str) -> Vec<(String, bool)> {
-    let (mut names, mut open): (Vec<(String, bool)>, Option<(String, bool)>) = (Vec::new(), None);
+/// How often a name occurs, where it does first, and whether it ever stands within a sentence.
+#[derive(Default)]
+struct NameCount {
+    count: usize,
+    first: usize,
+    is_within: bool,
+}
+
+/// Capitalised words in a row, with numbers after them, that stand within a sentence.
+fn find_names(sections: &[Section]) -> Vec<Term> {
+    let mut counts: BTreeMap<String, NameCount> = BTreeMap::new();
+    for (at, section) in sections.iter().enumerate() {
+        for name in section.sentences.iter().flat_map(|sentence| list_names(&sentence.text)) {
+            let count = counts.entry(name.text).or_insert_with(|| NameCount { first: at, ..NameCount::default() });
+            count.count += 1;
+            count.is_within |= !name.is_first;
+        }
+    }
+    let is_term = |name: &str, count: &NameCount| count.count >= MIN_OCCURRENCES && count.is_within && is_name(name);
+    let named = counts.into_iter().filter(|(name, count)| is_term(name, count));
+    named.map(|(name, count)| Term { name, definition: None, section: None, first: count.first }).collect()
+}
+
+fn list_names(sentence: &str) -> Vec<FoundName> {
+    let mut names: Vec<FoundName> = Vec::new();
+    let mut open: Option<FoundName> = None;
     for (at, word) in sentence.split_whitespace().enumerate() {
         let plain = word.trim_matches(|c: char| !c.is_alphanumeric());
         let is_capital = plain.chars().next().is_some_and(char::is_uppercase);
@@ -253,11 +260,11 @@ fn list_names(sentence: &str) -> Vec<(String, bool)> {
         let is_number = open.is_some() && !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_digit());
         match open.as_mut() {
             _ if is_common || !(is_capital || is_number) => names.extend(open.take()),
-            Some((name, _)) => {
-                name.push(' ');
-                name.push_str(plain);
+            Some(name) => {
+                name.text.push(' ');
+                name.text.push_str(plain);
             }
-            None => open = Some((plain.to_owned(), at == 0)),
+            None => open = Some(FoundName { text: plain.to_owned(), is_first: at == 0 }),
         }
         // A comma or a full stop ends a name.
         if !word.ends_with(plain) {
@@ -266,11 +273,9 @@ fn list_names(sentence: &str) -> Vec<(String, bool)> {
     }
     names.extend(open);
     // The first word of a sentence is capitalised in any case, so what follows it may be the name.
-    let rests: Vec<(String, bool)> = names
-        .iter()
-        .filter_map(|(name, is_first)| Some((name.split_once(' ').filter(|_| *is_first)?.1.to_owned(), false)))
-        .collect();
-    names.extend(rests);
+    let rest = |name: &FoundName| name.text.split_once(' ').filter(|_| name.is_first).map(|(_, rest)| rest.to_owned());
+    let rests: Vec<String> = names.iter().filter_map(rest).collect();
+    names.extend(rests.into_iter().map(|text| FoundName { text, is_first: false }));
     names
 }
 
