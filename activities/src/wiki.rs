@@ -162,10 +162,13 @@ fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> 
         }
         WikiRequest::AddSource { path, upload } => {
             let bytes = upload.as_ref().map(|upload| runs.read_upload(upload)).transpose()?.flatten();
-            let added = writer.add_source(&request, path, bytes)?;
-            if let Some(upload) = upload {
+            let added = writer.add_source(&request, path, bytes);
+            // What failed is tried again, and needs the bytes.
+            let is_over = !matches!(&added, Err(WikiRunError::Apply(_) | WikiRunError::Staged(_)));
+            if let Some(upload) = upload.as_ref().filter(|_| is_over) {
                 runs.remove(upload)?;
             }
+            let added = added?;
             let record = added.receipt.map(|receipt| receipt.record);
             Ok(WikiRunOutput::Done {
                 record,

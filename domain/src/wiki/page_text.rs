@@ -91,7 +91,7 @@ pub fn append_section(
     if !page.sources.iter().any(|known| known == source) {
         // An older page may name paths, which are read as ids.
         let listed = page.document.fields().get("sources").and_then(Value::as_array).cloned().unwrap_or_default();
-        let all: Vec<Value> = listed.into_iter().chain([source.into()]).collect();
+        let all: Vec<Value> = listed.into_iter().chain(std::iter::once(Value::from(source))).collect();
         edits.push(FieldEdit { field: "sources".to_owned(), value: Some(Value::Array(all)) });
     }
     let edited = frontmatter::edit_fields(page.document.as_bytes(), &edits)?;

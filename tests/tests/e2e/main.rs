@@ -60,3 +60,4 @@ mod user_file;
 mod vanished;
 mod wake;
 mod wiki;
+mod wiki_runs;

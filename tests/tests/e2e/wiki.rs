@@ -69,14 +69,29 @@ fn codes(value: &Value) -> Vec<String> {
 async fn a_new_wiki_is_valid_and_shows_its_state() {
     let place = Place::new();
     std::fs::create_dir(place.folder.join("vault")).unwrap();
-    let steward = place.steward.with("STEWARD_VAULT", place.folder.join("vault").display());
+    let steward = place
+        .steward
+        .with("STEWARD_VAULT", place.folder.join("vault").display())
+        .with("STEWARD_TEMPORAL_CLI", run::temporal_cli().display())
+        .with("STEWARD_TEMPORAL_PORT", run::free_port())
+        .with("STEWARD_TEMPORAL_UI_PORT", run::free_port());
     assert!(steward.run(&["wiki", "status"]).await.expect(0).out.contains("`steward wiki init <name>`"));
     let made = steward.run(&["wiki", "init", "allotment", "--json"]).await.expect(0).json();
     let folder = PathBuf::from(made["folder"].as_str().unwrap());
     let mut names: Vec<String> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let expected = ["AGENTS.md", "KNOWLEDGE.md", "_index.md", "_log.md", "_manifest.json", "_sources.json", "sources"];
+    let expected = [
+        "AGENTS.md",
+        "KNOWLEDGE.md",
+        "_ideas.md",
+        "_index.md",
+        "_log.md",
+        "_manifest.json",
+        "_sources.json",
+        "overview.md",
+        "sources",
+    ];
     assert_eq!(names, expected);
     steward.run(&["wiki", "lint", "allotment"]).await.expect(0);
     steward.run(&["wiki", "validate", folder.to_str().unwrap()]).await.expect(0);

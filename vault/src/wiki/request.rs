@@ -1,4 +1,6 @@
 //! A person's request to change a wiki, and why it was not carried out.
+//!
+//! The moment of the request names the run, so a repeat finds what an earlier try did.
 
 use crate::action::writer::ApplyError;
 use crate::wiki::staged::StagedRunError;

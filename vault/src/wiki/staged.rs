@@ -3,14 +3,16 @@
 //! A staged run is a folder below `.steward/runs/`. Nothing else is written here, and only its owner can read it. One
 //! process at a time writes a run. What a folder holds is read back through checked types: it may have been edited.
 
+mod files;
+
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
 use cap_std::fs::{Dir, OpenOptions};
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::de::DeserializeOwned;
+use files::{read_bytes, read_json, write_json};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
-use std::io::{self, Read};
+use std::io;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::MAX_SOURCE_BYTES;
 use steward_domain::wiki::path::{PagePath, PagePathError};
@@ -381,107 +383,5 @@ fn lock(dir: &Dir, run: &RunId) -> Result<File, StagedRunError> {
     }
 }
 
-fn write_json(dir: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_vec_pretty(value)?;
-    durable::replace_private_file(dir, name, &text)?;
-    durable::sync_folder(dir)
-}
-
-/// The most bytes of a file that describes a run.
-const MAX_DESCRIPTION: usize = 4 * 1024 * 1024;
-
-fn read_json<T: DeserializeOwned>(dir: &Dir, name: &str) -> io::Result<Option<T>> {
-    match read_bytes(dir, name, MAX_DESCRIPTION)? {
-        Some(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        None => Ok(None),
-    }
-}
-
-fn read_bytes(dir: &Dir, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
-    match dir.symlink_metadata(name) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e),
-        Ok(meta) if !meta.is_file() => return Err(io::Error::other(format!("{name} is not a file"))),
-        Ok(_) => {}
-    }
-    let mut bytes = Vec::new();
-    dir.open(name)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
-    match bytes.len() > limit {
-        true => Err(io::Error::other(format!("{name} has more than {limit} bytes"))),
-        false => Ok(Some(bytes)),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn meta() -> RunMeta {
-        let began = "2026-11-22T09:15:04Z".parse().unwrap();
-        RunMeta {
-            run: RunId::derive(began, &["a"]),
-            wiki: "plot".into(),
-            folder: "wiki/plot".into(),
-            run_type: WikiRunType::Ingest,
-            by: "ann".into(),
-            began,
-            source: None,
-            writer: "rules".into(),
-        }
-    }
-
-    fn file(name: &str, before: Option<&str>, after: Option<&str>) -> RunFile {
-        let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
-        RunFile { path: PagePath::new("wiki/plot", name).unwrap(), before: bytes(before), after: bytes(after) }
-    }
-
-    #[test]
-    fn what_is_staged_reads_back_and_is_replaced_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let runs = StagedRuns::new(&VaultRoot::open(dir.path()).unwrap());
-        let run = runs.begin(&meta()).unwrap();
-        assert!(matches!(runs.begin(&meta()), Err(StagedRunError::Busy(_))));
-        assert_eq!(run.read_staged().unwrap(), None);
-        run.stage(&[file("entities/old.md", Some("a"), None)], vec![], vec![]).unwrap();
-        let files = [file("entities/a.md", Some("a"), Some("b")), file("summaries/deep/b.md", None, Some("c"))];
-        run.stage(&files, vec!["- idea".into()], vec!["note".into()]).unwrap();
-        drop(run);
-        let run = runs.open(&meta().run).unwrap();
-        let (plan, read) = run.read_staged().unwrap().unwrap();
-        assert_eq!((read.as_slice(), plan.ideas.len(), plan.notes.len()), (&files[..], 1, 1));
-        run.set_status(RunState::Committed, meta().began, "done").unwrap();
-        assert_eq!(runs.list().unwrap()[0].status.state, RunState::Committed);
-        let folder = dir.path().join(".steward/runs").join(meta().run.as_str());
-        std::fs::write(folder.join("staged/entities/a.md"), "forged").unwrap();
-        assert!(matches!(run.read_staged(), Err(StagedRunError::Edited { .. })));
-        drop(run);
-        let later = |days| meta().began + TimeDelta::days(days);
-        runs.remove_old(later(29)).unwrap();
-        assert_eq!(runs.list().unwrap().len(), 1);
-        runs.remove_old(later(31)).unwrap();
-        assert_eq!(runs.list().unwrap().len(), 0);
-        assert!(matches!(runs.open(&meta().run), Err(StagedRunError::Unknown(_))));
-    }
-
-    #[test]
-    fn a_forged_plan_names_no_file_outside_of_the_wiki() {
-        let dir = tempfile::tempdir().unwrap();
-        let runs = StagedRuns::new(&VaultRoot::open(dir.path()).unwrap());
-        let run = runs.begin(&meta()).unwrap();
-        let folder = dir.path().join(".steward/runs").join(meta().run.as_str());
-        let plan = r#"{"files":[{"path":"../../task/pay.md","before":null,"after":null}],"ideas":[],"notes":[]}"#;
-        std::fs::write(folder.join("plan.json"), plan).unwrap();
-        assert!(run.read_staged().is_err());
-    }
-
-    #[test]
-    fn an_upload_is_kept_until_it_is_old() {
-        let dir = tempfile::tempdir().unwrap();
-        let runs = StagedRuns::new(&VaultRoot::open(dir.path()).unwrap());
-        assert_eq!(runs.read_upload(&meta().run).unwrap(), None);
-        runs.upload_source(&meta().run, b"a\0b").unwrap();
-        assert_eq!(runs.read_upload(&meta().run).unwrap(), Some(b"a\0b".to_vec()));
-        runs.remove_old(meta().began + TimeDelta::days(31)).unwrap();
-        assert_eq!(runs.read_upload(&meta().run).unwrap(), None);
-    }
-}
+mod tests;

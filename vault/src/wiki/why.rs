@@ -1,4 +1,6 @@
 //! Says why a wiki holds what it holds: its claims with their sources, checked at this moment, and the runs behind them.
+//!
+//! Pages and sources are read from their files, and runs from their audit records. Nothing is changed here.
 
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::{WikiContents, WikiFolder};

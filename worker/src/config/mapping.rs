@@ -18,6 +18,7 @@ use steward_domain::record::path::RecordKind;
 use steward_domain::record::schema::NoteSchema;
 use steward_vault::files::identity::{VaultId, VaultIdentity};
 use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::create::{WIKIS_FOLDER, list_wikis};
 
 pub(super) use proposal::find_line;
 pub(crate) use proposal::{describe_acceptance, describe_differences, describe_mapping, read_proposal, to_toml};
@@ -130,7 +131,14 @@ impl MappingStatus {
     pub(crate) fn refuse_unmapped_notes(&self, root: &VaultRoot) -> Result<(), MappingBroken> {
         let kinds = [RecordKind::Matter, RecordKind::Task, RecordKind::Event];
         let is_ours = || kinds.iter().any(|kind| root.path().join(kind.folder()).is_dir());
-        let has_notes = || root.list_notes().is_ok_and(|listing| !listing.notes.is_empty());
+        // The pages of a wiki are neither matters nor tasks.
+        let wikis =
+            || list_wikis(root).unwrap_or_default().into_iter().map(|(name, _)| format!("{WIKIS_FOLDER}/{name}/"));
+        let has_notes = || {
+            let wikis: Vec<String> = wikis().collect();
+            let is_other = |name: &str| !wikis.iter().any(|wiki| name.starts_with(wiki));
+            root.list_notes().is_ok_and(|listing| listing.notes.iter().any(|note| is_other(&note.name)))
+        };
         if self.is_mapped() || is_ours() || !has_notes() {
             return Ok(());
         }

@@ -1,4 +1,7 @@
-//! Finds what a source speaks of: headings, definitions, and names that occur three times. The best by TF-IDF remain.
+//! Finds what a source speaks of: headings, definitions, and names that occur three times.
+//!
+//! The best by TF-IDF remain: a term counts more the more often it occurs in the source and the fewer pages hold its rarest
+//! word. The same source and wiki always give the same terms.
 
 use super::sections::Section;
 use crate::wiki::page::WikiPage;

@@ -1,4 +1,7 @@
 //! The rules for one page of a run.
+//!
+//! What the page holds is compared with what it held before, so only what the run adds or changes is judged. It must not open
+//! a file: the texts of sources are given.
 
 use super::{JudgedPage, MAX_ADDED_BYTES, RunFault, RunFinding, VerifyInput, report};
 use crate::action::plan::ContentHash;

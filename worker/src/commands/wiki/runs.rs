@@ -1,10 +1,13 @@
 //! `steward wiki runs`: what was changed in the wikis, what waits, and the way back.
+//!
+//! The lists are read from audit records and staged runs. The process that holds the vault carries out the rest.
 
 use super::requests::{NamedRun, describe_outcome, find_run, print_outcome, request_change};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
 use anyhow::bail;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -57,7 +60,7 @@ struct ListedRun {
     run: RunId,
     wiki: String,
     run_type: String,
-    at: String,
+    at: DateTime<Utc>,
     state: String,
     what: String,
 }
@@ -72,7 +75,7 @@ fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Res
             run: run.run,
             wiki: run.wiki,
             run_type: run.run_type.to_string(),
-            at: run.at.format("%Y-%m-%d %H:%M").to_string(),
+            at: run.at,
             what: run.reasoning,
         })
         .collect();
@@ -82,18 +85,19 @@ fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Res
         run: meta.run,
         wiki: meta.wiki,
         run_type: meta.run_type.to_string(),
-        at: meta.began.format("%Y-%m-%d %H:%M").to_string(),
+        at: meta.began,
         state: status.state.to_string(),
         what: status.reason,
     }));
-    runs.sort_by(|a, b| a.run.cmp(&b.run));
+    runs.sort_by(|a, b| (a.at, &a.run).cmp(&(b.at, &b.run)));
     out.print_value(&runs, || {
         if runs.is_empty() {
             return "No run yet: `steward wiki ingest` makes pages of a document.".to_owned();
         }
         let mut table = create_table(&["run", "wiki", "type", "at", "state", "what"]);
         for run in &runs {
-            let row = [run.run.short(), &run.wiki, &run.run_type, &run.at, &run.state, &run.what];
+            let at = run.at.format("%Y-%m-%d %H:%M").to_string();
+            let row = [run.run.short(), &run.wiki, &run.run_type, &at, &run.state, &run.what];
             table.add_row(row.map(escape_text));
         }
         table.to_string()

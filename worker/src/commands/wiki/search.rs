@@ -1,4 +1,6 @@
-//! `steward wiki search`: finds pages by their words. It reads the files, so it works on any folder.
+//! `steward wiki search`: finds pages by their words.
+//!
+//! It reads the files, so it works on any folder, without a vault or a server, and changes nothing.
 
 use super::open_folder;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::finding::Severity;
 use steward_domain::wiki::log::{LogEntry, LogType, read_log};
+use steward_domain::wiki::overview::OVERVIEW;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiContents;
@@ -19,7 +20,7 @@ use steward_vault::wiki::folder::WikiContents;
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 enum WikiLifecycle {
-    /// It has no page.
+    /// It has no page but the overview.
     Empty,
     Populated,
     /// The newest entry of its log is a lint.
@@ -87,7 +88,7 @@ fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
 
 fn find_lifecycle(wiki: &WikiContents, newest: Option<&LogEntry>) -> WikiLifecycle {
     match newest.and_then(|entry| entry.log_type) {
-        _ if wiki.pages.is_empty() => WikiLifecycle::Empty,
+        _ if wiki.pages.iter().all(|page| page.kind == OVERVIEW) => WikiLifecycle::Empty,
         Some(LogType::Lint) => WikiLifecycle::Linted,
         _ => WikiLifecycle::Populated,
     }

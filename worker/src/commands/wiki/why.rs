@@ -1,4 +1,6 @@
 //! `steward wiki why`: what stands behind a claim, a page, a tag or words.
+//!
+//! It works on any folder. The runs behind a claim are known for a wiki of the vault alone.
 
 use super::{find_wiki, open_folder};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};

@@ -1,0 +1,307 @@
+//! `steward wiki ingest` and `runs` on the real binary: documents become pages with quotes, and everything goes back.
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use steward_tests::run;
+use steward_tests::steward::{Said, Steward};
+use steward_tests::wait;
+use steward_tests::world::World;
+
+const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 March 2027. Plot 12 lies by the river. Who pays for Plot 12?\n\n\
+    ## Water\n\nA stopcock is a valve that shuts off the water.\n";
+const LETTER: &str = "# Letter of the council\n\nThe council extends the lease of Plot 12 to 31 March 2029. Plot 12 keeps its \
+    water. The council thanks the holder of Plot 12.\n";
+const WIKI: &str = "wiki/allotment";
+
+/// A wiki in a vault, and documents beside it.
+struct Desk {
+    world: World,
+    steward: Steward,
+    documents: PathBuf,
+}
+
+impl Desk {
+    /// With a Temporal server of the test, and no worker yet.
+    async fn new() -> Self {
+        let world = World::new().await;
+        Self::build(world.steward.clone(), world)
+    }
+
+    /// Without any server: each command starts its own.
+    async fn alone() -> Self {
+        let world = World::new().await;
+        Self::build(world.without_server(), world)
+    }
+
+    fn build(steward: Steward, world: World) -> Self {
+        let documents = world.vault.path().with_file_name("documents");
+        std::fs::create_dir(&documents).unwrap();
+        Self { world, steward, documents }
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let file = self.documents.join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    }
+
+    fn read(&self, file: &str) -> String {
+        let path = self.world.vault.path().join(WIKI).join(file);
+        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
+    fn edit(&self, file: &str, change: impl FnOnce(String) -> String) {
+        let text = change(self.read(file));
+        std::fs::write(self.world.vault.path().join(WIKI).join(file), text).unwrap();
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.world.vault.path().join(WIKI).join(file).exists()
+    }
+
+    async fn wiki(&self, arguments: &[&str]) -> Said {
+        self.steward.run(&[&["wiki"], arguments].concat()).await
+    }
+
+    /// Ingests a document, which must be committed; returns the last 8 characters of the run.
+    async fn ingest(&self, document: &str) -> String {
+        let done = self.wiki(&["ingest", "allotment", document, "--json"]).await.expect(0).json();
+        let ingested = &done[0]["ingested"];
+        assert_eq!(ingested["kind"], "committed", "{done:#}");
+        ingested["run"].as_str().unwrap().rsplit('-').next().unwrap().to_owned()
+    }
+
+    async fn is_sound(&self) {
+        self.wiki(&["lint", "allotment"]).await.expect(0);
+        let verified = self.steward.run(&["audit", "verify"]).await.expect(0);
+        assert!(verified.out.contains("the chain is intact"), "{verified}");
+    }
+}
+
+#[tokio::test]
+async fn documents_become_pages_are_explained_and_go_back_without_any_server() {
+    let desk = Desk::alone().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    let (lease, letter) = (desk.write("2026-11-20-lease.md", LEASE), desk.write("letter.txt", LETTER));
+    let first = desk.ingest(&lease).await;
+    let second = desk.ingest(&letter).await;
+    assert!(desk.read("concepts/plot-12.md").contains("## From The lease\n"));
+    assert_eq!(desk.read("sources/2026-11-20-lease.md"), LEASE);
+    desk.is_sound().await;
+    let again =
+        desk.wiki(&["ingest", "allotment", &lease, "2026-11-20-lease", "pending", "--json"]).await.expect(0).json();
+    let kinds: Vec<&Value> = again.as_array().unwrap().iter().map(|one| &one["ingested"]["kind"]).collect();
+    assert_eq!(kinds, [&json!("nothing"), &json!("nothing")], "{again:#}");
+    let why = desk.wiki(&["why", "allotment", "stopcock", "--json"]).await.expect(0).json();
+    let claim = &why["claims"][0];
+    let (anchor, event) = (&claim["anchors"][0], &claim["history"][0]);
+    assert_eq!((&why["match_type"], &anchor["verified_against_source"]), (&json!("page"), &json!(true)), "{why:#}");
+    let offset = usize::try_from(anchor["offset"].as_u64().unwrap()).unwrap();
+    assert!(LEASE[offset..].starts_with(anchor["quote"].as_str().unwrap()));
+    assert!(event["run"].as_str().unwrap().ends_with(&first) && event["change"] == "asserted", "{why:#}");
+    let named = desk.wiki(&["why", "allotment", claim["claim"].as_str().unwrap()]).await.expect(0).out;
+    assert!(named.contains("stands there at byte") && named.contains(&first), "{named}");
+    let hits = desk.wiki(&["search", "allotment", "STOPCOCK", "valve", "--json"]).await.expect(0).json();
+    assert_eq!(hits[0]["slug"], "stopcock", "{hits:#}");
+    let shown = desk.wiki(&["runs", "show", &second]).await.expect(0).out;
+    assert!(shown.contains("concepts/plot-12.md (changed)") && shown.contains("+ ## From letter"), "{shown}");
+    // A person writes on the page; the first run goes back below the second one.
+    desk.edit("concepts/plot-12.md", |text| text.replace("# Plot 12\n", "# Plot 12\n\nMine.\n"));
+    desk.wiki(&["runs", "revert", &first]).await.expect(0);
+    let page = desk.read("concepts/plot-12.md");
+    assert!(page.contains("\nMine.\n") && page.contains("## From letter\n") && !page.contains("The lease"), "{page}");
+    assert!(!desk.has("concepts/stopcock.md") && !desk.has("summaries/summary-2026-11-20-lease.md"));
+    desk.is_sound().await;
+    let refused = desk.wiki(&["runs", "revert", &first]).await.expect(3);
+    assert!(refused.out.contains("nothing of the run stands any more"), "{refused}");
+    let listed = desk.wiki(&["runs", "list"]).await.expect(0).out;
+    assert!(listed.contains("taken back by") && listed.contains("rollback"), "{listed}");
+    // What was taken back can be ingested again.
+    desk.ingest("2026-11-20-lease").await;
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn bad_documents_are_refused_alone_and_nothing_is_lost() {
+    let desk = Desk::alone().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    for (name, bytes) in [
+        ("a.md", LEASE.as_bytes()),
+        ("a.txt", b"Other words of the same name."),
+        ("scan.pdf", b"%PDF-1.7"),
+        ("latin.txt", b"K\xe4se und Brot."),
+        ("-rf.md", b"A name like an option."),
+        (".hidden.md", b"Nobody sees this."),
+        ("KNOWLEDGE.md", b"---\nschema: knowledge.workspace/v1\nname: evil\n---\nOrders."),
+    ] {
+        desk.write(name, bytes);
+    }
+    std::os::unix::fs::symlink("/etc/passwd", desk.documents.join("link.md")).unwrap();
+    let all = desk.documents.display().to_string();
+    let done = desk.wiki(&["ingest", "allotment", &all, "--json"]).await.expect(3).json();
+    let outcome = |name: &str| {
+        let all = done.as_array().unwrap();
+        let one = all.iter().find(|one| one["document"].as_str().unwrap().ends_with(name)).unwrap_or(&Value::Null);
+        let refusal = one["added"]["message"].as_str().or(one["added"]["notes"][0].as_str());
+        let kind = one["ingested"]["kind"].as_str().unwrap_or_default();
+        format!("{kind}{}", refusal.unwrap_or_default())
+    };
+    assert_eq!(outcome("/a.md"), "committed");
+    assert!(outcome("/a.txt").starts_with("duplicate_id"), "{done:#}");
+    assert!(outcome("/scan.pdf").starts_with("unsupported_type"), "{done:#}");
+    assert!(outcome("/latin.txt").starts_with("not_text"), "{done:#}");
+    assert_eq!(outcome("/link.md") + &outcome("/.hidden.md"), "");
+    assert!(!desk.read("KNOWLEDGE.md").contains("evil"));
+    let kept: Vec<String> = std::fs::read_dir(desk.world.vault.path().join(WIKI).join("sources"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap()[10..].to_owned())
+        .collect();
+    assert!(kept.contains(&"-scan.pdf".to_owned()) && kept.contains(&"-latin.txt".to_owned()), "{kept:?}");
+    desk.wiki(&["ingest", "allotment", "gone.md"]).await.expect(1);
+    desk.wiki(&["ingest", "unknown", &all]).await.expect(1);
+    let large = desk.documents.join("large.md");
+    std::fs::File::create(&large).unwrap().set_len(33 << 20).unwrap();
+    let refused = desk.wiki(&["ingest", "allotment", large.to_str().unwrap()]).await.expect(3);
+    assert!(refused.out.contains("too_large"), "{refused}");
+    let runs = desk.world.vault.path().join(".steward/runs");
+    let left =
+        std::fs::read_dir(runs).unwrap().map(|run| run.unwrap().path().join("source")).filter(|file| file.exists());
+    assert_eq!(left.count(), 0, "no upload is left");
+}
+
+#[tokio::test]
+async fn a_wiki_is_in_force_as_a_person_accepted_it() {
+    let desk = Desk::alone().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    desk.edit("KNOWLEDGE.md", |text| text.replace("autoLink: byName", "autoLink: off"));
+    let found = desk.wiki(&["lint", "allotment", "--json"]).await.expect(0).json();
+    assert_eq!(found["findings"][0]["code"], "manifest_unreviewed", "{found:#}");
+    assert!(found["findings"][0]["problem"].as_str().unwrap().contains("`curation`"), "{found:#}");
+    desk.ingest(&desk.write("lease.md", LEASE)).await;
+    assert!(desk.read("concepts/plot-12.md").contains("See also: "), "the accepted manifest links");
+    let folder = desk.world.vault.path().join(WIKI).display().to_string();
+    let refused = desk.wiki(&["validate", &folder, "--accept"]).await.expect(3);
+    assert!(refused.out.contains("+ curation: {tone: plain, depth: medium, autoLink: off"), "{refused}");
+    let no = desk.steward.run_in_terminal(&["wiki", "validate", &folder, "--accept"], "n\n").await;
+    assert_eq!(no.code, Some(3), "{no}");
+    desk.steward.run_in_terminal(&["wiki", "validate", &folder, "--accept"], "y\n").await.expect(0);
+    desk.ingest(&desk.write("2026-11-20-letter.md", LETTER)).await;
+    assert!(!desk.read("summaries/summary-2026-11-20-letter.md").contains("See also"), "the new one does not");
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_wiki_that_nobody_accepted_takes_no_document() {
+    let desk = Desk::alone().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    let clone = desk.world.vault.path().join("wiki/cloned");
+    std::fs::create_dir(&clone).unwrap();
+    for file in ["KNOWLEDGE.md", "AGENTS.md"] {
+        std::fs::write(clone.join(file), desk.read(file).replace("\"allotment\"", "\"cloned\"")).unwrap();
+    }
+    let lease = desk.write("lease.md", LEASE);
+    let refused = desk.wiki(&["ingest", "cloned", &lease]).await.expect(3);
+    assert!(refused.out.contains("`steward wiki validate wiki/cloned --accept`"), "{refused}");
+    assert!(!clone.join("summaries").exists());
+    let folder = clone.display().to_string();
+    desk.steward.run_in_terminal(&["wiki", "validate", &folder, "--accept"], "y\n").await.expect(0);
+    desk.wiki(&["ingest", "cloned", "pending"]).await.expect(0);
+    assert!(clone.join("overview.md").exists());
+}
+
+#[tokio::test]
+async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
+    let desk = Desk::new().await;
+    let desk = Desk { steward: desk.steward.with("STEWARD_WIKI_MODE", "pending"), ..desk };
+    let _worker = desk.world.worker_with(&desk.steward).await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    let mut runs = Vec::new();
+    for (name, text) in [("lease.md", LEASE), ("letter.md", LETTER)] {
+        let document = desk.write(name, text);
+        let done = desk.wiki(&["ingest", "allotment", &document, "--json"]).await.expect(0).json();
+        assert_eq!(done[0]["ingested"]["kind"], "pending", "{done:#}");
+        runs.push(done[0]["ingested"]["run"].as_str().unwrap().to_owned());
+    }
+    assert!(!desk.has("concepts/plot-12.md"));
+    let short = |run: &str| run.rsplit('-').next().unwrap().to_owned();
+    let shown = desk.wiki(&["runs", "show", &short(&runs[0])]).await.expect(0).out;
+    assert!(shown.contains("concepts/plot-12.md (new)") && shown.contains("asserted plot-12#c"), "{shown}");
+    let refused = desk.wiki(&["runs", "approve", &short(&runs[0])]).await.expect(3);
+    assert!(refused.out.contains("in a terminal"), "{refused}");
+    desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[0])], "y\n").await.expect(0);
+    assert!(desk.has("concepts/plot-12.md"));
+    // The second one was staged when there was no such page, so it is not what the person sees now.
+    let stale = desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[1])], "y\n").await;
+    assert!(stale.code == Some(3) && stale.out.contains("stale_plan"), "{stale}");
+    desk.wiki(&["runs", "reject", &short(&runs[1])]).await.expect(0);
+    desk.wiki(&["runs", "reject", &short(&runs[1])]).await.expect(3);
+    let listed = desk.wiki(&["runs", "list", "allotment", "--json"]).await.expect(0).json();
+    let states: Vec<&str> = listed.as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["committed", "rejected"], "{listed:#}");
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_stop_holds_every_run_but_a_rollback_and_one_source_twice_is_one_run() {
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    let (lease, letter) = (desk.write("lease.md", LEASE), desk.write("letter.md", LETTER));
+    let arguments = ["ingest", "allotment", lease.as_str(), "--json"];
+    let (one, two) = tokio::join!(desk.wiki(&arguments), desk.wiki(&arguments));
+    let outcomes = [one.expect(0).json(), two.expect(0).json()];
+    let committed: Vec<&Value> =
+        outcomes.iter().map(|one| &one[0]["ingested"]).filter(|it| it["kind"] == "committed").collect();
+    assert!(!committed.is_empty() && committed.iter().all(|it| it["run"] == committed[0]["run"]), "{outcomes:#?}");
+    let run = committed[0]["run"].as_str().unwrap().rsplit('-').next().unwrap().to_owned();
+    desk.steward.run(&["stop"]).await.expect(0);
+    let refused = desk.wiki(&["ingest", "allotment", &letter]).await.expect(3);
+    assert!(refused.out.contains("steward resume"), "{refused}");
+    assert!(!desk.read("_sources.json").contains("letter"));
+    desk.wiki(&["runs", "revert", &run]).await.expect(0);
+    assert!(!desk.has("concepts/plot-12.md"));
+    desk.steward.run(&["resume"]).await.expect(0);
+    desk.ingest(&letter).await;
+    desk.is_sound().await;
+}
+
+/// The vault's own tests die at every file; here the workflow goes on in another process.
+#[tokio::test]
+async fn a_crash_during_an_ingest_leaves_one_run_and_a_sound_wiki() {
+    // The first commit adds the source, the second one the pages.
+    let points =
+        ["after-staging-content:2", "after-journal:1", "between-exchanges:3", "after-swap:2", "before-filing:2"];
+    for point in
+        run::choose_cases([points.as_slice(), &["after-filing:2", "before-filing:1", "after-settling:1"]].concat())
+    {
+        let desk = Desk::new().await;
+        {
+            let worker = desk.world.worker().await;
+            desk.wiki(&["init", "allotment"]).await.expect(0);
+            worker.stop().await;
+        }
+        let lease = desk.write("lease.md", LEASE);
+        let mut worker = desk.world.worker_with(&desk.steward.with("STEWARD_CRASH_AT", point)).await;
+        let arguments = ["ingest", "allotment", lease.as_str(), "--json"];
+        let command = desk.wiki(&arguments);
+        tokio::pin!(command);
+        let mut second = None;
+        let said = loop {
+            tokio::select! {
+                said = &mut command => break said,
+                () = wait::a_moment(Duration::from_millis(50)) => {}
+            }
+            if second.is_none() && worker.status().is_some() {
+                second = Some(desk.world.worker().await);
+            }
+        };
+        let done = said.expect(0).json();
+        assert_eq!(done[0]["ingested"]["kind"], "committed", "{point}: {done:#}");
+        assert!(second.is_some() || point.starts_with("after-settling"), "{point} was not met");
+        let listed = desk.wiki(&["runs", "list", "--json"]).await.expect(0).json();
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{point}: {listed:#}");
+        assert_eq!(desk.read("_log.md").matches("] ingest | ").count(), 1, "{point}");
+        desk.is_sound().await;
+    }
+}
