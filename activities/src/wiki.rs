@@ -9,10 +9,12 @@ use crate::vault::{VaultContext, read_workflow_ref, run_blocking};
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
+use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::rollback::EditedPages;
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
+use steward_domain::wiki::verify::Verdict;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::gates::stop;
 use steward_vault::wiki::accept::find_accepted;
@@ -34,6 +36,10 @@ const UNPROCESSABLE: u16 = 422;
 const RULES_WRITER: &str = "rules";
 /// What is said under a stop.
 const STOPPED: &str = "stopped: `steward resume` ends the stop";
+
+/// What is said if a page changed.
+const STALE: &str =
+    "stale_plan: a page changed since the run was staged, so this is not what you saw: ingest the source again";
 
 /// Changes the wikis of the vault.
 #[derive(Clone)]
@@ -65,7 +71,10 @@ impl WikiActivities {
         run_until_cancelled(&ctx, async {
             match run_blocking(move || stage_source(&writer, &input, mode)).await? {
                 Ok(output) => Ok(output),
-                Err(e) => refuse(e).map(|(status, message)| StageIngestOutput::Refused { status, message }),
+                Err(e) => {
+                    let (status, message) = refuse(e).map_err(retryable_failure)?;
+                    Ok(StageIngestOutput::Refused { status, message })
+                }
             }
         })
         .await
@@ -78,21 +87,18 @@ impl WikiActivities {
         run: RunId,
     ) -> Result<CommitIngestOutput, ActivityError> {
         let workflow = read_workflow_ref(&ctx);
-        run_until_cancelled(&ctx, self.commit(run, workflow)).await
+        run_until_cancelled(&ctx, self.commit(run, None, workflow)).await
     }
 }
 
 impl WikiActivities {
     async fn carry_out(&self, input: WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, ActivityError> {
-        if let WikiRequest::Approve { run } = &input.request {
-            return Ok(match self.commit(run.clone(), workflow).await? {
+        if let WikiRequest::Approve { run, staged } = &input.request {
+            return Ok(match self.commit(run.clone(), Some(staged.clone()), workflow).await? {
                 CommitIngestOutput::Committed { record, notes, .. } => {
                     WikiRunOutput::Done { record: Some(record), source: None, notes }
                 }
-                CommitIngestOutput::Stale => refuse_with(
-                    CONFLICT,
-                    "stale_plan: a page changed since the run was staged, so this is not what you saw: ingest the source again",
-                ),
+                CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
                 CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
             });
         }
@@ -100,7 +106,7 @@ impl WikiActivities {
         let output = match run_blocking(move || change(&writer, &input, workflow)).await? {
             Ok(output) => output,
             Err(e) => {
-                let (status, message) = refuse(e)?;
+                let (status, message) = refuse(e).map_err(retryable_failure)?;
                 WikiRunOutput::Refused { status, message }
             }
         };
@@ -110,12 +116,17 @@ impl WikiActivities {
         Ok(output)
     }
 
-    async fn commit(&self, run: RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, ActivityError> {
+    async fn commit(
+        &self,
+        run: RunId,
+        seen: Option<ContentHash>,
+        workflow: WorkflowRef,
+    ) -> Result<CommitIngestOutput, ActivityError> {
         let writer = Arc::clone(&self.vault.writer);
-        let output = match run_blocking(move || commit_run(&writer, &run, workflow)).await? {
+        let output = match run_blocking(move || commit_run(&writer, &run, seen.as_ref(), &workflow)).await? {
             Ok(output) => output,
             Err(e) => {
-                let (status, message) = refuse(e)?;
+                let (status, message) = refuse(e).map_err(retryable_failure)?;
                 CommitIngestOutput::Refused { status, message }
             }
         };
@@ -130,26 +141,22 @@ fn refuse_with(status: u16, message: &str) -> WikiRunOutput {
     WikiRunOutput::Refused { status, message: message.to_owned() }
 }
 
-/// The status and the message of a refusal. What a repeat may mend is a failure.
-fn refuse(error: WikiRunError) -> Result<(u16, String), ActivityError> {
-    match error {
-        WikiRunError::Refused(reason) => Ok((CONFLICT, reason)),
-        WikiRunError::Verdict(verdict) => Ok((UNPROCESSABLE, describe_findings(&verdict))),
-        WikiRunError::Read(e @ ReadWikiError::Unknown { .. }) => Ok((NOT_FOUND, e.to_string())),
-        WikiRunError::Read(e @ (ReadWikiError::Path(_) | ReadWikiError::File { .. })) => {
-            Ok((UNPROCESSABLE, e.to_string()))
+/// The status and the message of a refusal. What a repeat may fix is given back.
+fn refuse(error: WikiRunError) -> Result<(u16, String), WikiRunError> {
+    let status = match &error {
+        WikiRunError::Verdict(verdict) => return Ok((UNPROCESSABLE, describe_findings(verdict))),
+        WikiRunError::Stale => return Ok((CONFLICT, STALE.to_owned())),
+        WikiRunError::Apply(ApplyError::Stopped) => return Ok((CONFLICT, STOPPED.to_owned())),
+        WikiRunError::Refused(_) => CONFLICT,
+        WikiRunError::Read(ReadWikiError::Unknown { .. }) => NOT_FOUND,
+        WikiRunError::Read(ReadWikiError::Path(_) | ReadWikiError::File { .. }) => UNPROCESSABLE,
+        WikiRunError::Path(_) | WikiRunError::Plan(_) | WikiRunError::Assemble(_) => UNPROCESSABLE,
+        WikiRunError::Apply(ApplyError::Form(_) | ApplyError::Record { .. } | ApplyError::Conflict { .. }) => {
+            UNPROCESSABLE
         }
-        WikiRunError::Path(e) => Ok((UNPROCESSABLE, e.to_string())),
-        WikiRunError::Plan(e) => Ok((UNPROCESSABLE, e.to_string())),
-        WikiRunError::Assemble(e) => Ok((UNPROCESSABLE, e.to_string())),
-        WikiRunError::Apply(ApplyError::Stopped) => Ok((CONFLICT, STOPPED.to_owned())),
-        WikiRunError::Apply(e @ (ApplyError::Form(_) | ApplyError::Record { .. } | ApplyError::Conflict { .. })) => {
-            Ok((UNPROCESSABLE, e.to_string()))
-        }
-        WikiRunError::Read(e @ (ReadWikiError::Io { .. } | ReadWikiError::Root(_))) => Err(retryable_failure(e)),
-        WikiRunError::Staged(e) => Err(retryable_failure(e)),
-        WikiRunError::Apply(e) => Err(retryable_failure(e)),
-    }
+        WikiRunError::Read(_) | WikiRunError::Staged(_) | WikiRunError::Apply(_) => return Err(error),
+    };
+    Ok((status, error.to_string()))
 }
 
 fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, WikiRunError> {
@@ -212,7 +219,12 @@ fn revert(
             let notes = describe_rollback(&reverted);
             Ok(WikiRunOutput::Done { record: Some(reverted.receipt.record), source: None, notes })
         }
-        Err(e @ (RevertError::Conflicts(_) | RevertError::Nothing(_))) => Ok(refuse_with(CONFLICT, &e.to_string())),
+        // The words that stand there are no part of a workflow.
+        Err(RevertError::Conflicts(conflicts)) => {
+            let places: Vec<String> = conflicts.iter().map(|it| format!("{}: {}", it.file, it.reason)).collect();
+            Ok(refuse_with(CONFLICT, &format!("in the way: {}", places.join("; "))))
+        }
+        Err(e @ (RevertError::Nothing(_) | RevertError::Again(_))) => Ok(refuse_with(CONFLICT, &e.to_string())),
         Err(e @ (RevertError::NotARun(_) | RevertError::Details { .. })) => {
             Ok(refuse_with(UNPROCESSABLE, &e.to_string()))
         }
@@ -254,7 +266,9 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
         writer: RULES_WRITER.to_owned(),
     };
     let runs = StagedRuns::new(root);
-    runs.remove_old(Utc::now())?;
+    if let Err(error) = runs.remove_old(Utc::now()) {
+        tracing::warn!(%error, "old staged runs were not removed");
+    }
     let is_done = is_ingested(root, &folder, &input.source)
         .map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
     // A repeat after a crash finds its own run committed.
@@ -262,24 +276,44 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
         return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
     }
     let run = runs.begin(&meta)?;
+    run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
     if let Err(e) = stage_by_rules(root, &run) {
-        run.set_status(RunState::Rejected, Utc::now(), &e.to_string())?;
-        return Err(e);
+        return reject(&run, e).map(|(status, message)| StageIngestOutput::Refused { status, message });
     }
     let waits = input.draft || mode == WikiMode::Pending;
     if waits {
         let verdict = judge_run(root, &read_wiki(root, &meta.wiki, &folder)?, &meta, &read_files(&run)?)?;
         run.write_verdict(&verdict)?;
-        run.set_status(RunState::Pending, Utc::now(), &format!("it waits for a person; verdict: {}", verdict.verdict))?;
+        if verdict.verdict != Verdict::Commit {
+            let refused = reject(&run, WikiRunError::Verdict(Box::new(verdict)));
+            return refused.map(|(status, message)| StageIngestOutput::Refused { status, message });
+        }
+        run.set_status(RunState::Pending, Utc::now(), "it waits for a person; the rules found no fault")?;
     }
     Ok(StageIngestOutput::Staged { run: meta.run, waits })
+}
+
+/// Ends a run that is refused. A failure of the machine ends nothing, because it is tried again.
+fn reject(run: &StagedRun, error: WikiRunError) -> Result<(u16, String), WikiRunError> {
+    match refuse(error) {
+        Ok((status, message)) => {
+            run.set_status(RunState::Rejected, Utc::now(), &message)?;
+            Ok((status, message))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn read_files(run: &StagedRun) -> Result<Vec<steward_domain::wiki::plan::RunFile>, WikiRunError> {
     Ok(run.read_staged()?.map_or_else(Vec::new, |(_, files)| files))
 }
 
-fn commit_run(writer: &VaultWriter, run: &RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, WikiRunError> {
+fn commit_run(
+    writer: &VaultWriter,
+    run: &RunId,
+    seen: Option<&ContentHash>,
+    workflow: &WorkflowRef,
+) -> Result<CommitIngestOutput, WikiRunError> {
     let run = StagedRuns::new(writer.root()).open(run)?;
     let status = run.read_status()?;
     if let Some(status) = status.filter(|it| matches!(it.state, RunState::Rejected | RunState::Abandoned)) {
@@ -287,20 +321,21 @@ fn commit_run(writer: &VaultWriter, run: &RunId, workflow: WorkflowRef) -> Resul
         return Ok(CommitIngestOutput::Refused { status: CONFLICT, message });
     }
     let notes = run.read_staged()?.map_or_else(Vec::new, |(plan, _)| plan.notes);
-    match writer.commit_staged(&run, workflow) {
+    match writer.commit_staged(&run, seen, workflow) {
         Ok(committed) => {
             run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
             let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));
             let notes = notes.into_iter().chain(displaced).collect();
             Ok(CommitIngestOutput::Committed { record: committed.receipt.record, pages: committed.pages, notes })
         }
-        Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) => Ok(CommitIngestOutput::Stale),
-        Err(WikiRunError::Verdict(verdict)) => {
-            run.write_verdict(&verdict)?;
-            let message = format!("{}: {}", verdict.verdict, describe_findings(&verdict));
-            run.set_status(RunState::Rejected, Utc::now(), &message)?;
-            Ok(CommitIngestOutput::Refused { status: UNPROCESSABLE, message })
+        Err(WikiRunError::Stale) => Ok(CommitIngestOutput::Stale),
+        Err(e) => {
+            if let WikiRunError::Verdict(verdict) = &e {
+                run.write_verdict(verdict)?;
+            }
+            // What a person was asked about can be looked at and approved again.
+            let (status, message) = if seen.is_some() { refuse(e)? } else { reject(&run, e)? };
+            Ok(CommitIngestOutput::Refused { status, message })
         }
-        Err(e) => Err(e),
     }
 }

@@ -12,6 +12,8 @@ use super::plan::RunFile;
 use super::registry::{IngestedSource, SourceProvenance, read_provenance};
 use super::run::{RunId, RunSource};
 use super::{IDEAS_FILE, INDEX_FILE, LOG_FILE, OVERVIEW_FILE, PROVENANCE_FILE};
+use crate::action::plan::ContentHash;
+use crate::record::plain_text::escape_one_line;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
@@ -23,6 +25,8 @@ pub struct GeneratedTexts {
     pub overview: Option<Vec<u8>>,
     pub provenance: Option<Vec<u8>>,
     pub ideas: Option<Vec<u8>>,
+    /// The hashes of what the last runs left in these files.
+    pub rendered: BTreeSet<ContentHash>,
 }
 
 /// A wiki as a run finds it.
@@ -47,6 +51,8 @@ pub struct RunReport {
     pub subject: String,
     pub bullets: Vec<String>,
     pub provenance: ProvenanceChange,
+    /// The number of sources that it adds to the registry.
+    pub added_sources: usize,
     /// Lines that are added to the ideas.
     pub ideas: Vec<String>,
     /// Lines that are taken out of them.
@@ -88,6 +94,7 @@ pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -
     let expected = ExpectedTexts::render(&state, report.at);
     let mut assembly = Assembly { state, report, files, displaced: Vec::new() };
     apply_files(&mut assembly.state.pages, &assembly.files);
+    assembly.state.sources += report.added_sources;
     let log = assembly.add_log()?;
     assembly.add_overview(&log, expected.overview.as_deref())?;
     assembly.add_index(&expected.index)?;
@@ -155,6 +162,11 @@ impl Assembly<'_> {
         Ok(())
     }
 
+    /// Whether one of the last runs left a file like this. Pages may have changed since, but nobody edited the file.
+    fn is_rendered(&self, content: &[u8]) -> bool {
+        self.state.texts.rendered.contains(&ContentHash::hash_bytes(content))
+    }
+
     /// Adds the entry. Returns the whole log.
     fn add_log(&mut self) -> Result<String, PagePathError> {
         let RunReport { at, log_type, subject, bullets, .. } = self.report;
@@ -180,7 +192,10 @@ impl Assembly<'_> {
         if current.as_ref().is_some_and(|text| read_page(OVERVIEW_FILE, text.as_bytes()).page.is_none()) {
             return Ok(());
         }
-        let is_edited = |current: &String| !expected.is_some_and(|expected| has_same_sections(current, expected));
+        let is_edited = |current: &String| {
+            let is_expected = expected.is_some_and(|expected| has_same_sections(current, expected));
+            !is_expected && !self.is_rendered(current.as_bytes())
+        };
         if let Some(text) = current.as_ref().filter(|current| is_edited(current)) {
             self.displace(OVERVIEW_FILE, text.as_bytes())?;
         }
@@ -192,7 +207,8 @@ impl Assembly<'_> {
 
     fn add_index(&mut self, expected: &str) -> Result<(), PagePathError> {
         let before = self.state.texts.index.clone();
-        if let Some(index) = before.as_ref().filter(|index| **index != expected.as_bytes()) {
+        let is_edited = |index: &&Vec<u8>| **index != expected.as_bytes() && !self.is_rendered(index);
+        if let Some(index) = before.as_ref().filter(is_edited) {
             self.displace(INDEX_FILE, index)?;
         }
         let rendered = render_index(&self.state.manifest, &self.state.pages);
@@ -213,7 +229,9 @@ impl Assembly<'_> {
                 let pages = changed.filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page);
                 let slugs: BTreeSet<String> = pages.map(|page| page.slug).collect();
                 let content_hash = source.content_hash.trim_start_matches("sha256:").to_owned();
-                provenance.sources.insert(source.path.clone(), IngestedSource { content_hash, slugs });
+                provenance
+                    .sources
+                    .insert(source.path.clone(), IngestedSource { content_hash, slugs, ..IngestedSource::default() });
             }
             ProvenanceChange::Remove(source) => drop(provenance.sources.remove(&source.path)),
         }
@@ -245,7 +263,7 @@ impl Assembly<'_> {
 /// The line of an idea.
 #[must_use]
 pub fn render_idea(question: &str, source: &str, at: DateTime<Utc>) -> String {
-    let question = super::index_page::escape(question);
+    let question = escape_one_line(question);
     format!("- {question} ({source}, {})", at.format("%Y-%m-%d"))
 }
 

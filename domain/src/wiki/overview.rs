@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Its slug and its kind.
 pub const OVERVIEW: &str = "overview";
 /// The lines around a section that code renders.
-const OPEN: &str = "<!-- steward -->\n";
-const CLOSE: &str = "<!-- /steward -->\n";
+const OPEN: &str = "<!-- steward -->";
+const CLOSE: &str = "<!-- /steward -->";
 /// The most lines of the sections.
 const MAX_UPDATES: usize = 5;
 const MAX_CONTESTED: usize = 5;
@@ -47,7 +47,7 @@ pub fn render_overview(facts: &OverviewFacts<'_>, current: Option<&str>, at: Dat
             let mut body = AnchoredText::default();
             body.add_paragraph(&format!("# {}", escape(title)));
             for section in &sections {
-                body.text.push_str(&format!("\n{OPEN}{section}{CLOSE}"));
+                body.text.push_str(&format!("\n{OPEN}\n{section}{CLOSE}\n"));
             }
             let page = NewPage {
                 slug: OVERVIEW.to_owned(),
@@ -96,8 +96,11 @@ fn count_pages(pages: &[&WikiPage], sources: usize) -> String {
 }
 
 fn list_updates(entries: &[LogEntry]) -> String {
-    // A run that was taken back leaves no trace here.
-    let reverted: BTreeSet<&str> = entries.iter().filter_map(|entry| read_run_bullet(entry)?.1).collect();
+    // A run that was taken back leaves no trace here, unless that was taken back in turn.
+    let mut reverted: BTreeSet<&str> = BTreeSet::new();
+    for (run, reverts) in entries.iter().rev().filter_map(read_run_bullet) {
+        reverted.extend(reverts.filter(|_| !reverted.contains(run)));
+    }
     let stands = |entry: &&LogEntry| match read_run_bullet(entry) {
         Some((run, reverts)) => reverts.is_none() && !reverted.contains(run),
         None => true,
@@ -144,8 +147,8 @@ fn place_section(text: &str, section: &str) -> String {
     let mut from = 0;
     while let Some(begin) = text[from..].find(OPEN).map(|at| from + at + OPEN.len()) {
         let Some(end) = text[begin..].find(CLOSE).map(|at| begin + at) else { break };
-        if text[begin..end].trim_start().lines().next() == Some(heading) {
-            return format!("{}{section}{}", &text[..begin], &text[end..]);
+        if text[begin..end].trim_start().lines().next().map(str::trim_end) == Some(heading) {
+            return format!("{}\n{section}{}", &text[..begin], &text[end..]);
         }
         from = end + CLOSE.len();
     }
@@ -153,7 +156,7 @@ fn place_section(text: &str, section: &str) -> String {
         return text.to_owned();
     }
     let gap = if text.ends_with('\n') { "\n" } else { "\n\n" };
-    format!("{text}{gap}{OPEN}{section}{CLOSE}")
+    format!("{text}{gap}{OPEN}\n{section}{CLOSE}\n")
 }
 
 /// Whether two overviews have the same words between the marks, so that code wrote what stands there.
@@ -164,7 +167,7 @@ pub fn has_same_sections(current: &str, rendered: &str) -> bool {
 
 fn list_sections(text: &str) -> Vec<&str> {
     let parts = text.split(OPEN).skip(1);
-    parts.filter_map(|part| part.split_once(CLOSE).map(|(section, _)| section)).collect()
+    parts.filter_map(|part| part.split_once(CLOSE).map(|(section, _)| section.trim())).collect()
 }
 
 #[cfg(test)]
@@ -225,6 +228,11 @@ mod tests {
         );
         assert!(!has_same_sections(&text, &text.replace("None.", "Many.")));
         let without = "# Only mine";
+        let windows = text.replace('\n', "\r\n");
+        assert!(
+            render(&[page("water", "")], Some(windows.trim_end())).contains("- pages: 1 (1 entity)\n"),
+            "marks end a line"
+        );
         let added = render(&[], Some(without));
         assert!(added.starts_with("# Only mine\n\n<!-- steward -->\n## Counts\n"), "{added}");
     }

@@ -147,7 +147,12 @@ impl Anchor {
     #[must_use]
     pub fn parse(label: &str, text: &str) -> Option<Self> {
         let (source, words) = text.trim().split_once(SEPARATOR)?;
-        let words = words.trim().strip_prefix('"')?.strip_suffix('"').filter(|words| !words.ends_with('\\'))?;
+        let words = words.trim().strip_prefix('"')?.strip_suffix('"')?;
+        // A quotation mark behind an odd number of backslashes belongs to the words.
+        let backslashes = words.len() - words.trim_end_matches('\\').len();
+        if backslashes % 2 == 1 {
+            return None;
+        }
         let source = source.trim();
         let is_id = !source.is_empty() && !source.contains(char::is_whitespace);
         is_id.then(|| Self {
@@ -244,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_part_of_a_text_is_found_at_its_first_place(
-            text in "[ab .\n\t\u{a0}é\"\\[*|#%=~-]{12,60}",
+            text in "[ab .\n\t\u{a0}é\"\\\\\\[*|#%=~-]{12,60}",
             begin in 0usize..40,
             length in 8usize..30,
         ) {

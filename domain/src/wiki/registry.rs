@@ -33,14 +33,19 @@ pub struct SourceProvenance {
     pub hash_algo: String,
     /// By the path of the source.
     pub sources: BTreeMap<String, IngestedSource>,
+    /// What other tools wrote there.
+    #[serde(flatten)]
+    pub other: serde_json::Map<String, Value>,
 }
 
 /// A source that pages were made of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IngestedSource {
     #[serde(rename = "contentHash")]
     pub content_hash: String,
     pub slugs: BTreeSet<String>,
+    #[serde(flatten)]
+    pub other: serde_json::Map<String, Value>,
 }
 
 /// The registry, and what is wrong with it.
@@ -234,8 +239,7 @@ mod tests {
 
     #[test]
     fn provenance_reads_back() {
-        let text =
-            r#"{"version":1,"hashAlgo":"sha256","sources":{"sources/a.md":{"contentHash":"55a2","slugs":["b","a"]}}}"#;
+        let text = r#"{"version":1,"hashAlgo":"sha256","sources":{"sources/a.md":{"contentHash":"55a2","slugs":["b","a"],"x":1}},"theirs":2}"#;
         let read = read_provenance(text).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), text.replace(r#"["b","a"]"#, r#"["a","b"]"#));
         assert!(read_provenance("{}").is_err());

@@ -56,11 +56,13 @@ pub enum KeptReason {
 
 /// A page that cannot be taken back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}: {reason}")]
+#[error("{file}: {reason}{}", .words.as_ref().map(|words| format!(": {words}")).unwrap_or_default())]
 pub struct RollbackConflict {
     /// Relative to the wiki.
     pub file: String,
     pub reason: String,
+    /// The words that stand there, for a person.
+    pub words: Option<String>,
 }
 
 /// A page whose frontmatter cannot be read, so that its links are unknown.
@@ -103,7 +105,7 @@ pub fn invert(
         let now = match read(&path) {
             Ok(now) => now,
             Err(reason) => {
-                plan.conflicts.push(RollbackConflict { file: record.file.clone(), reason });
+                plan.conflicts.push(RollbackConflict { file: record.file.clone(), reason, words: None });
                 continue;
             }
         };
@@ -116,11 +118,14 @@ pub fn invert(
             }
             PageRollback::Change(file) => plan.files.push(file),
             PageRollback::Kept(reason) => plan.kept.push(KeptPage { file: record.file.clone(), reason }),
-            PageRollback::Conflict(_) if edited == EditedPages::Keep => {
+            PageRollback::Conflict(_) | PageRollback::Overlap { .. } if edited == EditedPages::Keep => {
                 plan.kept.push(KeptPage { file: record.file.clone(), reason: KeptReason::Edited });
             }
             PageRollback::Conflict(reason) => {
-                plan.conflicts.push(RollbackConflict { file: record.file.clone(), reason });
+                plan.conflicts.push(RollbackConflict { file: record.file.clone(), reason, words: None });
+            }
+            PageRollback::Overlap { reason, words } => {
+                plan.conflicts.push(RollbackConflict { file: record.file.clone(), reason, words: Some(words) });
             }
         }
     }
@@ -144,7 +149,8 @@ impl RollbackPlan {
             match edited {
                 EditedPages::Keep => self.kept.push(KeptPage { file, reason: KeptReason::Moved(taken) }),
                 EditedPages::Refuse => {
-                    self.conflicts.push(RollbackConflict { file, reason: format!("{taken} has its slug by now") });
+                    let reason = format!("{taken} has its slug by now");
+                    self.conflicts.push(RollbackConflict { file, reason, words: None });
                 }
             }
         }
@@ -206,6 +212,11 @@ enum PageRollback {
     Change(RunFile),
     Kept(KeptReason),
     Conflict(String),
+    /// People changed the lines that would go back.
+    Overlap {
+        reason: String,
+        words: String,
+    },
 }
 
 fn plan_page(record: &FileRecord, path: &PagePath, sides: PageSides<'_>) -> PageRollback {
@@ -241,9 +252,9 @@ fn plan_page(record: &FileRecord, path: &PagePath, sides: PageSides<'_>) -> Page
                     if let Some(left) = take_out_blocks(Some(before), after, &text) {
                         return change(Some(text.into_bytes()), Some(&left));
                     }
-                    let shown = conflict.theirs.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                    let shown: String = shown.chars().take(80).collect();
-                    PageRollback::Conflict(format!("line {} was changed since: {shown}", conflict.line))
+                    let words = conflict.theirs.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                    let words: String = words.chars().take(80).collect();
+                    PageRollback::Overlap { reason: format!("line {} was changed since", conflict.line), words }
                 }
                 Err(e @ (PageMergeError::Frontmatter(_) | PageMergeError::Footnote(_))) => {
                     PageRollback::Conflict(e.to_string())

@@ -33,7 +33,12 @@ pub enum SourceTextError {
     NotText,
     #[error("not_text: it holds nothing but blanks")]
     Empty,
+    #[error("too_large: its text has more than {MAX_TEXT} characters: divide it")]
+    TooLong,
 }
+
+/// The most characters of a text of which pages are made.
+pub const MAX_TEXT: usize = 400_000;
 
 /// The format of a file by its name; `None` for a file whose text is not read.
 #[must_use]
@@ -61,6 +66,7 @@ pub fn read_source_text(path: &str, bytes: &[u8]) -> Result<SourceText, SourceTe
     match () {
         () if text.contains('\0') => Err(SourceTextError::NotText),
         () if text.trim_start_matches('\u{feff}').trim().is_empty() => Err(SourceTextError::Empty),
+        () if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT => Err(SourceTextError::TooLong),
         () => Ok(SourceText { format, text, reader }),
     }
 }
@@ -100,14 +106,20 @@ pub fn describe_source(path: &str, bytes: &[u8]) -> SourceDescription {
     let is_source = fields.is_some_and(|fields| Doctype::read(fields) == Some(Doctype::Source));
     let text = |name: &str| fields.and_then(|fields| fields.get(name)).and_then(Value::as_str).map(str::to_owned);
     let stated = |name: &str| text(name).filter(|_| is_source);
+    let is_id = |id: &String| {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        (2..=96).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with('-')
+    };
+    let is_title = |title: &String| !title.trim().is_empty();
+    let is_time = |at: &String| chrono::DateTime::parse_from_rfc3339(at).is_ok();
     let is_markdown = find_format(path) == Some(SourceFormat::Markdown);
     let body = own.as_ref().map(|own| own.body().to_owned());
     let whole = || std::str::from_utf8(bytes).ok().map(str::to_owned);
     let heading = || find_heading(&body.or_else(whole).filter(|_| is_markdown)?);
     SourceDescription {
-        id: stated("id").or_else(|| name_source(path)),
-        title: text("title").or_else(heading).unwrap_or_else(|| strip_date(stem).to_owned()),
-        captured_at: stated("captured_at"),
+        id: stated("id").filter(is_id).or_else(|| name_source(path)),
+        title: text("title").filter(is_title).or_else(heading).unwrap_or_else(|| strip_date(stem).to_owned()),
+        captured_at: stated("captured_at").filter(is_time),
     }
 }
 
@@ -164,6 +176,8 @@ mod tests {
         let stated = "---\nschema: knowledge.source/v1\nid: letter\ntitle: A letter\ncaptured_at: \"2026-11-20T10:00:00Z\"\n---\n# Other\n";
         let expect = |id: &str, title: &str, at: &str| (id.to_owned(), title.to_owned(), at.to_owned());
         assert_eq!(describe("sources/x.md", stated), expect("letter", "A letter", "2026-11-20T10:00:00Z"));
+        let hostile = "---\nschema: knowledge.source/v1\nid: \"<img src=x> [[evil]]\"\ntitle: \"\"\ncaptured_at: soon\n---\nText.\n";
+        assert_eq!(describe("sources/plain.md", hostile), expect("plain", "plain", ""));
         let clipped = "---\ntitle: Clipped\nid: mine\n---\nText.\n";
         assert_eq!(describe("a/2026-11-20 Letter.md", clipped), expect("2026-11-20-letter", "Clipped", ""));
         assert_eq!(describe("a.md", "Intro\n\n# The *lease*\n\n# Two\n"), expect("", "The lease", ""));

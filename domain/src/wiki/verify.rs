@@ -52,6 +52,8 @@ pub enum RunFault {
     StatementTooLong,
     ClaimUnanchored,
     DropsClaims,
+    /// A block that stood on the page is gone or changed.
+    BlockChanged,
     NoFootnote,
     RawHtml,
     UnsafeLink,
@@ -69,6 +71,7 @@ impl RunFault {
             Self::EntryInvalid | Self::WrongPath | Self::DuplicateId | Self::QuoteEdited | Self::SourceMissing => {
                 Verdict::Reject
             }
+            Self::BlockChanged => Verdict::Reject,
             Self::FabricatedQuote | Self::DropsClaims | Self::RawHtml | Self::UnsafeLink => Verdict::Reject,
             Self::DanglingReference | Self::RunIncomplete | Self::OverQuota => Verdict::Reject,
         }

@@ -17,6 +17,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 use std::io;
 use steward_domain::action::audit::{AuditError, AuditRecord, ChainHead, is_audit_file_name};
 use steward_domain::action::plan::ContentHash;
+use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
 
 pub(crate) use verify::{ChainEntry, ChainWalk, describe_edited_expiry, describe_misnamed_record};
@@ -145,6 +146,34 @@ pub(crate) fn publish_staged_record(root: &VaultRoot, key: &AttemptKey, filing: 
     durable::sync_folder(&events)?;
     crash::die_if_armed("after-filing");
     Ok(())
+}
+
+/// Whether a record is a link of the chain: no other one has its place, and the next one, or the head, names its hash.
+///
+/// Anyone who can write to the vault can put a file there that looks like a record.
+pub(crate) fn is_linked(root: &VaultRoot, seq: u64, sha256: &ContentHash) -> Result<bool, ChainError> {
+    let (mut same, mut next) = (0, Vec::new());
+    for (_, path) in list_record_files(root)? {
+        let Some(path) = path else { continue };
+        let Ok(snapshot) = root.read_file(&path) else { continue };
+        // Reading the frontmatter of every record would take long, so their text is looked at first.
+        let start =
+            String::from_utf8_lossy(&snapshot.bytes[..snapshot.bytes.len().min(frontmatter::MAX_FRONTMATTER_BYTES)]);
+        let found = start.lines().find_map(|line| line.strip_prefix("seq: ")?.trim().parse::<u64>().ok());
+        match found {
+            Some(found) if found == seq => same += 1,
+            Some(found) if found == seq + 1 => {
+                next.push(AuditRecord::parse(&snapshot.bytes).ok().map(|it| it.prev_sha256))
+            }
+            Some(_) | None => {}
+        }
+    }
+    let is_next = match next.as_slice() {
+        [prev] => prev.as_ref() == Some(sha256),
+        [] => read_head(root)? == ChainHead { seq, sha256: sha256.clone() },
+        _ => false,
+    };
+    Ok(same == 1 && is_next)
 }
 
 /// Rebuilds the head from the records alone: the record with the highest number.

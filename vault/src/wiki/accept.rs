@@ -2,8 +2,9 @@
 //!
 //! The audit record of the acceptance holds their text. A file that changes later is not in force until somebody accepts it.
 
+use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, VaultWriter};
-use crate::files::root::{VaultRoot, VaultRootError};
+use crate::files::root::VaultRoot;
 use crate::wiki::folder::read_bounded;
 use crate::wiki::request::{WikiRunError, WikiRunRequest};
 use crate::wiki::state::{find_wiki_folder, read_wiki};
@@ -27,8 +28,9 @@ pub struct AcceptedFiles {
     pub files: BTreeMap<String, String>,
     /// The record of the acceptance.
     pub record: RecordPath,
-    /// The position of the record in the chain.
+    /// The position of the record in the chain, and the hash of its file.
     seq: u64,
+    sha256: ContentHash,
 }
 
 impl AcceptedFiles {
@@ -40,27 +42,28 @@ impl AcceptedFiles {
     }
 }
 
-/// Finds what was accepted last for a wiki.
+/// Finds what was accepted last for a wiki. A file that is no link of the chain of records counts for nothing.
 ///
 /// # Errors
-/// The folder of the records cannot be listed.
-pub fn find_accepted(root: &VaultRoot, wiki: &str) -> Result<Option<AcceptedFiles>, VaultRootError> {
-    let mut newest: Option<AcceptedFiles> = None;
-    for name in root.list_names(RecordKind::Event)? {
-        if read_record_name(&name, ActionKind::WikiManifest).is_none_or(|named| named.wiki != wiki) {
-            continue;
-        }
-        let found = read_accepted(root, &name, wiki);
-        if let Some(found) = found.filter(|found| newest.as_ref().is_none_or(|newest| newest.seq < found.seq)) {
-            newest = Some(found);
+/// The records cannot be listed.
+pub fn find_accepted(root: &VaultRoot, wiki: &str) -> Result<Option<AcceptedFiles>, ChainError> {
+    let names = root.list_names(RecordKind::Event)?;
+    let is_of_wiki =
+        |name: &&String| read_record_name(name, ActionKind::WikiManifest).is_some_and(|named| named.wiki == wiki);
+    let mut found: Vec<AcceptedFiles> =
+        names.iter().filter(is_of_wiki).filter_map(|name| read_accepted(root, name, wiki)).collect();
+    found.sort_by_key(|accepted| std::cmp::Reverse(accepted.seq));
+    for accepted in found {
+        if chain::is_linked(root, accepted.seq, &accepted.sha256)? {
+            return Ok(Some(accepted));
         }
     }
-    Ok(newest)
+    Ok(None)
 }
 
 fn read_accepted(root: &VaultRoot, name: &str, wiki: &str) -> Option<AcceptedFiles> {
     let path = RecordPath::new(RecordKind::Event, name.strip_suffix(".md")?).ok()?;
-    let bytes = root.read_file(&path).ok()?.bytes;
+    let (bytes, sha256) = root.read_file(&path).map(|read| (read.bytes, read.hash)).ok()?;
     let record = AuditRecord::parse(&bytes).ok()?;
     let is_own = record.draft.record_path().as_ref() == Ok(&path);
     record.draft.wiki.filter(|mark| is_own && mark.wiki == wiki)?;
@@ -69,7 +72,7 @@ fn read_accepted(root: &VaultRoot, name: &str, wiki: &str) -> Option<AcceptedFil
         RecordedContent::Accepted(text) => Some((file.file, text)),
         RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Entry(_) => None,
     });
-    Some(AcceptedFiles { files: files.collect(), record: path, seq: record.seq })
+    Some(AcceptedFiles { files: files.collect(), record: path, seq: record.seq, sha256 })
 }
 
 /// What the name of a wiki's record says.
@@ -141,6 +144,7 @@ impl VaultWriter {
             subject: format!("Accepted {}", names.join(", ")),
             bullets: vec![format!("run: {}", run.mark.run)],
             provenance: ProvenanceChange::Nothing,
+            added_sources: 0,
             ideas: Vec::new(),
             dropped_ideas: Vec::new(),
         };

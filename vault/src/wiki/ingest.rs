@@ -5,11 +5,12 @@
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
+use crate::wiki::accept::find_accepted;
 use crate::wiki::folder::WikiFolder;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
-use crate::wiki::state::{ReadWiki, read_current, read_wiki};
-use std::collections::BTreeMap;
+use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
@@ -18,7 +19,7 @@ use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::page::read_page;
-use steward_domain::wiki::path::PagePath;
+use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
 use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::registry::hash_content;
@@ -57,14 +58,29 @@ pub fn stage_by_rules(root: &VaultRoot, run: &StagedRun) -> Result<(), WikiRunEr
         links,
         at: meta.began,
     });
-    let mut files = Vec::new();
+    let (mut files, mut notes) = (Vec::new(), compiled.notes);
     for page in compiled.pages {
-        let path = PagePath::new(&meta.folder, &page.file)?;
-        let before = read_current(root, &path).map_err(WikiRunError::Refused)?;
+        let mut leave = |why: &str| notes.push(format!("{} {why}, so it was left alone", page.file));
+        let Ok(path) = PagePath::new(&meta.folder, &page.file) else {
+            leave("is no file that a run writes");
+            continue;
+        };
+        let before = match read_current(root, &path) {
+            Ok(before) => before,
+            Err(_) => {
+                leave("cannot be read");
+                continue;
+            }
+        };
+        // What is there and is no page that could be read belongs to a person.
+        if before.is_some() && wiki.state.pages.iter().all(|known| known.file != page.file) {
+            leave("is there already and cannot be read as a page");
+            continue;
+        }
         files.push(RunFile { path, before, after: Some(page.text.into_bytes()) });
     }
     let ideas = compiled.ideas.iter().map(|idea| render_idea(idea, &source.id, meta.began)).collect();
-    Ok(run.stage(&files, ideas, compiled.notes)?)
+    Ok(run.stage(&files, ideas, notes)?)
 }
 
 /// Reads the text of a source, whose bytes must be those that were registered.
@@ -114,12 +130,34 @@ pub fn judge_run(
 }
 
 impl VaultWriter {
-    /// Commits a staged run. Repeated calls commit it once.
+    /// Commits a staged run. Repeated calls commit it once. `seen` is what a person saw, if one approved it.
     ///
     /// # Errors
-    /// [`WikiRunError::Apply`] with [`ApplyError::ChangedMeanwhile`] if a page is not as it was staged: stage the run again.
-    /// It is refused if the rules find a fault.
-    pub fn commit_staged(&self, run: &StagedRun, workflow: WorkflowRef) -> Result<CommittedRun, WikiRunError> {
+    /// [`WikiRunError::Stale`] if a page is not as it was staged: stage the run again. It is refused if the rules find a fault,
+    /// or if something else is staged than a person saw.
+    pub fn commit_staged(
+        &self,
+        run: &StagedRun,
+        seen: Option<&ContentHash>,
+        workflow: &WorkflowRef,
+    ) -> Result<CommittedRun, WikiRunError> {
+        let mut tries = 1;
+        loop {
+            match self.commit_staged_once(run, seen, workflow.clone()) {
+                // Only the index or the log is another one by now: they are rendered again.
+                Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) if tries < TRIES => tries += 1,
+                Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) => return Err(WikiRunError::Stale),
+                ended => return ended,
+            }
+        }
+    }
+
+    fn commit_staged_once(
+        &self,
+        run: &StagedRun,
+        seen: Option<&ContentHash>,
+        workflow: WorkflowRef,
+    ) -> Result<CommittedRun, WikiRunError> {
         let meta = &run.meta;
         let mut described = describe_run(meta, workflow);
         let Some((plan, files)) = run.read_staged()? else {
@@ -129,11 +167,15 @@ impl VaultWriter {
         if let Some(receipt) = self.find_run(&described)? {
             return Ok(CommittedRun { receipt, pages, displaced: Vec::new() });
         }
+        if seen.is_some_and(|seen| *seen != plan.hash()) {
+            return Err(WikiRunError::refuse("something else is staged than was shown: look at it again"));
+        }
+        check_staging(self.root(), meta, &files)?;
         let wiki = read_wiki(self.root(), &meta.wiki, &meta.folder)?;
         for (file, staged) in files.iter().zip(&plan.files) {
             let current = read_current(self.root(), &file.path).map_err(WikiRunError::Refused)?;
             if current.as_deref().map(ContentHash::hash_bytes) != staged.before {
-                return Err(ApplyError::ChangedMeanwhile { path: file.path.clone().into() }.into());
+                return Err(WikiRunError::Stale);
             }
         }
         let verdict = judge_run(self.root(), &wiki, meta, &files)?;
@@ -146,6 +188,23 @@ impl VaultWriter {
         let assembled = assemble_run(wiki.state, files, &report)?;
         let receipt = self.commit_run(&close(described, assembled.files)?)?;
         Ok(CommittedRun { receipt, pages, displaced: assembled.displaced })
+    }
+}
+
+/// How often a run is committed anew because the index or the log changed meanwhile.
+const TRIES: usize = 3;
+
+/// A staged run is a file that somebody could have written: it changes pages of an accepted wiki of this name, and no other.
+fn check_staging(root: &VaultRoot, meta: &RunMeta, files: &[RunFile]) -> Result<(), WikiRunError> {
+    if find_wiki_folder(root, &meta.wiki)? != meta.folder {
+        return Err(WikiRunError::refuse(format!("{} is not the folder of the wiki {}", meta.folder, meta.wiki)));
+    }
+    if find_accepted(root, &meta.wiki).map_err(ReadWikiError::from)?.is_none() {
+        return Err(WikiRunError::refuse(format!("nobody has accepted the wiki `{}`", meta.wiki)));
+    }
+    match files.iter().find(|file| file.path.kind() != WikiFileKind::Page) {
+        Some(file) => Err(WikiRunError::refuse(format!("{} is not a page", file.path))),
+        None => Ok(()),
     }
 }
 
@@ -177,14 +236,18 @@ fn describe_work(meta: &RunMeta, files: &[RunFile]) -> String {
     )
 }
 
-/// The findings of a verdict as one line.
+/// The findings of a verdict as one line, without any words of a page.
 #[must_use]
 pub fn describe_findings(verdict: &RulesVerdict) -> String {
-    let lines = verdict.findings.iter().map(|finding| match finding.file.as_str() {
-        "" => format!("{}: {}", finding.fault, finding.problem),
-        file => format!("{file}: {}: {}", finding.fault, finding.problem),
-    });
-    lines.collect::<Vec<_>>().join("; ")
+    let lines: BTreeSet<String> = verdict
+        .findings
+        .iter()
+        .map(|finding| match finding.file.as_str() {
+            "" => finding.fault.to_string(),
+            file => format!("{file}: {}", finding.fault),
+        })
+        .collect();
+    lines.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 fn describe_report(
@@ -217,6 +280,7 @@ fn describe_report(
             ),
         ],
         provenance: source.cloned().map_or(ProvenanceChange::Nothing, ProvenanceChange::Add),
+        added_sources: 0,
         ideas: plan.ideas.clone(),
         dropped_ideas: Vec::new(),
     }

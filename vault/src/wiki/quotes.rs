@@ -69,7 +69,7 @@ impl QuoteChecker<'_> {
         match self.finders.get(anchor.source.as_str()) {
             None => Err(fault(FindingCode::SourceMissing, "it is not registered")),
             Some(Err(known)) => Err((*known).clone()),
-            Some(Ok(_)) if !anchor.is_intact() => {
+            Some(Ok(_)) if is_quote_label(&anchor.label) && !anchor.is_intact() => {
                 Err(fault(FindingCode::QuoteEdited, "the label of the footnote does not fit its words"))
             }
             Some(Ok(finder)) => match finder.find_quote(&anchor.quote) {
@@ -140,6 +140,11 @@ pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> Vec<WikiFind
                 }
                 Ok(_) | Err(_) => {}
             }
+        }
+        let is_unread = |label: &&String| is_quote_label(label) && !claims.anchors.contains_key(*label);
+        for (label, line) in claims.footnotes.iter().filter(|(label, _)| is_unread(label)) {
+            let problem = format!("the footnote `{label}` does not quote a source any more");
+            report(FindingCode::QuoteEdited, *line, &problem, "restore the footnote, or remove the statement");
         }
         for mark in claims.list_dangling_marks() {
             let problem = format!("the mark `{}` has no footnote", mark.label);

@@ -40,6 +40,9 @@ pub enum WikiRunError {
     Assemble(#[from] AssembleError),
     #[error(transparent)]
     Plan(#[from] WikiPlanError),
+    /// A page is not as it was staged.
+    #[error("a page changed since the run was staged")]
+    Stale,
     /// The rules found a fault.
     #[error("the rules found a fault")]
     Verdict(Box<RulesVerdict>),

@@ -4,9 +4,10 @@
 //! ([`steward_domain::wiki::rollback`]), renders the index anew, adds an entry to the log, and commits all of it. If a
 //! person changes a file meanwhile, it is planned again.
 
-use crate::action::chain::ChainError;
+use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
+use crate::wiki::runs::list_runs;
 use crate::wiki::state::{ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
@@ -16,8 +17,8 @@ use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport,
 use steward_domain::wiki::details::{RecordedContent, WikiDetails, WikiDetailsError};
 use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::path::{PagePath, PagePathError};
-use steward_domain::wiki::plan::{RunFile, WikiPlanError, WikiRun, close};
-use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, invert};
+use steward_domain::wiki::plan::{WikiPlanError, WikiRun, close};
+use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
 
 /// How often a rollback is planned anew because files changed meanwhile.
@@ -49,12 +50,14 @@ pub struct RevertedRun {
 /// Why a run was not taken back. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RevertError {
-    #[error("{0}: not the record of a run")]
+    #[error("{0}: not the record of a run in the chain of records: `steward audit verify` checks it")]
     NotARun(RecordPath),
     #[error("{record}: {source}: the record was edited, so nothing can be taken back by it")]
     Details { record: RecordPath, source: WikiDetailsError },
     #[error("in the way: {}", list(.0))]
     Conflicts(Vec<RollbackConflict>),
+    #[error("the run {0} took it back already")]
+    Again(RunId),
     #[error("nothing of the run stands any more{}", list_kept(.0))]
     Nothing(Vec<KeptPage>),
     #[error(transparent)]
@@ -100,6 +103,11 @@ impl VaultWriter {
         if let Some(receipt) = self.find_run(&run)? {
             return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: Vec::new() });
         }
+        let runs = list_runs(self.root(), Some(&reverted.wiki)).map_err(ReadWikiError::from)?;
+        let by = runs.into_iter().find(|known| known.run == reverted.run).and_then(|known| known.reverted_by);
+        if let Some(by) = by {
+            return Err(RevertError::Again(by));
+        }
         // It is read first. So a run that is committed while the pages are read makes this one start again.
         let wiki = read_wiki(self.root(), &reverted.wiki, &reverted.folder)?;
         let read = |path: &PagePath| read_current(self.root(), path);
@@ -111,7 +119,8 @@ impl VaultWriter {
         if plan.files.is_empty() {
             return Err(RevertError::Nothing(plan.kept));
         }
-        let report = describe_report(request, &run.mark, &plan.files, &plan.kept, &details);
+        let report =
+            describe_report(request, &Rollback { mark: &run.mark, reverted: reverted.run_type }, &plan, &details);
         let kept = std::mem::take(&mut plan.kept);
         let assembled = assemble_run(wiki.state, plan.files, &report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
@@ -120,14 +129,19 @@ impl VaultWriter {
 }
 
 fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDetails), RevertError> {
-    let bytes = root.read_file(path).map_err(ApplyError::from)?.bytes;
+    let (bytes, sha256) = root.read_file(path).map(|read| (read.bytes, read.hash)).map_err(ApplyError::from)?;
     let failed = |source| ApplyError::from(ChainError::Record { path: path.clone(), source });
     let record = AuditRecord::parse(&bytes).map_err(failed)?;
+    let details = WikiDetails::parse(&String::from_utf8_lossy(&bytes));
+    let details = details.map_err(|source| RevertError::Details { record: path.clone(), source });
     if record.draft.record_path().as_ref() != Ok(path) {
         return Err(RevertError::NotARun(path.clone()));
     }
-    let details = WikiDetails::parse(&String::from_utf8_lossy(&bytes));
-    Ok((record, details.map_err(|source| RevertError::Details { record: path.clone(), source })?))
+    let details = details?;
+    if !chain::is_linked(root, record.seq, &sha256).map_err(ApplyError::from)? {
+        return Err(RevertError::NotARun(path.clone()));
+    }
+    Ok((record, details))
 }
 
 fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRun {
@@ -148,13 +162,19 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
     }
 }
 
+/// A rollback, and the type of the run that it takes back.
+struct Rollback<'a> {
+    mark: &'a WikiMark,
+    reverted: WikiRunType,
+}
+
 fn describe_report(
     request: &RevertRequest<'_>,
-    mark: &WikiMark,
-    files: &[RunFile],
-    kept: &[KeptPage],
+    rollback: &Rollback<'_>,
+    plan: &RollbackPlan,
     details: &WikiDetails,
 ) -> RunReport {
+    let (mark, files, kept) = (rollback.mark, &plan.files, &plan.kept);
     let reverted = mark.reverts.as_ref().map_or("", |run| run.as_str());
     let names = |files: &mut dyn Iterator<Item = &str>| files.collect::<Vec<_>>().join(", ");
     let touched = names(&mut files.iter().map(|file| file.path.file()));
@@ -172,7 +192,13 @@ fn describe_report(
         log_type: LogType::Manual,
         subject: format!("Took back {reverted}"),
         bullets,
-        provenance: mark.source.clone().map_or(ProvenanceChange::Nothing, ProvenanceChange::Remove),
+        provenance: match mark.source.clone() {
+            None => ProvenanceChange::Nothing,
+            // What was taken back stands again.
+            Some(source) if rollback.reverted == WikiRunType::Rollback => ProvenanceChange::Add(source),
+            Some(source) => ProvenanceChange::Remove(source),
+        },
+        added_sources: 0,
         ideas: Vec::new(),
         dropped_ideas: ideas.flatten().filter(|line| line.starts_with("- ")).collect(),
     }

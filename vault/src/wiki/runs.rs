@@ -47,8 +47,13 @@ pub fn list_runs(root: &VaultRoot, wiki: Option<&str>) -> Result<Vec<RunSummary>
     let read = |path: &RecordPath| Some(read_run(root, path)?.summary);
     let mut runs: Vec<RunSummary> = list_records(root, wiki)?.iter().filter_map(read).collect();
     runs.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.run.cmp(&b.run)));
-    let reverted: BTreeMap<RunId, RunId> =
-        runs.iter().filter_map(|run| Some((run.reverts.clone()?, run.run.clone()))).collect();
+    // A rollback that was taken back itself takes nothing back.
+    let mut reverted: BTreeMap<RunId, RunId> = BTreeMap::new();
+    for run in runs.iter().rev() {
+        if let Some(reverts) = run.reverts.clone().filter(|_| !reverted.contains_key(&run.run)) {
+            reverted.insert(reverts, run.run.clone());
+        }
+    }
     for run in &mut runs {
         run.reverted_by = reverted.get(&run.run).cloned();
     }

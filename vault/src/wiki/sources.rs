@@ -15,7 +15,7 @@ use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::names::name_unnamed_source;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
-use steward_domain::wiki::registry::{NewSource, WikiSource, add_to_registry, hash_content};
+use steward_domain::wiki::registry::{NewSource, WikiSource, add_to_registry, hash_content, read_registry};
 use steward_domain::wiki::run::{RunSource, WikiRunType};
 use steward_domain::wiki::source_text::{describe_source, read_source_text, render_text_file};
 
@@ -69,20 +69,26 @@ impl VaultWriter {
         let before = read_current(self.root(), &registry).map_err(WikiRunError::Refused)?;
         let text = before.as_deref().map(String::from_utf8_lossy);
         let after = add_to_registry(text.as_deref(), &new).map_err(WikiRunError::Refused)?;
+        // What the standard would refuse could never be cited.
+        if let Some(finding) = read_registry(&after).findings.into_iter().find(|it| it.problem.contains(&new.id)) {
+            return Err(WikiRunError::refuse(format!("{}: {}", finding.code, finding.problem)));
+        }
         files.push(RunFile { path: registry, before, after: Some(after.into_bytes()) });
         let report = RunReport {
             run: run.mark.run.clone(),
             at: request.at,
             log_type: LogType::Manual,
             subject: format!("Added {}", new.title),
-            bullets: vec![format!("run: {}", run.mark.run), format!("source: {}, {}", new.id, escape_one_line(path))],
+            bullets: vec![
+                format!("run: {}", run.mark.run),
+                format!("source: {}, {}", escape_one_line(&new.id), escape_one_line(path)),
+            ],
             provenance: ProvenanceChange::Nothing,
+            added_sources: 1,
             ideas: Vec::new(),
             dropped_ideas: Vec::new(),
         };
-        let mut state = wiki.state;
-        state.sources += 1;
-        let assembled = assemble_run(state, files, &report)?;
+        let assembled = assemble_run(wiki.state, files, &report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
         let source = source.unwrap_or(RunSource { id: new.id, path: new.path, content_hash: new.content_hash });
         Ok(AddedSource { source, title: new.title, receipt: Some(receipt), unreadable })

@@ -82,6 +82,14 @@ pub struct StagedPlan {
     pub notes: Vec<String>,
 }
 
+impl StagedPlan {
+    /// The hash of everything that is staged: each file with the hash of its content, and the ideas.
+    #[must_use]
+    pub fn hash(&self) -> ContentHash {
+        ContentHash::hash_bytes(&serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
 /// A file of a run, by its path in the wiki.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedFile {

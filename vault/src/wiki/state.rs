@@ -2,20 +2,26 @@
 //!
 //! The generated files are read first. So a run that is committed while the pages are read makes the reader start again.
 
+use crate::action::chain::ChainError;
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::wiki::accept::{self, AcceptedFiles};
 use crate::wiki::chain::resolve_chain;
 use crate::wiki::create::list_wikis;
 use crate::wiki::folder::{WikiContents, WikiFolder};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::wiki::assemble::{GeneratedTexts, WikiState};
+use steward_domain::wiki::details::{FileRecord, WikiDetails};
 use steward_domain::wiki::finding::Severity;
 use steward_domain::wiki::manifest::{EffectiveManifest, ManifestLayer, merge_manifests};
 use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::rollback::UnreadablePage;
+use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::{
     IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE, PROVENANCE_FILE,
 };
@@ -43,6 +49,8 @@ pub enum ReadWikiError {
     Io { path: String, source: io::Error },
     #[error(transparent)]
     Root(#[from] VaultRootError),
+    #[error(transparent)]
+    Chain(#[from] ChainError),
 }
 
 fn list_others(others: &[String]) -> String {
@@ -77,7 +85,9 @@ pub fn find_wiki_folder(root: &VaultRoot, name: &str) -> Result<String, ReadWiki
 /// [`ReadWikiError`].
 pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki, ReadWikiError> {
     let text = |file: &str| read_generated(root, folder, file);
+    let rendered = list_rendered(root, name)?;
     let texts = GeneratedTexts {
+        rendered,
         index: text(INDEX_FILE)?,
         log: text(LOG_FILE)?,
         overview: text(OVERVIEW_FILE)?,
@@ -120,6 +130,46 @@ pub(crate) fn read_current(root: &VaultRoot, path: &PagePath) -> Result<Option<V
     }
 }
 
+/// A chain of manifests in which the last one is as it was accepted. Others above it count only if the accepted one names them.
+#[must_use]
+pub fn apply_accepted(mut layers: Vec<ManifestLayer>, accepted: Option<&AcceptedFiles>) -> Vec<ManifestLayer> {
+    let text = accepted.and_then(|accepted| accepted.files.get(MANIFEST_FILE));
+    let Some(document) = text.and_then(|text| frontmatter::read_document(text.as_bytes()).ok()) else { return layers };
+    let own = layers.pop();
+    if own.as_ref().and_then(|own| own.document.fields().get("extends")) != document.fields().get("extends") {
+        layers.clear();
+    }
+    let file = own.map_or_else(|| MANIFEST_FILE.to_owned(), |own| own.file);
+    layers.push(ManifestLayer { file, document });
+    layers
+}
+
+/// How many of the newest records say what code left in a wiki.
+const RECENT_RECORDS: usize = 8;
+
+/// The hashes of what the last runs left in the index and the overview.
+fn list_rendered(root: &VaultRoot, wiki: &str) -> Result<BTreeSet<ContentHash>, ReadWikiError> {
+    let kinds = [ActionKind::WikiSource, ActionKind::WikiManifest, ActionKind::Wiki];
+    let names = root.list_names(RecordKind::Event)?;
+    let mut newest: Vec<(RunId, RecordPath)> = names
+        .iter()
+        .filter_map(|name| {
+            let named = kinds.iter().find_map(|kind| accept::read_record_name(name, *kind))?;
+            let path = RecordPath::new(RecordKind::Event, name.strip_suffix(".md")?).ok()?;
+            (named.wiki == wiki).then_some((named.run, path))
+        })
+        .collect();
+    newest.sort_by(|(a, _), (b, _)| b.as_str().cmp(a.as_str()));
+    let mut hashes = BTreeSet::new();
+    for (_, path) in newest.into_iter().take(RECENT_RECORDS) {
+        let Ok(record) = root.read_file(&path) else { continue };
+        let Ok(details) = WikiDetails::parse(&String::from_utf8_lossy(&record.bytes)) else { continue };
+        let is_rendered = |file: &FileRecord| [INDEX_FILE, OVERVIEW_FILE].contains(&file.file.as_str());
+        hashes.extend(details.files.into_iter().filter(is_rendered).filter_map(|file| file.after));
+    }
+    Ok(hashes)
+}
+
 /// The manifest as it was accepted, or the one that stands there. One that cannot be read must not keep anybody from taking
 /// a run back.
 fn find_manifest(
@@ -128,15 +178,11 @@ fn find_manifest(
     accepted: Option<&AcceptedFiles>,
     index: Option<&[u8]>,
 ) -> EffectiveManifest {
-    let mut layers = match resolve_chain(&wiki.path().join(MANIFEST_FILE), Some(root.path())) {
+    let layers = match resolve_chain(&wiki.path().join(MANIFEST_FILE), Some(root.path())) {
         Ok(chain) => chain.layers,
         Err(_) => Vec::new(),
     };
-    let text = accepted.and_then(|accepted| accepted.files.get(MANIFEST_FILE));
-    if let Some(document) = text.and_then(|text| frontmatter::read_document(text.as_bytes()).ok()) {
-        let file = layers.pop().map_or_else(|| MANIFEST_FILE.to_owned(), |layer| layer.file);
-        layers.push(ManifestLayer { file, document });
-    }
+    let layers = apply_accepted(layers, accepted);
     if layers.is_empty() {
         let index = String::from_utf8_lossy(index.unwrap_or_default()).into_owned();
         let title = index.lines().next().and_then(|line| line.strip_prefix("# Index: ")).unwrap_or("Wiki");

@@ -11,8 +11,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::wiki::claims::{Claim, read_claims};
 use steward_domain::wiki::details::ClaimChange;
+use steward_domain::wiki::finding::FindingCode;
 use steward_domain::wiki::page::WikiPage;
-use steward_domain::wiki::quote::Anchor;
+use steward_domain::wiki::quote::{Anchor, is_quote_label};
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::search::search_pages;
 
@@ -69,25 +70,23 @@ pub struct WhyReport {
 pub fn explain(folder: &WikiFolder, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
     let contents = folder.read();
     let (match_type, found) = find_claims(&contents, what);
-    let cited = |page: &WikiPage, claim: &Claim| -> Vec<Anchor> {
-        let anchors = read_claims(page.document.body(), &page.body.disputed).anchors;
-        claim.labels.iter().filter_map(|label| anchors.get(label).cloned()).collect()
-    };
-    let found: Vec<_> = found.into_iter().map(|(page, claim)| (page, cited(page, &claim), claim)).collect();
-    let ids = found.iter().flat_map(|(_, anchors, _)| anchors).map(|anchor| anchor.source.clone()).collect();
+    let ids = found.iter().flat_map(|found| &found.anchors).map(|anchor| anchor.source.clone()).collect();
     let texts = SourceTexts::read(folder, &contents, ids);
     let checker = texts.index();
     let history = records.map(|(root, wiki)| read_history(root, wiki)).unwrap_or_default();
-    let claims = found.into_iter().map(|(page, anchors, claim)| {
-        let name = claim.name(&page.slug);
+    let claims = found.into_iter().map(|found| {
+        let FoundClaim { page, claim, anchors, unread } = found;
         let statement = claim.hash_statement();
-        let events = history.iter().filter(|(known, hash, _)| *known == name || hash == statement.as_str());
+        let is_own = |(known, hash, _): &&(String, String, ClaimEvent)| {
+            hash == statement.as_str() && known.split('#').next() == Some(page.slug.as_str())
+        };
+        let checked = anchors.iter().map(|anchor| checker.check(anchor)).chain(unread.iter().map(|it| it.check()));
         ExplainedClaim {
             file: page.file.clone(),
             line: page.line_in_file(claim.line),
-            anchors: anchors.iter().map(|anchor| checker.check(anchor)).collect(),
-            history: events.map(|(_, _, event)| event.clone()).collect(),
-            claim: name,
+            anchors: checked.collect(),
+            history: history.iter().filter(is_own).map(|(_, _, event)| event.clone()).collect(),
+            claim: claim.name(&page.slug),
             statement: claim.statement,
             is_disputed: claim.is_disputed,
         }
@@ -95,18 +94,47 @@ pub fn explain(folder: &WikiFolder, records: Option<(&VaultRoot, &str)>, what: &
     WhyReport { match_type, claims: claims.collect() }
 }
 
-fn list_claims(page: &WikiPage) -> Vec<Claim> {
-    read_claims(page.document.body(), &page.body.disputed).claims
+/// A claim that a question names.
+struct FoundClaim<'c> {
+    page: &'c WikiPage,
+    claim: Claim,
+    anchors: Vec<Anchor>,
+    /// The labels of footnotes that quote nothing any more.
+    unread: Vec<UnreadLabel>,
 }
 
-fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<(&'c WikiPage, Claim)>) {
-    let all_of = |pages: Vec<&'c WikiPage>| -> Vec<(&'c WikiPage, Claim)> {
-        pages.into_iter().flat_map(|page| list_claims(page).into_iter().map(move |claim| (page, claim))).collect()
-    };
+/// The label of a quote whose footnote cannot be read as one.
+struct UnreadLabel(String);
+
+impl UnreadLabel {
+    fn check(&self) -> CheckedAnchor {
+        CheckedAnchor {
+            anchor: Anchor { label: self.0.clone(), source: String::new(), quote: String::new() },
+            verified_against_source: false,
+            offset: None,
+            fault: Some(format!("{}: the footnote does not quote a source any more", FindingCode::QuoteEdited)),
+        }
+    }
+}
+
+fn list_claims(page: &WikiPage) -> Vec<FoundClaim<'_>> {
+    let read = read_claims(page.document.body(), &page.body.disputed);
+    let found = read.claims.into_iter().map(|claim| {
+        let anchors = claim.labels.iter().filter_map(|label| read.anchors.get(label).cloned()).collect();
+        let is_unread = |label: &&String| is_quote_label(label) && !read.anchors.contains_key(*label);
+        let unread = claim.labels.iter().filter(is_unread).map(|label| UnreadLabel(label.clone())).collect();
+        FoundClaim { page, claim, anchors, unread }
+    });
+    found.collect()
+}
+
+fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<FoundClaim<'c>>) {
+    let all_of =
+        |pages: Vec<&'c WikiPage>| -> Vec<FoundClaim<'c>> { pages.into_iter().flat_map(list_claims).collect() };
     let what = what.trim();
     if let Some((slug, id)) = what.split_once('#') {
         let pages = contents.pages.iter().filter(|page| page.slug == slug).collect();
-        let found: Vec<_> = all_of(pages).into_iter().filter(|(_, claim)| claim.id == id).collect();
+        let found: Vec<_> = all_of(pages).into_iter().filter(|found| found.claim.id == id).collect();
         if !found.is_empty() {
             return (MatchType::Claim, found);
         }

@@ -36,11 +36,23 @@ fn request(minutes: i64) -> WikiRunRequest<'static> {
     WikiRunRequest { wiki: "allotment", by: "ann", at: at(minutes), workflow: WorkflowRef::default() }
 }
 
-fn wiki() -> (Desk, VaultWriter) {
+fn new_wiki() -> (Desk, VaultWriter) {
     let desk = Desk::new();
     create_wiki(&desk.root(), "allotment", &render_wiki("allotment", at(0)).unwrap()).unwrap();
     let writer = desk.writer();
     (desk, writer)
+}
+
+/// A wiki that a person has accepted.
+fn wiki() -> (Desk, VaultWriter) {
+    let (desk, writer) = new_wiki();
+    writer.accept_wiki(&request(0), &hash_files(&desk)).unwrap();
+    (desk, writer)
+}
+
+fn hash_files(desk: &Desk) -> BTreeMap<String, ContentHash> {
+    let files = read_acceptable(&desk.root(), FOLDER).unwrap();
+    files.iter().map(|file| (file.file.to_owned(), ContentHash::hash_bytes(file.text.as_bytes()))).collect()
 }
 
 fn add(writer: &VaultWriter, minutes: i64, name: &str, text: &str) -> Result<AddedSource, WikiRunError> {
@@ -65,7 +77,7 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
 
 fn ingest(writer: &VaultWriter, minutes: i64, source: &RunSource) -> CommittedRun {
     let run = stage(writer, minutes, source);
-    writer.commit_staged(&run, WorkflowRef::default()).unwrap()
+    writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap()
 }
 
 /// Every file of the wiki but the trash.
@@ -94,12 +106,9 @@ fn revert(writer: &VaultWriter, run: &CommittedRun, minutes: i64) {
 
 #[test]
 fn what_was_accepted_is_in_force_until_it_is_accepted_again() {
-    let (desk, writer) = wiki();
+    let (desk, writer) = new_wiki();
     assert_eq!(find_accepted(&desk.root(), "allotment").unwrap(), None);
-    let hashes = || -> BTreeMap<String, ContentHash> {
-        let files = read_acceptable(&desk.root(), FOLDER).unwrap();
-        files.iter().map(|file| (file.file.to_owned(), ContentHash::hash_bytes(file.text.as_bytes()))).collect()
-    };
+    let hashes = || hash_files(&desk);
     let seen = hashes();
     writer.accept_wiki(&request(1), &seen).unwrap();
     assert!(writer.accept_wiki(&request(1), &seen).unwrap().repeated);
@@ -110,7 +119,15 @@ fn what_was_accepted_is_in_force_until_it_is_accepted_again() {
     desk.write(&format!("{FOLDER}/KNOWLEDGE.md"), manifest.replace("depth: medium", "depth: deep").as_bytes());
     assert!(matches!(writer.accept_wiki(&request(2), &seen), Err(WikiRunError::Refused(_))), "another one was seen");
     writer.accept_wiki(&request(3), &hashes()).unwrap();
-    assert_eq!(find_accepted(&desk.root(), "allotment").unwrap().unwrap().hash_files(), hashes());
+    let accepted = find_accepted(&desk.root(), "allotment").unwrap().unwrap();
+    assert_eq!(accepted.hash_files(), hashes());
+    // A file that looks like a newer record is no link of the chain.
+    let forged = desk.read(accepted.record.as_str()).replace("depth: deep", "depth: none");
+    let name = accepted.record.as_str().replace("T0918", "T0919");
+    desk.write(&name, forged.replace("r-20261122T0918", "r-20261122T0919").as_bytes());
+    assert_eq!(find_accepted(&desk.root(), "allotment").unwrap(), None, "two records claim one place");
+    std::fs::remove_file(desk.file(&name)).unwrap();
+    assert_eq!(find_accepted(&desk.root(), "allotment").unwrap(), Some(accepted));
     desk.write(&format!("{FOLDER}/KNOWLEDGE.md"), b"---\nschema: knowledge.workspace/v1\n---\n");
     assert!(matches!(writer.accept_wiki(&request(4), &hashes()), Err(WikiRunError::Refused(_))), "not valid");
     assert!(desk.read(&format!("{FOLDER}/_log.md")).contains("] manual | Accepted KNOWLEDGE.md, AGENTS.md\n"));
@@ -215,19 +232,19 @@ fn a_page_that_changed_is_staged_again_and_a_stop_holds_everything_but_a_rollbac
     let page = format!("{FOLDER}/concepts/plot-12.md");
     let mine = desk.read(&page).replace("# Plot 12\n", "# Plot 12\n\nMine.\n");
     desk.write(&page, mine.as_bytes());
-    let stale = writer.commit_staged(&run, WorkflowRef::default()).unwrap_err();
-    assert!(matches!(stale, WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })), "{stale}");
+    let stale = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
+    assert!(matches!(stale, WikiRunError::Stale), "{stale}");
     assert_eq!(desk.read(&page), mine);
     stage_by_rules(writer.root(), &run).unwrap();
     desk.write(".steward/STOP", b"{}");
-    let stopped = writer.commit_staged(&run, WorkflowRef::default()).unwrap_err();
+    let stopped = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
     assert!(matches!(stopped, WikiRunError::Apply(ApplyError::Stopped)), "{stopped}");
     assert!(matches!(add(&writer, 6, "more.md", "More words."), Err(WikiRunError::Apply(ApplyError::Stopped))));
     revert(&writer, &first, 7);
     std::fs::remove_file(desk.file(".steward/STOP")).unwrap();
     stage_by_rules(writer.root(), &run).unwrap();
-    writer.commit_staged(&run, WorkflowRef::default()).unwrap();
-    assert!(writer.commit_staged(&run, WorkflowRef::default()).unwrap().receipt.repeated);
+    writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap();
+    assert!(writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap().receipt.repeated);
     assert!(desk.read(&page).contains("\nMine.\n"));
     settle(&writer);
     desk.is_tidy();
@@ -239,7 +256,89 @@ fn a_source_whose_bytes_changed_is_not_ingested() {
     let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
     let run = stage(&writer, 2, &source);
     desk.write(&format!("{FOLDER}/sources/lease.md"), LEASE.replace("2027", "2037").as_bytes());
-    let refused = writer.commit_staged(&run, WorkflowRef::default()).unwrap_err();
+    let refused = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
     assert!(refused.to_string().contains("source_mutated"), "{refused}");
     assert!(stage_by_rules(writer.root(), &run).is_err());
+}
+
+#[test]
+fn a_persons_file_in_the_place_of_a_page_is_left_alone() {
+    let (desk, writer) = wiki();
+    let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
+    let broken = "---\nschema: knowledge.entry/v1\nslug: [\n---\nMine.\n";
+    for (file, text) in [("concepts/plot-12.md", broken), ("concepts/stopcock.md", "# A note of mine\n")] {
+        std::fs::create_dir_all(desk.file(&format!("{FOLDER}/concepts"))).unwrap();
+        desk.write(&format!("{FOLDER}/{file}"), text.as_bytes());
+    }
+    let run = ingest(&writer, 2, &source);
+    assert_eq!(run.pages, ["summaries/summary-lease.md", "concepts/water.md"]);
+    assert_eq!(desk.read(&format!("{FOLDER}/concepts/plot-12.md")), broken);
+    assert_eq!(desk.read(&format!("{FOLDER}/concepts/stopcock.md")), "# A note of mine\n");
+}
+
+#[test]
+fn names_of_a_persons_files_become_other_pages() {
+    let (desk, writer) = wiki();
+    let text =
+        "# Notes\n\n## Identity\n\nThe club has a name of its own.\n\n## Knowledge\n\nThe club knows its members.\n";
+    let source = add(&writer, 1, "club.md", text).unwrap().source;
+    let run = ingest(&writer, 2, &source);
+    assert!(run.pages.contains(&"concepts/identity-page.md".to_owned()), "{:?}", run.pages);
+    assert!(desk.file(&format!("{FOLDER}/concepts/knowledge-page.md")).exists());
+}
+
+#[test]
+fn a_run_goes_back_once_and_can_be_repeated() {
+    let (desk, writer) = wiki();
+    let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
+    let first = ingest(&writer, 2, &source);
+    revert(&writer, &first, 3);
+    let second = ingest(&writer, 4, &source);
+    let standing = read_files(&desk);
+    let request = |record, minutes| {
+        let workflow = WorkflowRef::default();
+        RevertRequest { record, by: "ann", edited: EditedPages::Refuse, at: at(minutes), workflow }
+    };
+    let again = writer.revert_run(&request(&first.receipt.record, 5)).unwrap_err();
+    assert!(again.to_string().contains("took it back already"), "{again}");
+    assert_eq!(read_files(&desk), standing);
+    // A rollback can be taken back, too: the pages stand again, and the source counts as ingested.
+    let rollback = writer.revert_run(&request(&second.receipt.record, 6)).unwrap();
+    assert!(!is_ingested(&desk.root(), FOLDER, &source).unwrap());
+    writer.revert_run(&request(&rollback.receipt.record, 7)).unwrap();
+    assert!(is_ingested(&desk.root(), FOLDER, &source).unwrap());
+    assert!(desk.file(&format!("{FOLDER}/concepts/plot-12.md")).exists());
+}
+
+#[test]
+fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
+    let (desk, writer) = wiki();
+    let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
+    let run = stage(&writer, 2, &source);
+    let seen = run.read_staged().unwrap().unwrap().0.hash();
+    let folder = desk.file(&format!(".steward/runs/{}", run.meta.run));
+    let plan = std::fs::read_to_string(folder.join("plan.json")).unwrap();
+    let (page, text) = ("summaries/summary-lease.md", "Forged.");
+    std::fs::write(folder.join("staged").join(page), text).unwrap();
+    assert!(
+        writer.commit_staged(&run, Some(&seen), &WorkflowRef::default()).is_err(),
+        "the content does not fit the plan"
+    );
+    let old = ContentHash::hash_bytes(desk.read("wiki/allotment/AGENTS.md").as_bytes());
+    let hash = |text: &str| ContentHash::hash_bytes(text.as_bytes()).as_str().to_owned();
+    let start = plan.find(page).unwrap();
+    let line = plan[start..].lines().nth(2).unwrap();
+    std::fs::write(folder.join("plan.json"), plan.replace(line, &format!("      \"after\": \"{}\"", hash(text))))
+        .unwrap();
+    let other = writer.commit_staged(&run, Some(&seen), &WorkflowRef::default()).unwrap_err();
+    assert!(other.to_string().contains("something else is staged"), "{other}");
+    for forged in ["_log.md", "_ideas.md", "overview.md", "sources/new.md"] {
+        let text = format!(
+            "{{\"files\":[{{\"path\":\"{forged}\",\"before\":null,\"after\":null}}],\"ideas\":[],\"notes\":[]}}"
+        );
+        std::fs::write(folder.join("plan.json"), text).unwrap();
+        assert!(writer.commit_staged(&run, None, &WorkflowRef::default()).is_err(), "{forged}");
+    }
+    assert_eq!(old, ContentHash::hash_bytes(desk.read("wiki/allotment/AGENTS.md").as_bytes()));
+    assert!(!desk.file(&format!("{FOLDER}/{page}")).exists());
 }

@@ -160,7 +160,7 @@ fn an_edited_record_and_a_record_of_something_else_take_nothing_back() {
         at: noon() + TimeDelta::hours(2),
         workflow: WorkflowRef::default(),
     };
-    assert!(matches!(writer.revert_run(&again), Err(RevertError::Nothing(_))), "it was taken back already");
+    assert!(matches!(writer.revert_run(&again), Err(RevertError::Again(_))), "it was taken back already");
     // The rollback is a run itself.
     let redo = writer.revert_run(&RevertRequest { record: &reverted.receipt.record, ..again }).unwrap();
     assert!(!redo.receipt.repeated);

@@ -21,6 +21,7 @@ use chrono::Utc;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::plan::AcceptedFile;
 use steward_domain::wiki::template::render_wiki;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
 use steward_vault::files::root::VaultRoot;
@@ -59,9 +60,17 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
     let config = StewardConfig::load(vault)?;
     super::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
-    let folder = create_wiki(&root, name, &render_wiki(name, Utc::now())?)?;
+    let template = render_wiki(name, Utc::now())?;
+    let folder = create_wiki(&root, name, &template)?;
     let relative = folder.strip_prefix(root.path()).unwrap_or(&folder).to_string_lossy().into_owned();
-    let output = requests::accept_files(&config, name, &read_acceptable(&root, &relative)?).await?;
+    let files = read_acceptable(&root, &relative)?;
+    // A file that stood there before is another one than this command shows.
+    let is_new = |file: &AcceptedFile| template.iter().any(|new| new.name == file.file && new.text == file.text);
+    let hint = format!("the wiki is made, but not in force yet: `steward wiki validate {relative} --accept`");
+    let output = match files.iter().find(|file| !is_new(file)) {
+        Some(file) => WikiRunOutput::Refused { status: 409, message: format!("{} stood there before", file.file) },
+        None => requests::accept_files(&config, name, &files).await.context(hint)?,
+    };
     let in_force = match &output {
         WikiRunOutput::Done { .. } => String::new(),
         WikiRunOutput::Refused { message, .. } => {

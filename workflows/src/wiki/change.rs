@@ -37,8 +37,8 @@ pub enum WikiRequest {
     Accept { files: BTreeMap<String, ContentHash> },
     /// Add a source at this path of the wiki. Its bytes were uploaded under a name, or lie there already.
     AddSource { path: String, upload: Option<RunId> },
-    /// Commit a run that waits.
-    Approve { run: RunId },
+    /// Commit a run that waits, if this is what is staged.
+    Approve { run: RunId, staged: ContentHash },
     /// End a run that waits.
     Reject { run: RunId },
     /// Take a committed run back.

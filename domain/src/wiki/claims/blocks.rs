@@ -69,9 +69,16 @@ impl PageBlock {
     pub fn needs_anchor(&self) -> bool {
         let text = self.text();
         let is_text = text.chars().any(char::is_alphanumeric);
-        let is_link_line = text.starts_with("See also:");
+        // What stands beside the links would be a statement.
+        let beside_links = text.strip_prefix("See also:").map(|links| {
+            let rests = links.split("[[").skip(1).map(|link| link.split_once("]]").map_or(link, |(_, rest)| rest));
+            links.split("[[").take(1).chain(rests).any(|rest| rest.chars().any(char::is_alphanumeric))
+        });
+        let is_callout = self.is_quoted && text.starts_with('⚠');
         match self.kind {
-            BlockKind::Paragraph | BlockKind::Item | BlockKind::Row => is_text && !self.is_quoted && !is_link_line,
+            BlockKind::Paragraph | BlockKind::Item | BlockKind::Row => {
+                is_text && !is_callout && beside_links != Some(false)
+            }
             BlockKind::Heading | BlockKind::Other => false,
         }
     }

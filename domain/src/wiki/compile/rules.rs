@@ -7,6 +7,7 @@ use super::EXTRACT_LINE;
 use super::sections::{Section, Sentence, split_sections};
 use super::terms::{SentencePlace, Term, WordCounts, find_terms, list_sentences};
 use crate::record::plain_text::escape_one_line;
+use crate::wiki::ACCEPTED_FILES;
 use crate::wiki::claims::MAX_STATEMENT;
 use crate::wiki::names::{name_folder, name_page, name_summary};
 use crate::wiki::page::{MAX_SUMMARY, WikiPage, shorten};
@@ -24,6 +25,8 @@ const MAX_LEADS: usize = 7;
 const MAX_PER_CONCEPT: usize = 3;
 /// The most questions of a source that are kept as ideas.
 const MAX_IDEAS: usize = 3;
+/// The most characters of a slug before a number.
+const MAX_NUMBERED: usize = 90;
 /// Kinds of pages that are no concept, so a term with their title is left out.
 const FOREIGN_KINDS: [&str; 5] = ["summary", "overview", "archive", "lint", "qa"];
 
@@ -106,11 +109,13 @@ pub fn compile_source(input: &CompileInput<'_>) -> CompiledSource {
 impl<'a> Compiler<'a> {
     /// A sentence that can stand as a statement, with its anchor.
     fn anchor(&self, sentence: &'a Sentence) -> Option<(&'a Sentence, Anchor)> {
-        let slice = self.quotes.read_slice(self.quotes.find_quote(&sentence.slice).ok()?)?;
         // A question states nothing.
         let is_text = sentence.text.chars().any(char::is_alphabetic) && !is_question(&sentence.text);
-        let is_short = escape_statement(&sentence.text).chars().count() <= MAX_STATEMENT;
-        (is_text && is_short).then(|| (sentence, Anchor::new(self.input.source_id, slice)))
+        if !is_text || escape_statement(&sentence.text).chars().count() > MAX_STATEMENT {
+            return None;
+        }
+        let slice = self.quotes.read_slice(self.quotes.find_quote(&sentence.slice).ok()?)?;
+        Some((sentence, Anchor::new(self.input.source_id, slice)))
     }
 
     fn list_ideas(&self) -> Vec<String> {
@@ -130,7 +135,7 @@ impl<'a> Compiler<'a> {
             };
             let page = self.input.pages.iter().find(is_called);
             if let Some(page) = page.filter(|page| FOREIGN_KINDS.contains(&page.kind.as_str())) {
-                notes.push(format!("`{}` is the title of {}, so it got no page", term.name, page.file));
+                notes.push(format!("{} has the title of a term, so the term got no page", page.file));
                 continue;
             }
             let places = list_sentences(&term, self.sections);
@@ -147,8 +152,12 @@ impl<'a> Compiler<'a> {
 
     /// A slug that no other page has.
     fn choose_slug(&mut self, title: &str) -> String {
-        let slug = name_page(title);
-        let numbered = (2..).map(|n| format!("{slug}-{n}"));
+        let named = name_page(title);
+        // Files of these names are a person's.
+        let is_reserved = ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(&format!("{named}.md")));
+        let slug = if is_reserved { format!("{named}-page") } else { named };
+        let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
+        let numbered = (2..).map(|n| format!("{stem}-{n}"));
         let free = std::iter::once(slug.clone()).chain(numbered).find(|slug| self.slugs.insert(slug.clone()));
         free.unwrap_or(slug)
     }

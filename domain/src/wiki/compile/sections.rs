@@ -33,6 +33,9 @@ const MONTHS: [&str; 16] = [
     "dezember",
 ];
 
+/// Stands where a reader sees something that the text lacks, such as HTML or a picture. A sentence with it is left out.
+const GAP: &str = "\0";
+
 /// A sentence of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sentence {
@@ -88,7 +91,12 @@ fn split_markdown(text: &str) -> Vec<Section> {
     let (mut seen, mut skipped, mut is_heading) = (SeenText::default(), 0usize, false);
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         match event {
-            Event::Start(tag) if is_skipped(&tag) => skipped += 1,
+            Event::Start(tag) if is_skipped(&tag) => {
+                if skipped == 0 {
+                    seen.push_marked(GAP, range);
+                }
+                skipped += 1;
+            }
             Event::End(tag) if is_skipped_end(tag) => skipped = skipped.saturating_sub(1),
             _ if skipped > 0 => {}
             Event::Start(Tag::Heading { .. }) => {
@@ -96,7 +104,7 @@ fn split_markdown(text: &str) -> Vec<Section> {
                 is_heading = true;
             }
             Event::End(TagEnd::Heading(_)) => {
-                let heading = std::mem::take(&mut seen).text.trim().to_owned();
+                let heading = std::mem::take(&mut seen).text.replace(GAP, " ").trim().to_owned();
                 sections.push(Section { heading, sentences: Vec::new() });
                 is_heading = false;
             }
@@ -104,6 +112,8 @@ fn split_markdown(text: &str) -> Vec<Section> {
             // The marks around code belong to its words in the source.
             Event::Code(words) => seen.push_marked(&words, range),
             Event::SoftBreak | Event::HardBreak => seen.push_break(),
+            Event::InlineHtml(_) | Event::Html(_) => seen.push_marked(GAP, range),
+            Event::Rule => flush(&mut sections, &mut seen, text),
             Event::Start(Tag::Paragraph | Tag::Item | Tag::List(_))
             | Event::End(TagEnd::Paragraph | TagEnd::Item | TagEnd::List(_))
                 if !is_heading =>
@@ -190,7 +200,7 @@ impl SeenText {
             let first = begin + words.len() - words.trim_start().len();
             let last = begin + words.trim_end().len();
             begin = end;
-            if first >= last {
+            if first >= last || self.text[first..last].contains(GAP) {
                 continue;
             }
             let slice = self.map_back(first..last).and_then(|range| source.get(widen(source, range)));
@@ -202,8 +212,9 @@ impl SeenText {
 
     /// The place in the source of a part of the text.
     fn map_back(&self, part: Range<usize>) -> Option<Range<usize>> {
-        let first = self.pieces.iter().find(|piece| piece.seen.end > part.start)?;
-        let last = self.pieces.iter().rev().find(|piece| piece.seen.start < part.end)?;
+        let first = self.pieces.get(self.pieces.partition_point(|piece| piece.seen.end <= part.start))?;
+        let last = self.pieces.partition_point(|piece| piece.seen.start < part.end).checked_sub(1)?;
+        let last = self.pieces.get(last)?;
         let begin = match first.is_same {
             true => first.source.start + part.start.saturating_sub(first.seen.start),
             false => first.source.start,
@@ -223,9 +234,8 @@ fn widen(source: &str, range: Range<usize>) -> Range<usize> {
     let rest = source[range.end..].trim_start_matches(|c| is_mark(c) && c != '[');
     let mut end = source.len() - rest.len();
     let is_link = source[..end].ends_with(']') && end > range.end && rest.starts_with('(');
-    if let Some(closing) = rest.find([')', '\n']).filter(|at| is_link && rest[*at..].starts_with(')')) {
-        end += closing + 1;
-    }
+    let closing = if is_link { rest.find([')', '\n']).filter(|at| rest[*at..].starts_with(')')) } else { None };
+    end += closing.map_or(0, |closing| closing + 1);
     begin..end
 }
 
@@ -306,6 +316,12 @@ mod tests {
             split_sections(&SourceText { format: SourceFormat::Markdown, text: text.to_owned(), reader: None });
         assert_eq!(sections[0].sentences[1].slice, "The **lease** ends\nsoon!");
         assert_eq!(sections[1].sentences[2].slice, "It is\n  `code`.");
+    }
+
+    #[test]
+    fn a_sentence_that_would_read_otherwise_is_left_out() {
+        let text = "It holds 10<sup>6</sup> litres. Pay 10<br>20 pieces. Whole.\n\n- Fee 10\n  ***\n  0 paid\n\nSee ![10](a.png)20. End.\n";
+        check(split(SourceFormat::Markdown, text), &[("", &["Whole.", "Fee 10", "0 paid", "End."])]);
     }
 
     #[test]

@@ -12,6 +12,10 @@ const FEW_TERMS: usize = 5;
 const MANY_TERMS: usize = 8;
 /// From how many characters on a source is long.
 const LONG_SOURCE: usize = 8_000;
+/// The most candidates that are compared, so that a hostile source costs no more than a long one.
+const MAX_CANDIDATES: usize = 500;
+/// The most sentences that are looked at for one term.
+const MAX_PLACES: usize = 50;
 /// How often a name occurs at least.
 const MIN_OCCURRENCES: usize = 3;
 /// The most words and characters of a term.
@@ -130,6 +134,9 @@ pub(super) fn find_terms(sections: &[Section], title: &str, counts: &WordCounts)
         if key == title.to_lowercase() {
             return;
         }
+        if candidates.len() >= MAX_CANDIDATES && !candidates.contains_key(&key) {
+            return;
+        }
         let known = candidates.entry(key).or_insert_with(|| term.clone());
         known.definition = known.definition.or(term.definition);
         known.section = known.section.or(term.section);
@@ -162,7 +169,7 @@ pub(super) fn list_sentences(term: &Term, sections: &[Section]) -> Vec<SentenceP
     };
     let below = |place: &SentencePlace| Some(place.section) == term.section;
     let mut places: Vec<SentencePlace> = term.definition.into_iter().collect();
-    for place in all.clone().filter(names_it).chain(all.filter(below)) {
+    for place in all.clone().filter(names_it).chain(all.filter(below)).take(MAX_PLACES) {
         if !places.contains(&place) {
             places.push(place);
         }

@@ -55,6 +55,11 @@ impl<'a> SplitBody<'a> {
         self.footnotes.iter().filter(|footnote| is_kept(footnote.label)).map(|footnote| footnote.whole).collect()
     }
 
+    /// The line of a footnote.
+    pub(in crate::wiki) fn find_line(&self, label: &str) -> Option<&'a str> {
+        self.footnotes.iter().find(|footnote| footnote.label == label).map(|footnote| footnote.line)
+    }
+
     /// The labels of the footnotes.
     pub(in crate::wiki) fn list_labels(&self) -> Vec<&'a str> {
         self.footnotes.iter().map(|footnote| footnote.label).collect()

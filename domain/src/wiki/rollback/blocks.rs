@@ -7,7 +7,6 @@
 use crate::record::frontmatter::{self, Document, FieldEdit};
 use crate::wiki::merge::{SplitBody, list_sources, merge_fields};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A block with the blank lines below it.
 #[derive(Clone, Copy)]
@@ -26,36 +25,33 @@ pub(super) fn take_out_blocks(before: Option<&str>, after: &str, now: &str) -> O
         Some(read) => Some(read?),
         None => None,
     };
-    let head = old.is_none().then(|| count_head(&made));
-    let mut added: BTreeMap<&str, usize> = BTreeMap::new();
     let made_body = SplitBody::new(made.body());
-    for block in split_blocks(made_body.text).iter().skip(head.unwrap_or_default()) {
-        *added.entry(block.text).or_default() += 1;
-    }
-    for block in old.iter().flat_map(|old| split_blocks(SplitBody::new(old.body()).text)) {
-        // Otherwise the run removed or changed a block.
-        let count = added.get_mut(block.text).filter(|count| **count > 0)?;
-        *count -= 1;
-    }
+    let made_blocks = split_blocks(made_body.text);
+    let head = old.is_none().then(|| count_head(&made_blocks));
+    let old_blocks = old.as_ref().map_or_else(Vec::new, |old| split_blocks(SplitBody::new(old.body()).text));
+    let groups = list_added(&old_blocks, &made_blocks, head.unwrap_or_default())?;
     let body = SplitBody::new(current.body());
     let blocks = split_blocks(body.text);
-    let (mut kept, mut left) = (String::new(), 0);
-    for block in &blocks {
-        match added.get_mut(block.text) {
-            Some(count) if *count > 0 => *count -= 1,
-            _ => {
-                kept.push_str(block.whole);
-                left += 1;
-            }
+    let mut is_taken = vec![false; blocks.len()];
+    for group in &groups {
+        for at in find_group(&blocks, &is_taken, group)? {
+            is_taken[at] = true;
         }
     }
-    if added.values().any(|count| *count > 0) || head.is_some_and(|head| left <= head) || left == blocks.len() {
+    let left = is_taken.iter().filter(|taken| !**taken).count();
+    if groups.is_empty() || head.is_some_and(|head| left <= head) {
         return None;
     }
+    let stays = blocks.iter().zip(&is_taken).filter(|(_, taken)| !**taken);
+    let kept: String = stays.map(|(block, _)| block.whole).collect();
     let kept = kept.trim_end_matches(['\n', '\r']).to_owned() + "\n";
     let old_labels = old.as_ref().map(|old| SplitBody::new(old.body()).list_labels());
     let is_old = |label: &str| old_labels.as_ref().is_some_and(|labels| labels.contains(&label));
-    let is_own = |label: &str| made_body.list_labels().contains(&label) && !is_old(label);
+    // A footnote that somebody edited is theirs.
+    let is_own = |label: &str| {
+        let made = made_body.find_line(label);
+        made.is_some() && made == body.find_line(label) && !is_old(label)
+    };
     let below = body.render_notes(|label| !is_own(label) || kept.contains(&format!("[^{label}]")));
     let (gap, _) = body.split_below();
     let new_body =
@@ -70,9 +66,40 @@ pub(super) fn take_out_blocks(before: Option<&str>, after: &str, now: &str) -> O
 }
 
 /// How many blocks the title and what stands above it are.
-fn count_head(page: &Document) -> usize {
-    let blocks = split_blocks(SplitBody::new(page.body()).text);
+fn count_head(blocks: &[TextBlock<'_>]) -> usize {
     blocks.iter().position(|block| block.text.starts_with("# ")).map_or(0, |at| at + 1)
+}
+
+/// The blocks that the run added, in groups of those that stand together; `None` if it removed or changed one.
+fn list_added<'t>(old: &[TextBlock<'_>], made: &[TextBlock<'t>], head: usize) -> Option<Vec<Vec<&'t str>>> {
+    let (mut rest, mut groups) = (old.iter().peekable(), Vec::new());
+    let mut open: Vec<&str> = Vec::new();
+    for block in made.iter().skip(head) {
+        if rest.next_if(|old| old.text == block.text).is_some() {
+            groups.extend((!open.is_empty()).then(|| std::mem::take(&mut open)));
+        } else {
+            open.push(block.text);
+        }
+    }
+    groups.extend((!open.is_empty()).then_some(open));
+    rest.peek().is_none().then_some(groups)
+}
+
+/// Where the blocks of a group stand now, in their order: the place where the fewest others stand between them.
+fn find_group(blocks: &[TextBlock<'_>], is_taken: &[bool], group: &[&str]) -> Option<Vec<usize>> {
+    let first = group.first()?;
+    let begins = (0..blocks.len()).filter(|at| blocks[*at].text == *first && !is_taken[*at]);
+    let places = begins.filter_map(|begin| {
+        let mut found = Vec::with_capacity(group.len());
+        let mut from = begin;
+        for wanted in group {
+            let at = (from..blocks.len()).find(|at| blocks[*at].text == *wanted && !is_taken[*at])?;
+            found.push(at);
+            from = at + 1;
+        }
+        Some(found)
+    });
+    places.min_by_key(|found| found.last().copied().unwrap_or_default() - found.first().copied().unwrap_or_default())
 }
 
 /// The page without what its frontmatter took from the source: the source itself, and the sentence for the index.
@@ -148,6 +175,20 @@ mod tests {
             ),
             "{left}"
         );
+    }
+
+    #[test]
+    fn of_two_equal_blocks_the_one_of_the_run_goes() {
+        let first = page("An extract.\n\n# Plot\n\n## From lease\n\nIt ends.\n");
+        let second =
+            page("An extract.\n\n# Plot\n\n## From lease\n\nIt ends.\n\n## From letter\n\nAn extract.\n\nMore.\n");
+        let third = page(
+            "An extract.\n\n# Plot\n\n## From lease\n\nIt ends.\n\n## From letter\n\nAn extract.\n\nMore.\n\n## From council\n\nAn extract.\n\nLast.\n",
+        );
+        let left = take_out_blocks(Some(&first), &second, &third).unwrap();
+        let expected =
+            "An extract.\n\n# Plot\n\n## From lease\n\nIt ends.\n\n## From council\n\nAn extract.\n\nLast.\n";
+        assert!(left.ends_with(&format!("---\n{expected}")), "{left}");
     }
 
     #[test]

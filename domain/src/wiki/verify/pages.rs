@@ -32,6 +32,15 @@ pub(super) fn read_judged<'a>(
     let before = pages.iter().find(|page| page.file == name);
     let reading = file.after.as_deref().map(|bytes| read_page(name, bytes));
     let mut after = None;
+    // A file that cannot be read as a page is a person's, whatever it holds.
+    if before.is_none() && file.before.is_some() {
+        report(
+            findings,
+            name,
+            RunFault::EntryInvalid,
+            "it would replace a file that is not a readable page".to_owned(),
+        );
+    }
     if let Some(reading) = reading {
         // What was wrong before is no fault of the run.
         let known: Vec<String> = before.map_or_else(Vec::new, |page| list_problems(name, page.document.as_bytes()));
@@ -56,6 +65,11 @@ fn list_problems(file: &str, bytes: &[u8]) -> Vec<String> {
 }
 
 pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, findings: &mut Vec<RunFinding>) {
+    let lost = list_lost_blocks(page);
+    if let Some(first) = lost.first() {
+        let shown: String = first.chars().take(80).collect();
+        report(findings, page.file, RunFault::BlockChanged, format!("{} blocks are gone: {shown}", lost.len()));
+    }
     let Some(after) = &page.after else { return };
     let mut refuse = |fault, problem: String| report(findings, page.file, fault, problem);
     if page.before.is_none() {
@@ -81,6 +95,9 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
         }
     }
     for claim in list_new_claims(page) {
+        if let Some(label) = claim.labels.iter().find(|label| !page.claims_after.anchors.contains_key(*label)) {
+            refuse(RunFault::FootnoteForm, format!("{}: its mark `{label}` quotes no source", claim.id));
+        }
         let length = claim.statement.chars().count();
         if length > MAX_STATEMENT {
             refuse(RunFault::StatementTooLong, format!("{}: {length} characters, more than {MAX_STATEMENT}", claim.id));
@@ -142,6 +159,22 @@ fn list_new_claims<'p>(page: &'p JudgedPage<'_>) -> Vec<&'p Claim> {
         }
     }
     new
+}
+
+/// The texts of the blocks that stood on the page and do not any more.
+fn list_lost_blocks(page: &JudgedPage<'_>) -> Vec<String> {
+    let mut left: BTreeMap<String, usize> = BTreeMap::new();
+    for block in &page.claims_after.blocks {
+        *left.entry(block.text()).or_default() += 1;
+    }
+    let mut lost = Vec::new();
+    for block in &page.claims_before.blocks {
+        match left.get_mut(&block.text()) {
+            Some(count) if *count > 0 => *count -= 1,
+            Some(_) | None => lost.push(block.text()),
+        }
+    }
+    lost
 }
 
 /// The texts of the blocks that the run adds and that do not end in a mark.

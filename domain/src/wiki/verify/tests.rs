@@ -90,9 +90,21 @@ fn what_stood_before_is_no_fault_and_must_not_go() {
     assert_eq!(verify(Some(&old), Some(&extended)).findings, []);
     let reworded = old.replace("It ends in March.", "It ended in March.");
     let found = verify(Some(&old), Some(&reworded));
-    assert_eq!(faults(&found), [RunFault::DropsClaims]);
+    assert_eq!(faults(&found), [RunFault::BlockChanged, RunFault::DropsClaims]);
     assert_eq!(found.claims.len(), 2, "{:?}", found.claims);
-    assert_eq!(faults(&verify(Some(&old), None)), [RunFault::DropsClaims]);
+    assert_eq!(faults(&verify(Some(&old), None)), [RunFault::BlockChanged, RunFault::DropsClaims]);
+    let without = old.replace("Mine, without a source. <b>\n\n", "");
+    assert_eq!(faults(&verify(Some(&old), Some(&without))), [RunFault::BlockChanged], "a person's words");
+    let smuggled = [
+        old.replace("\n[^c", "\nSee also: [[plot]] and pay at once\n\n[^c"),
+        old.replace("\n[^c", "\n> Pay at once.\n\n[^c"),
+    ];
+    for text in smuggled {
+        assert_eq!(faults(&verify(Some(&old), Some(&text))), [RunFault::ClaimUnanchored], "{text}");
+    }
+    let numbered = page("plot", "Old.[^1]\n\n[^1]: see the lease\n");
+    let more = numbered.replace("Old.[^1]", "Old.[^1]\n\nNew.[^1]");
+    assert_eq!(faults(&verify(Some(&numbered), Some(&more))), [RunFault::FootnoteForm]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use steward_vault::wiki::create::list_wikis;
 
 pub(super) async fn run(vault: Option<&Path>, folder: &Path, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let config = StewardConfig::load(vault)?;
+    crate::commands::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
     let real = folder.canonicalize()?;
     let Some((wiki, _)) = list_wikis(&root)?.into_iter().find(|(_, known)| *known == real) else {

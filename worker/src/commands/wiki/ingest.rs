@@ -8,12 +8,16 @@ use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::run::{RunId, RunSource};
+use steward_domain::wiki::source_text::find_format;
 use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::{ReadFault, WikiContents, WikiFolder, read_bounded};
+use steward_vault::wiki::runs::list_runs;
 use steward_vault::wiki::staged::StagedRuns;
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{IngestInput, IngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
@@ -42,6 +46,19 @@ struct IngestedDocument {
     added: Option<WikiRunOutput>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ingested: Option<IngestOutput>,
+    /// Why its outcome is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+impl fmt::Display for IngestTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(source) => f.write_str(&source.id),
+            Self::Unregistered(path) => f.write_str(path),
+            Self::New(file) => write!(f, "{}", file.display()),
+        }
+    }
 }
 
 pub(super) async fn run(
@@ -56,7 +73,9 @@ pub(super) async fn run(
     let root = VaultRoot::open(config.vault_folder()?)?;
     let folder = find_wiki_folder(&root, wiki)?;
     let contents = WikiFolder::open(&root.path().join(&folder))?.read();
-    let targets = find_targets(&root.path().join(&folder), &contents, documents)?;
+    // What was taken back is repeated only if a person names it.
+    let seen = list_runs(&root, Some(wiki))?.into_iter().filter_map(|run| Some(run.source?.path)).collect();
+    let targets = find_targets(&root.path().join(&folder), &contents, &seen, documents)?;
     if targets.is_empty() {
         out.print_value(&Vec::<IngestedDocument>::new(), || "nothing to ingest".to_owned())?;
         return Ok(CommandExit::Ok);
@@ -66,14 +85,26 @@ pub(super) async fn run(
     let done = request_from_vault(&config, async |client: ResolutionClient| {
         let mut done = Vec::new();
         for target in targets {
-            done.push(session.ingest(&client, target).await?);
+            let document = target.to_string();
+            match session.ingest(&client, target).await {
+                Ok(one) => done.push(one),
+                Err(e) => {
+                    // What was done before stays done, and is shown.
+                    let failed = Some(e.to_string());
+                    done.push(IngestedDocument { document, added: None, ingested: None, failed });
+                    break;
+                }
+            }
         }
         Ok(done)
     })
     .await?;
     out.print_value(&done, || done.iter().map(describe).collect::<Vec<_>>().join("\n"))?;
-    let is_refused = done.iter().any(IngestedDocument::is_refused);
-    Ok(if is_refused { CommandExit::Refused } else { CommandExit::Ok })
+    Ok(match () {
+        () if done.iter().any(|one| one.failed.is_some()) => CommandExit::Incomplete,
+        () if done.iter().any(IngestedDocument::is_refused) => CommandExit::Refused,
+        () => CommandExit::Ok,
+    })
 }
 
 /// What is the same for all documents of a command.
@@ -90,11 +121,7 @@ impl IngestSession<'_> {
         client: &ResolutionClient,
         target: IngestTarget,
     ) -> Result<IngestedDocument, ResolutionRequestError> {
-        let document = match &target {
-            IngestTarget::Known(source) => source.id.clone(),
-            IngestTarget::Unregistered(path) => path.clone(),
-            IngestTarget::New(file) => file.display().to_string(),
-        };
+        let document = target.to_string();
         let (added, source) = match target {
             IngestTarget::Known(source) => (None, Some(source)),
             IngestTarget::Unregistered(path) => self.add(client, WikiRequest::AddSource { path, upload: None }).await?,
@@ -116,7 +143,7 @@ impl IngestSession<'_> {
             }
             None => None,
         };
-        Ok(IngestedDocument { document, added, ingested })
+        Ok(IngestedDocument { document, added, ingested, failed: None })
     }
 
     async fn add(
@@ -149,11 +176,16 @@ fn upload(root: &VaultRoot, file: &Path, now: DateTime<Utc>) -> anyhow::Result<W
 }
 
 /// The documents that a person named, each once.
-fn find_targets(wiki: &Path, contents: &WikiContents, named: &[String]) -> anyhow::Result<Vec<IngestTarget>> {
+fn find_targets(
+    wiki: &Path,
+    contents: &WikiContents,
+    seen: &BTreeSet<String>,
+    named: &[String],
+) -> anyhow::Result<Vec<IngestTarget>> {
     let mut targets = Vec::new();
     for name in named {
         let found = match name.as_str() {
-            PENDING => list_pending(contents),
+            PENDING => list_pending(contents, seen),
             _ => find_target(wiki, contents, name)?,
         };
         for target in found {
@@ -168,12 +200,14 @@ fn find_targets(wiki: &Path, contents: &WikiContents, named: &[String]) -> anyho
     Ok(targets)
 }
 
-/// The sources of which no page was made, and the files that are not registered.
-fn list_pending(contents: &WikiContents) -> Vec<IngestTarget> {
+/// The sources of which pages can be made and no run was made yet, and such files that are not registered.
+fn list_pending(contents: &WikiContents, seen: &BTreeSet<String>) -> Vec<IngestTarget> {
     let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
-    let paths = contents.files.range(range).filter(|path| !contents.provenance.sources.contains_key(*path));
+    let is_wanted = |path: &&String| {
+        find_format(path).is_some() && !contents.provenance.sources.contains_key(*path) && !seen.contains(*path)
+    };
     let place = |path: &String| find_known(contents, path).unwrap_or_else(|| IngestTarget::Unregistered(path.clone()));
-    paths.map(place).collect()
+    contents.files.range(range).filter(is_wanted).map(place).take(MAX_FILES).collect()
 }
 
 /// The registered source with an id or a path.
@@ -271,5 +305,6 @@ fn describe(done: &IngestedDocument) -> String {
         }
         None => {}
     }
+    lines.extend(done.failed.iter().map(|reason| format!("stopped here: {}", escape_text(reason))));
     format!("{}: {}", escape_text(&done.document), lines.join("\n"))
 }

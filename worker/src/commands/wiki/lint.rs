@@ -19,6 +19,7 @@ use steward_vault::wiki::chain::{ManifestPlace, check_manifest, check_standard, 
 use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiContents;
 use steward_vault::wiki::quotes::lint_quotes;
+use steward_vault::wiki::state::apply_accepted;
 
 /// A wiki and what was found in it.
 pub(super) struct LintedWiki {
@@ -75,12 +76,7 @@ fn read_effective(folder: &Path, accepted: Option<&AcceptedFiles>) -> (Effective
             return (EffectiveManifest::default(), vec![finding]);
         }
     };
-    let mut layers = chain.layers.clone();
-    let text = accepted.and_then(|accepted| accepted.files.get(MANIFEST_FILE));
-    let document = text.and_then(|text| frontmatter::read_document(text.as_bytes()).ok());
-    if let (Some(last), Some(document)) = (layers.last_mut(), document) {
-        last.document = document;
-    }
+    let layers = apply_accepted(chain.layers.clone(), accepted);
     let (manifest, mut findings) = merge_manifests(&layers);
     findings.extend(chain.findings);
     if let Some((own, above)) = chain.layers.split_last() {

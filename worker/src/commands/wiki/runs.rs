@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
+use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
 use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::RunFile;
@@ -112,6 +113,10 @@ struct ShownRun {
     claims: Vec<ClaimRecord>,
     /// What the rules found about a run that waits.
     verdict: Option<RulesVerdict>,
+    /// Lines that it adds to the ideas.
+    ideas: Vec<String>,
+    /// What is staged; `None` for a run that was committed.
+    staged: Option<ContentHash>,
 }
 
 struct ShownFile {
@@ -137,10 +142,17 @@ fn read_shown(root: &VaultRoot, run: &RunId) -> anyhow::Result<ShownRun> {
     {
         let missing = if missing_files.is_empty() { "" } else { "; some files were not reached, see its record" };
         let title = format!("{run}: {} of {}, {}{missing}", summary.run_type, summary.wiki, summary.reasoning);
-        return Ok(ShownRun { title, files: files.into_iter().map(show_recorded).collect(), claims, verdict: None });
+        return Ok(ShownRun {
+            title,
+            files: files.into_iter().map(show_recorded).collect(),
+            claims,
+            verdict: None,
+            ideas: Vec::new(),
+            staged: None,
+        });
     }
     let staged = StagedRuns::new(root).open(run)?;
-    let files = staged.read_staged()?.map_or_else(Vec::new, |(_, files)| files);
+    let (plan, files) = staged.read_staged()?.unwrap_or_default();
     let status = staged.read_status()?.map_or_else(String::new, |it| format!("{}: {}", it.state, it.reason));
     let verdict = staged.read_verdict()?;
     Ok(ShownRun {
@@ -148,6 +160,8 @@ fn read_shown(root: &VaultRoot, run: &RunId) -> anyhow::Result<ShownRun> {
         files: files.into_iter().map(show_staged).collect(),
         claims: verdict.as_ref().map_or_else(Vec::new, |verdict| verdict.claims.clone()),
         verdict,
+        staged: Some(plan.hash()),
+        ideas: plan.ideas,
     })
 }
 
@@ -195,6 +209,7 @@ fn describe(shown: &ShownRun) -> String {
             }
         }
     }
+    text.extend(shown.ideas.iter().map(|idea| format!("\n_ideas.md\n  + {}\n", escape_text(idea))));
     for claim in &shown.claims {
         let sources: Vec<&str> = claim.anchors.iter().map(|anchor| anchor.source.as_str()).collect();
         text.push_str(&format!(
@@ -215,10 +230,9 @@ async fn approve(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let NamedRun { run, wiki } = find_run(root, name)?;
-    if !find_run_records(root, run.as_str())?.is_empty() {
-        bail!("the run {run} is committed already");
-    }
-    out.print_text(&describe(&read_shown(root, &run)?))?;
+    let shown = read_shown(root, &run)?;
+    let Some(staged) = shown.staged.clone() else { bail!("the run {run} is committed already") };
+    out.print_text(&describe(&shown))?;
     if !prompt_yes_no("Commit this run?") {
         out.print_text(&format!(
             "nothing was committed. Answer `y` in a terminal: `steward wiki runs approve {}`",
@@ -226,6 +240,6 @@ async fn approve(
         ))?;
         return Ok(CommandExit::Refused);
     }
-    let output = request_change(config, &wiki, WikiRequest::Approve { run: run.clone() }).await?;
+    let output = request_change(config, &wiki, WikiRequest::Approve { run: run.clone(), staged }).await?;
     print_outcome(&output, &format!("committed: {run}"), out)
 }
