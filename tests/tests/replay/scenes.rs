@@ -14,6 +14,7 @@ use steward_tests::fleet::Fleet;
 use steward_tests::plane::{ISSUE, KEY, PROJECT, Plane, WORKSPACE};
 use steward_tests::postgres;
 use steward_tests::run;
+use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
@@ -24,7 +25,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 34] = [
+const SCENES: [(&str, Scene); 38] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -58,6 +59,10 @@ const SCENES: [(&str, Scene); 34] = [
     ("calibration", |w| calibration(w.live()).boxed_local()),
     ("set-ceiling", |w| set_ceiling(w, "ask").boxed_local()),
     ("set-ceiling-refused", |w| set_ceiling(w, "act").boxed_local()),
+    ("wiki-add-source", |w| wiki_change(w, "sources/lease.md", "done").boxed_local()),
+    ("wiki-change-refused", |w| wiki_change(w, "sources/gone.md", "refused").boxed_local()),
+    ("wiki-ingest", |w| wiki_ingest(w, false).boxed_local()),
+    ("wiki-ingest-draft", |w| wiki_ingest(w, true).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -371,6 +376,36 @@ async fn set_ceiling(world: World, ceiling: &str) -> (World, String) {
     let run = world.begin_as("set-ceiling", "SetCeilingWorkflow", &input).await;
     let output = run.result().await;
     assert_eq!(output["kind"], if ceiling == "act" { "refused" } else { "set" }, "{output}");
+    (world, run.id().to_owned())
+}
+
+/// A wiki with a document that nobody has registered.
+async fn wiki(world: &World) -> Running {
+    let worker = world.worker().await;
+    world.run(&["wiki", "init", "allotment"]).await.expect(0);
+    world.vault.write("wiki/allotment/sources/lease.md", "# The lease\n\nThe lease of plot 12 ends in March.\n");
+    worker
+}
+
+async fn wiki_change(world: World, path: &str, kind: &str) -> (World, String) {
+    let _worker = wiki(&world).await;
+    let request = json!({"kind": "add_source", "path": path, "upload": null});
+    let input = json!({"wiki": "allotment", "by": "ann", "at": Utc::now(), "request": request});
+    let run = world.begin_as("wiki-change", "WikiRunWorkflow", &input).await;
+    let output = run.result().await;
+    assert_eq!(output["kind"], kind, "{output}");
+    (world, run.id().to_owned())
+}
+
+async fn wiki_ingest(world: World, draft: bool) -> (World, String) {
+    let _worker = wiki(&world).await;
+    let request = json!({"kind": "add_source", "path": "sources/lease.md", "upload": null});
+    let input = json!({"wiki": "allotment", "by": "ann", "at": Utc::now(), "request": request});
+    let added = world.begin_as("wiki-change", "WikiRunWorkflow", &input).await.result().await;
+    let input = json!({"wiki": "allotment", "source": added["source"], "by": "ann", "at": Utc::now(), "draft": draft});
+    let run = world.begin_as("wiki-ingest", "IngestWorkflow", &input).await;
+    let output = run.result().await;
+    assert_eq!(output["kind"], if draft { "pending" } else { "committed" }, "{output}");
     (world, run.id().to_owned())
 }
 
